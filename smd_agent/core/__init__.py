@@ -1,0 +1,1 @@
+"""What is saved and when: modes, steps, collections, reductions. Knows no framework and no environment."""

@@ -1,0 +1,161 @@
+"""Which summaries of a tensor are saved, and whether the tensor itself is.
+
+Stored names are `min ... l2` with an optional `abs_`. The text form adds `_norm` to l1 and l2, as in old
+files, and both spellings are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from smd_agent.errors import SMDebugValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ALLOWED_REDUCTIONS = ("min", "max", "mean", "median", "std", "variance", "sum", "prod")
+ALLOWED_NORMS = ("l1", "l2")
+OPS = (*ALLOWED_REDUCTIONS, *ALLOWED_NORMS)
+TOKENS = (*OPS, *(f"abs_{name}" for name in OPS))
+
+# The old reader refuses a whole collections file over these, so they go under a key that it does not look at.
+_UNKNOWN_TO_OLD_READERS = ("median", "abs_median")
+_EXTRA_KEY = "extra_reductions"
+
+
+class ReductionConfig:
+    """What is saved of a tensor.
+
+    reductions, abs_reductions: of min max mean median std variance sum prod; the latter on absolute values.
+    norms, abs_norms: of l1 l2.
+    save_raw_tensor: save the tensor as well. Without it and without any reduction nothing is saved.
+    save_shape: save the shape as well.
+    """
+
+    def __init__(
+        self,
+        reductions: Iterable[str] | None = None,
+        abs_reductions: Iterable[str] | None = None,
+        norms: Iterable[str] | None = None,
+        abs_norms: Iterable[str] | None = None,
+        save_raw_tensor: bool = False,
+        save_shape: bool = False,
+    ) -> None:
+        self.reductions = _checked("reductions", reductions, ALLOWED_REDUCTIONS)
+        self.abs_reductions = _checked("abs_reductions", abs_reductions, ALLOWED_REDUCTIONS)
+        self.norms = _checked("norms", norms, ALLOWED_NORMS)
+        self.abs_norms = _checked("abs_norms", abs_norms, ALLOWED_NORMS)
+        self.save_raw_tensor = _flag("save_raw_tensor", save_raw_tensor)
+        self.save_shape = _flag("save_shape", save_shape)
+
+    @property
+    def ops(self) -> tuple[tuple[str, bool], ...]:
+        """The reductions as (name, on absolute values), each once, in `OPS` order, plain ones first."""
+        plain, absolute = {*self.reductions, *self.norms}, {*self.abs_reductions, *self.abs_norms}
+        return (
+            *((name, False) for name in OPS if name in plain),
+            *((name, True) for name in OPS if name in absolute),
+        )
+
+    @classmethod
+    def from_tokens(
+        cls, tokens: Iterable[str], save_raw_tensor: bool = False, save_shape: bool = False
+    ) -> ReductionConfig:
+        """Make a config from tokens such as `mean`, `l1`, `l1_norm`, `abs_max`, in any case.
+
+        Raises SMDebugValueError naming the first unknown token.
+        """
+        lists: dict[str, list[str]] = {"reductions": [], "norms": [], "abs_reductions": [], "abs_norms": []}
+        for token in filter(None, (token.strip() for token in tokens)):
+            field, name = _sorted_in(token)
+            lists[field].append(name)
+        return cls(**lists, save_raw_tensor=save_raw_tensor, save_shape=save_shape)
+
+    def to_tokens(self) -> list[str]:
+        """Return the tokens: reductions, norms, abs_reductions, abs_norms; norms end in `_norm`."""
+        return [
+            *self.reductions,
+            *(f"{norm}_norm" for norm in self.norms),
+            *(f"abs_{name}" for name in self.abs_reductions),
+            *(f"abs_{norm}_norm" for norm in self.abs_norms),
+        ]
+
+    def to_json_dict(self) -> dict[str, Any]:
+        """Return the form of a collections file: comma-separated tokens and two flags."""
+        tokens = self.to_tokens()
+        extra = [token for token in tokens if token in _UNKNOWN_TO_OLD_READERS]
+        known = [token for token in tokens if token not in _UNKNOWN_TO_OLD_READERS]
+        fields: dict[str, Any] = {
+            "save_raw_tensor": self.save_raw_tensor,
+            "reductions": ",".join(known),
+            "save_shape": self.save_shape,
+        }
+        return {**fields, _EXTRA_KEY: ",".join(extra)} if extra else fields
+
+    def to_json(self) -> str:
+        """Return `to_json_dict` as text."""
+        import json
+
+        return json.dumps(self.to_json_dict())
+
+    @classmethod
+    def from_dict(cls, params: Mapping[str, Any] | None) -> ReductionConfig | None:
+        """Make a config from what `to_json_dict` gives; None stays None."""
+        if params is None:
+            return None
+        tokens = [*_split(params.get("reductions")), *_split(params.get(_EXTRA_KEY))]
+        return cls.from_tokens(tokens, params.get("save_raw_tensor", False), params.get("save_shape", False))
+
+    @classmethod
+    def from_json(cls, json_str: str) -> ReductionConfig | None:
+        """Make a config from the text of `to_json`."""
+        import json
+
+        return cls.from_dict(json.loads(json_str))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ReductionConfig):
+            return NotImplemented
+        flags = (self.save_raw_tensor, self.save_shape)
+        return self.ops == other.ops and flags == (other.save_raw_tensor, other.save_shape)
+
+    __hash__ = None  # type: ignore[assignment]  # fields can change
+
+    def __repr__(self) -> str:
+        return (
+            f"ReductionConfig({','.join(self.to_tokens())!r}, "
+            f"save_raw_tensor={self.save_raw_tensor}, save_shape={self.save_shape})"
+        )
+
+
+def _checked(field: str, given: Iterable[str] | None, allowed: tuple[str, ...]) -> list[str]:
+    # A bare string would be taken letter by letter.
+    if given is not None and (isinstance(given, str) or not isinstance(given, Iterable)):
+        given = [str(given), ""]
+    names = list(dict.fromkeys(given or ()))
+    if any(name not in allowed for name in names):
+        raise SMDebugValueError(f"{field} can only be one of {','.join(allowed)}")
+    return names
+
+
+def _flag(field: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise SMDebugValueError(f"{field}={value} must be a boolean")
+    return value
+
+
+def _sorted_in(token: str) -> tuple[str, str]:
+    name = token.lower()
+    prefix = "abs_" if name.startswith("abs_") else ""
+    name = name[len(prefix) :]
+    if name in ALLOWED_REDUCTIONS:
+        return f"{prefix}reductions", name
+    norm = name[: -len("_norm")] if name.endswith("_norm") else name
+    if norm in ALLOWED_NORMS:
+        return f"{prefix}norms", norm
+    raise SMDebugValueError(f"reduction {token!r} is unknown, allowed are {', '.join(TOKENS)}")
+
+
+def _split(value: str | Iterable[str] | None) -> list[str]:
+    return value.split(",") if isinstance(value, str) else list(value or ())

@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from smd_agent.core.collection import Collection
+from smd_agent.core.collection_keys import PYTORCH_COLLECTIONS, CollectionKeys
+from smd_agent.core.collection_manager import CollectionManager
+from smd_agent.core.modes import ModeKeys
+from smd_agent.core.reduction_config import ReductionConfig
+from smd_agent.core.save_config import SaveConfig, SaveConfigMode
+from smd_agent.errors import InvalidCollectionConfiguration, SMDebugError, SMDebugValueError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def pytorch_manager() -> CollectionManager:
+    return CollectionManager(create_default=True, built_in=PYTORCH_COLLECTIONS)
+
+
+@pytest.mark.parametrize(
+    "tensor, collections",
+    [
+        ("Net_conv1.weight", {"weights"}),
+        ("Net_conv1.bias", {"biases"}),
+        ("gradient/Net_conv1.weight", {"gradients"}),
+        ("gradient/Net_conv1.bias", {"gradients"}),
+        ("CrossEntropyLoss_output_0", {"losses"}),
+        ("CrossEntropyLoss_input_0", set()),
+        ("my_loss_output_0", {"losses"}),
+        ("Net_conv1_output_0", set()),
+    ],
+)
+def test_pytorch_names_join_their_collections(tensor: str, collections: set[str]) -> None:
+    manager = pytorch_manager()
+    assert {name for name, one in manager.get_collections().items() if one.matches(tensor)} == collections
+
+
+def test_base_manager_starts_empty() -> None:
+    assert CollectionManager().get_collections() == {}
+    assert CollectionManager(built_in=PYTORCH_COLLECTIONS).get_collections() == {}
+
+
+def test_get_creates_unless_told_not_to() -> None:
+    manager = CollectionManager()
+    assert manager.get("x") is manager.get("x")
+    with pytest.raises(SMDebugError, match="Collection y has not been created"):
+        manager.get("y", create=False)
+
+
+def test_add_replaces_and_create_keeps() -> None:
+    manager = CollectionManager({"x": Collection("x", "old")})
+    manager.create_collection("x")
+    assert manager.get("x").include_regex == ["old"]
+    manager.add(Collection("x", "new"))
+    assert manager.get("x").include_regex == ["new"]
+
+
+def test_framework_class_is_used_for_new_collections() -> None:
+    class Special(Collection):
+        pass
+
+    manager = CollectionManager(create_default=True, built_in={"a": ()}, collection_class=Special)
+    assert isinstance(manager.get("a"), Special)
+    assert isinstance(manager.get("b"), Special)
+
+
+def test_preparation_gives_hook_configs_to_those_without() -> None:
+    manager = pytorch_manager()
+    hook_config = SaveConfig(save_interval=4)
+    own = ReductionConfig(["max"])
+    manager.get("weights").save_config = SaveConfig({ModeKeys.TRAIN: SaveConfigMode(save_interval=3)})
+    manager.get("weights").reduction_config = own
+    manager.prepare(hook_config, ReductionConfig(["mean"]))
+    weights = manager.get("weights")
+    assert weights.save_config == SaveConfig(
+        {mode: SaveConfigMode(3 if mode is ModeKeys.TRAIN else 4) for mode in ModeKeys}
+    )
+    assert weights.reduction_config == own
+    assert manager.get("biases").save_config == hook_config
+    assert manager.get("biases").reduction_config == ReductionConfig(["mean"])
+
+
+def test_collection_changed_after_preparation_changes_no_other() -> None:
+    manager = pytorch_manager()
+    hook_config = SaveConfig(save_interval=1)
+    manager.prepare(hook_config, None)
+    losses, weights = manager.get("losses").save_config, manager.get("weights").save_config
+    assert losses is not None
+    losses.end_step = 0
+    assert weights == hook_config == SaveConfig(save_interval=1)
+
+
+def test_preparation_without_reductions_means_raw() -> None:
+    manager = pytorch_manager()
+    manager.prepare(SaveConfig(), None)
+    assert manager.get("weights").reduction_config == ReductionConfig(save_raw_tensor=True)
+
+
+def test_scalar_collections_stay_raw_and_have_no_histogram() -> None:
+    manager = pytorch_manager()
+    manager.get("losses").reduction_config = ReductionConfig(["mean"])
+    manager.add(Collection("metrics", "accuracy"))
+    manager.prepare(SaveConfig(), ReductionConfig(["mean"], save_shape=True))
+    assert manager.get("losses").reduction_config == ReductionConfig(save_raw_tensor=True)
+    assert manager.get("metrics").reduction_config == ReductionConfig(save_raw_tensor=True, save_shape=True)
+    assert not manager.get("losses").save_histogram
+    assert manager.get("weights").save_histogram
+
+
+def test_preparation_refuses_a_collection_that_can_match_nothing() -> None:
+    manager = pytorch_manager()
+    manager.create_collection("mine")
+    with pytest.raises(InvalidCollectionConfiguration) as refused:
+        manager.prepare(SaveConfig(), None)
+    assert refused.value.c_name == "mine"
+    manager.get("mine").add_tensor_name("x")
+    manager.prepare(SaveConfig(), None)
+    assert manager.get("mine").save_config == SaveConfig()
+
+
+def test_collection_made_after_preparation_is_complete() -> None:
+    manager = pytorch_manager()
+    manager.prepare(SaveConfig(save_interval=4), None)
+    late = manager.get("late")
+    assert late.save_config == SaveConfig(save_interval=4)
+    assert late.reduction_config == ReductionConfig(save_raw_tensor=True)
+
+
+def test_documented_way_to_switch_off_a_default_collection_works() -> None:
+    manager = pytorch_manager()
+    hook_config = SaveConfig(save_interval=1)
+    manager.default_save_config = hook_config
+    losses = manager.get(CollectionKeys.LOSSES)
+    assert losses.save_config is not None
+    losses.save_config.end_step = 0
+    manager.prepare(hook_config, None)
+    assert not any(losses.save_config.should_save_step(mode, 0) for mode in ModeKeys)
+    weights = manager.get("weights").save_config
+    assert weights is not None
+    assert all(weights.should_save_step(mode, 3) for mode in ModeKeys)
+
+
+def test_file_names_every_collection_and_the_workers(tmp_path: Path) -> None:
+    manager = pytorch_manager()
+    manager.set_num_workers(3)
+    manager.export(str(tmp_path), "worker_0_collections.json")
+    path = tmp_path / "collections" / "000000000" / "worker_0_collections.json"
+    content = json.loads(path.read_text())
+    assert set(content) == {"collections", "_meta"}
+    assert content["_meta"] == {"num_workers": 3}
+    assert set(content["collections"]) == set(PYTORCH_COLLECTIONS)
+    assert CollectionManager.load(str(path)) == manager
+    assert CollectionManager.load(str(path)).get_num_workers() == 3
+
+
+def test_export_replaces_the_file_and_leaves_no_other(tmp_path: Path) -> None:
+    manager = CollectionManager()
+    manager.export(str(tmp_path), "w.json")
+    manager.create_collection("x")
+    manager.export(str(tmp_path), "w.json")
+    folder = tmp_path / "collections" / "000000000"
+    assert [path.name for path in folder.iterdir()] == ["w.json"]
+    assert list(json.loads((folder / "w.json").read_text())["collections"]) == ["x"]
+
+
+def test_failed_export_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+    manager = CollectionManager()
+    manager.export(str(tmp_path), "w.json")
+    manager.update_meta({"unwritable": object()})
+    with pytest.raises(TypeError):
+        manager.export(str(tmp_path), "w.json")
+    folder = tmp_path / "collections" / "000000000"
+    assert [path.name for path in folder.iterdir()] == ["w.json"]
+    assert json.loads((folder / "w.json").read_text())["_meta"] == {"num_workers": 1}
+
+
+@pytest.mark.parametrize(
+    "text, sentence",
+    [
+        ("{", "a collections file must be JSON"),
+        ('{"a": 1}', "allowed params for collection manager can only be one of collections,_meta"),
+        ("[]", "allowed params for collection manager can only be one of collections,_meta"),
+    ],
+)
+def test_other_text_is_refused(text: str, sentence: str) -> None:
+    with pytest.raises(SMDebugValueError, match=sentence):
+        CollectionManager.load_from_string(text)

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import pytest
+
+from smd_agent.core.reduction_config import ReductionConfig
+from smd_agent.errors import SMDebugValueError
+
+
+def test_ops_are_each_op_once_in_one_order() -> None:
+    config = ReductionConfig(["std", "min", "std"], ["mean"], ["l2", "l1"], ["l1"])
+    assert config.ops == (
+        ("min", False),
+        ("std", False),
+        ("l1", False),
+        ("l2", False),
+        ("mean", True),
+        ("l1", True),
+    )
+
+
+def test_json_has_tokens_in_the_old_order() -> None:
+    config = ReductionConfig(["min", "max"], ["mean"], ["l1"], ["l2"], save_shape=True)
+    assert config.to_json_dict() == {
+        "save_raw_tensor": False,
+        "reductions": "min,max,l1_norm,abs_mean,abs_l2_norm",
+        "save_shape": True,
+    }
+    assert ReductionConfig.from_json(config.to_json()) == config
+
+
+@pytest.mark.parametrize(
+    "tokens, config",
+    [
+        ("l1,abs_l2", ReductionConfig(norms=["l1"], abs_norms=["l2"])),
+        (" l1_norm , abs_l2_norm,,", ReductionConfig(norms=["l1"], abs_norms=["l2"])),
+        ("MEAN,abs_Median", ReductionConfig(["mean"], ["median"])),
+        ("", ReductionConfig()),
+        (["prod", "abs_variance"], ReductionConfig(["prod"], ["variance"])),
+    ],
+)
+def test_both_spellings_of_tokens_are_read(tokens: object, config: ReductionConfig) -> None:
+    assert ReductionConfig.from_dict({"reductions": tokens}) == config
+
+
+def test_median_goes_where_old_readers_do_not_look_and_comes_back() -> None:
+    config = ReductionConfig(["median", "mean"], ["median"])
+    written = config.to_json_dict()
+    assert written["reductions"] == "mean"
+    assert written["extra_reductions"] == "median,abs_median"
+    assert ReductionConfig.from_dict(written) == config
+
+
+@pytest.mark.parametrize("token", ["mode", "abs_", "l3", "abs_abs_min", "min_norm", "smdebug"])
+def test_unknown_token_is_named(token: str) -> None:
+    with pytest.raises(SMDebugValueError, match=f"reduction '{token}' is unknown, allowed are min, max, mean"):
+        ReductionConfig.from_dict({"reductions": f"mean,{token}"})
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        ({"reductions": ["q"]}, "reductions can only be one of min,max,mean,median,std,variance,sum,prod"),
+        ({"reductions": "min"}, "reductions can only be one of min,max,mean,median,std,variance,sum,prod"),
+        (
+            {"abs_reductions": 3},
+            "abs_reductions can only be one of min,max,mean,median,std,variance,sum,prod",
+        ),
+        ({"norms": ["l1_norm"]}, "norms can only be one of l1,l2"),
+        ({"abs_norms": ["l3"]}, "abs_norms can only be one of l1,l2"),
+        ({"save_raw_tensor": "true"}, "save_raw_tensor=true must be a boolean"),
+        ({"save_shape": 1}, "save_shape=1 must be a boolean"),
+    ],
+)
+def test_wrong_argument_is_refused_in_one_sentence(arguments: dict, sentence: str) -> None:
+    with pytest.raises(SMDebugValueError) as refused:
+        ReductionConfig(**arguments)
+    assert str(refused.value) == sentence
+
+
+def test_flags_count_for_equality_and_order_does_not() -> None:
+    assert ReductionConfig(["min", "max"]) == ReductionConfig(["max", "min"])
+    assert ReductionConfig(["min"]) != ReductionConfig(["min"], save_raw_tensor=True)
+    assert ReductionConfig(["min"]) != ReductionConfig(abs_reductions=["min"])
+    assert ReductionConfig.from_dict(None) is None
