@@ -1,0 +1,137 @@
+"""The only reader and writer of the process environment; every variable this package knows is in `VARIABLES`.
+
+The boot code imports this file in every interpreter that has the package on its path, so it imports `os`.
+"""
+
+from __future__ import annotations
+
+import os
+
+DEFAULT_CONFIG_PATH = "/opt/ml/input/config/debughookconfig.json"
+DEFAULT_TENSORBOARD_CONFIG_PATH = "/opt/ml/input/config/tensorboardoutputconfig.json"
+
+USE = "USE_SMDEBUG"
+CONFIG_PATH = "SMDEBUG_CONFIG_FILE_PATH"
+TENSORBOARD_CONFIG_PATH = "TENSORBOARD_CONFIG_FILE_PATH"
+TRAINING_JOB = "TRAINING_JOB_NAME"
+END_DELAY = "SMDEBUG_TRAINING_END_DELAY_REFRESH"
+STEP_WINDOW = "SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW"
+RETRY_LIMIT = "SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT"
+HOOK = "SMD_AGENT_HOOK"
+STRICT = "SMD_AGENT_STRICT"
+LAUNCH_PID = "SMD_AGENT_LAUNCH_PID"
+REPORTED = "SMD_AGENT_REPORTED"
+
+# (name, type, default, meaning)
+VARIABLES: tuple[tuple[str, str, str, str], ...] = (
+    (USE, "boolean", "true", "false switches everything off, whatever else is set"),
+    (CONFIG_PATH, "path", DEFAULT_CONFIG_PATH, "the hook file to capture by"),
+    (TENSORBOARD_CONFIG_PATH, "path", DEFAULT_TENSORBOARD_CONFIG_PATH, "names a job's TensorBoard folder"),
+    (TRAINING_JOB, "text", "", "present at all: a SageMaker training job, which gets no end marker"),
+    (END_DELAY, "seconds", "1", "a reader's wait between its last two looks at a finished run"),
+    (STEP_WINDOW, "integer", "1000", "steps after which a reader no longer waits for a missing worker"),
+    (RETRY_LIMIT, "integer", "100", "looks (2 s apart) for an event file that an index already names"),
+    (HOOK, "JSON", "", "the hook file's content itself; set by the launcher for its child processes"),
+    (STRICT, "boolean", "false", "our own failures stop the program instead of ending the capture"),
+    (LAUNCH_PID, "integer", "", "pid of the process the launcher started; set by the launcher"),
+    (REPORTED, "text", "", "checksum of a complaint made already; set for the child processes"),
+)
+
+BOOLEAN_WORDS = {
+    **dict.fromkeys(("y", "yes", "t", "true", "on", "1"), True),
+    **dict.fromkeys(("n", "no", "f", "false", "off", "0"), False),
+}
+
+
+def use_smdebug() -> bool:
+    """Tell whether capturing is allowed at all; a spelling nobody knows counts as allowed and is reported."""
+    return _boolean(USE, default=True)
+
+
+def strict() -> bool:
+    """Tell whether our own failures shall stop the user's program."""
+    return _boolean(STRICT, default=False)
+
+
+def hook_json() -> str | None:
+    """Return the inline hook configuration, None when there is none."""
+    return os.environ.get(HOOK) or None
+
+
+def config_path() -> str | None:
+    """Return the hook file's path as set, None when it is unset or empty."""
+    return os.environ.get(CONFIG_PATH) or None
+
+
+def tensorboard_config_path() -> str:
+    """Return the path of the file in which a training job names its TensorBoard folder."""
+    return os.environ.get(TENSORBOARD_CONFIG_PATH) or DEFAULT_TENSORBOARD_CONFIG_PATH
+
+
+def in_training_job() -> bool:
+    """Tell whether this is a SageMaker training job (the variable exists, with whatever value)."""
+    return TRAINING_JOB in os.environ
+
+
+def training_end_delay() -> float:
+    """Return a reader's wait in seconds between its last two looks at a finished run."""
+    return _number(END_DELAY, 1.0)
+
+
+def incomplete_step_window() -> int:
+    """Return the number of steps after which a reader stops waiting for a missing worker."""
+    return int(_number(STEP_WINDOW, 1000))
+
+
+def event_file_retry_limit() -> int:
+    """Return how often a reader looks for an event file that an index already names."""
+    return int(_number(RETRY_LIMIT, 100))
+
+
+def launch_pid() -> int | None:
+    """Return the pid of the process the launcher started, None when no launcher was used."""
+    text = os.environ.get(LAUNCH_PID, "").strip()
+    return int(text) if text.isdecimal() else None
+
+
+def get(name: str) -> str | None:
+    """Return any variable's raw text, None when unset."""
+    return os.environ.get(name)
+
+
+def put(name: str, value: str | None) -> None:
+    """Set a variable for this process and its children; None removes it."""
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
+
+
+def _boolean(name: str, *, default: bool) -> bool:
+    text = os.environ.get(name, "").strip()
+    if not text:
+        return default
+    known = BOOLEAN_WORDS.get(text.lower())
+    if known is not None:
+        return known
+    _report(name, text, "true or false (also yes/no, on/off, 1/0)", "true")
+    return True
+
+
+def _number(name: str, default: float) -> float:
+    text = os.environ.get(name, "").strip()
+    try:
+        value = float(text) if text else default
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        _report(name, text, "a number from 0 up", f"{default:g}")
+        return default
+    return value
+
+
+def _report(name: str, text: str, allowed: str, taken: str) -> None:
+    from smd_agent import guard
+
+    line = f"the environment variable {name} is {text!r}, allowed is {allowed}; taken as {taken}"
+    guard.say_once(("env", name), line)

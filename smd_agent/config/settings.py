@@ -1,0 +1,56 @@
+"""What a hook file comes to once its layers are merged: plain frozen objects, complete and checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from smd_agent.core.reduction_config import ReductionConfig
+    from smd_agent.core.save_config import SaveConfig
+
+
+@dataclass(frozen=True)
+class CollectionSettings:
+    """One collection of the file.
+
+    include_regex: to be added to those the collection has already.
+    save_config, reduction_config: None where the collection says nothing of its own and takes the hook's.
+    save_histogram: None where the file does not say.
+    """
+
+    name: str
+    include_regex: tuple[str, ...] = ()
+    save_config: SaveConfig | None = None
+    reduction_config: ReductionConfig | None = None
+    save_histogram: bool | None = None
+
+
+@dataclass(frozen=True)
+class HookSettings:
+    """Everything a hook is made from.
+
+    out_dir: absolute path of the run's folder.
+    source: the file (or variable) these settings come from, for messages.
+    reduction_config: None saves the raw tensors.
+    include_regex: for the collection `default`.
+    include_collections: names beside those a framework always saves. `all` stands for every collection there
+        is, while `save_all` stands for every tensor.
+    include_workers: "one" or "all".
+    tensorboard_dir: absolute path, None unless TensorBoard files are wanted.
+    warnings: sentences for the user, each naming the file.
+    """
+
+    out_dir: str
+    source: str
+    save_config: SaveConfig
+    reduction_config: ReductionConfig | None = None
+    include_regex: tuple[str, ...] = ()
+    include_collections: tuple[str, ...] = ()
+    save_all: bool = False
+    include_workers: str = "one"
+    dry_run: bool = False
+    export_tensorboard: bool = False
+    tensorboard_dir: str | None = None
+    collections: tuple[CollectionSettings, ...] = ()
+    warnings: tuple[str, ...] = ()

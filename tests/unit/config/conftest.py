@@ -1,0 +1,13 @@
+"""No variable of the machine the tests run on reaches them."""
+
+from __future__ import annotations
+
+import pytest
+
+from smd_agent.config import env
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, *_ in env.VARIABLES:
+        monkeypatch.delenv(name, raising=False)

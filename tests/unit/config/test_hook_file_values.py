@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from smd_agent.config.load import Source, load_settings
+from smd_agent.core.save_config import SaveConfig
+from smd_agent.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from smd_agent.config.settings import CollectionSettings, HookSettings
+
+
+def load(content: object, **options: Any) -> HookSettings:
+    return load_settings(Source("hook.json", text=json.dumps(content)), **options)
+
+
+def hook(**parameters: Any) -> HookSettings:
+    return load({"HookParameters": parameters})
+
+
+def one_collection(parameters: dict[str, Any], **hook_parameters: Any) -> CollectionSettings:
+    listed = [{"CollectionName": "weights", "CollectionParameters": parameters}]
+    return load({"HookParameters": hook_parameters, "CollectionConfigurations": listed}).collections[0]
+
+
+def refusal(content: object) -> str:
+    with pytest.raises(ConfigError) as refused:
+        load(content)
+    sentence = str(refused.value)
+    assert "\n" not in sentence
+    return sentence
+
+
+@pytest.mark.parametrize("value", [100, "100", " 100 ", 100.0], ids=repr)
+def test_number_spellings(value: object) -> None:
+    assert hook(save_interval=value).save_config == SaveConfig(save_interval=100)
+
+
+@pytest.mark.parametrize("value", ["1, 2,3", [1, 2, 3], ["1", 2, 3.0], "1,2,3,"], ids=repr)
+def test_step_list_spellings(value: object) -> None:
+    assert hook(save_steps=value).save_config == SaveConfig(save_steps=[1, 2, 3])
+
+
+def test_single_step_and_none() -> None:
+    assert hook(save_steps=7).save_config == SaveConfig(save_steps=[7])
+    assert hook(save_steps="").save_config == SaveConfig()
+
+
+@pytest.mark.parametrize("value", [True, 1, "1", "true", "TRUE", "True", " yes ", "on", "T", "y"], ids=repr)
+@pytest.mark.parametrize("key", ["save_all", "dry_run", "export_tensorboard"], ids=repr)
+def test_true_spellings(key: str, value: object) -> None:
+    assert getattr(hook(**{key: value}), key) is True
+
+
+@pytest.mark.parametrize("value", [False, 0, "0", "false", "FALSE", "no", "Off", "n", "f"], ids=repr)
+def test_false_spellings(value: object) -> None:
+    assert hook(save_all=value).save_all is False
+    assert one_collection({"save_histogram": value}).save_histogram is False
+
+
+@pytest.mark.parametrize("value, expected", [("all", "all"), ("one", "one"), ("ALL", "all")])
+def test_include_workers(value: str, expected: str) -> None:
+    assert hook(include_workers=value).include_workers == expected
+
+
+@pytest.mark.parametrize(
+    "key, value, allowed",
+    [
+        ("save_interval", 0, "a whole number of at least 1"),
+        ("save_interval", "x", "a whole number of at least 1"),
+        ("save_interval", 2.5, "a whole number of at least 1"),
+        ("save_interval", True, "a whole number of at least 1"),
+        ("save_interval", [1], "a whole number of at least 1"),
+        ("start_step", -1, "a whole number of at least 0"),
+        ("end_step", "", "a whole number of at least 0"),
+        ("eval.end_step", "never", "a whole number of at least 0"),
+        ("save_steps", "1,x", 'whole numbers of at least 0, as "3,7" or [3, 7]'),
+        ("save_steps", {"a": 1}, 'whole numbers of at least 0, as "3,7" or [3, 7]'),
+        ("save_steps", True, 'whole numbers of at least 0, as "3,7" or [3, 7]'),
+        ("save_all", "maybe", "true or false (also yes/no, on/off, 1/0, in any case)"),
+        ("save_all", 2, "true or false (also yes/no, on/off, 1/0, in any case)"),
+        ("dry_run", [], "true or false (also yes/no, on/off, 1/0, in any case)"),
+        ("include_workers", "two", '"one" or "all"'),
+        ("include_workers", 1, '"one" or "all"'),
+        ("include_regex", 3, 'regular expressions, as "relu,conv1" or ["relu", "conv1"]'),
+        ("tensorboard_dir", "", "the path of a folder"),
+        (
+            "tensorboard_dir",
+            "s3://bucket/tb",
+            "a local folder (this version writes to local folders only)",
+        ),
+    ],
+)
+def test_wrong_value_is_refused_in_one_sentence(key: str, value: object, allowed: str) -> None:
+    sentence = refusal({"HookParameters": {key: value}})
+    assert sentence == f"hook.json: HookParameters.{key} is {json.dumps(value)}, allowed is {allowed}"
+
+
+def test_wrong_value_of_a_collection_is_named_with_the_collection() -> None:
+    listed = [
+        {"CollectionName": "biases"},
+        {"CollectionName": "weights", "CollectionParameters": {"train.save_interval": "often"}},
+    ]
+    assert refusal({"CollectionConfigurations": listed}) == (
+        'hook.json: CollectionConfigurations[weights].train.save_interval is "often", '
+        "allowed is a whole number of at least 1"
+    )
+
+
+def test_unknown_reduction_is_refused_with_all_tokens() -> None:
+    assert refusal({"HookParameters": {"reductions": "mean,mode"}}) == (
+        'hook.json: HookParameters.reductions is "mean,mode", allowed is of min, max, mean, median, std, '
+        "variance, "
+        "sum, prod, l1, l2, abs_min, abs_max, abs_mean, abs_median, abs_std, abs_variance, abs_sum, "
+        "abs_prod, "
+        "abs_l1, abs_l2 (l1_norm for l1 and so on)"
+    )
+
+
+def test_long_value_is_cut_in_the_sentence() -> None:
+    assert len(refusal({"HookParameters": {"save_interval": "x" * 5000}})) < 200
+
+
+def test_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert load({"LocalPath": "runs/1"}).out_dir == str(tmp_path / "runs" / "1")
+    assert load({"LocalPath": "~/run"}).out_dir == str(tmp_path / "home" / "run")
+
+
+def test_paths_of_the_training_service_are_accepted_and_ignored() -> None:
+    settings = load({"LocalPath": "/tmp/x", "S3OutputPath": "s3://a/b", "S3Path": "s3://c"})
+    assert settings.out_dir == "/tmp/x"
+    assert settings.warnings == ()
+
+
+@pytest.mark.parametrize("value", ["relu, conv1", ["relu", "conv1"], "relu,conv1"], ids=repr)
+def test_regex_spellings(value: object) -> None:
+    assert hook(include_regex=value).include_regex == ("relu", "conv1")
+
+
+def test_regex_in_a_list_may_contain_commas() -> None:
+    assert hook(include_regex=["a{1,2}"]).include_regex == ("a{1,2}",)
+
+
+def test_comma_inside_a_regex_of_a_string_is_refused_with_the_way_out() -> None:
+    sentence = refusal({"HookParameters": {"include_regex": "relu,a{1,2}"}})
+    assert sentence == (
+        'hook.json: HookParameters.include_regex is "relu,a{1,2}", allowed is regular expressions (a string '
+        "is split "
+        'at commas; regexes that contain one go in a list: ["a{1,2}"])'
+    )
+    assert "regexes that contain one go in a list" in refusal({"HookParameters": {"include_regex": "[a,b]"}})
+
+
+def test_regex_that_does_not_compile_is_named() -> None:
+    sentence = refusal({"HookParameters": {"include_regex": ["ok", "conv(1"]}})
+    assert "HookParameters.include_regex" in sentence
+    assert "'conv(1' is none: missing ), unterminated subpattern" in sentence
+
+
+def test_trailing_comma_does_not_match_everything() -> None:
+    settings = hook(include_regex="relu,")
+    assert settings.include_regex == ("relu",)
+    assert settings.warnings == (
+        "hook.json: an empty regex in HookParameters.include_regex is ignored: it would match every tensor",
+    )
