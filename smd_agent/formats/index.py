@@ -1,0 +1,190 @@
+"""Index files: where in its event file each tensor of one step and worker lies, and which shapes were noted.
+
+::
+
+    {
+        "meta": {
+            "mode": "TRAIN",
+            "mode_step": 7,
+            "event_file_name": "events/000000000010/000000000010_worker_0.tfevents",
+        },
+        "tensor_payload": [{"tensorname": str, "start_idx": int, "length": int}, ...],
+        "shape_payload": [{"tensorname": str, "originalname": str, "shape": [int, ...]}, ...],
+    }
+
+``start_idx`` and ``length`` delimit a framed record. A step that saved shapes only has no event file.
+Steps of a run mostly differ in ``meta`` alone, so `IndexParser` keeps one copy of equal payloads.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from smd_agent.core.modes import ModeKeys
+from smd_agent.errors import IndexReaderException
+from smd_agent.formats.tfrecord import FRAME_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_PAYLOAD_KEY = '"tensor_payload"'
+_CORRUPT = "Empty/Corrupt Index File"
+_REMEMBERED = 64
+
+
+def tensor_fragment(name_json: str, start: int, length: int) -> str:
+    """Return the entry of one saved tensor: its name as JSON, its record's first byte and size in bytes."""
+    return f'{{"tensorname": {name_json}, "start_idx": {start}, "length": {length}}}'
+
+
+def shape_fragment(name_json: str, original_name_json: str, shape: Sequence[int]) -> str:
+    """Return the entry of one noted shape; both names are JSON."""
+    dims = ", ".join(map(str, shape))
+    return f'{{"tensorname": {name_json}, "originalname": {original_name_json}, "shape": [{dims}]}}'
+
+
+def index_text(mode: str, mode_step: int, event_file: str | None, tensors: Sequence[str], shapes: Sequence[str]) -> str:
+    """Return the text of an index file.
+
+    Args:
+        mode: name of the step's mode.
+        mode_step: number of the step within the mode.
+        event_file: path of the event file below the run's root; None when the step saved shapes only.
+        tensors: `tensor_fragment` results; one string may hold several, joined by commas.
+        shapes: `shape_fragment` results, likewise.
+    """
+    place = "" if event_file is None else f', "event_file_name": {json.dumps(event_file)}'
+    meta = f'{{"mode": "{mode}", "mode_step": {mode_step}{place}}}'
+    payload = f'{_PAYLOAD_KEY}: [{", ".join(tensors)}], "shape_payload": [{", ".join(shapes)}]'
+    return f'{{"meta": {meta}, {payload}}}'
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """The tensors of a payload, in file order; one object for all payloads with the same tensors."""
+
+    names: tuple[str, ...]
+    positions: dict[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Payload:
+    """Where the tensors lie, in bytes, and the noted shapes as name -> (original name, shape)."""
+
+    tensors: Names
+    starts: array[int]
+    lengths: array[int]
+    shapes: dict[str, tuple[str, tuple[int, ...]]]
+
+    def location(self, name: str) -> tuple[int, int] | None:
+        """Return the first byte and the length of a tensor's record; None when it was not saved."""
+        position = self.tensors.positions.get(name)
+        return None if position is None else (self.starts[position], self.lengths[position])
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.tensors.positions or name in self.shapes
+
+
+@dataclass(frozen=True)
+class Index:
+    """One index file; ``event_file`` is a path below the run's root, None when only shapes were noted."""
+
+    mode: ModeKeys
+    mode_step: int
+    event_file: str | None
+    payload: Payload
+
+
+class IndexParser:
+    """Reads the index files of one run."""
+
+    def __init__(self) -> None:
+        self._payloads: dict[str, Payload] = {}
+        self._names: dict[tuple[str, ...], Names] = {}
+        self._shapes: dict[str, tuple[str, tuple[int, ...]]] = {}
+
+    def parse(self, text: str) -> Index:
+        """Read the text of one index file.
+
+        Raises:
+            IndexReaderException: it is not a complete index.
+        """
+        head, key, tail = text.partition(_PAYLOAD_KEY)
+        payload = self._payloads.get(tail) if key else None
+        fields = _load(head.rstrip().removesuffix(",") + "}" if payload else text)
+        if payload is None or fields.keys() != {"meta"}:
+            fields = _load(text)
+            payload = self._payload(fields)
+            if len(self._payloads) >= _REMEMBERED:
+                self._payloads.clear()
+            self._payloads[tail] = payload
+        mode, mode_step, event_file = _meta(fields)
+        if event_file is None and payload.starts:
+            raise IndexReaderException("meta section has no event_file_name")
+        return Index(mode, mode_step, event_file, payload)
+
+    def _payload(self, fields: dict[str, Any]) -> Payload:
+        if "tensor_payload" not in fields and "shape_payload" not in fields:
+            _meta(fields)
+            raise IndexReaderException("neither tensor_payload nor shape_payload sections are present")
+        try:
+            # A name that comes twice: the later record counts.
+            places = {_name(entry): _place(entry) for entry in fields.get("tensor_payload", ())}
+            shapes = {_name(entry): _shape(entry) for entry in fields.get("shape_payload", ())}
+            starts = array("q", (start for start, _ in places.values()))
+            lengths = array("q", (length for _, length in places.values()))
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise IndexReaderException(_CORRUPT) from None
+        if shapes != self._shapes:
+            self._shapes = shapes
+        return Payload(self._shared(tuple(places)), starts, lengths, self._shapes)
+
+    def _shared(self, names: tuple[str, ...]) -> Names:
+        known = self._names.get(names)
+        if known is None:
+            positions = {name: position for position, name in enumerate(names)}
+            known = self._names[names] = Names(names, positions)
+        return known
+
+
+def _name(entry: dict[str, Any]) -> str:
+    name = entry["tensorname"]
+    if not isinstance(name, str):
+        raise TypeError(name)
+    return name
+
+
+def _place(entry: dict[str, Any]) -> tuple[int, int]:
+    start, length = int(entry["start_idx"]), int(entry["length"])
+    if start < 0 or length < FRAME_BYTES:
+        raise ValueError(entry)
+    return start, length
+
+
+def _shape(entry: dict[str, Any]) -> tuple[str, tuple[int, ...]]:
+    return entry["originalname"], tuple(int(size) for size in entry["shape"])
+
+
+def _load(text: str) -> dict[str, Any]:
+    try:
+        fields = json.loads(text)
+    except ValueError:
+        raise IndexReaderException(_CORRUPT) from None
+    if not isinstance(fields, dict):
+        raise IndexReaderException(_CORRUPT)
+    return fields
+
+
+def _meta(fields: dict[str, Any]) -> tuple[ModeKeys, int, str | None]:
+    meta = fields.get("meta")
+    if meta is None:
+        raise IndexReaderException("meta section is not present")
+    if not meta:
+        raise IndexReaderException("meta section is empty")
+    try:
+        return ModeKeys[meta["mode"].strip()], int(meta["mode_step"]), meta.get("event_file_name")
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise IndexReaderException("meta section does not name a mode and a step") from None

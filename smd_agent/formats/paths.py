@@ -1,0 +1,68 @@
+"""The names of a run's files: the only place that knows them. All are POSIX paths below the run's root.
+
+======================================================  ====================================================
+``events/<step>/<step>_<worker>.tfevents``              the tensors one worker saved at one step
+``index/<step // 1000>/<step>_<worker>.json``           where in the event file each of them lies
+``collections/000000000/<worker>_collections.json``     the collections of one worker
+``training_job_end.ts``                                 empty; the run came to its end
+``claim.smd``                                           names the process that writes
+======================================================  ====================================================
+
+Steps are global steps with twelve digits, index folders have nine. A file being written ends in ``.tmp``.
+"""
+
+from __future__ import annotations
+
+import re
+
+END_MARKER = "training_job_end.ts"
+CLAIM = "claim.smd"
+EVENTS_FOLDER = "events"
+INDEX_FOLDER = "index"
+COLLECTIONS_FOLDER = "collections/000000000"
+TEMPORARY_SUFFIX = ".tmp"
+
+_STEPS_PER_INDEX_FOLDER = 1000
+_STEP_FILE = re.compile(r"(\d+)_(.+)\.(?:json|tfevents)")
+_COLLECTIONS_FILE = re.compile(r"(.+)_collections\.json")
+
+
+def event_path(step: int, worker: str) -> str:
+    """Name the event file of a global step."""
+    return f"{EVENTS_FOLDER}/{step:012d}/{step:012d}_{_encoded(worker)}.tfevents"
+
+
+def index_path(step: int, worker: str) -> str:
+    """Name the index file of a global step."""
+    return f"{INDEX_FOLDER}/{index_folder(step)}/{step:012d}_{_encoded(worker)}.json"
+
+
+def index_folder(step: int) -> str:
+    """Name the folder, below the index folder, that holds a global step's index file."""
+    return f"{step // _STEPS_PER_INDEX_FOLDER:09d}"
+
+
+def collections_path(worker: str) -> str:
+    """Name the collections file of a worker."""
+    return f"{COLLECTIONS_FOLDER}/{_encoded(worker)}_collections.json"
+
+
+def parse_step_file(name: str) -> tuple[int, str] | None:
+    """Take global step and worker from the base name of an event or index file; None for any other name."""
+    match = _STEP_FILE.fullmatch(name)
+    return (int(match[1]), _decoded(match[2])) if match else None
+
+
+def parse_collections_file(name: str) -> str | None:
+    """Take the worker from the base name of a collections file; None for any other name."""
+    match = _COLLECTIONS_FILE.fullmatch(name)
+    return _decoded(match[1]) if match else None
+
+
+# A worker that is a TensorFlow device ("/job:localhost/...") is written with "_" for "/" and "-" for ":".
+def _encoded(worker: str) -> str:
+    return worker.replace("/", "_").replace(":", "-") if worker.startswith("/") else worker
+
+
+def _decoded(worker: str) -> str:
+    return worker.replace("_", "/").replace("-", ":") if worker.startswith("_") else worker
