@@ -1,0 +1,99 @@
+"""Keeps our failures away from the user's run: report once, switch off, go on.
+
+The only file of the library in which a broad `except` is allowed. Standard library only, no logging module:
+the boot imports this file in every interpreter that is armed.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+    from typing import ParamSpec, TypeVar
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
+
+PREFIX = "smd_agent: "
+
+strict = False
+"""Set by the session from SMD_AGENT_STRICT: a fence lets failures through after it has reported them."""
+
+_said: set[object] = set()
+
+
+def say(line: str) -> None:
+    """Write one prefixed line to stderr; do nothing when stderr is missing, closed or broken."""
+    try:
+        stream = sys.stderr
+        if stream is not None:
+            stream.write(PREFIX + " ".join(str(line).splitlines()) + "\n")
+            stream.flush()
+    except Exception:
+        # There is no second place to report to: stdout belongs to the program.
+        return
+
+
+def say_once(key: Hashable, line: str) -> None:
+    """Write one line to stderr, once for each key in this process and those forked from it."""
+    if key not in _said:
+        _said.add(key)
+        say(line)
+
+
+def describe(error: BaseException) -> str:
+    """Return `Type: text` of an error, surviving an error whose text cannot be made."""
+    try:
+        text = str(error)
+    except Exception:
+        text = "its text cannot be shown"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def fence(
+    what: str, *, on_failure: Callable[[], object] | None = None
+) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
+    """Make a function of ours safe to call from the user's code.
+
+    An Exception in it is reported once for each fence, as `<what> failed (<Type>: <text>); capture is off for
+    the rest of this run`; then `on_failure` is called and None returned. SystemExit, KeyboardInterrupt and
+    whatever else is no Exception pass; under `strict` all pass, after the report.
+    """
+
+    def build(function: Callable[P, R]) -> Callable[P, R | None]:
+        def fenced(*args: P.args, **kwargs: P.kwargs) -> R | None:
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:
+                say_once(fenced, f"{what} failed ({describe(error)}); capture is off for the rest of this run")
+                if strict:
+                    raise
+                _switch_off(on_failure)
+                return None
+
+        # functools.wraps would do, at the price of importing functools in every armed interpreter.
+        for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+            setattr(fenced, name, getattr(function, name, None))
+        return fenced
+
+    return build
+
+
+def _switch_off(on_failure: Callable[[], object] | None) -> None:
+    if on_failure is None:
+        return
+    try:
+        on_failure()
+    except Exception as error:
+        say_once(("switching off", on_failure), f"switching off failed ({describe(error)})")
+
+
+def attempt(action: Callable[[], object]) -> Exception | None:
+    """Run an action and return the Exception it raised, None when it raised none."""
+    try:
+        action()
+    except Exception as error:
+        return error
+    return None

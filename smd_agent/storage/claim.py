@@ -1,0 +1,85 @@
+"""Who may write into a run's folder: the process named in its claim file, as long as it lives.
+
+Two processes that both take themselves for the only worker would overwrite each other's files. The old library left
+an empty claim file behind after a crash and then wrote nothing on the next start; ours names its owner, so that the
+claim of a dead process is taken over.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+
+from smd_agent.formats.paths import CLAIM
+
+
+class Claim:
+    """The claim file of one run folder."""
+
+    def __init__(self, root: Path) -> None:
+        self._path = root / CLAIM
+        self._held = False
+
+    def acquire(self) -> str | None:
+        """Take the claim; None when it is ours, else a description of the process that has it."""
+        if self._held:
+            return None
+        me = json.dumps(_identity(os.getpid()))
+        try:
+            descriptor = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        except FileExistsError:
+            owner = self._owner()
+            if owner is not None and _alive(owner):
+                return f"process {owner['pid']} on {owner['host']}"
+            fresh = self._path.with_name(f"{CLAIM}.{os.getpid()}.tmp")
+            fresh.write_text(me)
+            os.replace(fresh, self._path)
+        else:
+            with os.fdopen(descriptor, "w") as file:
+                file.write(me)
+        self._held = True
+        return None
+
+    def release(self) -> None:
+        """Give the claim up; nothing happens when it is not ours."""
+        if self._held:
+            self._held = False
+            self._path.unlink(missing_ok=True)
+
+    def _owner(self) -> dict[str, object] | None:
+        try:
+            owner = json.loads(self._path.read_text())
+        except (OSError, ValueError):
+            return None
+        return owner if isinstance(owner, dict) and isinstance(owner.get("pid"), int) else None
+
+
+def _identity(pid: int) -> dict[str, object]:
+    return {"pid": pid, "host": socket.gethostname(), "started": _start_time(pid)}
+
+
+def _start_time(pid: int) -> str | None:
+    """Linux's start tick of a process, which tells it from a later one with the same pid; None elsewhere."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return fields[19]
+
+
+def _alive(owner: dict[str, object]) -> bool:
+    pid = owner["pid"]
+    assert isinstance(pid, int)
+    if owner.get("host") != socket.gethostname():
+        return True
+    if pid == os.getpid():
+        return owner.get("started") == _start_time(pid)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return owner.get("started") in (None, _start_time(pid))

@@ -1,0 +1,133 @@
+"""Records taken from an event file: one whose place is known, or all of them in order."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from smd_agent.errors import DamagedRecord
+from smd_agent.formats.event import SavedTensor, decode_tensors
+from smd_agent.formats.tfrecord import (
+    FOOTER_BYTES,
+    FRAME_BYTES,
+    FRAME_HEADER_BYTES,
+    RecordError,
+    check_footer,
+    payload_length,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import TracebackType
+
+    import numpy.typing as npt
+
+    from smd_agent.core.modes import ModeKeys
+
+_HEAD_BYTES = 1 << 14
+_LARGEST_READ = 1 << 30
+
+
+def read_payload(path: Path, start: int, length: int) -> bytes:
+    """Return the payload of the record of ``length`` bytes, frame included, that begins at byte ``start``.
+
+    Raises:
+        RecordError: the frame is cut off or changed.
+        OSError: the file cannot be read.
+    """
+    with path.open("rb", buffering=0) as file:
+        file.seek(start)
+        return _next_payload(file, length)
+
+
+def read_head(path: Path, start: int, length: int) -> bytes:
+    """Return the first bytes, up to 16 KiB, of the payload of the record at byte ``start``, unchecked."""
+    with path.open("rb", buffering=0) as file:
+        file.seek(start + FRAME_HEADER_BYTES)
+        return _read(file, min(length - FRAME_BYTES, _HEAD_BYTES))
+
+
+class FileReader:
+    """All records of one event file, in order, without an index.
+
+    For the file of a step that was not completed. The file is opened now and closed with the ``with`` block.
+    """
+
+    def __init__(self, fname: str | os.PathLike[str]) -> None:
+        self._path = Path(fname)
+        self._file = self._path.open("rb")
+
+    def __enter__(self) -> FileReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def read_tensors(self, check: object = "minimal") -> Iterator[tuple[str, int, npt.NDArray[Any], ModeKeys, int]]:
+        """Yield name, global step, value, mode and mode step of every record.
+
+        ``check`` is accepted for the sake of old programs: every checksum there is gets checked.
+
+        Raises:
+            DamagedRecord: a record is cut off or changed; those before it have been yielded.
+        """
+        for tensor in self._tensors():
+            yield tensor.tag, tensor.step, tensor.value, tensor.mode, tensor.mode_step
+
+    def read_events(
+        self, check: object = "minimal", regex_list: str | Sequence[str] | None = None
+    ) -> list[dict[str, Any]]:
+        """Return all records as ``{"timestamp", "step", "name", "value"}``, times in seconds since the epoch.
+
+        Args:
+            check: accepted for the sake of old programs.
+            regex_list: keep names in which any of these is found.
+
+        Raises:
+            DamagedRecord: a record is cut off or changed.
+        """
+        regexes = [regex_list] if isinstance(regex_list, str) else regex_list
+        return [
+            {"timestamp": tensor.wall_time, "step": tensor.step, "name": tensor.tag, "value": tensor.value}
+            for tensor in self._tensors()
+            if regexes is None or any(re.search(regex, tensor.tag) for regex in regexes)
+        ]
+
+    def _tensors(self) -> Iterator[SavedTensor]:
+        self._file.seek(0)
+        size = os.fstat(self._file.fileno()).st_size
+        name, step = "?", -1
+        while (start := self._file.tell()) < size:
+            try:
+                tensors = list(decode_tensors(_next_payload(self._file)))
+            except RecordError as error:
+                detail = f"the record at byte {start}, behind {name}: {error}" if step >= 0 else str(error)
+                raise DamagedRecord(str(self._path), "?", step, detail) from None
+            for tensor in tensors:
+                name, step = tensor.tag, tensor.step
+                yield tensor
+
+
+def _next_payload(file: BinaryIO, length: int | None = None) -> bytes:
+    size = payload_length(_read(file, FRAME_HEADER_BYTES))
+    if length is not None and size + FRAME_BYTES != length:
+        raise RecordError("its length is not the one in the index")
+    payload = _read(file, size)
+    check_footer(payload, _read(file, FOOTER_BYTES))
+    return payload
+
+
+def _read(file: BinaryIO, size: int) -> bytes:
+    # A system call returns less than 2 GiB at once, and less than was asked for near the end.
+    first = file.read(min(size, _LARGEST_READ))
+    if len(first) == size or not first:
+        return first
+    parts, left = [first], size - len(first)
+    while left and (part := file.read(min(left, _LARGEST_READ))):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)

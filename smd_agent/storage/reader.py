@@ -1,0 +1,217 @@
+"""A run's folder as a reader sees it: which steps are there by now, and one saved tensor at a time.
+
+Other processes may write while we read. A file counts once it has its final name; an index names an event
+file that is complete. Reading never walks the event files and holds one record at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from smd_agent.config import env
+from smd_agent.errors import DamagedRecord, IndexReaderException, SMDebugTypeError, TensorUnavailableForStep
+from smd_agent.formats import paths
+from smd_agent.formats.event import Form, SavedTensor, decode_tensor, peek_form
+from smd_agent.formats.index import Index, IndexParser
+from smd_agent.formats.tfrecord import RecordError
+from smd_agent.storage.event_file import read_head, read_payload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+logger = logging.getLogger("smd_agent")
+
+EVENT_FILE_POLL_SECONDS = 2.0
+# Two changes of a folder within a clock tick may leave the same change time, so one that has just changed is
+# listed again. Seconds; the coarsest file systems count in steps of two.
+_SETTLED_AFTER = 3.0
+
+
+@dataclass(frozen=True)
+class StepIndex:
+    """One index file that has been read: whose it is, and what it says."""
+
+    step: int
+    worker: str
+    index: Index
+
+
+class RunReader:
+    """The files of one local run.
+
+    ``problems`` maps each index file that cannot be read, as a path below the run's root, to what is wrong.
+
+    Args:
+        root: the run's folder; it need not exist yet.
+        first: read no step before this global step.
+        end: read no step from this global step on.
+    """
+
+    def __init__(self, root: Path, first: int | None = None, end: int | None = None) -> None:
+        self.root = root
+        self.problems: dict[str, str] = {}
+        self._first = 0 if first is None else first
+        self._end = end
+        self._parser = IndexParser()
+        self._settled: dict[str, int] = {}
+        self._known: dict[str, set[str]] = {}
+        self._bad: dict[str, tuple[int, int]] = {}
+        self._retry_limit = env.event_file_retry_limit()
+
+    def ended(self) -> float | None:
+        """Return when the run said that it ended, in seconds since the epoch; None if it has not."""
+        try:
+            return (self.root / paths.END_MARKER).stat().st_mtime
+        except OSError:
+            return None
+
+    def collections_files(self) -> dict[str, Path]:
+        """Return the collections files by worker, in the order of their names."""
+        folder = self.root / paths.COLLECTIONS_FOLDER
+        workers = {name: paths.parse_collections_file(name) for name in sorted(_names_in(folder))}
+        return {worker: folder / name for name, worker in workers.items() if worker is not None}
+
+    def new_indexes(self) -> Iterator[StepIndex]:
+        """Read the index files that have appeared since the last call, in the order of steps and workers.
+
+        One that cannot be read is noted in ``problems`` and named in one warning; it is tried again when it
+        changes.
+        """
+        index_root = self.root / paths.INDEX_FOLDER
+        for folder in sorted(_names_in(index_root)):
+            if folder.isdecimal() and self._in_range(folder):
+                yield from self._new_in(index_root / folder)
+
+    def _in_range(self, folder: str) -> bool:
+        past_end = self._end is not None and folder > paths.index_folder(self._end)
+        return folder >= paths.index_folder(self._first) and not past_end
+
+    def _new_in(self, folder: Path) -> Iterator[StepIndex]:
+        changed = _change_time(folder)
+        bad = any(name.startswith(f"{folder.name}/") for name in self._bad)
+        if changed is None or (self._settled.get(folder.name) == changed and not bad):
+            return
+        known = self._known.setdefault(folder.name, set())
+        for name in sorted(_names_in(folder) - known):
+            parsed = paths.parse_step_file(name) if name.endswith(".json") else None
+            if parsed is None or not self._wanted(parsed[0]):
+                known.add(name)
+                continue
+            index = self._read_index(folder, name)
+            if index is not None:
+                known.add(name)
+                yield StepIndex(*parsed, index)
+        # Only now: a caller that stops half-way gets the rest next time.
+        if time.time() - changed / 1e9 > _SETTLED_AFTER:
+            self._settled[folder.name] = changed
+
+    def _wanted(self, step: int) -> bool:
+        return step >= self._first and (self._end is None or step < self._end)
+
+    def _read_index(self, folder: Path, name: str) -> Index | None:
+        key, path = f"{folder.name}/{name}", folder / name
+        relative = f"{paths.INDEX_FOLDER}/{key}"
+        signature = (-1, -1)
+        try:
+            status = path.stat()
+            signature = (status.st_mtime_ns, status.st_size)
+            if self._bad.get(key) == signature:
+                return None
+            index = self._parser.parse(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            problem = f"Invalid File Found: {path} ({getattr(error, 'strerror', None) or 'not text'})"
+        except IndexReaderException as error:
+            problem = error.message
+        else:
+            self._bad.pop(key, None)
+            self.problems.pop(relative, None)
+            return index
+        self._bad[key] = signature
+        if relative not in self.problems:
+            logger.warning("smd_agent: the step of %s is left out: %s", path, problem)
+        self.problems[relative] = problem
+        return None
+
+    def read(self, place: StepIndex, name: str) -> SavedTensor:
+        """Read one tensor.
+
+        Raises:
+            TensorUnavailableForStep: the step has no value under this name, or its event file is gone.
+            DamagedRecord: the bytes are not those that were written.
+            SMDebugTypeError: NumPy has no type for the values.
+        """
+        index = place.index
+        location = index.payload.location(name)
+        if location is None or index.event_file is None:
+            raise TensorUnavailableForStep(name, index.mode_step, index.mode)
+        path = self.root / index.event_file
+        start, length = location
+        try:
+            self._wait_for(path, place)
+            tensor = decode_tensor(read_payload(path, start, length))
+        except FileNotFoundError:
+            raise TensorUnavailableForStep(name, index.mode_step, index.mode) from None
+        except RecordError as error:
+            raise DamagedRecord(str(path), name, place.step, str(error)) from None
+        if tensor.tag != name:
+            raise DamagedRecord(str(path), name, place.step, f"its place holds {tensor.tag}")
+        return tensor
+
+    def form(self, place: StepIndex, name: str) -> Form | None:
+        """Return a tensor's dtype and shape from the head of its record, unchecked; None if that is not possible."""
+        location, event_file = place.index.payload.location(name), place.index.event_file
+        if location is None or event_file is None:
+            return None
+        try:
+            return peek_form(read_head(self.root / event_file, *location))
+        except (OSError, SMDebugTypeError):
+            return None
+
+    def _wait_for(self, path: Path, place: StepIndex) -> None:
+        """Wait for an event file that its index announces: on shared disks it may show up later.
+
+        It will not come any more when the run has ended, when the worker has written a later step, or when
+        its index is older than the wait could last.
+        """
+        if path.exists():
+            return
+        index_path = self.root / paths.index_path(place.step, place.worker)
+        limit = time.time() + self._retry_limit * EVENT_FILE_POLL_SECONDS
+        written = _change_time(index_path)
+        if written is not None:
+            limit = min(limit, written / 1e9 + self._retry_limit * EVENT_FILE_POLL_SECONDS)
+        while time.time() < limit and self.ended() is None and not self._has_later_step(place):
+            time.sleep(EVENT_FILE_POLL_SECONDS)
+            if path.exists():
+                return
+
+    def _has_later_step(self, place: StepIndex) -> bool:
+        index_root = self.root / paths.INDEX_FOLDER
+        for folder in _names_in(index_root):
+            if folder >= paths.index_folder(place.step):
+                steps = (paths.parse_step_file(name) for name in _names_in(index_root / folder))
+                if any(step and step[1] == place.worker and step[0] > place.step for step in steps):
+                    return True
+        return False
+
+
+def _names_in(folder: Path) -> set[str]:
+    try:
+        return set(os.listdir(folder))
+    except OSError:
+        return set()
+
+
+def _change_time(path: Path) -> int | None:
+    """Return when a file or folder was changed, in nanoseconds since the epoch; None when it is not there."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return None

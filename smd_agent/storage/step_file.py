@@ -1,0 +1,290 @@
+"""One step's event file and index, filled on the training thread and put on disk by the writer thread.
+
+The training thread copies every value into blocks as the bytes that will stand in the file, so what it handed over can
+change afterwards. The event file and the index appear under temporary names and are renamed, the event file first:
+an index that can be seen points to a complete event file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from crc32c import crc32c
+
+from smd_agent.formats.encoder import (
+    CHECKSUM_KEY,
+    LARGEST_TENSOR_BYTES,
+    TAIL_BYTES,
+    HeadEncoder,
+    ScalarBlock,
+    Stamp,
+    tail,
+)
+from smd_agent.formats.index import index_text, shape_fragment, tensor_fragment
+from smd_agent.formats.paths import event_path, index_path
+from smd_agent.formats.tfrecord import FRAME_HEADER_BYTES
+from smd_agent.storage.writer import BLOCK_BYTES, Block, Writer
+
+# Up to this size the training thread checksums a record while it is in its cache; beyond, the writer thread does.
+INLINE_BYTES = 65536
+
+Bytes = npt.NDArray[np.uint8]
+
+
+class Layouts:
+    """What one step's layout can reuse of the step before: heads, scalar blocks and their index text."""
+
+    def __init__(self) -> None:
+        self.heads = HeadEncoder()
+        self.names: dict[str, str] = {}
+        self._blocks: dict[tuple[str, ...], ScalarBlock] = {}
+        self._texts: dict[tuple[str, ...], tuple[ScalarBlock, int, str]] = {}
+
+    def scalar_block(self, tags: tuple[str, ...], stamp: Stamp) -> ScalarBlock:
+        """The block for these tags, rebuilt when the step's numbers have grown by a byte."""
+        block = self._blocks.get(tags)
+        if block is None or not block.fits(stamp):
+            block = self._blocks[tags] = ScalarBlock(tags, stamp)
+        return block
+
+    def name_json(self, name: str) -> str:
+        """The name as it stands in JSON."""
+        text = self.names.get(name)
+        if text is None:
+            text = self.names[name] = json.dumps(name)
+        return text
+
+    def scalar_index(self, tags: tuple[str, ...], block: ScalarBlock, start: int) -> str:
+        """Index entries of a block that begins at ``start``."""
+        known = self._texts.get(tags)
+        if known is not None and known[0] is block and known[1] == start:
+            return known[2]
+        entries = []
+        position = start
+        for tag, length in zip(tags, block.lengths, strict=True):
+            entries.append(tensor_fragment(self.name_json(tag), position, length))
+            position += length
+        text = ", ".join(entries)
+        self._texts[tags] = (block, start, text)
+        return text
+
+
+class StepFile:
+    """The records of one step of one worker, in the order they are added."""
+
+    def __init__(self, root: Path, worker: str, stamp: Stamp, writer: Writer, layouts: Layouts) -> None:
+        self.stamp = stamp
+        self.lost = False
+        self.tensors = 0
+        self._writer = writer
+        self._layouts = layouts
+        self._output = _Output(root / event_path(stamp.step, worker), root / index_path(stamp.step, worker))
+        self._event_name = event_path(stamp.step, worker)
+        self._block: Block | None = None
+        self._size = 0
+        self._tensor_entries: list[str] = []
+        self._shape_entries: list[str] = []
+
+    @property
+    def size(self) -> int:
+        """Bytes of the event file so far."""
+        return self._size
+
+    def add(
+        self,
+        name: str,
+        array: npt.NDArray[Any],
+        original_dtype: str | None = None,
+        wall_time: float | None = None,
+    ) -> None:
+        """Copy one tensor into the step. When the disk stands still the step is ``lost``, and nothing more is copied.
+
+        Args:
+            name: the tensor's name, stored as it is.
+            array: any shape, any dtype the format knows, in any memory order.
+            original_dtype: name of the dtype the values had before they were widened to ``array``'s.
+            wall_time: seconds since the epoch, if not the step's.
+
+        Raises:
+            SMDebugTypeError: the format has no place for the dtype.
+            ValueError: the tensor is too large for one record.
+        """
+        if array.dtype.byteorder == ">":
+            array = array.astype(array.dtype.newbyteorder("<"))
+        if array.nbytes > LARGEST_TENSOR_BYTES:
+            raise ValueError(f"{name} has {array.nbytes} bytes and a record holds at most {LARGEST_TENSOR_BYTES}")
+        start = self._size
+        stamp = self.stamp if wall_time is None else replace(self.stamp, wall_time=wall_time)
+        head = self._layouts.heads.head(stamp, name, array.dtype, array.shape, original_dtype)
+        values = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        if values.nbytes <= INLINE_BYTES:
+            checksum = crc32c(values.data, crc32c(memoryview(head)[FRAME_HEADER_BYTES:]))
+            self._append(head)
+            self._append(values)
+            self._append(tail(checksum))
+        else:
+            self._append(head, skip=FRAME_HEADER_BYTES)
+            self._append(values, skip=0)
+            self._append_open_tail()
+        self._tensor_entries.append(tensor_fragment(self._layouts.name_json(name), start, self._size - start))
+        self.tensors += 1
+
+    def add_text(self, name: str, values: Sequence[str]) -> None:
+        """Add a 1-D array of text."""
+        start = self._size
+        self._append(self._layouts.heads.text(self.stamp, name, values))
+        self._tensor_entries.append(tensor_fragment(self._layouts.name_json(name), start, self._size - start))
+        self.tensors += 1
+
+    def add_scalars(self, names: tuple[str, ...], values: npt.NDArray[np.float64]) -> None:
+        """Add one float64 scalar for each name; cheap when the same names come again in later steps."""
+        block = self._layouts.scalar_block(names, self.stamp)
+        start = self._size
+        self._append(block.render(self.stamp, values))
+        self._tensor_entries.append(self._layouts.scalar_index(names, block, start))
+        self.tensors += len(names)
+
+    def add_shape(self, name: str, original_name: str, shape: tuple[int, ...]) -> None:
+        """Note a tensor's shape in the index."""
+        layouts = self._layouts
+        self._shape_entries.append(shape_fragment(layouts.name_json(name), layouts.name_json(original_name), shape))
+
+    def commit(self, done: Callable[[], None]) -> None:
+        """Hand the step to the writer thread, which calls ``done`` once its index is in place.
+
+        A step to which nothing was added leaves no file.
+        """
+        if self.lost:
+            self._writer.submit(self._output.abandon)
+            return
+        if not self._tensor_entries and not self._shape_entries:
+            return
+        self._send_block()
+        text = index_text(
+            self.stamp.mode.name,
+            self.stamp.mode_step,
+            self._event_name if self._tensor_entries else None,
+            self._tensor_entries,
+            self._shape_entries,
+        )
+        self._writer.submit(partial(self._output.commit, text.encode(), done))
+
+    def _append(self, source: bytes | Bytes, skip: int | None = None) -> None:
+        """Copy bytes into blocks; with ``skip`` given, all but the first ``skip`` join the running checksum."""
+        data = np.frombuffer(source, np.uint8) if isinstance(source, bytes) else source
+        done, total = 0, data.size
+        while done < total:
+            block = self._room()
+            if block is None:
+                return
+            step = min(BLOCK_BYTES - block.used, total - done)
+            end = block.used + step
+            block.data[block.used : end] = data[done : done + step]
+            if skip is not None and done + step > skip:
+                block.checks.append((block.used + max(0, skip - done), end))
+            block.used = end
+            done += step
+        self._size += total
+
+    def _append_open_tail(self) -> None:
+        if self._block is not None and BLOCK_BYTES - self._block.used < TAIL_BYTES:
+            self._send_block()
+        block = self._room()
+        if block is not None:
+            block.checks.append((block.used + len(CHECKSUM_KEY), -1))
+            self._append(tail(0))
+
+    def _room(self) -> Block | None:
+        if self.lost:
+            return None
+        if self._block is not None and self._block.used == BLOCK_BYTES:
+            self._send_block()
+        if self._block is None:
+            self._block = self._writer.take_block()
+            self.lost = self._block is None
+        return self._block
+
+    def _send_block(self) -> None:
+        if self._block is not None:
+            self._writer.submit(partial(self._output.write, self._block, self._writer.give_back))
+            self._block = None
+
+
+class _Output:
+    """The files of one step, touched by the writer thread alone."""
+
+    def __init__(self, event: Path, index: Path) -> None:
+        self._event = event
+        self._index = index
+        self._temporary = event.with_name(f"{event.name}.{os.getpid()}.tmp")
+        self._descriptor = -1
+        self._checksum = 0
+        self._failed = False
+
+    def write(self, block: Block, give_back: Callable[[Block], None]) -> None:
+        try:
+            if not self._failed:
+                self._write(block)
+        except BaseException:
+            self.abandon()
+            raise
+        finally:
+            give_back(block)
+
+    def _write(self, block: Block) -> None:
+        if self._descriptor < 0:
+            self._event.parent.mkdir(parents=True, exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0)
+            self._descriptor = os.open(self._temporary, flags, 0o666)
+        view = block.data.data
+        for start, end in block.checks:
+            if end < 0:
+                view[start : start + 4] = self._checksum.to_bytes(4, "little")
+                self._checksum = 0
+            else:
+                self._checksum = crc32c(view[start:end], self._checksum)
+        written = 0
+        while written < block.used:
+            written += os.write(self._descriptor, view[written : block.used])
+
+    def commit(self, index: bytes, done: Callable[[], None]) -> None:
+        if self._failed:
+            return
+        try:
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+                self._descriptor = -1
+                os.replace(self._temporary, self._event)
+            replace_file(self._index, index)
+        except BaseException:
+            self.abandon()
+            raise
+        done()
+
+    def abandon(self) -> None:
+        """Leave no trace of the step."""
+        self._failed = True
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            self._temporary.unlink(missing_ok=True)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Put a whole file in place at once: readers see the old one or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise

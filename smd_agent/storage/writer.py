@@ -1,0 +1,128 @@
+"""The one background thread: it takes filled blocks and finished steps and puts them on disk.
+
+Memory between the training thread and the disk is a fixed set of blocks. When all of them are waiting for the disk the
+training thread waits for one to come free, and gives up on the step when the disk has not moved for ``STALL_SECONDS``.
+The thread runs a handful of system calls and checksums for each block, all of which release the interpreter lock; it
+encodes nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from smd_agent import guard
+
+BLOCK_BYTES = 1 << 20
+DEFAULT_BUDGET_BYTES = 256 << 20
+STALL_SECONDS = 30.0
+
+Job = Callable[[], None]
+
+
+class Block:
+    """A reusable piece of an event file on its way to disk.
+
+    ``checks`` tells the thread which ranges of the block belong to the running checksum of a large record and where
+    a finished checksum has to be put: ``(start, end)`` or ``(position, -1)``, in order.
+    """
+
+    __slots__ = ("checks", "data", "used")
+
+    def __init__(self) -> None:
+        self.data: npt.NDArray[np.uint8] = np.empty(BLOCK_BYTES, np.uint8)
+        self.used = 0
+        self.checks: list[tuple[int, int]] = []
+
+
+class Writer:
+    """A queue bounded in bytes and the thread that empties it.
+
+    Args:
+        budget_bytes: memory the blocks may take.
+        on_failure: called, on the thread, with the exception of a job that failed.
+        stall_seconds: how long the disk may stand still before the training thread stops waiting for it.
+    """
+
+    def __init__(
+        self,
+        budget_bytes: int = DEFAULT_BUDGET_BYTES,
+        on_failure: Callable[[Exception], None] | None = None,
+        stall_seconds: float = STALL_SECONDS,
+    ) -> None:
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._free: SimpleQueue[Block] = SimpleQueue()
+        self._spare_blocks = max(2, budget_bytes // BLOCK_BYTES)
+        self._on_failure = on_failure
+        self._stall_seconds = stall_seconds
+        self._stalled = False
+        self._done = 0
+        self._thread: threading.Thread | None = None
+
+    def take_block(self) -> Block | None:
+        """An empty block, or None when the disk stands still and no more memory may be used."""
+        try:
+            block = self._free.get_nowait()
+        except Empty:
+            if self._spare_blocks:
+                self._spare_blocks -= 1
+                return Block()
+            try:
+                block = self._free.get(timeout=0.0 if self._stalled else self._stall_seconds)
+            except Empty:
+                self._stalled = True
+                return None
+        self._stalled = False
+        return block
+
+    def give_back(self, block: Block) -> None:
+        """Make a block available again; any thread may call this."""
+        block.used = 0
+        block.checks.clear()
+        self._free.put(block)
+
+    def submit(self, job: Job) -> None:
+        """Run ``job`` on the thread, after all jobs submitted before it; starts the thread with the first one."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="smd_agent-writer", daemon=True)
+            self._thread.start()
+        self._jobs.put(job)
+
+    def drain(self) -> bool:
+        """Wait until everything submitted so far is done; False when the disk stood still instead."""
+        if self._thread is None:
+            return True
+        reached = threading.Event()
+        self._jobs.put(reached.set)
+        seen, since = self._done, time.monotonic()
+        while not reached.wait(0.05):
+            if self._done != seen:
+                seen, since = self._done, time.monotonic()
+            elif time.monotonic() - since > self._stall_seconds or not self._thread.is_alive():
+                return False
+        return True
+
+    def close(self) -> bool:
+        """Drain and end the thread; a later ``submit`` starts a new one."""
+        drained = self.drain()
+        if self._thread is not None and drained:
+            self._jobs.put(None)
+            self._thread.join()
+        self._thread = None
+        return drained
+
+    def _run(self) -> None:
+        while True:
+            job: Any = self._jobs.get()
+            if job is None:
+                return
+            failure = guard.attempt(job)
+            if failure is not None and self._on_failure is not None:
+                guard.attempt(lambda error=failure: self._on_failure(error))  # type: ignore[misc]
+            self._done += 1

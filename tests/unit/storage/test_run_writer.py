@@ -1,0 +1,204 @@
+"""Steps as they reach the disk, and what happens when the disk fails, stands still or is shared."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from smd_agent.core.modes import ModeKeys
+from smd_agent.errors import SMDebugRuntimeError
+from smd_agent.formats.event import decode_tensor
+from smd_agent.formats.tfrecord import read_record
+from smd_agent.storage import step_file
+from smd_agent.storage.run_writer import RunWriter
+from smd_agent.storage.writer import BLOCK_BYTES, Writer
+
+
+@pytest.fixture
+def run(tmp_path):
+    writer = RunWriter(str(tmp_path / "run"))
+    assert writer.start("worker_0", alone=True) is None
+    yield writer
+    writer.close(end_marker=False)
+
+
+def save(run, step, tensors, shapes=()):
+    file = run.begin_step(step, ModeKeys.TRAIN, step)
+    for name, array in tensors.items():
+        file.add(name, array)
+    for name, shape in shapes:
+        file.add_shape(name, name, shape)
+    run.commit(file)
+    return file
+
+
+def read_step(root, step):
+    index = json.loads((root / f"index/{step // 1000:09d}/{step:012d}_worker_0.json").read_text())
+    data = (root / index["meta"]["event_file_name"]).read_bytes()
+    return {
+        entry["tensorname"]: decode_tensor(read_record(data[entry["start_idx"] : entry["start_idx"] + entry["length"]]))
+        for entry in index["tensor_payload"]
+    }
+
+
+def test_values_of_every_size_are_read_back(run):
+    rng = np.random.default_rng(0)
+    sizes = (1, 10, 16383, 16384, 16385, BLOCK_BYTES // 4 - 1, BLOCK_BYTES // 4, 3 * BLOCK_BYTES // 4 + 5, 17)
+    tensors = {f"t{i}": rng.standard_normal(n).astype(np.float32) for i, n in enumerate(sizes)}
+    save(run, 12, tensors)
+    assert run.flush()
+    found = read_step(run.root, 12)
+    assert list(found) == list(tensors)
+    for name, array in tensors.items():
+        np.testing.assert_array_equal(found[name].value, array)
+
+
+def test_every_place_of_the_checksum_in_a_block_works(run):
+    for fill in range(BLOCK_BYTES - 400, BLOCK_BYTES - 100, 7):
+        save(run, fill, {"fill": np.zeros(fill, np.uint8), "large": np.arange(70_000, dtype=np.uint8)})
+        assert run.flush()
+        np.testing.assert_array_equal(read_step(run.root, fill)["large"].value, np.arange(70_000, dtype=np.uint8))
+        (run.root / f"events/{fill:012d}/{fill:012d}_worker_0.tfevents").unlink()
+
+
+def test_what_is_handed_over_may_change_afterwards(run):
+    array = np.ones(100_000, np.float32)
+    save(run, 0, {"x": array})
+    array[:] = 7
+    run.flush()
+    assert read_step(run.root, 0)["x"].value.max() == 1
+
+
+def test_memory_orders_and_byte_orders(run):
+    matrix = np.arange(12, dtype=np.float32).reshape(3, 4)
+    save(run, 0, {"transposed": matrix.T, "strided": matrix[:, ::2], "big": matrix.astype(">f4")})
+    run.flush()
+    found = read_step(run.root, 0)
+    np.testing.assert_array_equal(found["transposed"].value, matrix.T)
+    np.testing.assert_array_equal(found["strided"].value, matrix[:, ::2])
+    np.testing.assert_array_equal(found["big"].value, matrix)
+
+
+def test_a_step_of_shapes_has_an_index_only(run):
+    save(run, 3, {}, [("x", (2, 3))])
+    run.flush()
+    index = json.loads((run.root / "index/000000000/000000000003_worker_0.json").read_text())
+    assert index["shape_payload"] == [{"tensorname": "x", "originalname": "x", "shape": [2, 3]}]
+    assert "event_file_name" not in index["meta"]
+    assert not (run.root / "events").exists()
+
+
+def test_an_empty_step_leaves_no_file(run):
+    save(run, 3, {})
+    run.flush()
+    assert not (run.root / "index").exists()
+
+
+def test_the_event_file_is_complete_before_its_index_appears(run, monkeypatch):
+    order = []
+    replace = os.replace
+
+    def watched(source, target):
+        order.append(Path(target).suffix)
+        assert not any(path.suffix == ".json" for path in run.root.glob("index/*/*.json"))
+        replace(source, target)
+
+    monkeypatch.setattr(step_file.os, "replace", watched)
+    save(run, 0, {"x": np.ones(5)})
+    run.flush()
+    assert order == [".tfevents", ".json"]
+
+
+def test_no_thread_and_no_file_before_the_first_step(tmp_path):
+    before = threading.active_count()
+    RunWriter(str(tmp_path / "run"))
+    assert threading.active_count() == before
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_failed_write_is_reported_once_and_the_run_goes_on(run, monkeypatch, capsys):
+    write = os.write
+
+    def full(descriptor, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(step_file.os, "write", full)
+    for step in range(5):
+        save(run, step, {"x": np.ones(200_000)})
+    assert run.flush()
+    monkeypatch.setattr(step_file.os, "write", write)
+    save(run, 9, {"x": np.ones(3)})
+    assert run.flush()
+    lines = [line for line in capsys.readouterr().err.splitlines() if "No space left" in line]
+    assert len(lines) == 1
+    assert run.steps_lost == 5
+    assert read_step(run.root, 9)["x"].value.tolist() == [1, 1, 1]
+    assert "5 could not be written" in run.summary()
+    assert not list(run.root.rglob("*.tmp"))
+
+
+def test_a_disk_that_stands_still_costs_steps_and_not_the_run(tmp_path, monkeypatch, capsys):
+    run = RunWriter(str(tmp_path / "run"), budget_bytes=2 * BLOCK_BYTES)
+    run.start("worker_0", alone=True)
+    run._writer = Writer(2 * BLOCK_BYTES, run._failed, stall_seconds=0.2)
+    moving = threading.Event()
+    write = os.write
+    monkeypatch.setattr(step_file.os, "write", lambda *args: moving.wait() and write(*args))
+    file = save(run, 0, {"x": np.ones(BLOCK_BYTES)})
+    assert file.lost
+    assert "takes no more data" in capsys.readouterr().err
+    moving.set()
+    assert run.flush()
+    assert not save(run, 1, {"x": np.ones(3)}).lost
+    run.close(end_marker=True)
+    assert list(read_step(run.root, 1)) == ["x"]
+    assert not (run.root / "index/000000000/000000000000_worker_0.json").exists()
+
+
+def test_a_finished_run_is_not_written_into(tmp_path):
+    run = RunWriter(str(tmp_path))
+    run.start("worker_0", alone=True)
+    run.close(end_marker=True)
+    with pytest.raises(SMDebugRuntimeError, match="already exists"):
+        RunWriter(str(tmp_path))
+
+
+CLAIMING = """
+import sys, time
+from smd_agent.storage.run_writer import RunWriter
+print(RunWriter(sys.argv[1]).start("worker_0", alone=True), flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_second_process_is_told_who_writes_and_a_dead_one_is_replaced(tmp_path):
+    with subprocess.Popen([sys.executable, "-c", CLAIMING, str(tmp_path)], stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline().strip() == "None"
+        second = RunWriter(str(tmp_path)).start("worker_0", alone=True)
+        assert f"process {other.pid} " in second
+        other.kill()
+        other.wait()
+        assert RunWriter(str(tmp_path)).start("worker_0", alone=True) is None
+
+
+def test_the_old_librarys_empty_claim_is_taken_over(tmp_path):
+    (tmp_path / "claim.smd").touch()
+    assert RunWriter(str(tmp_path)).start("worker_0", alone=True) is None
+
+
+def test_closing_gives_the_folder_up_and_marks_the_end(tmp_path):
+    run = RunWriter(str(tmp_path))
+    run.start("worker_0", alone=True)
+    save(run, 0, {"x": np.ones(3)})
+    run.close(end_marker=True)
+    assert not (tmp_path / "claim.smd").exists()
+    assert (tmp_path / "training_job_end.ts").read_bytes() == b""
+    assert run.steps_saved == 1

@@ -1,0 +1,110 @@
+"""The fence and the voice: what our own failures may do, which is next to nothing."""
+
+import io
+import sys
+
+import pytest
+
+from smd_agent import guard
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch):
+    """Nothing has been said yet."""
+    monkeypatch.setattr(guard, "_said", set())
+    monkeypatch.setattr(guard, "strict", False)
+
+
+class BrokenStream(io.StringIO):
+    def write(self, text):
+        raise OSError("no space left")
+
+
+def closed_stream():
+    stream = io.StringIO()
+    stream.close()
+    return stream
+
+
+@pytest.mark.parametrize("stream", [None, closed_stream(), BrokenStream(), object()])
+def test_say_survives_a_stream_that_is_missing_or_broken(stream, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stderr", stream)
+    guard.say("something")
+    assert capsys.readouterr().out == ""
+
+
+def test_say_writes_one_prefixed_line(capsys):
+    guard.say("two\nlines")
+    assert capsys.readouterr() == ("", "smd_agent: two lines\n")
+
+
+def test_say_once_tells_keys_apart(capsys):
+    for key in ("a", "b", "a"):
+        guard.say_once(key, key)
+    assert capsys.readouterr().err == "smd_agent: a\nsmd_agent: b\n"
+
+
+def test_fence_hands_arguments_and_result_through():
+    assert guard.fence("adding")(lambda a, b=1: a + b)(2, b=3) == 5
+
+
+def test_fenced_function_keeps_its_name():
+    @guard.fence("x")
+    def named():
+        """Say it."""
+
+    assert (named.__name__, named.__doc__, named.__module__) == ("named", "Say it.", __name__)
+
+
+def test_fence_reports_once_and_calls_on_failure_every_time(capsys):
+    calls = []
+
+    @guard.fence("saving", on_failure=lambda: calls.append(1))
+    def fail(text):
+        raise ValueError(text)
+
+    assert fail("one") is None
+    assert fail("two") is None
+    assert calls == [1, 1]
+    line = "smd_agent: saving failed (ValueError: one); capture is off for the rest of this run\n"
+    assert capsys.readouterr().err == line
+
+
+def test_each_fence_reports_for_itself(capsys):
+    for what in ("first", "second"):
+        guard.fence(what)(lambda: 1 / 0)()
+    assert len(capsys.readouterr().err.splitlines()) == 2
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_fence_lets_pass_what_is_no_exception(error):
+    @guard.fence("x")
+    def stop():
+        raise error
+
+    with pytest.raises(error):
+        stop()
+
+
+def test_strict_fence_reports_and_raises(monkeypatch, capsys):
+    monkeypatch.setattr(guard, "strict", True)
+    with pytest.raises(ZeroDivisionError):
+        guard.fence("dividing")(lambda: 1 / 0)()
+    assert "dividing failed (ZeroDivisionError: division by zero)" in capsys.readouterr().err
+
+
+def test_failing_on_failure_is_reported_and_kept_in(capsys):
+    def broken():
+        raise KeyError("x")
+
+    assert guard.fence("saving", on_failure=broken)(lambda: 1 / 0)() is None
+    assert "switching off failed (KeyError: 'x')" in capsys.readouterr().err
+
+
+def test_error_whose_text_cannot_be_made_is_described():
+    class Silent(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    assert guard.describe(Silent()) == "Silent: its text cannot be shown"
+    assert guard.describe(ValueError()) == "ValueError"
