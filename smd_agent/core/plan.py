@@ -1,0 +1,160 @@
+"""Which tensors a step saves, and what of them: collections turned into answers that are looked up, not worked out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from smd_agent.core.clock import NEVER
+from smd_agent.core.collection import Collection
+from smd_agent.core.collection_keys import TRAINING_ONLY_COLLECTIONS
+from smd_agent.core.modes import ModeKeys
+from smd_agent.core.names import reduction_name
+
+Ops = tuple[tuple[str, bool], ...]
+
+_CACHED_GROUPS = 1024
+
+
+@dataclass(frozen=True)
+class How:
+    """What is saved of a tensor: its values, reductions of them, its shape."""
+
+    raw: bool
+    ops: Ops
+    shape: bool
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """Tensors of a group that get the same reductions; ``tags`` are the stored names, tensor by tensor."""
+
+    ops: Ops
+    members: tuple[int, ...]
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Group:
+    """What is saved of several tensors that come together; members are positions in the group."""
+
+    wanted: tuple[int, ...]
+    raw: tuple[int, ...]
+    shapes: tuple[int, ...]
+    reduced: tuple[Reduced, ...]
+
+
+class SavePlan:
+    """The collections that are saved, prepared. A set of them is an int with one bit for each, in their order."""
+
+    def __init__(self, collections: Sequence[Collection]) -> None:
+        self._collections = list(collections)
+        self._members: dict[str, int] = {}
+        self._hows: dict[int, How] = {}
+        self._groups: dict[tuple[tuple[str, ...], int], Group] = {}
+        self._named: set[str] = set()
+
+    @property
+    def names_seen(self) -> int:
+        """How many different tensors have been saved."""
+        return len(self._named)
+
+    def due(self, mode: ModeKeys, mode_step: int) -> int:
+        """The collections that are saved at a step of a mode."""
+        bits = 0
+        for i, collection in enumerate(self._collections):
+            config = collection.save_config
+            if config is not None and self._takes_part(collection, mode) and config.should_save_step(mode, mode_step):
+                bits |= 1 << i
+        return bits
+
+    def next_due(self, mode: ModeKeys, mode_step: int) -> int:
+        """The first step of a mode, from ``mode_step`` on, at which a collection is saved."""
+        steps = [
+            collection.save_config.get_save_config(mode).next_step(mode_step)
+            for collection in self._collections
+            if collection.save_config is not None and self._takes_part(collection, mode)
+        ]
+        return min((step for step in steps if step is not None), default=NEVER)
+
+    def how(self, name: str, due: int) -> How | None:
+        """What is saved of a tensor when these collections are, or None."""
+        bits = self._members_of(name) & due
+        if not bits:
+            return None
+        if name not in self._named:
+            self._enter(name)
+        how = self._hows.get(bits)
+        if how is None:
+            how = self._hows[bits] = self._combine(bits)
+        return how
+
+    def includes(self, name: str, due: int) -> bool:
+        """Whether anything is saved of a tensor when these collections are."""
+        return bool(self._members_of(name) & due)
+
+    def names_of(self, due: int) -> set[str]:
+        """Names of a set of collections."""
+        return {collection.name for i, collection in enumerate(self._collections) if due >> i & 1}
+
+    def group(self, names: tuple[str, ...], due: int) -> Group:
+        """What is saved of tensors that come together."""
+        key = (names, due)
+        group = self._groups.get(key)
+        if group is None:
+            if len(self._groups) >= _CACHED_GROUPS:
+                self._groups.clear()
+            group = self._groups[key] = self._make_group(names, due)
+        return group
+
+    def forget(self, name: str) -> None:
+        """Look a tensor's collections up again: one of them has got its name."""
+        self._members.pop(name, None)
+        self._named.discard(name)
+        self._groups.clear()
+
+    @staticmethod
+    def _takes_part(collection: Collection, mode: ModeKeys) -> bool:
+        return mode not in (ModeKeys.EVAL, ModeKeys.PREDICT) or collection.name not in TRAINING_ONLY_COLLECTIONS
+
+    def _members_of(self, name: str) -> int:
+        bits = self._members.get(name)
+        if bits is None:
+            bits = 0
+            for i, collection in enumerate(self._collections):
+                if collection.matches(name):
+                    bits |= 1 << i
+            self._members[name] = bits
+        return bits
+
+    def _enter(self, name: str) -> None:
+        bits = self._members_of(name)
+        for i, collection in enumerate(self._collections):
+            if bits >> i & 1:
+                collection.add_tensor_name(name)
+        self._named.add(name)
+
+    def _combine(self, bits: int) -> How:
+        configs = [c.reduction_config for i, c in enumerate(self._collections) if bits >> i & 1]
+        ops = dict.fromkeys(op for config in configs if config is not None for op in config.ops)
+        return How(
+            raw=any(config is None or config.save_raw_tensor for config in configs),
+            ops=tuple(ops),
+            shape=any(config is not None and config.save_shape for config in configs),
+        )
+
+    def _make_group(self, names: tuple[str, ...], due: int) -> Group:
+        hows = [self.how(name, due) for name in names]
+        by_ops: dict[Ops, list[int]] = {}
+        for i, how in enumerate(hows):
+            if how is not None and how.ops:
+                by_ops.setdefault(how.ops, []).append(i)
+        return Group(
+            wanted=tuple(i for i, how in enumerate(hows) if how is not None),
+            raw=tuple(i for i, how in enumerate(hows) if how is not None and how.raw),
+            shapes=tuple(i for i, how in enumerate(hows) if how is not None and how.shape),
+            reduced=tuple(
+                Reduced(ops, tuple(members), tuple(reduction_name(*op, names[i]) for i in members for op in ops))
+                for ops, members in by_ops.items()
+            ),
+        )

@@ -1,0 +1,68 @@
+"""What a hook needs from storage, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from smd_agent.core.modes import ModeKeys
+
+
+class StepSink(Protocol):
+    """Takes the values of one step. Each method copies what it is given."""
+
+    def add(
+        self,
+        name: str,
+        array: npt.NDArray[Any],
+        original_dtype: str | None = None,
+        wall_time: float | None = None,
+    ) -> None:
+        """Take a tensor's values; ``wall_time`` (seconds since the epoch) where it is not the step's."""
+
+    def add_text(self, name: str, values: Sequence[str]) -> None:
+        """Take a 1-D array of text."""
+
+    def add_scalars(self, names: tuple[str, ...], values: npt.NDArray[np.float64]) -> None:
+        """Take one float64 for each name."""
+
+    def add_shape(self, name: str, original_name: str, shape: tuple[int, ...]) -> None:
+        """Take a tensor's shape."""
+
+
+class RunSink(Protocol):
+    """Takes the steps of one worker."""
+
+    dry_run: bool
+
+    @property
+    def location(self) -> str:
+        """The run's folder or address, for messages."""
+
+    @property
+    def started(self) -> bool:
+        """Whether ``start`` has succeeded."""
+
+    def start(self, worker: str, alone: bool) -> str | None:
+        """Make ready for this worker; a description of the process that already writes there, or None."""
+
+    def holds_steps(self) -> bool:
+        """Whether an earlier, unfinished run left steps there."""
+
+    def begin_step(self, step: int, mode: ModeKeys, mode_step: int) -> StepSink:
+        """Open a step."""
+
+    def commit(self, step: Any) -> None:
+        """Take a filled step over."""
+
+    def write_collections(self, text: str) -> None:
+        """Take the text of the collections file."""
+
+    def close(self, end_marker: bool) -> None:
+        """Store everything and, if asked to, mark the run as ended."""
+
+    def summary(self) -> str:
+        """One line on what has been stored."""

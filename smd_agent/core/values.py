@@ -1,0 +1,61 @@
+"""Puts captured values into a step: their shapes, their reductions, themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy.typing as npt
+
+from smd_agent import guard
+from smd_agent.core.names import reduction_name
+from smd_agent.core.plan import Group, Ops
+from smd_agent.core.reductions import reduce_batch, reducible
+from smd_agent.core.sink import StepSink
+
+# The values, and the name of the dtype they had before they were widened.
+Captured = tuple[npt.NDArray[Any], "str | None"]
+
+
+def write_group(sink: StepSink, names: tuple[str, ...], captured: Mapping[int, Captured | None], group: Group) -> None:
+    """Write what is wanted of several tensors; ``captured`` has them by their position, None where there is none."""
+    for i in group.shapes:
+        found = captured[i]
+        if found is not None:
+            sink.add_shape(names[i], names[i], found[0].shape)
+    for reduced in group.reduced:
+        arrays = [found[0] for found in map(captured.__getitem__, reduced.members) if found is not None]
+        if len(arrays) == len(reduced.members) and all(reducible(array.dtype, reduced.ops) for array in arrays):
+            sink.add_scalars(reduced.tags, reduce_batch(arrays, reduced.ops).reshape(-1))
+        else:
+            _reduce_singly(sink, ((names[i], captured[i]) for i in reduced.members), reduced.ops)
+    for i in group.raw:
+        found = captured[i]
+        if found is not None:
+            write_raw(sink, names[i], found)
+
+
+def write_raw(sink: StepSink, name: str, found: Captured) -> None:
+    """Write a tensor's values; one that the format has no place for is reported once."""
+    array, original_dtype = found
+    if array.dtype.kind == "U":
+        sink.add_text(name, array.reshape(-1).tolist())
+        return
+    try:
+        sink.add(name, array, original_dtype)
+    except (TypeError, ValueError) as error:
+        guard.say_once(("not stored", name), f"{name} cannot be saved: {error}")
+
+
+def _reduce_singly(sink: StepSink, tensors: Iterable[tuple[str, Captured | None]], ops: Ops) -> None:
+    for name, found in tensors:
+        if found is None:
+            continue
+        array = found[0]
+        defined = tuple(op for op in ops if reducible(array.dtype, (op,)))
+        if len(defined) < len(ops):
+            line = f"{name} has values of type {array.dtype}, for which not all reductions exist"
+            guard.say_once(("no reduction", name), line)
+        if defined:
+            tags = tuple(reduction_name(*op, name) for op in defined)
+            sink.add_scalars(tags, reduce_batch([array], defined).reshape(-1))

@@ -1,0 +1,340 @@
+"""Steps, modes and choices of a hook, with a sink that only remembers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from smd_agent.core.collection import Collection
+from smd_agent.core.collection_keys import PYTORCH_COLLECTIONS
+from smd_agent.core.collection_manager import CollectionManager
+from smd_agent.core.hook import BaseHook
+from smd_agent.core.modes import ModeKeys
+from smd_agent.core.reduction_config import ReductionConfig
+from smd_agent.core.save_config import SaveConfig, SaveConfigMode
+from smd_agent.errors import SMDebugError, SMDebugTypeError, SMDebugValueError
+
+
+class MemoryStep:
+    def __init__(self, step, mode, mode_step):
+        self.at = (step, mode, mode_step)
+        self.values, self.shapes, self.times = {}, {}, {}
+
+    def add(self, name, array, original_dtype=None, wall_time=None):
+        self.values[name] = array.copy()
+        self.times[name] = wall_time
+        return True
+
+    def add_text(self, name, values):
+        self.values[name] = values
+        return True
+
+    def add_scalars(self, names, values):
+        self.values.update(zip(names, values.tolist(), strict=True))
+        return True
+
+    def add_shape(self, name, original_name, shape):
+        self.shapes[name] = shape
+
+
+class MemoryRun:
+    location = "memory"
+
+    def __init__(self, dry_run=False, owner=None):
+        self.dry_run, self.owner = dry_run, owner
+        self.started, self.steps, self.collections, self.ends = False, [], [], []
+
+    def start(self, worker, alone):
+        self.started = self.owner is None
+        self.worker = worker
+        return self.owner
+
+    def holds_steps(self):
+        return False
+
+    def begin_step(self, step, mode, mode_step):
+        return MemoryStep(step, mode, mode_step)
+
+    def commit(self, step):
+        self.steps.append(step)
+
+    def write_collections(self, text):
+        self.collections.append(text)
+
+    def flush(self):
+        return True
+
+    def close(self, end_marker):
+        self.ends.append(end_marker)
+
+    def summary(self):
+        return f"{len(self.steps)} steps"
+
+
+def make(sink=None, **options):
+    manager = CollectionManager(create_default=True, built_in=PYTORCH_COLLECTIONS)
+    return BaseHook(sink or MemoryRun(), manager, ["losses"], **options)
+
+
+def begin(hook):
+    """What a framework's hook does when a step begins."""
+    pulse = hook.pulse
+    if pulse.open:
+        hook.end_step()
+    pulse.clock = pulse.train
+    pulse.step += 1
+    pulse.clock.step += 1
+    return pulse.clock.step >= pulse.clock.due and hook.open_step()
+
+
+TENSORS = {
+    "Net_conv.weight": np.arange(6.0).reshape(2, 3),
+    "Net_conv.bias": np.ones(2, np.float32),
+    "gradient/Net_conv.weight": np.full((2, 3), -2.0),
+    "conv_output_0": np.ones((4, 2)),
+    "CrossEntropyLoss_output_0": np.float32(0.5),
+}
+
+
+def train(hook, steps, mode=None):
+    if mode is not None:
+        hook.set_mode(mode)
+    for _ in range(steps):
+        if begin(hook):
+            hook.save_tensors(list(TENSORS), list(TENSORS.values()))
+
+
+def saved(hook):
+    hook.end_step()
+    return {step.at: step.values for step in hook._sink.steps}
+
+
+def test_only_losses_every_500_steps_by_default():
+    hook = make()
+    train(hook, 501)
+    assert {at: set(values) for at, values in saved(hook).items()} == {
+        (0, ModeKeys.GLOBAL, 0): {"CrossEntropyLoss_output_0"},
+        (500, ModeKeys.GLOBAL, 500): {"CrossEntropyLoss_output_0"},
+    }
+
+
+def test_modes_count_for_themselves_and_global_counts_all():
+    hook = make(save_config=SaveConfig(save_interval=1))
+    for _ in range(2):
+        train(hook, 1, ModeKeys.TRAIN)
+        train(hook, 1, ModeKeys.EVAL)
+    assert list(saved(hook)) == [
+        (0, ModeKeys.TRAIN, 0),
+        (1, ModeKeys.EVAL, 0),
+        (2, ModeKeys.TRAIN, 1),
+        (3, ModeKeys.EVAL, 1),
+    ]
+    assert hook.mode_steps == {ModeKeys.TRAIN: 1, ModeKeys.EVAL: 1, ModeKeys.GLOBAL: 3}
+    hook.set_mode(ModeKeys.GLOBAL)
+    train(hook, 1)
+    assert list(saved(hook))[-1] == (4, ModeKeys.GLOBAL, 4)
+
+
+@pytest.mark.parametrize(
+    "rule,steps",
+    [
+        ({"save_interval": 3}, [0, 3, 6, 9]),
+        ({"save_interval": 4, "end_step": 8}, [0, 4]),
+        ({"save_interval": 4, "start_step": 5}, [8]),
+        ({"save_steps": [3, 7]}, [0, 3, 7]),
+        ({"save_steps": [3, 7], "end_step": 0}, [3, 7]),
+        ({"end_step": 0}, []),
+    ],
+)
+def test_the_step_rule(rule, steps):
+    hook = make(save_config=SaveConfig(**rule))
+    train(hook, 10)
+    assert [at[0] for at in saved(hook)] == steps
+
+
+def test_each_mode_may_have_its_rule_and_those_without_take_the_default():
+    config = SaveConfig({ModeKeys.EVAL: SaveConfigMode(save_interval=2)})
+    hook = make(save_config=config)
+    train(hook, 4, ModeKeys.EVAL)
+    train(hook, 4, ModeKeys.TRAIN)
+    assert [at[1:] for at in saved(hook)] == [(ModeKeys.EVAL, 0), (ModeKeys.EVAL, 2), (ModeKeys.TRAIN, 0)]
+
+
+def test_collections_have_their_own_rule_and_reductions():
+    hook = make(save_config=SaveConfig(save_interval=2), include_collections=["weights", ["biases"]])
+    hook.get_collection("weights").save_config = SaveConfig(save_interval=3)
+    hook.get_collection("weights").reduction_config = ReductionConfig(["max"], norms=["l1"])
+    train(hook, 4)
+    found = {at[0]: set(values) for at, values in saved(hook).items()}
+    reduced = {"smdebug/reductions/max/Net_conv.weight", "smdebug/reductions/l1/Net_conv.weight"}
+    raw = {"Net_conv.bias", "CrossEntropyLoss_output_0"}
+    assert found == {0: raw | reduced, 2: raw, 3: reduced}
+    assert saved(hook)[(0, ModeKeys.GLOBAL, 0)]["smdebug/reductions/l1/Net_conv.weight"] == 15
+
+
+def test_a_tensor_of_two_collections_is_saved_once_in_each_form():
+    hook = make(include_collections=["weights", "mine"], save_config=SaveConfig(save_interval=1))
+    hook.add_collection(Collection("mine", "conv.weight", reduction_config=ReductionConfig(["min"], save_shape=True)))
+    train(hook, 1)
+    hook.end_step()
+    (step,) = hook._sink.steps
+    assert set(step.values) == {
+        "Net_conv.weight",
+        "CrossEntropyLoss_output_0",
+        "smdebug/reductions/min/Net_conv.weight",
+        "smdebug/reductions/min/gradient/Net_conv.weight",
+    }
+    assert step.shapes == {"Net_conv.weight": (2, 3), "gradient/Net_conv.weight": (2, 3)}
+
+
+def test_losses_are_never_reduced():
+    hook = make(reduction_config=ReductionConfig(["mean"]), include_collections=["biases"])
+    train(hook, 1)
+    (values,) = saved(hook).values()
+    assert set(values) == {"CrossEntropyLoss_output_0", "smdebug/reductions/mean/Net_conv.bias"}
+
+
+def test_save_all_saves_all_and_a_regex_saves_what_it_finds():
+    hook = make(save_all=True)
+    train(hook, 1)
+    assert set(next(iter(saved(hook).values()))) == set(TENSORS)
+    hook = make(include_regex="_output_0$")
+    train(hook, 1)
+    assert set(next(iter(saved(hook).values()))) == {"conv_output_0", "CrossEntropyLoss_output_0"}
+
+
+def test_no_gradients_in_evaluation():
+    hook = make(include_collections=["gradients"], save_config=SaveConfig(save_interval=1))
+    train(hook, 1, ModeKeys.EVAL)
+    train(hook, 1, ModeKeys.TRAIN)
+    assert [("gradient/Net_conv.weight" in values) for values in saved(hook).values()] == [False, True]
+
+
+def test_default_collections_can_be_switched_off_as_documented():
+    hook = make(include_collections=["biases"])
+    hook.get_collection("losses").save_config.end_step = 0
+    train(hook, 1)
+    assert set(next(iter(saved(hook).values()))) == {"Net_conv.bias"}
+
+
+def test_values_without_reductions_are_named_once(capsys):
+    hook = make(reduction_config=ReductionConfig(["mean"], norms=["l2"]), save_all=True)
+    for _ in range(2):
+        begin(hook)
+        hook.pulse.clock.due = 0
+        hook.save_tensors(["z", "text"], [np.ones(3, complex), np.array(["a"])])
+    (values, *_) = saved(hook).values()
+    assert set(values) == {"smdebug/reductions/l2/z"}
+    lines = capsys.readouterr().err.splitlines()
+    assert sum("z has values of type complex128" in line for line in lines) == 1
+
+
+def test_a_scalar_belongs_to_the_step_and_mode_of_its_call():
+    hook = make(save_config=SaveConfig(save_interval=4))
+    train(hook, 2, ModeKeys.TRAIN)
+    hook.save_scalar("lr", 0.1, timestamp=5.0)
+    train(hook, 1)
+    hook.end_step()
+    step = next(step for step in hook._sink.steps if step.at[0] == 1)
+    assert step.at == (1, ModeKeys.TRAIN, 1)
+    assert step.values["scalar/lr"].shape == (1,)
+    assert step.values["scalar/lr"] == [0.1]
+    assert step.times["scalar/lr"] == 5.0
+
+
+def test_a_scalar_before_the_first_step_is_not_lost():
+    hook = make()
+    hook.save_scalar("seed", 42)
+    train(hook, 1)
+    assert saved(hook)[(0, ModeKeys.GLOBAL, 0)]["scalar/seed"] == [42]
+    alone = make()
+    alone.save_scalar("seed", np.int32(7))
+    alone.close()
+    assert saved(alone)[(0, ModeKeys.GLOBAL, 0)]["scalar/seed"] == [7]
+
+
+@pytest.mark.parametrize("value", [[1, 2], "text", np.zeros((2, 2)), None])
+def test_a_scalar_is_one_number(value):
+    with pytest.raises(SMDebugTypeError, match="scalar/x has non scalar value of type"):
+        make().save_scalar("x", value)
+
+
+def test_save_tensor_is_saved_raw_in_the_named_collections():
+    hook = make(reduction_config=ReductionConfig(["mean"]), save_config=SaveConfig(save_interval=2))
+    for _ in range(3):
+        begin(hook)
+        hook.save_tensor("mine", [1.0, 2.0], ["special", "default"])
+    assert {at[0]: values["mine"].tolist() for at, values in saved(hook).items()} == {0: [1, 2], 2: [1, 2]}
+    assert hook.get_collection("special").tensor_names == {"mine"}
+
+
+def test_misuse_of_the_interface_is_an_error():
+    hook = make()
+    with pytest.raises(SMDebugValueError, match=r"Invalid mode TRAIN\. Valid modes are TRAIN,EVAL,PREDICT,GLOBAL\."):
+        hook.set_mode("TRAIN")
+    with pytest.raises(SMDebugTypeError):
+        hook.add_collection("weights")
+    with pytest.raises(SMDebugError, match="Collection nope has not been created"):
+        hook.get_collection("nope", create=False)
+    with pytest.raises(SMDebugValueError, match="include_workers is 'some', allowed are 'one' and 'all'"):
+        make(include_workers="some")
+
+
+def test_a_dry_run_writes_collections_and_the_end_but_no_step():
+    hook = make(MemoryRun(dry_run=True))
+    train(hook, 3)
+    hook.save_scalar("x", 1)
+    hook.close()
+    assert hook._sink.steps == []
+    assert hook._sink.collections
+    assert hook._sink.ends == [True]
+
+
+def test_the_collections_file_is_there_first_and_grows_with_the_names():
+    hook = make(include_collections=["weights"], save_config=SaveConfig(save_interval=1))
+    begin(hook)
+    assert len(hook._sink.collections) == 1
+    train(hook, 3)
+    hook.close()
+    assert len(hook._sink.collections) == 3
+    assert "Net_conv.weight" in hook._sink.collections[1]
+
+
+def test_a_folder_in_use_means_one_line_and_no_writing(capsys):
+    hook = make(MemoryRun(owner="process 7 on here"))
+    train(hook, 600)
+    assert hook._sink.steps == []
+    assert capsys.readouterr().err.count("process 7 on here is saving to memory: nothing is saved") == 1
+
+
+def test_other_workers_write_only_when_all_are_asked_for():
+    class Ranked(BaseHook):
+        def worker(self):
+            return 2, 4
+
+    for workers, writes in (("one", False), ("all", True)):
+        manager = CollectionManager(create_default=True, built_in=PYTORCH_COLLECTIONS)
+        hook = Ranked(MemoryRun(), manager, ["losses"], include_workers=workers)
+        train(hook, 1)
+        assert bool(saved(hook)) == writes
+        if writes:
+            assert hook._sink.worker == "worker_2"
+            assert '"num_workers": 4' in hook._sink.collections[0]
+
+
+def test_a_disabled_hook_saves_nothing_more():
+    hook = make(save_config=SaveConfig(save_interval=1))
+    train(hook, 2)
+    hook.disable()
+    train(hook, 2)
+    hook.save_scalar("x", 1)
+    hook.close()
+    assert len(hook._sink.steps) == 1
+
+
+def test_a_collection_without_members_is_left_out_with_a_line(capsys):
+    hook = make(include_collections=["wieghts", "biases"])
+    hook.get_collection("wieghts")
+    train(hook, 1)
+    assert "Net_conv.bias" in next(iter(saved(hook).values()))
+    assert capsys.readouterr().err.count("collection wieghts is left out") == 1
