@@ -1,0 +1,10 @@
+"""Which frameworks are captured, and the module that patches each of them once the script has imported it.
+
+A patch module has one function, `apply(module)`. Boot reads this table in every armed interpreter, so nothing
+is imported here.
+"""
+
+from __future__ import annotations
+
+FRAMEWORKS: dict[str, str] = {"torch": "smd_agent.patches.pytorch"}
+"""Framework's import name -> dotted name of its patch module; looked up at each import."""

@@ -1,0 +1,100 @@
+"""Where a PyTorch run is noticed.
+
+``Optimizer.add_param_group`` is called for every parameter that is trained, and stays watched; the rest is looked at
+only until the model is found (``smd_agent.pytorch.discovery``). ``torch.compile`` and ``Module.compile`` keep
+references to what they find on a module, and ``DataParallel`` copies it, so they must not meet our wrappers.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from smd_agent import guard, session
+from smd_agent.config import env
+from smd_agent.errors import ConfigError, SMDebugError
+from smd_agent.patches.importer import report_bad_config
+
+if TYPE_CHECKING:
+    from smd_agent.config.settings import HookSettings
+    from smd_agent.pytorch.discovery import Discovery
+    from smd_agent.pytorch.hook import Hook
+
+OLDEST = "2.1"
+
+
+def apply(torch: ModuleType) -> None:
+    """Have the models that the program trains found and saved."""
+    try:
+        settings = session.read_settings()
+    except (FileNotFoundError, ConfigError) as error:
+        report_bad_config(error)
+        return
+    if not hasattr(torch.nn.Module, "_compiled_call_impl"):
+        guard.say(f"torch {torch.__version__} is not supported (oldest is {OLDEST}): nothing will be captured")
+        return
+    from smd_agent.pytorch.discovery import Discovery
+
+    discovery = Discovery(lambda: _make_hook(settings))
+    discovery.install()
+    _step_aside_for_compile(torch, discovery)
+    _keep_out_of_replicas(torch)
+    atexit.register(_tell_if_nothing_found, discovery, os.getpid())
+
+
+def _make_hook(settings: HookSettings) -> Hook | None:
+    from smd_agent.pytorch.hook import Hook
+
+    try:
+        hook = Hook.from_settings(settings)
+    except (SMDebugError, OSError) as error:
+        guard.say(f"{error} Nothing is saved.")
+        return None
+    hook.follow_training_flag()
+    return hook
+
+
+def _step_aside_for_compile(torch: ModuleType, discovery: Discovery) -> None:
+    compile_function = torch.compile
+    compile_method = torch.nn.Module.compile
+
+    @functools.wraps(compile_function)
+    def compile(*args: Any, **kwargs: Any) -> Any:
+        with discovery.suspended():
+            return compile_function(*args, **kwargs)
+
+    @functools.wraps(compile_method)
+    def compile_in_place(module: Any, *args: Any, **kwargs: Any) -> Any:
+        from smd_agent.pytorch.root import set_aside
+
+        with discovery.suspended(), set_aside(module):
+            return compile_method(module, *args, **kwargs)
+
+    torch.compile = compile  # type: ignore[attr-defined]
+    torch.nn.Module.compile = compile_in_place
+
+
+def _keep_out_of_replicas(torch: ModuleType) -> None:
+    replicate = getattr(torch.nn.Module, "_replicate_for_data_parallel", None)
+    if replicate is None:
+        return
+
+    @functools.wraps(replicate)
+    def without_counter(module: Any) -> Any:
+        from smd_agent.pytorch.root import drop_counter
+
+        replica = replicate(module)
+        drop_counter(replica)
+        return replica
+
+    torch.nn.Module._replicate_for_data_parallel = without_counter
+
+
+def _tell_if_nothing_found(discovery: Discovery, pid: int) -> None:
+    if os.getpid() != pid or discovery.found_model or session.current() is not None:
+        return
+    if discovery.saw_training or env.launch_pid() == pid:
+        guard.say("nothing was captured: no model was seen in training (a torch.nn.Module called in train mode)")

@@ -1,0 +1,269 @@
+"""The PyTorch hook: what a script, or the agent on its behalf, saves a run with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy.typing as npt
+import torch
+
+from smd_agent import guard, session
+from smd_agent.config.settings import HookSettings
+from smd_agent.core.collection_keys import PYTORCH_COLLECTIONS, PYTORCH_DEFAULT_SAVED
+from smd_agent.core.collection_manager import CollectionManager
+from smd_agent.core.hook import BaseHook
+from smd_agent.core.modes import ModeKeys
+from smd_agent.core.reduction_config import ReductionConfig
+from smd_agent.core.save_config import SaveConfig, SaveConfigMode
+from smd_agent.errors import SMDebugError
+from smd_agent.pytorch.arrays import to_array
+from smd_agent.pytorch.collection import Collection
+from smd_agent.pytorch.opaque import is_opaque
+from smd_agent.pytorch.root import Root, RootCall, attach, detach, unwrapped
+from smd_agent.pytorch.saved_step import Gradient, SavedStep
+from smd_agent.pytorch.worker import rank_and_size
+
+
+class Hook(BaseHook):
+    """Saves the tensors of a PyTorch training run by step and mode.
+
+    A step begins with a forward of a registered model when none is open, when the mode differs from the open step's, or
+    when that model was called in the open step already. The mode is the one set with ``set_mode``, GLOBAL before that.
+
+    Args:
+        out_dir: folder of the run; it must not hold a finished run.
+        export_tensorboard, tensorboard_dir: accepted; this version writes no TensorBoard files and says so.
+        dry_run: decide everything, but write no step.
+        reduction_config: what to save instead of (or beside) the tensors; None saves the tensors.
+        save_config: a SaveConfig, a SaveConfigMode, or a dict by mode; every 500 steps if None.
+        include_regex: further tensors to save.
+        include_collections: names of the collections to save beside ``losses``.
+        save_all: save every tensor.
+        include_workers: ``"one"`` or ``"all"``.
+
+    Raises:
+        RuntimeError: there is no ``out_dir``.
+        SMDebugRuntimeError: ``out_dir`` holds a finished run.
+    """
+
+    def __init__(
+        self,
+        out_dir: str | None = None,
+        export_tensorboard: bool = False,
+        tensorboard_dir: str | None = None,
+        dry_run: bool = False,
+        reduction_config: ReductionConfig | None = None,
+        save_config: SaveConfig | SaveConfigMode | Mapping[Any, Any] | None = None,
+        include_regex: str | Sequence[str] | None = None,
+        include_collections: Iterable[Any] | None = None,
+        save_all: bool = False,
+        include_workers: str = "one",
+    ) -> None:
+        super().__init__(
+            session.open_run(out_dir, dry_run),
+            CollectionManager(create_default=True, built_in=PYTORCH_COLLECTIONS, collection_class=Collection),
+            PYTORCH_DEFAULT_SAVED,
+            reduction_config=reduction_config,
+            save_config=save_config,
+            include_regex=include_regex,
+            include_collections=include_collections,
+            save_all=save_all,
+            include_workers=include_workers,
+        )
+        if export_tensorboard or tensorboard_dir:
+            guard.say_once("tensorboard", "TensorBoard files are not written by this version")
+        self.roots: list[Root] = []
+        self.registered_losses: list[torch.nn.Module] = []
+        self._registered: set[Root] = set()
+        self._saved_step: SavedStep | None = None
+        session.make_current(self)
+
+    @classmethod
+    def create_from_json_file(cls, json_file_path: str | None = None) -> Hook:
+        """Make a hook from a JSON file.
+
+        Args:
+            json_file_path: the file; if None, the one that the environment names.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ConfigError: the file is not a hook configuration.
+        """
+        return cls.from_settings(session.read_settings(json_file_path))
+
+    @classmethod
+    def from_settings(cls, settings: HookSettings) -> Hook:
+        """Make a hook from settings that have been read."""
+        for warning in settings.warnings:
+            guard.say_once(warning, warning)
+        hook = cls(
+            out_dir=settings.out_dir,
+            export_tensorboard=settings.export_tensorboard,
+            tensorboard_dir=settings.tensorboard_dir,
+            dry_run=settings.dry_run,
+            reduction_config=settings.reduction_config,
+            save_config=settings.save_config,
+            include_regex=list(settings.include_regex),
+            include_collections=settings.include_collections,
+            save_all=settings.save_all,
+            include_workers=settings.include_workers,
+        )
+        for wanted in settings.collections:
+            collection = hook.collection_manager.get(wanted.name)
+            collection.include(list(wanted.include_regex))
+            if wanted.save_config is not None:
+                collection.save_config = wanted.save_config
+            if wanted.reduction_config is not None:
+                collection.reduction_config = wanted.reduction_config
+            if wanted.save_histogram is not None:
+                collection.save_histogram = wanted.save_histogram
+        return hook
+
+    # What users call.
+
+    def register_module(self, module: torch.nn.Module) -> None:
+        """Save this model: its forward opens the steps.
+
+        Raises:
+            SMDebugError: it is no Module.
+            AssertionError: it, or a model it shares modules with, is registered already.
+        """
+        if not isinstance(module, torch.nn.Module):
+            raise SMDebugError(f"Module type {module.__class__.__name__} must be type torch.nn.Module")
+        parts = {id(part) for part in module.modules()}
+        for root in [*self.roots]:
+            if any(id(part) in parts for part in _modules_of(root)):
+                if root in self._registered:
+                    raise AssertionError(f"Don't register module={module} twice")
+                self.remove_root(root)
+        self._registered.add(self.add_root(module))
+
+    register_hook = register_module
+
+    def register_loss(self, loss_module: torch.nn.Module) -> None:
+        """Save what this loss module returns; loss modules of ``torch.nn`` are saved without it.
+
+        Raises:
+            AssertionError: it is no Module.
+        """
+        if not isinstance(loss_module, torch.nn.Module):
+            raise AssertionError(f"loss_module={loss_module} must be a torch.nn.Module")
+        self.registered_losses.append(loss_module)
+
+    def record_tensor_value(self, tensor_name: str, tensor_value: torch.Tensor) -> None:
+        """Save a tensor as ``<tensor_name>_output_<i>``, if the current step saves a collection it belongs to.
+
+        Raises:
+            AssertionError: it is no tensor.
+        """
+        if not isinstance(tensor_value, torch.Tensor):
+            raise AssertionError(f"tensor_value={tensor_value!r} must be a torch.Tensor")
+        if self._saved_step is not None:
+            self._saved_step.save_io(tensor_name, "output", tensor_value)
+
+    # What the patches and the saved step call.
+
+    def follow_training_flag(self) -> None:
+        """Take the mode from the model until ``set_mode`` is called: TRAIN while it trains, else EVAL."""
+        self.pulse.train = self.clocks[ModeKeys.TRAIN]
+        self.pulse.evaluation = self.clocks[ModeKeys.EVAL]
+
+    def add_root(self, module: torch.nn.Module) -> Root:
+        """Count the steps of a model and save them."""
+        for root in [*self.roots]:
+            if root.module is None:
+                self.roots.remove(root)
+        name = type(unwrapped(module)).__name__
+        taken = {root.name for root in self.roots}
+        number = 1
+        unique = name
+        while unique in taken:
+            number += 1
+            unique = f"{name}_{number}"
+        root = Root(module, unique, f"{unique}_" if self.roots else "")
+        self.roots.append(root)
+        attach(self, root)
+        return root
+
+    def remove_root(self, root: Root) -> None:
+        """Leave a model alone again."""
+        detach(root)
+        self.roots.remove(root)
+
+    def regexes_changed(self) -> bool:
+        """Whether a built-in collection has got regexes or names of the user's."""
+        return any(
+            self.collection_manager.get(name).include_regex != list(regexes)
+            for name, regexes in PYTORCH_COLLECTIONS.items()
+            if regexes
+        )
+
+    @session.fence("opening a step")
+    def start_step(self) -> None:
+        """Decide about a step that is due, and have it saved."""
+        if is_opaque():
+            guard.say_once("opaque", "a step in which the model is traced or transformed is not saved")
+            return
+        self._settle_modules()
+        if not self.open_step():
+            return
+        self._saved_step = SavedStep(self)
+        self._saved_step.open()
+
+    @session.fence("closing a step")
+    def finish_step(self) -> None:
+        """Close the open step."""
+        self.end_step()
+
+    def _settle_modules(self) -> None:
+        names = {id(layer): name for root in self.roots for name, layer in root.layers()}
+        names.update({id(module): root.name for root in self.roots if (module := root.module) is not None})
+        collections = [c for c in self.get_collections().values() if isinstance(c, Collection)]
+        settled = [collection for collection in collections if collection.settle_modules(names)]
+        if settled:
+            self.replan()
+
+    def captured_forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a model's forward in a step that is saved."""
+        if self._saved_step is None:
+            return call.forward(*args, **kwargs)
+        return self._saved_step.forward(call, args, kwargs)
+
+    # What BaseHook leaves to us.
+
+    def end_step(self) -> None:
+        """Remove what watched the step, and hand its values to the disk."""
+        step, self._saved_step = self._saved_step, None
+        if step is not None:
+            step.close()
+        super().end_step()
+
+    def disable(self) -> None:
+        """Save nothing more and leave the models alone."""
+        super().disable()
+        step, self._saved_step = self._saved_step, None
+        if step is not None:
+            step.close()
+        for root in self.roots:
+            detach(root)
+
+    def to_array(self, value: Any) -> tuple[npt.NDArray[Any], str | None] | None:
+        """A tensor as an array that may share its memory."""
+        if isinstance(value, Gradient):
+            value = value.read()
+        if isinstance(value, torch.Tensor):
+            return to_array(value)
+        return super().to_array(value)
+
+    def worker(self) -> tuple[int, int]:
+        """Rank and number of ranks, as ``torch.distributed`` knows them when the first step is saved."""
+        return rank_and_size()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A model that holds the hook pickles and copies; the copy's hook is an empty shell.
+        return (object.__new__, (type(self),))
+
+
+def _modules_of(root: Root) -> Iterable[torch.nn.Module]:
+    return root.module.modules() if root.module is not None else ()

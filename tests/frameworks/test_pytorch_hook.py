@@ -1,0 +1,565 @@
+"""The PyTorch hook on real models: what is saved under which name, and that its values are the right ones."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.optim.optimizer import _global_optimizer_pre_hooks
+
+import smd_agent.pytorch as smd
+from smd_agent import session
+from smd_agent.errors import SMDebugError, SMDebugRuntimeError, SMDebugTypeError
+
+EVERY = smd.SaveConfig(save_interval=1)
+
+
+class Net(nn.Module):
+    """The model of the reference's table of names: a module used twice, and a block."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 4, 3)
+        self.bn1 = nn.BatchNorm2d(4)
+        self.relu = nn.ReLU()
+        self.block = nn.Sequential(nn.Conv2d(4, 4, 3), nn.MaxPool2d(2))
+        self.fc = nn.Linear(16, 3)
+
+    def forward(self, x):
+        x = self.relu(self.bn1(self.conv1(x)))
+        x = self.relu(self.block(x))
+        return self.fc(x.flatten(1))
+
+
+PARAMETERS = ["conv1.weight", "conv1.bias", "bn1.weight", "bn1.bias", "block.0.weight", "block.0.bias"]
+PARAMETERS += ["fc.weight", "fc.bias"]
+LAYERS = ["conv1", "bn1", "relu", "block.0", "block.1", "block", "fc"]
+
+
+@pytest.fixture(autouse=True)
+def own_hook():
+    torch.manual_seed(0)
+    yield
+    hook = session.current()
+    if hook is not None:
+        hook.disable()
+    session.forget()
+
+
+@pytest.fixture
+def out(tmp_path):
+    return str(tmp_path / "run")
+
+
+def data(n=4, size=8):
+    return torch.randn(n, 1, size, size), torch.randint(0, 3, (n,))
+
+
+def trial_of(hook):
+    hook.close()
+    return smd.create_trial(hook.out_dir)
+
+
+def value(trial, name, step=0, mode=smd.modes.GLOBAL):
+    return trial.tensor(name).value(step, mode=mode)
+
+
+def small():
+    return nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3))
+
+
+def one_step(model, optimizer, criterion=None, x=None, y=None):
+    x = torch.randn(6, 5) if x is None else x
+    y = torch.randint(0, 3, (6,)) if y is None else y
+    optimizer.zero_grad()
+    loss = (criterion or nn.CrossEntropyLoss())(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
+def test_all_names_are_those_of_the_reference(out):
+    model, criterion = Net(), nn.CrossEntropyLoss()
+    hook = smd.Hook(out, save_all=True)
+    hook.register_module(model)
+    hook.register_loss(criterion)
+    x, y = data()
+    criterion(model(x), y).backward()
+    io_names = [f"{layer}_{kind}_0" for layer in LAYERS for kind in ("input", "output")]
+    io_names += ["relu_input_1", "relu_output_1", "Net_input_0", "Net_output_0"]
+    losses = ["CrossEntropyLoss_input_0", "CrossEntropyLoss_input_1", "CrossEntropyLoss_output_0"]
+    names = [f"Net_{name}" for name in PARAMETERS] + [f"gradient/Net_{name}" for name in PARAMETERS]
+    assert sorted(trial_of(hook).tensor_names()) == sorted(names + io_names + losses)
+
+
+def test_values_are_those_of_the_step(out):
+    model, criterion = Net(), nn.CrossEntropyLoss()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    hook = smd.Hook(out, save_all=True, save_config=EVERY)
+    hook.register_module(model)
+    expected = []
+    for _ in range(3):
+        x, y = data()
+        before = {f"Net_{name}": p.detach().clone() for name, p in model.named_parameters()}
+        outputs = model(x)
+        loss = criterion(outputs, y)
+        optimizer.zero_grad()
+        loss.backward()
+        gradients = {f"gradient/Net_{name}": p.grad.clone() for name, p in model.named_parameters()}
+        nn.utils.clip_grad_norm_(model.parameters(), 1e-3)
+        optimizer.step()
+        io = {"Net_input_0": x, "Net_output_0": outputs, "fc_output_0": outputs}
+        io |= {"CrossEntropyLoss_input_1": y, "CrossEntropyLoss_output_0": loss}
+        expected.append(before | gradients | io)
+    trial = trial_of(hook)
+    assert trial.steps() == [0, 1, 2]
+    for step, tensors in enumerate(expected):
+        for name, tensor in tensors.items():
+            np.testing.assert_array_equal(value(trial, name, step), tensor.detach().numpy(), err_msg=name)
+
+
+def test_stored_reductions_are_those_of_the_raw_values(out, tmp_path):
+    model = small()
+    hook = smd.Hook(
+        out,
+        include_collections=["weights", "gradients"],
+        reduction_config=smd.ReductionConfig(["min", "median", "std"], ["mean"], ["l2"], save_raw_tensor=True),
+    )
+    hook.register_module(model)
+    one_step(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    trial = trial_of(hook)
+    for name in ("Sequential_0.weight", "gradient/Sequential_2.weight"):
+        raw = value(trial, name).astype(np.float64)
+        stored = trial.tensor(name).reduction_values(0)
+        want = {("min", False): raw.min(), ("median", False): np.median(raw), ("std", False): raw.std()}
+        want |= {("mean", True): np.abs(raw).mean(), ("l2", False): np.sqrt((raw**2).sum())}
+        assert stored.keys() == want.keys()
+        for op, number in want.items():
+            assert stored[op] == pytest.approx(number, rel=1e-12)
+
+
+def test_an_input_is_saved_before_an_in_place_module_overwrites_it(out):
+    model = nn.Sequential(nn.Linear(5, 4), nn.ReLU(inplace=True))
+    hook = smd.Hook(out, include_regex=["1_input", "0_output"])
+    hook.register_module(model)
+    x = torch.randn(6, 5)
+    with torch.no_grad():
+        plain = nn.functional.linear(x, model[0].weight, model[0].bias)
+    model(x).sum().backward()
+    trial = trial_of(hook)
+    assert (plain < 0).any()
+    np.testing.assert_array_equal(value(trial, "1_input_0"), plain.numpy())
+    np.testing.assert_array_equal(value(trial, "0_output_0"), plain.numpy())
+
+
+LOSSES = {
+    "functional": (lambda out, y: F.cross_entropy(out, y), "Loss_output_0"),
+    "hand-written": (lambda out, y: (out.logsumexp(1) - out[torch.arange(6), y]).mean(), "Loss_output_0"),
+    "module": (lambda out, y: nn.CrossEntropyLoss()(out, y), "CrossEntropyLoss_output_0"),
+    "rescaled module": (lambda out, y: nn.CrossEntropyLoss()(out, y) / 4, "CrossEntropyLoss_output_0"),
+    "averaged module": (
+        lambda out, y: nn.CrossEntropyLoss(reduction="none")(out, y).mean(),
+        "CrossEntropyLoss_output_0",
+    ),
+}
+
+
+@pytest.mark.parametrize("style", LOSSES)
+def test_every_style_of_loss_is_found_once(out, style):
+    compute, name = LOSSES[style]
+    model = small()
+    hook = smd.Hook(out, save_config=EVERY)
+    hook.register_module(model)
+    want = []
+    for _ in range(2):
+        out_, y = model(torch.randn(6, 5)), torch.randint(0, 3, (6,))
+        loss = compute(out_, y)
+        want.append(F.cross_entropy(out_, y).item())
+        loss.backward()
+    trial = trial_of(hook)
+    assert trial.tensor_names(collection="losses") == [name]
+    assert [value(trial, name, step).mean() for step in (0, 1)] == pytest.approx(want, rel=1e-6)
+
+
+def test_two_losses_and_their_sum(out):
+    model = small()
+    hook = smd.Hook(out)
+    hook.register_module(model)
+    output = model(torch.randn(6, 5))
+    (nn.MSELoss()(output, torch.zeros(6, 3)) + nn.L1Loss()(output, torch.ones(6, 3))).backward()
+    assert trial_of(hook).tensor_names() == ["L1Loss_output_0", "Loss_output_0", "MSELoss_output_0"]
+
+
+def test_a_registered_loss_that_is_no_torch_loss(out):
+    class Dice(nn.Module):
+        def forward(self, a, b):
+            return (a * b).sum()
+
+    model, dice = small(), Dice()
+    hook = smd.Hook(out, include_regex="Dice_output")
+    hook.register_module(model)
+    hook.register_loss(dice)
+    dice(model(torch.randn(6, 5)), torch.ones(6, 3)).backward()
+    assert trial_of(hook).tensor_names() == ["Dice_output_0"]
+    with pytest.raises(AssertionError):
+        hook.register_loss(F.cross_entropy)
+
+
+def test_gradients_are_unscaled_under_a_grad_scaler_and_so_is_the_loss(out):
+    model = small()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
+    hook = smd.Hook(out, include_collections=["gradients"])
+    hook.register_module(model)
+    x, y = torch.randn(6, 5), torch.randint(0, 3, (6,))
+    reference = copy.deepcopy(model)
+    loss = F.cross_entropy(model(x), y)
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    F.cross_entropy(reference(x), y).backward()
+    trial = trial_of(hook)
+    assert value(trial, "Loss_output_0") == pytest.approx(loss.item())
+    for name, parameter in reference.named_parameters():
+        np.testing.assert_allclose(value(trial, f"gradient/Sequential_{name}"), parameter.grad, rtol=1e-5)
+
+
+def test_accumulated_gradients_are_the_running_sum(out):
+    model = small()
+    hook = smd.Hook(out, include_collections=["gradients"], save_config=EVERY)
+    hook.register_module(model)
+    sums = []
+    for _ in range(3):
+        model(torch.randn(6, 5)).square().mean().backward()
+        sums.append(model[0].weight.grad.clone())
+    trial = trial_of(hook)
+    for step, want in enumerate(sums):
+        np.testing.assert_array_equal(value(trial, "gradient/Sequential_0.weight", step), want)
+
+
+def test_gradients_that_only_the_optimizer_sees(out):
+    model = small()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    hook = smd.Hook(out, include_collections=["gradients"])
+    hook.register_module(model)
+    parameters = list(model.parameters())
+    gradients = torch.autograd.grad(model(torch.randn(6, 5)).sum(), parameters)
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        parameter.grad = gradient
+    optimizer.step()
+    np.testing.assert_array_equal(value(trial_of(hook), "gradient/Sequential_0.weight"), gradients[0])
+
+
+def test_frozen_parameters_have_weights_but_no_gradient(out):
+    model = small()
+    model[0].weight.requires_grad_(False)
+    hook = smd.Hook(out, include_collections=["weights", "gradients"])
+    hook.register_module(model)
+    model(torch.randn(6, 5)).sum().backward()
+    names = trial_of(hook).tensor_names()
+    assert "Sequential_0.weight" in names
+    assert "gradient/Sequential_0.weight" not in names
+    assert "gradient/Sequential_0.bias" in names
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64", "float8_e4m3fn", "complex64", "int16", "bool"])
+def test_tensors_of_every_dtype(out, dtype):
+    hook = smd.Hook(out, include_regex="x_output", save_config=EVERY)
+    model = small()
+    hook.register_module(model)
+    model(torch.randn(6, 5))
+    tensor = (torch.randn(3, 4) * 3).to(getattr(torch, dtype))
+    hook.record_tensor_value("x", tensor)
+    trial = trial_of(hook)
+    want = tensor.float() if dtype in ("bfloat16", "float8_e4m3fn") else tensor
+    np.testing.assert_array_equal(value(trial, "x_output_0"), want.numpy())
+    assert trial.tensor("x_output_0").record(0).dtype == dtype
+
+
+def test_views_of_every_layout(out):
+    hook = smd.Hook(out, include_regex="x_output", save_config=EVERY)
+    model = small()
+    hook.register_module(model)
+    model(torch.randn(6, 5))
+    base = torch.randn(2, 3, 4, 5)
+    tensors = [base.permute(3, 1, 0, 2), base.to(memory_format=torch.channels_last), base[:, ::2, 1:]]
+    tensors += [torch.randn(4, 4).to_sparse(), torch.randn(3, dtype=torch.complex64).conj(), torch.tensor(3.5)]
+    for tensor in tensors:
+        hook.record_tensor_value("x", tensor)
+    trial = trial_of(hook)
+    for i, tensor in enumerate(tensors):
+        want = tensor.to_dense() if tensor.is_sparse else tensor.resolve_conj()
+        np.testing.assert_array_equal(value(trial, f"x_output_{i}"), want.numpy())
+
+
+def test_structured_inputs_and_outputs_are_numbered_on(out):
+    class Pair(nn.Module):
+        def forward(self, x, *, scale):
+            return {"a": x * scale, "more": [x, (x + 1, None, "text")]}
+
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.pair = Pair()
+
+        def forward(self, x):
+            return self.pair(x, scale=torch.tensor(2.0))
+
+    model = Outer()
+    hook = smd.Hook(out, include_regex="^pair_")
+    hook.register_module(model)
+    model(torch.ones(2))
+    trial = trial_of(hook)
+    outputs = [value(trial, f"pair_output_{i}").tolist() for i in range(3)]
+    assert outputs == [[2, 2], [1, 1], [2, 2]]
+    assert value(trial, "pair_input_1") == 2
+    assert len(trial.tensor_names()) == 5
+
+
+def test_module_tensors_of_a_collection(out):
+    model = Net()
+    hook = smd.Hook(out, include_collections=["acts"])
+    hook.get_collection("acts").add_module_tensors(model.fc, inputs=True)
+    hook.get_collection("acts").add_module_tensors(model.relu)
+    hook.register_module(model)
+    model(data()[0])
+    names = trial_of(hook).tensor_names()
+    assert names == ["fc_input_0", "fc_output_0", "relu_output_0", "relu_output_1"]
+
+
+def test_nothing_stays_behind_between_saved_steps(out):
+    def installed():
+        return (
+            torch.autograd.backward,
+            nn.Module.__call__,
+            "__call__" in vars(nn.modules.loss._Loss),
+            torch.amp.GradScaler.scale,
+            len(_global_optimizer_pre_hooks),
+            [(len(m._forward_hooks), len(m._forward_pre_hooks), len(m._backward_hooks)) for m in model.modules()],
+            [p._backward_hooks for p in model.parameters()],
+        )
+
+    model = small()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    before = installed()
+    hook = smd.Hook(out, save_all=True, save_config=smd.SaveConfig(save_interval=2))
+    hook.register_module(model)
+    one_step(model, optimizer)
+    assert installed() != before
+    one_step(model, optimizer)
+    assert installed() == before
+    one_step(model, optimizer)
+    hook.close()
+    assert installed() == before
+
+
+def test_layer_hooks_are_gone_after_a_forward_that_raises(out):
+    class Failing(nn.Module):
+        def forward(self, x):
+            raise ValueError("the user's own")
+
+    model = nn.Sequential(nn.Linear(5, 4), Failing())
+    hook = smd.Hook(out, save_all=True, save_config=EVERY)
+    hook.register_module(model)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="the user's own"):
+            model(torch.randn(6, 5))
+        assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+    assert "0_output_0" in trial_of(hook).tensor_names()
+
+
+def test_the_model_pickles_and_copies_as_without_a_hook(out):
+    class Stateful(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(5, 3)
+
+        def forward(self, x):
+            return self.fc(x)
+
+        def __getstate__(self):
+            return self.__dict__
+
+    for model in (small(), Stateful()):
+        hook = smd.Hook(out + type(model).__name__, save_all=True, save_config=EVERY)
+        hook.register_module(model)
+        x = torch.randn(2, 5)
+        expected = model(x)
+        buffer = io.BytesIO()
+        copies = [copy.deepcopy(model)]
+        if isinstance(model, nn.Sequential):
+            torch.save(model, buffer)
+            buffer.seek(0)
+            copies += [torch.load(buffer, weights_only=False), pickle.loads(pickle.dumps(model)), copy.copy(model)]
+        step = hook.step
+        for twin in copies:
+            assert twin.__dict__.get("_compiled_call_impl") is None
+            torch.testing.assert_close(twin(x), expected, rtol=0, atol=0)
+        assert hook.step == step
+        assert model.state_dict().keys() == type(model).state_dict(model).keys()
+
+
+def test_the_model_can_be_scripted_traced_and_compiled(out):
+    model = small()
+    hook = smd.Hook(out, save_all=True, save_config=EVERY)
+    hook.register_module(model)
+    x = torch.randn(2, 5)
+    expected = model(x).detach()
+    torch.testing.assert_close(torch.jit.script(model)(x), expected)
+    torch.testing.assert_close(torch.jit.trace(model, x)(x), expected)
+    torch.testing.assert_close(torch.compile(model, backend="eager", fullgraph=True)(x), expected)
+    torch.testing.assert_close(torch.func.vmap(model)(x[None])[0], expected)
+
+
+def test_the_models_memory_is_not_held(out):
+    import gc
+    import weakref
+
+    model = small()
+    hook = smd.Hook(out, save_all=True, save_config=EVERY)
+    hook.register_module(model)
+    one_step(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    model(torch.randn(2, 5))
+    hook.end_step()
+    gone = weakref.ref(model)
+    gc.disable()
+    try:
+        del model
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_a_step_is_a_forward_and_evaluation_counts_for_itself(out):
+    model = small()
+    hook = smd.Hook(out, save_config=EVERY)
+    hook.register_module(model)
+    hook.follow_training_flag()
+    model(torch.randn(2, 5)).sum().backward()
+    model(torch.randn(2, 5)).sum().backward()
+    model.eval()
+    with torch.no_grad():
+        nn.MSELoss()(model(torch.randn(2, 5)), torch.zeros(2, 3))
+    model.train()
+    with torch.no_grad():
+        model(torch.randn(2, 5))
+    model(torch.randn(2, 5)).sum().backward()
+    trial = trial_of(hook)
+    assert trial.steps(mode=smd.modes.TRAIN) == [0, 1, 2]
+    assert trial.steps(mode=smd.modes.EVAL) == [0]
+    assert trial.mode_modestep(4) == (smd.modes.TRAIN, 2)
+    assert value(trial, "MSELoss_output_0", 0, smd.modes.EVAL).shape == ()
+
+
+def test_models_that_step_together_share_a_step(out):
+    first, second = nn.Linear(5, 4), nn.Sequential(nn.Linear(4, 3))
+    hook = smd.Hook(out, save_config=EVERY, include_collections=["weights", "gradients"])
+    hook.register_module(first)
+    hook.register_module(second)
+    for _ in range(2):
+        second(first(torch.randn(2, 5))).sum().backward()
+    trial = trial_of(hook)
+    assert trial.steps() == [0, 1]
+    assert trial.tensor_names(step=1, regex="weight") == [
+        "Linear_weight",
+        "Sequential_0.weight",
+        "gradient/Linear_weight",
+        "gradient/Sequential_0.weight",
+    ]
+
+
+def test_two_models_of_one_class_keep_their_names_apart(out):
+    first, second = nn.Linear(5, 5), nn.Linear(5, 3)
+    hook = smd.Hook(out, include_collections=["weights"])
+    hook.register_module(first)
+    hook.register_module(second)
+    second(first(torch.randn(2, 5)))
+    trial = trial_of(hook)
+    assert value(trial, "Linear_weight").shape == (5, 5)
+    assert value(trial, "Linear_2_weight").shape == (3, 5)
+
+
+def test_activation_checkpoints_are_not_saved_twice(out):
+    from torch.utils.checkpoint import checkpoint
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(5, 5), nn.Linear(5, 3)
+
+        def forward(self, x):
+            return self.b(checkpoint(self.a, x, use_reentrant=False))
+
+    model = Net()
+    hook = smd.Hook(out, save_all=True)
+    hook.register_module(model)
+    model(torch.randn(2, 5)).sum().backward()
+    names = trial_of(hook).tensor_names(regex="^[ab]_output")
+    assert names == ["a_output_0", "b_output_0"]
+
+
+def test_misuse_is_an_error_and_a_finished_run_is_left_alone(out):
+    hook = smd.Hook(out)
+    with pytest.raises(SMDebugError, match=r"Module type int must be type torch\.nn\.Module"):
+        hook.register_module(3)
+    model = small()
+    hook.register_module(model)
+    with pytest.raises(AssertionError, match="twice"):
+        hook.register_module(model)
+    with pytest.raises(AssertionError):
+        hook.record_tensor_value("x", [1])
+    with pytest.raises(RuntimeError, match="out_dir is a required argument"):
+        smd.Hook()
+    model(torch.randn(2, 5))
+    hook.close()
+    with pytest.raises(SMDebugRuntimeError, match="already exists"):
+        smd.Hook(out)
+
+
+def test_the_singleton(out, monkeypatch, tmp_path):
+    assert smd.get_hook() is None
+    hook = smd.Hook(out)
+    assert smd.get_hook() is hook
+    smd.del_hook()
+    assert smd.get_hook() is None
+    smd.set_hook(hook)
+    assert smd.get_hook("nowhere.json", create_if_not_exists=True) is hook
+    with pytest.raises(SMDebugTypeError):
+        smd.set_hook("hook")
+    smd.del_hook()
+    monkeypatch.delenv("SMDEBUG_CONFIG_FILE_PATH", raising=False)
+    assert smd.get_hook(create_if_not_exists=True) is None
+    with pytest.raises(FileNotFoundError):
+        smd.Hook.create_from_json_file(str(tmp_path / "none.json"))
+    file = tmp_path / "hook.json"
+    file.write_text('{"LocalPath": "%s", "HookParameters": {"save_interval": 3}}' % (tmp_path / "other"))
+    monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", str(file))
+    monkeypatch.setenv("USE_SMDEBUG", "no")
+    assert smd.get_hook(create_if_not_exists=True) is None
+    monkeypatch.delenv("USE_SMDEBUG")
+    made = smd.get_hook(create_if_not_exists=True)
+    assert made.out_dir == str(tmp_path / "other")
+    assert made.save_config.save_interval == 3
+
+
+def test_our_failure_is_a_line_and_never_the_users(out, monkeypatch, capsys):
+    model = small()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    hook = smd.Hook(out, save_all=True, save_config=EVERY)
+    hook.register_module(model)
+
+    def broken(*args, **kwargs):
+        raise RuntimeError("broken inside")
+
+    monkeypatch.setattr(hook, "save_tensors", broken)
+    for _ in range(3):
+        one_step(model, optimizer)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "broken inside" in line]
+    assert len(lines) == 1
+    assert "capture is off for the rest of this run" in lines[0]
+    assert model.__dict__.get("_compiled_call_impl") is None
