@@ -94,7 +94,7 @@ def _keep_out_of_replicas(torch: ModuleType) -> None:
 
 
 def _tell_if_nothing_found(discovery: Discovery, pid: int) -> None:
-    if os.getpid() != pid or discovery.found_model or session.current() is not None:
+    if os.getpid() != pid or discovery.found_model or discovery.stopped or session.current() is not None:
         return
     if discovery.saw_training or env.launch_pid() == pid:
         guard.say("nothing was captured: no model was seen in training (a torch.nn.Module called in train mode)")

@@ -1,0 +1,110 @@
+"""Starts the agent in interpreters that have this folder on PYTHONPATH, then runs the next `sitecustomize`.
+
+Any Python 3 may meet this file, so its syntax is old, and it imports nothing of ours before the environment
+asks for it.
+"""
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CHAINED = "_smd_agent_chained"
+PACKAGE = "smd_agent"
+OLDEST = (3, 10)
+
+
+def wanted() -> bool:
+    """Tell whether the environment asks for capturing."""
+    return bool(
+        os.environ.get("SMD_AGENT_HOOK")
+        or os.environ.get("SMDEBUG_CONFIG_FILE_PATH")
+        or os.path.isfile("/opt/ml/input/config/debughookconfig.json")
+    )
+
+
+def later_folders() -> "list[str]":
+    """Return the part of sys.path behind this folder; those before it have had their turn."""
+    if HERE in sys.path:
+        return sys.path[sys.path.index(HERE) + 1 :]
+    return list(sys.path)
+
+
+def leave_path() -> None:
+    """Take our entry out of sys.path if PYTHONPATH put it there; children inherit it all the same."""
+    if sys.flags.ignore_environment or HERE not in sys.path:
+        return
+    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if any(entry and os.path.abspath(entry) == HERE for entry in entries):
+        sys.path.remove(HERE)
+
+
+def find(name: str, folders: "list[str]") -> "ModuleSpec | None":
+    """Look for a module in the given folders only."""
+    from _frozen_importlib_external import PathFinder
+
+    return PathFinder.find_spec(name, folders)
+
+
+def load(spec: "ModuleSpec") -> None:
+    """Import a module that was found, under its name."""
+    from _frozen_importlib import module_from_spec
+
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)  # type: ignore[union-attr]
+    except BaseException:
+        sys.modules.pop(spec.name, None)
+        raise
+
+
+def start_agent() -> None:
+    """Start the agent of the package beside this file; no failure leaves this function."""
+    try:
+        if sys.version_info < OLDEST:
+            complain("Python %d.%d is too old, 3.10 is needed" % sys.version_info[:2])  # noqa: UP031
+            return
+        if PACKAGE not in sys.modules:
+            # In the source tree the package lies beside this file, installed this file lies inside it.
+            inside = os.path.basename(HERE) == "_site"
+            spec = find(PACKAGE, [os.path.dirname(os.path.dirname(HERE)) if inside else HERE])
+            if spec is not None and spec.loader is not None:
+                load(spec)
+        from smd_agent.boot import start
+
+        start()
+    except BaseException as error:
+        complain("%s: %s" % (type(error).__name__, error))  # noqa: UP031
+
+
+def complain(reason: str) -> None:
+    """Write one line to stderr, if there is one."""
+    try:
+        if sys.stderr is not None:
+            sys.stderr.write("smd_agent: start failed (" + reason + "); nothing will be captured\n")
+    except Exception:
+        return
+
+
+def main() -> None:
+    """Start the agent, then do what an interpreter does without us: run the next `sitecustomize`."""
+    chained = vars(sys).setdefault(CHAINED, set())
+    folders = [folder for folder in later_folders() if folder not in chained]
+    if wanted():
+        leave_path()
+        start_agent()
+    elif os.path.basename(HERE) == "_site":
+        # This folder is of no other use; the source tree may be on the path to be imported from.
+        leave_path()
+    spec = find("sitecustomize", folders)
+    if spec is not None and spec.loader is not None:
+        # Another injector's chain may lead back to us; it must then go on behind that injector, not to it.
+        chained.add(os.path.dirname(spec.origin or ""))
+        load(spec)
+
+
+main()

@@ -1,0 +1,170 @@
+"""Arms an interpreter: waits for a framework to be imported, and does nothing else until then.
+
+All doors (`smd_agent.pth`, `smd_agent.start`, `sitecustomize.py`) end in `start()`. It runs before the user's
+program in every interpreter of the process tree, so it imports nothing that an interpreter has not loaded
+anyway: no wrapt, no numpy, no logging, no typing. It starts no thread, opens no file, prints nothing to
+stdout and installs no signal handler.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from smd_agent import guard
+from smd_agent.config import env
+from smd_agent.patches import FRAMEWORKS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+MARK = "_smd_agent_started"
+
+
+def start() -> None:
+    """Arm this interpreter if the environment asks for it; a second call does nothing.
+
+    No exception leaves this function, not even SystemExit: raised from a `.pth` file or a `sitecustomize`
+    that one would end the interpreter before the user's program begins.
+    """
+    try:
+        if MARK not in vars(sys) and env.use_smdebug() and _has_source():
+            # On `sys`, because a second copy of this package (another folder on the path) must see it too.
+            vars(sys)[MARK] = True
+            _arm()
+    except BaseException as error:
+        guard.say(f"start failed ({guard.describe(error)}); nothing will be captured")
+
+
+def _has_source() -> bool:
+    return bool(env.hook_json() or env.config_path() or os.path.isfile(env.DEFAULT_CONFIG_PATH))
+
+
+def _arm() -> None:
+    finder = _FrameworkFinder()
+    sys.meta_path.insert(0, finder)
+    for name in FRAMEWORKS:
+        if name in sys.modules:
+            finder.catch_up(name)
+    if env.launch_pid() == os.getpid():
+        import atexit
+
+        atexit.register(_tell_if_no_framework, os.getpid())
+
+
+def _tell_if_no_framework(pid: int) -> None:
+    if os.getpid() != pid or any(sys.modules.get(name) is not None for name in FRAMEWORKS):
+        return
+    names = ", ".join(sorted(FRAMEWORKS))
+    folder = _out_dir()
+    if folder and os.path.isdir(folder) and os.listdir(folder):
+        guard.say(
+            f"this process captured nothing: it imported no supported framework ({names});"
+            f" anything its child processes captured is in {folder}"
+        )
+    else:
+        guard.say(f"nothing was captured: the program imported no supported framework ({names})")
+
+
+@guard.fence("looking for the run's folder")
+def _out_dir() -> str | None:
+    import json
+
+    text = env.hook_json()
+    if text is None:
+        with open(env.config_path() or env.DEFAULT_CONFIG_PATH, encoding="utf-8-sig") as file:
+            text = file.read()
+    folder = json.loads(text).get("LocalPath")
+    return folder if isinstance(folder, str) else None
+
+
+def _is_half_made(module: ModuleType | None) -> bool:
+    return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
+
+
+class _FrameworkFinder:
+    """Sees a framework being looked for, and lets the other finders find it.
+
+    A mere probe (`importlib.util.find_spec("torch")`) gets a spec as from the real finder, whose loader calls
+    us only when the module is executed; until then not even wrapt is imported. The finder stays in
+    `sys.meta_path` for good: another thread may be walking that list, and would skip a finder if ours were
+    taken out under its feet.
+    """
+
+    def __init__(self) -> None:
+        self.done: set[str] = set()
+        self.half_made: set[str] = set()
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the real spec with our loader around the real one; None for all but a framework."""
+        if self.half_made:
+            for name in tuple(self.half_made):
+                self.catch_up(name)
+        if fullname not in FRAMEWORKS or fullname in self.done:
+            return None
+        spec = self._real_spec(fullname, path, target)
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            spec.loader = _WatchedLoader(spec.loader, self)  # type: ignore[assignment]
+        return spec
+
+    def _real_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
+        for finder in tuple(sys.meta_path):
+            find_spec = None if finder is self else getattr(finder, "find_spec", None)
+            spec: ModuleSpec | None = find_spec(fullname, path, target) if find_spec else None
+            if spec is not None:
+                return spec
+        return None
+
+    def catch_up(self, name: str) -> None:
+        """Patch a framework that was imported before we started, once its own import has finished."""
+        if _is_half_made(sys.modules.get(name)):
+            self.half_made.add(name)
+        else:
+            self.half_made.discard(name)
+            self.finished(name)
+
+    def finished(self, name: str) -> None:
+        """Hand a framework that has just been executed to wrapt, which calls the patch."""
+        if name in self.done or name not in sys.modules:
+            return
+        self.done.add(name)
+        _watch(name)
+
+
+class _WatchedLoader:
+    """The real loader in every respect, except that it reports when the module has been executed."""
+
+    def __init__(self, real: object, finder: _FrameworkFinder) -> None:
+        self._real = real
+        self._finder = finder
+
+    def __getattr__(self, name: str) -> object:
+        if name == "_real":  # a copy under construction has none yet
+            raise AttributeError(name)
+        return getattr(self._real, name)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """Let the real loader make the module."""
+        module: ModuleType | None = self._real.create_module(spec)  # type: ignore[attr-defined]
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Put the real loader back where the module shows it, execute the module, report it."""
+        name = module.__name__
+        for owner, attribute in ((module, "__loader__"), (module.__spec__, "loader")):
+            if getattr(owner, attribute, None) is self:
+                setattr(owner, attribute, self._real)
+        self._real.exec_module(module)  # type: ignore[attr-defined]
+        self._finder.finished(name)
+
+
+@guard.fence("watching the import of a framework")
+def _watch(name: str) -> None:
+    from smd_agent.patches import importer
+
+    importer.watch(name)

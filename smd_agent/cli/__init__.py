@@ -1,0 +1,96 @@
+"""Save tensors from an unchanged training script, and read them back.
+
+usage: python -m smd_agent [options] script.py [args ...]     run a script with the agent on
+       python -m smd_agent [options] -m module [args ...]     the same for a module
+       python -m smd_agent [options] -c code [args ...]       the same for a piece of code
+       python -m smd_agent [options] command [args ...]       the same for a command such as torchrun
+       python -m smd_agent ls RUN                             what a run has saved
+       python -m smd_agent show RUN REGEX                     values of tensors over the steps
+
+`python -m smd_agent COMMAND --help` describes run (the options above), ls and show.
+A script named like a command is taken for the script when it exists; `run` and `--` may stand before it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+from smd_agent import guard
+from smd_agent.errors import ConfigError, SMDebugError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+COMMANDS = {"run": "smd_agent.cli.run", "ls": "smd_agent.cli.ls", "show": "smd_agent.cli.show"}
+"""Command -> its module; the module's docstring is the command's help."""
+
+USAGE_ERROR = 2
+
+
+class CommandError(Exception):
+    """Ends a command with one line on stderr and an exit code."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message, code)
+        self.message = message
+        self.code = code
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; the only place where our errors become exit codes."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(words)
+    except CommandError as error:
+        return _fail(error.message, error.code)
+    except ConfigError as error:
+        return _fail(str(error), USAGE_ERROR)
+    except SMDebugError as error:
+        return _fail(str(error), 1)
+    except BrokenPipeError:
+        # Our reader has gone (`ls RUN | head`); the interpreter must not fail on flushing what is left.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _fail(message: str, code: int) -> int:
+    guard.say(message)
+    return code
+
+
+def _dispatch(words: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help"):
+        print(__doc__.strip(), file=sys.stdout if words else sys.stderr)
+        return 0 if words else USAGE_ERROR
+    if words[0] == "--version":
+        from importlib import metadata
+
+        print(metadata.version("smd-agent"))
+        return 0
+    name = words[0] if words[0] in COMMANDS and not os.path.isfile(words[0]) else None
+    if name in (None, "run"):
+        from smd_agent.cli import run
+
+        return run.launch(words[1:] if name else words)
+    return _read(name, importlib.import_module(COMMANDS[name]), words[1:])
+
+
+def _read(name: str, command: ModuleType, words: list[str]) -> int:
+    import argparse
+
+    parser = argparse.ArgumentParser(
+        prog=f"python -m smd_agent {name}",
+        description=command.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.prepare_parser(parser)
+    code: int = command.run(parser.parse_args(words))
+    # Here and not at exit, so that a closed pipe is met where it can be handled.
+    sys.stdout.flush()
+    return code

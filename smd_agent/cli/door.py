@@ -1,0 +1,165 @@
+"""How the launcher becomes the user's program: what to execute, and how the agent will start there.
+
+A program is replaced, not called: what `exec` starts cannot be told from a plain run.
+"""
+
+from __future__ import annotations
+
+import os
+import site
+import sys
+
+import smd_agent
+from smd_agent.cli import USAGE_ERROR, CommandError
+from smd_agent.config import env
+
+HOOK_FILES = ("smd_agent.pth",) if sys.version_info < (3, 15) else ("smd_agent.pth", "smd_agent.start")
+PYTHON_ENDINGS = (".py", ".pyc", ".pyz", ".zip")
+CANNOT_EXECUTE = 126
+NOT_FOUND = 127
+
+
+def resolve(target: list[str]) -> tuple[str, list[str]]:
+    """Return the file to execute and its argv for a script, -m, -c or a command found on PATH.
+
+    Raises:
+        CommandError: there is no such command, or this interpreter cannot be started again.
+    """
+    word = target[0]
+    if word in ("-m", "-c", "-") or word.endswith(PYTHON_ENDINGS) or _is_python_file(word):
+        if not sys.executable:
+            raise CommandError("this interpreter does not know its own path (sys.executable is empty)")
+        return sys.executable, [sys.orig_argv[0], *interpreter_options(), *target]
+    found = os.path.abspath(word) if os.sep in word and os.path.isfile(word) else _which(word)
+    if found is None:
+        raise CommandError(f"there is no script or command called {word}{_suggestion(word)}", NOT_FOUND)
+    return found, target
+
+
+def interpreter_options(argv: list[str] | None = None, own: int | None = None) -> list[str]:
+    """Return what stood between the interpreter and us: `-X dev`, or another tool such as `-m coverage run`.
+
+    Args:
+        argv: the interpreter's whole command line, `sys.orig_argv` by default.
+        own: number of words at its end that are ours, taken from `sys.argv` by default.
+    """
+    words = list(sys.orig_argv if argv is None else argv)
+    tail = len(sys.argv) - 1 if own is None else own
+    head = words[1 : len(words) - tail]
+    last = head.pop() if head else ""
+    if last == "smd_agent" and head and head[-1].endswith("m"):
+        last = head.pop() + last
+    # The option may be glued to others and to its value: `-um smd_agent`, `-msmd_agent`.
+    glued = last[: -len("msmd_agent")] if last.endswith("msmd_agent") else "-"
+    return head if glued == "-" else [*head, glued]
+
+
+def _is_python_file(word: str) -> bool:
+    if not os.path.isfile(word):
+        return os.path.isfile(os.path.join(word, "__main__.py"))
+    if not os.access(word, os.X_OK):
+        return True
+    with open(word, "rb") as file:
+        start = file.readline(200)
+    return not start.startswith(b"\x7fELF") and not (start.startswith(b"#!") and b"python" not in start)
+
+
+def _which(word: str) -> str | None:
+    if os.sep in word:
+        return None
+    import shutil
+
+    return shutil.which(word)
+
+
+def _suggestion(word: str) -> str:
+    if os.path.isfile(word + ".py"):
+        return f"; did you mean {word}.py?"
+    return "; did you mean a file in another folder?" if os.sep in word else ""
+
+
+def open_for(program: str) -> None:
+    """Make sure the program's interpreter will start the agent: by PYTHONPATH, unless our site hook is there.
+
+    Raises:
+        CommandError: the interpreter was started with options that close every door.
+    """
+    flags = sys.flags
+    same = program == sys.executable
+    if same and flags.no_site:
+        raise CommandError("the agent cannot start under python -S, which skips all start-up files", USAGE_ERROR)
+    if same and flags.ignore_environment:
+        if not any(map(_has_hook, _site_folders())):
+            raise CommandError(
+                "the agent cannot start under python -I or -E unless it is installed (pip install smd-agent)",
+                USAGE_ERROR,
+            )
+        return
+    ours = same or os.path.dirname(program) == os.path.dirname(sys.executable)
+    package = os.path.dirname(os.path.abspath(smd_agent.__file__))
+    root = os.path.dirname(package)
+    if ours and _has_hook(root) and os.path.realpath(root) in map(os.path.realpath, _site_folders()):
+        return
+    inner = os.path.join(package, "_site")
+    folder = inner if os.path.isfile(os.path.join(inner, "sitecustomize.py")) else root
+    if not (ours and _starts_from(folder)):
+        prepend_pythonpath(folder)
+
+
+def _starts_from(folder: str) -> bool:
+    """Tell whether this interpreter has found our sitecustomize by itself, as after an editable installation."""
+    found = getattr(sys.modules.get("sitecustomize"), "__file__", None)
+    return found == os.path.join(folder, "sitecustomize.py")
+
+
+def _site_folders() -> list[str]:
+    folders = site.getsitepackages()
+    if site.ENABLE_USER_SITE:
+        folders.append(site.getusersitepackages())
+    return folders
+
+
+def _has_hook(folder: str) -> bool:
+    return any(os.path.isfile(os.path.join(folder, name)) for name in HOOK_FILES)
+
+
+def prepend_pythonpath(folder: str) -> None:
+    """Put the folder of a sitecustomize.py first on the PYTHONPATH of this process and its children.
+
+    Raises:
+        CommandError: there is no sitecustomize.py in it.
+    """
+    if not os.path.isfile(os.path.join(folder, "sitecustomize.py")):
+        raise CommandError(f"this copy of the agent is incomplete: no sitecustomize.py in {folder}")
+    old = env.get("PYTHONPATH")
+    if old is None or old.split(os.pathsep)[0] != folder:
+        # An empty part stands for the current folder, so an old value is kept to the letter.
+        env.put("PYTHONPATH", folder + os.pathsep + old if old else folder)
+
+
+def become(program: str, argv: list[str]) -> int:
+    """Replace this process; on Windows, where that loses the process tree, return the exit code of a child.
+
+    Raises:
+        CommandError: the operating system cannot execute the program.
+    """
+    sys.stdout.flush()
+    if os.name == "nt":
+        import subprocess
+
+        return subprocess.call([program, *argv[1:]])
+    if program != sys.executable:
+        _reset_signals()
+    try:
+        os.execv(program, argv)
+    except OSError as error:
+        raise CommandError(f"cannot execute {program}: {error.strerror}", CANNOT_EXECUTE) from error
+
+
+def _reset_signals() -> None:
+    """Undo what an interpreter does to itself; another program must not inherit an ignored SIGPIPE."""
+    import signal
+
+    for name in ("SIGPIPE", "SIGXFSZ"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_DFL)

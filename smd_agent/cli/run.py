@@ -1,0 +1,204 @@
+"""Run a script with the agent on; everything after the script's name is the script's own.
+
+usage: python -m smd_agent [run] [options] [--] (script.py | -m module | -c code | command) [args ...]
+
+  --config HOOK.json    capture by this hook file instead of the defaults below
+  --out DIR             folder of the run (default: a new smd_runs/<script>-<date>-<time> here)
+  --save NAMES          collections to save (default: losses,weights,biases,gradients)
+  --every N             save every N-th step (default: 100)
+  --reductions NAMES    save these summaries instead of whole tensors: min, max, mean, median, std, variance,
+                        sum, prod, l1, l2, each also with abs_ in front
+  --strict              let a failure of the agent end the script instead of the capture
+  -h, --help            show this
+
+Without --config, a hook file named by SMDEBUG_CONFIG_FILE_PATH counts as the config. Options beside a config
+replace what it says. USE_SMDEBUG=0 wins over all of it: the script then runs as without the agent.
+
+The launcher sets variables and becomes the script's interpreter, so argv, sys.path, __main__, exit code,
+signals and tracebacks are those of a plain run; Python processes that the script starts are captured as well.
+Interpreter options go before -m: python -u -m smd_agent script.py
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+from smd_agent.cli import USAGE_ERROR, CommandError, door
+from smd_agent.config import env, load
+from smd_agent.config.json_file import Source, read_object
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+DEFAULT_SAVE = "losses,weights,biases,gradients"
+DEFAULT_EVERY = "100"
+RUNS_FOLDER = "smd_runs"
+
+VALUE_OPTIONS = ("--config", "--out", "--save", "--every", "--reductions")
+INTERPRETER_OPTIONS = ("-m", "-c", "-")
+
+
+def launch(words: list[str]) -> int:
+    """Become the program named in the words; return an exit code only where none can be replaced (Windows).
+
+    Raises:
+        CommandError: the words cannot be followed, or the program cannot be started.
+        ConfigError: the configuration is wrong; nothing has been started.
+    """
+    options, target = split(words)
+    if "--help" in options:
+        print((__doc__ or "").strip())
+        return 0
+    if not target:
+        raise CommandError("name a script, -m module, -c code or a command to run", USAGE_ERROR)
+    program, command = door.resolve(target)
+    if env.use_smdebug():
+        door.open_for(program)
+        configure(options, target)
+        if "--strict" in options:
+            env.put(env.STRICT, "1")
+        env.put(env.LAUNCH_PID, str(os.getpid()))
+    return door.become(program, command)
+
+
+def split(words: list[str]) -> tuple[dict[str, str], list[str]]:
+    """Split into our options (flags map to an empty string) and the program with its own arguments.
+
+    Raises:
+        CommandError: an option is unknown or lacks its value.
+    """
+    options: dict[str, str] = {}
+    rest = list(words)
+    while rest and rest[0].startswith("-") and rest[0] not in INTERPRETER_OPTIONS:
+        word = rest.pop(0)
+        if word == "--":
+            break
+        name, equals, value = word.partition("=")
+        if word in ("-h", "--help"):
+            return {"--help": ""}, []
+        if word == "--strict":
+            options[word] = ""
+        elif name not in VALUE_OPTIONS:
+            raise CommandError(
+                f"unknown option {word} before the script; see python -m smd_agent run --help", USAGE_ERROR
+            )
+        elif equals:
+            options[name] = value
+        elif rest:
+            options[name] = rest.pop(0)
+        else:
+            raise CommandError(f"option {name} needs a value", USAGE_ERROR)
+    return options, rest
+
+
+def configure(options: dict[str, str], target: list[str]) -> None:
+    """Set the variables that carry the configuration to the program and its children, after checking them.
+
+    Raises:
+        CommandError: the value of an option is wrong.
+        ConfigError: the hook file, or the result of laying the options over it, is wrong.
+    """
+    if "--config" in options:
+        path = os.path.abspath(options["--config"])
+        load.load_settings(Source(path, origin="--config"))
+        env.put(env.HOOK, None)
+        env.put(env.CONFIG_PATH, path)
+    source = load.find_source()
+    if source is not None:
+        load.load_settings(source)
+    given = {name: value for name, value in options.items() if name in VALUE_OPTIONS[1:]}
+    if source is None:
+        hook = overlay({}, {"--save": DEFAULT_SAVE, "--every": DEFAULT_EVERY, **given})
+    elif given:
+        hook = overlay(read_object(source)[0], given)
+    else:
+        return
+    _set_hook(hook)
+    if "LocalPath" not in hook and source is None:
+        # Last, so that nothing is left behind when an option is wrong.
+        _set_hook({**hook, "LocalPath": new_run_folder(target)})
+
+
+def _set_hook(hook: dict[str, Any]) -> None:
+    text = json.dumps(hook)
+    load.load_settings(Source("the options", text=text))
+    env.put(env.HOOK, text)
+
+
+def overlay(hook: dict[str, Any], given: dict[str, str]) -> dict[str, Any]:
+    """Return the hook file's content with the options in place of what they replace.
+
+    `--every` and `--reductions` hold for each mode and collection: more special settings are replaced too.
+    """
+    parameters = dict(hook.get("HookParameters") or {})
+    collections = [dict(entry) for entry in hook.get("CollectionConfigurations") or ()]
+    if "--save" in given:
+        named = {entry.get("CollectionName"): entry for entry in collections}
+        collections = [named.get(name, {"CollectionName": name}) for name in _names(given["--save"], "--save")]
+    groups = [parameters]
+    for entry in collections:
+        entry["CollectionParameters"] = dict(entry.get("CollectionParameters") or {})
+        groups.append(entry["CollectionParameters"])
+    if "--every" in given:
+        every = _positive(given["--every"], "--every")
+        _drop(groups, ("save_interval", "save_steps"))
+        parameters["save_interval"] = every
+    if "--reductions" in given:
+        _drop(groups, ("reductions", "save_raw_tensor", "save_shape"))
+        parameters["reductions"] = ",".join(_names(given["--reductions"], "--reductions"))
+    merged = {**hook, "HookParameters": parameters}
+    if collections:
+        merged["CollectionConfigurations"] = collections
+    if "--out" in given:
+        if not given["--out"]:
+            raise CommandError("option --out is '', allowed is a folder", USAGE_ERROR)
+        merged["LocalPath"] = os.path.abspath(given["--out"])
+    return merged
+
+
+def _drop(groups: list[dict[str, Any]], keys: tuple[str, ...]) -> None:
+    for group in groups:
+        for key in [key for key in group if key.rpartition(".")[2] in keys]:
+            del group[key]
+
+
+def _names(text: str, option: str) -> list[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise CommandError(f"option {option} is {text!r}, allowed are names separated by commas", USAGE_ERROR)
+    return names
+
+
+def _positive(text: str, option: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise CommandError(f"option {option} is {text!r}, allowed is a whole number from 1 up", USAGE_ERROR)
+    return int(text)
+
+
+def new_run_folder(target: list[str]) -> str:
+    """Make and return a folder nobody else has; two launches in the same second get two."""
+    if target[0] == "-m":
+        stem = target[1] if len(target) > 1 else "module"
+    elif target[0] in ("-c", "-"):
+        stem = {"-c": "code", "-": "stdin"}[target[0]]
+    else:
+        stem = os.path.splitext(os.path.basename(os.path.normpath(target[0])))[0]
+    first = os.path.join(os.getcwd(), RUNS_FOLDER, f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}")
+    folder, number = first, 1
+    while not _made(folder):
+        number += 1
+        folder = f"{first}-{number}"
+    return folder
+
+
+def _made(folder: str) -> bool:
+    try:
+        os.makedirs(folder)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise CommandError(f"cannot make the run's folder {folder}: {error.strerror}; choose one by --out") from error
+    return True

@@ -1,0 +1,187 @@
+"""The launcher's words: which are ours, which are the program's, and what ours make of a hook file."""
+
+import json
+
+import pytest
+
+from smd_agent import cli
+from smd_agent.cli import CommandError, door, run
+from smd_agent.config import env
+
+
+@pytest.mark.parametrize(
+    "words, options, program",
+    [
+        (["t.py", "--every", "3"], {}, ["t.py", "--every", "3"]),
+        (["--every", "3", "t.py", "--out", "x"], {"--every": "3"}, ["t.py", "--out", "x"]),
+        (["--every=3", "--strict", "-m", "a.b", "-c"], {"--every": "3", "--strict": ""}, ["-m", "a.b", "-c"]),
+        (["-c", "pass", "--", "-m"], {}, ["-c", "pass", "--", "-m"]),
+        (["--", "t.py", "--"], {}, ["t.py", "--"]),
+        (["--", "-m", "x"], {}, ["-m", "x"]),
+        (["-", "a"], {}, ["-", "a"]),
+        (["--save", "-x", "t.py"], {"--save": "-x"}, ["t.py"]),
+        ([], {}, []),
+    ],
+)
+def test_words_after_the_program_are_its_own(words, options, program):
+    assert run.split(words) == (options, program)
+
+
+@pytest.mark.parametrize("words", [["--evry", "3", "t.py"], ["-u", "t.py"], ["--every"], ["--strict=1", "t.py"]])
+def test_wrong_option_before_the_program_is_one_line_and_exit_code_2(words, capsys):
+    assert cli.main(words) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert len(captured.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "argv, own, expected",
+    [
+        (["python", "-m", "smd_agent", "t.py", "-m", "smd_agent"], 3, []),
+        (["python", "-X", "dev", "-W", "error", "-m", "smd_agent", "t.py"], 1, ["-X", "dev", "-W", "error"]),
+        (["python", "-um", "smd_agent", "t.py"], 1, ["-u"]),
+        (["python", "-Imsmd_agent", "t.py"], 1, ["-I"]),
+        (["python", "-msmd_agent"], 0, []),
+        (["python", "-u", "/env/bin/smd-agent", "t.py"], 1, ["-u"]),
+        (["python", "-m", "coverage", "run", "-m", "smd_agent", "t.py"], 1, ["-m", "coverage", "run"]),
+    ],
+)
+def test_what_stood_before_us_is_kept(argv, own, expected):
+    assert door.interpreter_options(argv, own) == expected
+
+
+def test_options_replace_what_the_hook_file_says():
+    hook = {
+        "S3OutputPath": "kept",
+        "HookParameters": {"train.save_interval": 5, "save_steps": "1,2", "end_step": 9, "reductions": "min"},
+        "CollectionConfigurations": [
+            {"CollectionName": "weights", "CollectionParameters": {"save_interval": 2, "include_regex": "w"}},
+            {"CollectionName": "biases"},
+        ],
+    }
+    given = {"--every": "7", "--save": "weights, losses", "--reductions": "mean,std", "--out": "/x/y"}
+    before = json.dumps(hook)
+    assert run.overlay(hook, given) == {
+        "S3OutputPath": "kept",
+        "HookParameters": {"end_step": 9, "save_interval": 7, "reductions": "mean,std"},
+        "CollectionConfigurations": [
+            {"CollectionName": "weights", "CollectionParameters": {"include_regex": "w"}},
+            {"CollectionName": "losses", "CollectionParameters": {}},
+        ],
+        "LocalPath": "/x/y",
+    }
+    assert json.dumps(hook) == before
+
+
+@pytest.mark.parametrize(
+    "option, value", [("--every", "0"), ("--every", "x"), ("--every", "-1"), ("--save", " ,"), ("--out", "")]
+)
+def test_wrong_value_of_an_option_names_option_and_value(option, value):
+    with pytest.raises(CommandError) as caught:
+        run.overlay({}, {option: value})
+    assert caught.value.code == 2
+    assert option in caught.value.message
+    assert repr(value) in caught.value.message
+
+
+@pytest.fixture
+def no_variables(monkeypatch, tmp_path):
+    """An environment that says nothing about us, put back afterwards, and an empty current folder."""
+    for name, *_ in env.VARIABLES:
+        # Set first, so that what the launcher puts there is taken away again.
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_defaults_go_to_a_new_folder_each_time(no_variables, tmp_path):
+    found = set()
+    for _ in range(3):
+        env.put(env.HOOK, None)
+        run.configure({}, ["train.py"])
+        hook = json.loads(env.hook_json())
+        found.add(hook["LocalPath"])
+    assert len(found) == 3
+    assert all(path.startswith(f"{tmp_path}/smd_runs/train-") for path in found)
+    assert hook["HookParameters"] == {"save_interval": 100}
+    names = [entry["CollectionName"] for entry in hook["CollectionConfigurations"]]
+    assert names == ["losses", "weights", "biases", "gradients"]
+
+
+def test_config_alone_is_handed_on_as_a_file(no_variables, tmp_path):
+    (tmp_path / "hook.json").write_text('{"LocalPath": "x"}')
+    env.put(env.HOOK, "{}")
+    run.configure({"--config": "hook.json"}, ["train.py"])
+    assert env.hook_json() is None
+    assert env.config_path() == str(tmp_path / "hook.json")
+
+
+@pytest.mark.parametrize(
+    "options, reason",
+    [
+        ({"--config": "missing.json"}, "missing.json, which --config names, does not exist"),
+        ({"--reductions": "mean,mode"}, "mode"),
+    ],
+)
+def test_wrong_configuration_ends_the_launch_before_anything_starts(options, reason, no_variables, tmp_path, capsys):
+    words = [word for pair in options.items() for word in pair]
+    assert cli.main([*words, "-c", "raise SystemExit(77)"]) == 2
+    said = capsys.readouterr().err
+    assert reason in said
+    assert len(said.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_command_that_does_not_exist_is_exit_code_127(no_variables, tmp_path, capsys):
+    (tmp_path / "train.py").write_text("")
+    assert cli.main(["train"]) == 127
+    assert "did you mean train.py?" in capsys.readouterr().err
+
+
+def test_binary_and_shell_script_are_executed_as_they_are(tmp_path):
+    tool = tmp_path / "tool"
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    assert door.resolve([str(tool), "a"]) == (str(tool), [str(tool), "a"])
+
+
+@pytest.mark.parametrize(
+    "text, mode", [("#!/usr/bin/env python3\n", 0o755), ("#!/bin/sh\n", 0o644), ("x = 1\n", 0o755)]
+)
+def test_any_other_file_is_a_script_of_this_interpreter(text, mode, tmp_path):
+    tool = tmp_path / "tool"
+    tool.write_text(text)
+    tool.chmod(mode)
+    program, argv = door.resolve([str(tool), "a"])
+    assert (program, argv[-2:]) == (door.sys.executable, [str(tool), "a"])
+
+
+def test_words_named_like_commands_are_scripts_when_they_exist(no_variables, tmp_path, monkeypatch):
+    launched = []
+    monkeypatch.setattr(run, "launch", lambda words: launched.append(words) or 0)
+    (tmp_path / "ls").write_text("")
+    assert cli.main(["ls", "x"]) == 0
+    assert cli.main(["run", "ls"]) == 0
+    assert launched == [["ls", "x"], ["ls"]]
+
+
+def test_help_of_the_launcher_names_every_option(capsys):
+    assert cli.main(["run", "--help"]) == 0
+    text = capsys.readouterr().out
+    assert all(option in text for option in (*run.VALUE_OPTIONS, "--strict"))
+    assert cli.main(["--help"]) == 0
+    overview = capsys.readouterr().out
+    assert all(name in overview for name in cli.COMMANDS)
+    assert cli.main([]) == 2
+
+
+@pytest.mark.parametrize("old, new", [(None, "{0}"), ("", "{0}"), (":a:", "{0}::a:"), ("{0}:a", "{0}:a")])
+def test_pythonpath_of_the_user_is_kept_to_the_letter(old, new, monkeypatch, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("")
+    monkeypatch.setenv("PYTHONPATH", "" if old is None else old.format(tmp_path))
+    if old is None:
+        monkeypatch.delenv("PYTHONPATH")
+    # An empty part stands for the current folder, so none may appear or vanish.
+    door.prepend_pythonpath(str(tmp_path))
+    assert env.get("PYTHONPATH") == new.format(tmp_path)
