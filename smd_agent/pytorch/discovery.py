@@ -65,6 +65,11 @@ class Discovery:
         return self._hook is not None
 
     @property
+    def stopped(self) -> bool:
+        """Whether it has been told to look no further."""
+        return self._over
+
+    @property
     def saw_training(self) -> bool:
         """Whether the program has shown that it trains."""
         return bool(self._trained)

@@ -1,0 +1,16 @@
+"""What all tests share: no agent of the surrounding environment, and no waiting for runs that have ended."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch):
+    for name in [*os.environ]:
+        if name.startswith(("SMD_AGENT_", "SMDEBUG_")) and name != "SMDEBUG_PYTHON":
+            monkeypatch.delenv(name)
+    monkeypatch.delenv("USE_SMDEBUG", raising=False)
+    monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")

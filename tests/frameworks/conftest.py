@@ -1,0 +1,62 @@
+"""Runs scripts that know nothing of the agent, with and without it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+import smd_agent
+
+PACKAGE = Path(smd_agent.__file__).parent
+SITE_HOOK = Path(sysconfig.get_path("purelib")) / "smd_agent.pth"
+
+
+def environment(**variables):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("SMD", "USE_SMDEBUG", "COV_", "COVERAGE_"))}
+    if not SITE_HOOK.exists():
+        # Tests started from a source tree: the folder with our sitecustomize takes the place of the site hook.
+        inner = PACKAGE / "_site"
+        kept["PYTHONPATH"] = str(inner if inner.exists() else PACKAGE.parent)
+    return {**kept, **variables}
+
+
+class Runner:
+    """Runs one script through the doors; ``hook`` is the configuration, its run goes to ``folder``/<name>."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def hook_file(self, name, config):
+        path = self.folder / f"{name}.json"
+        path.write_text(json.dumps({"LocalPath": str(self.folder / name), **config}))
+        return str(path)
+
+    def plain(self, script, *args, **variables):
+        return self._run([sys.executable, str(script), *args], environment(**variables))
+
+    def by_variable(self, script, *args, name="run", config=None, **variables):
+        file = self.hook_file(name, config or {})
+        command = [sys.executable, str(script), *args]
+        return self._run(command, environment(SMDEBUG_CONFIG_FILE_PATH=file, **variables))
+
+    def by_launcher(self, *words, **variables):
+        return self._run([sys.executable, "-m", "smd_agent", *map(str, words)], environment(**variables))
+
+    def start(self, script, *, name="run", config=None):
+        """Start the script by the environment variable and return the running process."""
+        env = environment(SMDEBUG_CONFIG_FILE_PATH=self.hook_file(name, config or {}))
+        return subprocess.Popen([sys.executable, str(script)], cwd=self.folder, env=env, stderr=subprocess.DEVNULL)
+
+    def _run(self, command, env):
+        return subprocess.run(command, cwd=self.folder, env=env, capture_output=True, text=True, timeout=300)
+
+
+@pytest.fixture
+def runner(tmp_path):
+    return Runner(tmp_path)
