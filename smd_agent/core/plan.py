@@ -152,7 +152,8 @@ class SavePlan:
         return Group(
             wanted=tuple(i for i, how in enumerate(hows) if how is not None),
             raw=tuple(i for i, how in enumerate(hows) if how is not None and how.raw),
-            shapes=tuple(i for i, how in enumerate(hows) if how is not None and how.shape),
+            # The values have the shape; the old reader takes a noted shape for all there is and loses the values.
+            shapes=tuple(i for i, how in enumerate(hows) if how is not None and how.shape and not how.raw),
             reduced=tuple(
                 Reduced(ops, tuple(members), tuple(reduction_name(*op, names[i]) for i in members for op in ops))
                 for ops, members in by_ops.items()

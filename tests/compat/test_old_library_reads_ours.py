@@ -1,0 +1,148 @@
+"""Runs written by our PyTorch hook: the original library's reader must tell the same as ours."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import pickle
+import runpy
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import smd_agent.pytorch as smd
+from smd_agent import session
+from smd_agent.core.reduction_config import ALLOWED_REDUCTIONS
+
+HERE = Path(__file__).parent
+OLD_PYTHON = os.environ.get("SMDEBUG_PYTHON", "")
+REDUCTIONS = [name for name in ALLOWED_REDUCTIONS if name != "median"]
+
+pytestmark = pytest.mark.skipif(
+    not OLD_PYTHON, reason="SMDEBUG_PYTHON does not name an interpreter that has the original smdebug"
+)
+
+ALL_OPS = {
+    "reductions": REDUCTIONS,
+    "abs_reductions": REDUCTIONS,
+    "norms": ["l1", "l2"],
+    "abs_norms": ["l1", "l2"],
+}
+KINDS = {
+    "raw": {"save_all": True},
+    "reduced": {
+        "include_collections": ["weights", "biases", "gradients"],
+        "reduction_config": smd.ReductionConfig(**ALL_OPS),
+    },
+    "both": {
+        "include_collections": ["weights", "gradients"],
+        "reduction_config": smd.ReductionConfig(["median", "max"], norms=["l1"], save_raw_tensor=True),
+    },
+    "shapes": {"include_collections": ["weights"], "reduction_config": smd.ReductionConfig(["mean"], save_shape=True)},
+    "one step": {"include_regex": "dtype", "save_config": smd.SaveConfig(save_interval=10**6)},
+}
+DTYPES = ["float16", "float32", "float64", "int32", "int64", "uint8", "bool", "complex128", "bfloat16", "float8_e5m2"]
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 3, 3)
+        self.relu = nn.ReLU()
+        self.fc = nn.Linear(300, 150)
+
+    def forward(self, x):
+        return self.fc(self.relu(self.conv(x)).flatten(1))
+
+
+def train(out_dir, options):
+    torch.manual_seed(0)
+    model, criterion = Net(), nn.CrossEntropyLoss()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    hook = smd.Hook(str(out_dir), **{"save_config": smd.SaveConfig(save_interval=2), **options})
+    hook.register_module(model)
+    for step in range(12):
+        training = step % 3 < 2
+        hook.set_mode(smd.modes.TRAIN if training else smd.modes.EVAL)
+        loss = criterion(model(torch.randn(4, 1, 12, 12)), torch.randint(0, 150, (4,)))
+        if training:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        if step == 0:
+            for name in DTYPES:
+                hook.record_tensor_value(f"dtype_{name}", (torch.randn(3, 2) * 2).to(getattr(torch, name)))
+    hook.save_scalar("after/all", 2.5)
+    hook.close()
+    session.forget()
+
+
+@pytest.fixture(scope="module")
+def dumps(tmp_path_factory):
+    """Return what their trial and ours tell about a run of one kind."""
+
+    @functools.cache
+    def told(kind):
+        root = tmp_path_factory.mktemp("ours") / "run"
+        train(root, KINDS[kind])
+        by_them = root.with_suffix(".pickle")
+        clean = {name: text for name, text in os.environ.items() if not name.startswith(("SMD", "USE_SMD", "PYTHON"))}
+        command = [OLD_PYTHON, HERE / "trial_dump.py", root, by_them]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=clean, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        ours = runpy.run_path(str(HERE / "trial_dump.py"))["dump"](smd.create_trial(str(root)), smd.modes)
+        return pickle.loads(by_them.read_bytes()), ours
+
+    return told
+
+
+def differences(theirs, ours, place=()):
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        for key in theirs.keys() | ours.keys():
+            yield from differences(theirs.get(key, "nothing"), ours.get(key, "nothing"), (*place, key))
+    elif "computed" in place and place[1].startswith("dtype_"):
+        # They add halves in halves and have an order of complex numbers.
+        return
+    elif isinstance(theirs, float) and isinstance(ours, float):
+        exact = "computed" not in place
+        if not (theirs == ours if exact else math.isclose(theirs, ours, rel_tol=1e-4, abs_tol=1e-5)):
+            yield (*place, theirs, ours)
+    elif theirs != ours and not _is_theirs_to_mend(place, theirs, ours):
+        yield (*place, theirs, ours)
+
+
+def _is_theirs_to_mend(place, theirs, ours):
+    """Their reader cannot compute what it has no value for, and says so in other words than ours."""
+    unavailable = [isinstance(told, tuple) and told[0] == "TensorUnavailableForStep" for told in (theirs, ours)]
+    return "computed" in place and all(unavailable)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_their_trial_tells_what_ours_tells(dumps, kind):
+    theirs, ours = dumps(kind)
+    assert list(differences(theirs, ours)) == []
+    assert set(theirs["modes"]) == {"GLOBAL", "TRAIN", "EVAL"}
+    assert "scalar/after/all" in theirs["names"]
+
+
+def test_the_values_and_reductions_were_there_to_compare(dumps):
+    raw, _ = dumps("raw")
+    assert len(raw["names"]) > 15
+    shape = raw["tensors"]["gradient/Net_conv.weight"]["TRAIN", 2]["value"][:2]
+    assert shape == ("<f4", (3, 1, 3, 3))
+    reduced, _ = dumps("reduced")
+    assert len(reduced["tensors"]["Net_conv.weight"]["EVAL", 2]["stored"]) == 2 * len(REDUCTIONS) + 4
+    assert reduced["collections"]["weights"]["tensor_names"] == ["Net_conv.weight", "Net_fc.weight"]
+
+
+def test_their_reader_loads_a_widened_bfloat16(dumps):
+    theirs, _ = dumps("one step")
+    dtype, shape, data = theirs["tensors"]["dtype_bfloat16_output_0"]["TRAIN", 0]["value"]
+    values = np.frombuffer(data, dtype).reshape(shape)
+    assert dtype == "<f4"
+    assert np.array_equal(torch.tensor(values).bfloat16().float().numpy(), values)
