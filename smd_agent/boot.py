@@ -31,7 +31,7 @@ def start() -> None:
     that one would end the interpreter before the user's program begins.
     """
     try:
-        if MARK not in vars(sys) and env.use_smdebug() and _has_source():
+        if MARK not in vars(sys) and _has_source() and env.use_smdebug():
             # On `sys`, because a second copy of this package (another folder on the path) must see it too.
             vars(sys)[MARK] = True
             _arm()

@@ -42,7 +42,7 @@ def apply(torch: ModuleType) -> None:
     discovery.install()
     _step_aside_for_compile(torch, discovery)
     _keep_out_of_replicas(torch)
-    atexit.register(_tell_if_nothing_found, discovery, os.getpid())
+    atexit.register(_tell_if_nothing_found, discovery, settings, os.getpid())
 
 
 def _make_hook(settings: HookSettings) -> Hook | None:
@@ -93,8 +93,11 @@ def _keep_out_of_replicas(torch: ModuleType) -> None:
     torch.nn.Module._replicate_for_data_parallel = without_counter
 
 
-def _tell_if_nothing_found(discovery: Discovery, pid: int) -> None:
+def _tell_if_nothing_found(discovery: Discovery, settings: HookSettings, pid: int) -> None:
     if os.getpid() != pid or discovery.found_model or discovery.stopped or session.current() is not None:
+        return
+    if os.path.isdir(os.path.join(settings.out_dir, "index")):
+        # A launcher such as torchrun imports torch too; its workers did the training.
         return
     if discovery.saw_training or env.launch_pid() == pid:
         guard.say("nothing was captured: no model was seen in training (a torch.nn.Module called in train mode)")

@@ -124,7 +124,8 @@ class RunWriter:
         """One line on what has been saved."""
         lost = f"; {self.steps_lost} could not be written" if self.steps_lost else ""
         steps = "1 step" if self.steps_saved == 1 else f"{self.steps_saved} steps"
-        return f"saved {steps} ({self.tensors_saved} values, {_size(self.bytes_saved)}) to {self.root}{lost}"
+        saved = f"saved {steps} ({self.tensors_saved} values, {_size(self.bytes_saved)}){lost}"
+        return f"{saved}; to see them: python -m smd_agent ls {self.root}"
 
     def _saved(self, step: StepFile) -> None:
         self.steps_saved += 1

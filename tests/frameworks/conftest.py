@@ -1,4 +1,4 @@
-"""Runs scripts that know nothing of the agent, with and without it."""
+"""A clean hook for every test, and scripts that know nothing of the agent run with and without it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+import torch
 
 import smd_agent
+from smd_agent import session
 
 PACKAGE = Path(smd_agent.__file__).parent
 SITE_HOOK = Path(sysconfig.get_path("purelib")) / "smd_agent.pth"
@@ -60,3 +62,18 @@ class Runner:
 @pytest.fixture
 def runner(tmp_path):
     return Runner(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def own_hook():
+    torch.manual_seed(0)
+    yield
+    hook = session.current()
+    if hook is not None:
+        hook.disable()
+    session.forget()
+
+
+@pytest.fixture
+def out(tmp_path):
+    return str(tmp_path / "run")

@@ -101,7 +101,8 @@ def test_the_example_is_captured_with_its_phases(runner, tmp_path):
         f"smd_agent: saving losses, weights, gradients to {tmp_path / 'run'}",
         agent_lines(result)[1],
     ]
-    assert re.match(r"smd_agent: saved 6 steps \(\d+ values, [\d.]+ kB\) to ", agent_lines(result)[1])
+    pattern = r"smd_agent: saved 6 steps \(\d+ values, [\d.]+ kB\); to see them: python -m smd_agent ls /"
+    assert re.match(pattern, agent_lines(result)[1])
 
 
 LOOP = """
@@ -144,7 +145,7 @@ def test_the_model_is_found(runner, tmp_path, case):
     assert trial.steps(mode=smd.modes.TRAIN) == [0, 1, 2]
     own = {n for n in trial.tensor_names() if n.startswith(f"{name}_") and "put" not in n}
     assert len(own) == 4
-    gradients = {n for n in trial.tensor_names(collection="gradients")}
+    gradients = set(trial.tensor_names(collection="gradients"))
     assert gradients == {f"gradient/{n}" for n in own if case != "partly frozen" or "fc2" in n}
     assert "Loss_output_0" in trial.tensor_names(collection="losses")
     w = trial.tensor(sorted(own)[-1])
@@ -268,7 +269,8 @@ def test_the_users_exception_and_exit_code_pass(runner, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         PRELUDE
-        + "class Bad(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.fc = nn.Linear(5, 3)\n"
+        + "class Bad(nn.Module):\n"
+        + "    def __init__(self):\n        super().__init__()\n        self.fc = nn.Linear(5, 3)\n"
         + "    def forward(self, x):\n        if x.sum() > 1e9: raise KeyError('mine')\n        return self.fc(x)\n"
         + "model = Bad()\n"
         + SGD
@@ -285,7 +287,7 @@ def test_a_killed_run_reads_up_to_its_last_complete_step(runner, tmp_path):
         PRELUDE
         + "model = Net()\n"
         + SGD
-        + "for i in range(10**6):\n    optimizer.zero_grad(); F.cross_entropy(model(x), y).backward(); optimizer.step()\n"
+        + LOOP.replace("3", "10**6")
     )
     config = {"HookParameters": {"save_interval": 1, "save_all": True}}
     indexes = tmp_path / "run" / "index" / "000000000"

@@ -1,0 +1,196 @@
+"""What the PyTorch hook leaves alone: the model, the framework, the program's failures and memory."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import io
+import pickle
+import weakref
+
+import pytest
+import torch
+from torch import nn
+from torch.optim.optimizer import _global_optimizer_pre_hooks
+
+import smd_agent.pytorch as smd
+from smd_agent.errors import SMDebugError, SMDebugRuntimeError, SMDebugTypeError
+
+EVERY = smd.SaveConfig(save_interval=1)
+
+
+def small():
+    return nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3))
+
+
+def one_step(model, optimizer):
+    optimizer.zero_grad()
+    nn.CrossEntropyLoss()(model(torch.randn(6, 5)), torch.randint(0, 3, (6,))).backward()
+    optimizer.step()
+
+
+def trial_of(hook):
+    hook.close()
+    return smd.create_trial(hook.out_dir)
+
+
+def test_nothing_stays_behind_between_saved_steps(out):
+    def installed():
+        return (
+            torch.autograd.backward,
+            nn.Module.__call__,
+            "__call__" in vars(nn.modules.loss._Loss),
+            torch.amp.GradScaler.scale,
+            len(_global_optimizer_pre_hooks),
+            [(len(m._forward_hooks), len(m._forward_pre_hooks), len(m._backward_hooks)) for m in model.modules()],
+            [p._backward_hooks for p in model.parameters()],
+        )
+
+    model = small()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    before = installed()
+    hook = smd.Hook(out, save_all=True, save_config=smd.SaveConfig(save_interval=2))
+    hook.register_module(model)
+    one_step(model, optimizer)
+    assert installed() != before
+    one_step(model, optimizer)
+    assert installed() == before
+    one_step(model, optimizer)
+    hook.close()
+    assert installed() == before
+
+
+def test_layer_hooks_are_gone_after_a_forward_that_raises(out):
+    class Failing(nn.Module):
+        def forward(self, x):
+            raise ValueError("the user's own")
+
+    model = nn.Sequential(nn.Linear(5, 4), Failing())
+    hook = smd.Hook(out, save_all=True, save_config=EVERY)
+    hook.register_module(model)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="the user's own"):
+            model(torch.randn(6, 5))
+        assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+    assert "0_output_0" in trial_of(hook).tensor_names()
+
+
+def test_the_model_pickles_and_copies_as_without_a_hook(out):
+    class Stateful(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(5, 3)
+
+        def forward(self, x):
+            return self.fc(x)
+
+        def __getstate__(self):
+            return self.__dict__
+
+    for model in (small(), Stateful()):
+        hook = smd.Hook(out + type(model).__name__, save_all=True, save_config=EVERY)
+        hook.register_module(model)
+        x = torch.randn(2, 5)
+        expected = model(x)
+        buffer = io.BytesIO()
+        copies = [copy.deepcopy(model)]
+        if isinstance(model, nn.Sequential):
+            torch.save(model, buffer)
+            buffer.seek(0)
+            copies += [torch.load(buffer, weights_only=False), pickle.loads(pickle.dumps(model)), copy.copy(model)]
+        step = hook.step
+        for twin in copies:
+            assert twin.__dict__.get("_compiled_call_impl") is None
+            torch.testing.assert_close(twin(x), expected, rtol=0, atol=0)
+        assert hook.step == step
+        assert model.state_dict().keys() == type(model).state_dict(model).keys()
+
+
+def test_the_model_can_be_scripted_traced_and_compiled(out):
+    model = small()
+    hook = smd.Hook(out, save_all=True, save_config=EVERY)
+    hook.register_module(model)
+    x = torch.randn(2, 5)
+    expected = model(x).detach()
+    torch.testing.assert_close(torch.jit.script(model)(x), expected)
+    torch.testing.assert_close(torch.jit.trace(model, x)(x), expected)
+    torch.testing.assert_close(torch.compile(model, backend="eager", fullgraph=True)(x), expected)
+    torch.testing.assert_close(torch.func.vmap(model)(x[None])[0], expected)
+
+
+def test_the_models_memory_is_not_held(out):
+    model = small()
+    hook = smd.Hook(out, save_all=True, save_config=EVERY)
+    hook.register_module(model)
+    one_step(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    model(torch.randn(2, 5))
+    hook.end_step()
+    gone = weakref.ref(model)
+    gc.disable()
+    try:
+        del model
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_misuse_is_an_error_and_a_finished_run_is_left_alone(out):
+    hook = smd.Hook(out)
+    with pytest.raises(SMDebugError, match=r"Module type int must be type torch\.nn\.Module"):
+        hook.register_module(3)
+    model = small()
+    hook.register_module(model)
+    with pytest.raises(AssertionError, match="twice"):
+        hook.register_module(model)
+    with pytest.raises(AssertionError):
+        hook.record_tensor_value("x", [1])
+    with pytest.raises(RuntimeError, match="out_dir is a required argument"):
+        smd.Hook()
+    model(torch.randn(2, 5))
+    hook.close()
+    with pytest.raises(SMDebugRuntimeError, match="already exists"):
+        smd.Hook(out)
+
+
+def test_the_singleton(out, monkeypatch, tmp_path):
+    assert smd.get_hook() is None
+    hook = smd.Hook(out)
+    assert smd.get_hook() is hook
+    smd.del_hook()
+    assert smd.get_hook() is None
+    smd.set_hook(hook)
+    assert smd.get_hook("nowhere.json", create_if_not_exists=True) is hook
+    with pytest.raises(SMDebugTypeError):
+        smd.set_hook("hook")
+    smd.del_hook()
+    monkeypatch.delenv("SMDEBUG_CONFIG_FILE_PATH", raising=False)
+    assert smd.get_hook(create_if_not_exists=True) is None
+    with pytest.raises(FileNotFoundError):
+        smd.Hook.create_from_json_file(str(tmp_path / "none.json"))
+    file = tmp_path / "hook.json"
+    file.write_text('{"LocalPath": "%s", "HookParameters": {"save_interval": 3}}' % (tmp_path / "other"))
+    monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", str(file))
+    monkeypatch.setenv("USE_SMDEBUG", "no")
+    assert smd.get_hook(create_if_not_exists=True) is None
+    monkeypatch.delenv("USE_SMDEBUG")
+    made = smd.get_hook(create_if_not_exists=True)
+    assert made.out_dir == str(tmp_path / "other")
+    assert made.save_config.save_interval == 3
+
+
+def test_our_failure_is_a_line_and_never_the_users(out, monkeypatch, capsys):
+    model = small()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    hook = smd.Hook(out, save_all=True, save_config=EVERY)
+    hook.register_module(model)
+
+    def broken(*args, **kwargs):
+        raise RuntimeError("broken inside")
+
+    monkeypatch.setattr(hook, "save_tensors", broken)
+    for _ in range(3):
+        one_step(model, optimizer)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "broken inside" in line]
+    assert len(lines) == 1
+    assert "capture is off for the rest of this run" in lines[0]
+    assert model.__dict__.get("_compiled_call_impl") is None
