@@ -30,8 +30,8 @@ class Claim:
         try:
             descriptor = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
         except FileExistsError:
-            owner = self._owner()
-            if owner is not None and _alive(owner):
+            owner = self.owner()
+            if owner is not None and alive(owner):
                 return f"process {owner['pid']} on {owner['host']}"
             fresh = self._path.with_name(f"{CLAIM}.{os.getpid()}.tmp")
             fresh.write_text(me)
@@ -48,7 +48,8 @@ class Claim:
             self._held = False
             self._path.unlink(missing_ok=True)
 
-    def _owner(self) -> dict[str, object] | None:
+    def owner(self) -> dict[str, object] | None:
+        """Whoever the claim file names (pid, host, start tick); None when it names nobody."""
         try:
             owner = json.loads(self._path.read_text())
         except (OSError, ValueError):
@@ -69,7 +70,8 @@ def _start_time(pid: int) -> str | None:
     return fields[19]
 
 
-def _alive(owner: dict[str, object]) -> bool:
+def alive(owner: dict[str, object]) -> bool:
+    """Whether the process that a claim file names still runs; one on another host is taken to."""
     pid = owner["pid"]
     assert isinstance(pid, int)
     if owner.get("host") != socket.gethostname():

@@ -23,10 +23,10 @@ def describe_state(root: Path, last_file: Path | None) -> str:
     """
     if (root / paths.END_MARKER).exists():
         return "finished"
-    owner = claim.Claim(root)._owner()
+    owner = claim.Claim(root).owner()
     if owner is None or owner.get("host") != socket.gethostname():
         return f"not finished, {_last_sign(last_file)}"
-    if claim._alive(owner):
+    if claim.alive(owner):
         return f"running as process {owner['pid']}, {_last_sign(last_file)}"
     return f"was cut off: process {owner['pid']} is gone, {_last_sign(last_file)}"
 

@@ -1,0 +1,113 @@
+"""Waiting for the collections files with which a run becomes readable, and keeping up with them."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from smd_agent.core.collection_manager import CollectionManager
+from smd_agent.errors import MissingCollectionFiles, SMDebugError, SMDebugRuntimeError
+from smd_agent.formats import paths
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from smd_agent.storage.reader import RunReader
+
+logger = logging.getLogger("smd_agent")
+
+POLL_SECONDS = 2.0
+
+
+class CollectionsFiles:
+    """The collections of a run: defined by the first worker's file, while the others only tell who writes.
+
+    ``manager`` holds the collections, ``workers`` the names of the workers in order.
+    """
+
+    def __init__(self, reader: RunReader) -> None:
+        self.manager = CollectionManager()
+        self.workers: list[str] = []
+        self._reader = reader
+        self._signature: tuple[str, int, int] | None = None
+
+    @property
+    def num_workers(self) -> int:
+        """How many workers the run says it has."""
+        return self.manager.get_num_workers()
+
+    def wait(self, timeout: float) -> None:
+        """Wait until there are as many files as the first of them announces.
+
+        When time is up, a run with steps is opened with what is there, and a warning says what is missing.
+
+        Raises:
+            MissingCollectionFiles: the run has ended, so they will not come.
+            SMDebugRuntimeError: time is up and the folder has neither a collections file nor a step.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            # In this order: files may come between the two looks, the end mark may not.
+            ended = self._reader.ended() is not None
+            self.refresh()
+            if self.workers and len(self.workers) >= self.num_workers:
+                return
+            if ended:
+                raise MissingCollectionFiles
+            if time.monotonic() >= deadline:
+                break
+            time.sleep(min(POLL_SECONDS, max(deadline - time.monotonic(), 0.0)))
+        self._accept_what_is_there(timeout)
+
+    def _accept_what_is_there(self, timeout: float) -> None:
+        root = self._reader.root
+        folder = root / paths.COLLECTIONS_FOLDER
+        waited = f" after {timeout:g} s" if timeout else ""
+        if self.workers:
+            have = ", ".join(self.workers)
+            what = f"{self.num_workers} workers write to it, and only {have} left a collections file in {folder}"
+        elif (root / paths.INDEX_FOLDER).is_dir():
+            what = f"it has no collections file in {folder}, so its collections are unknown"
+        elif not root.is_dir():
+            raise SMDebugRuntimeError(f"there is no run at {root}: no such folder{waited}")
+        else:
+            raise SMDebugRuntimeError(f"{root} is not a run: it has no collections file in {folder}{waited}")
+        logger.warning("smd_agent: %s is incomplete%s: %s", root, waited, what)
+
+    def refresh(self) -> None:
+        """Look for new files, and read the first again when it has changed."""
+        files = self._reader.collections_files()
+        self.workers = list(files)
+        for path in files.values():
+            signature = _signature(path)
+            if signature is None:
+                continue
+            if signature != self._signature:
+                self._take(path)
+                self._signature = signature
+            return
+
+    def _take(self, path: Path) -> None:
+        try:
+            found = CollectionManager.load(str(path))
+        except FileNotFoundError:
+            return
+        except SMDebugError as error:
+            raise SMDebugRuntimeError(f"{path} cannot be understood: {error}") from error
+        if self._signature is None:
+            self.manager = found
+            return
+        # A running job learns tensor names. What the reading program added to its collections must stay.
+        self.manager.set_num_workers(found.get_num_workers())
+        for name, collection in found.collections.items():
+            known = self.manager.collections.setdefault(name, collection)
+            known.tensor_names.update(collection.tensor_names)
+
+
+def _signature(path: Path) -> tuple[str, int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return (path.name, status.st_mtime_ns, status.st_size)

@@ -1,0 +1,111 @@
+"""Which steps a run has, how the modes count them, and which of them are complete.
+
+A step is complete when every worker has written it. Workers write in order, so a complete step also completes all
+before it: what a worker has not written by then, it never will.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from smd_agent.core.modes import ModeKeys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, KeysView, Mapping
+
+    from smd_agent.storage.reader import StepIndex
+
+
+class StepState(Enum):
+    """What can be said about a step while its run may be going on."""
+
+    UNAVAILABLE = 0
+    AVAILABLE = 1
+    NOT_YET_AVAILABLE = 2
+
+
+class StepTable:
+    """The steps found so far.
+
+    ``num_workers`` is how many workers make a step complete, ``last_complete_step`` the last one that is (-1: none),
+    and ``ended`` is set once no more steps can come: then every step counts as complete.
+
+    Args:
+        wait_window: the number of incomplete steps from which on the older half of them is taken as it is.
+    """
+
+    def __init__(self, wait_window: int) -> None:
+        self.num_workers = 1
+        self.last_complete_step = -1
+        self.ended = False
+        self._wait_window = wait_window
+        self._files: dict[int, dict[str, StepIndex]] = {}
+        self._workers: set[str] = set()
+        self._mode_steps: dict[int, tuple[ModeKeys, int]] = {}
+        self._global_steps: dict[ModeKeys, dict[int, int]] = {}
+
+    def add(self, files: Iterable[StepIndex]) -> None:
+        """Take in index files that have been read."""
+        for file in files:
+            self._workers.add(file.worker)
+            self._files.setdefault(file.step, {})[file.worker] = file
+            mode, mode_step = file.index.mode, file.index.mode_step
+            self._mode_steps.setdefault(file.step, (mode, mode_step))
+            if mode is not ModeKeys.GLOBAL:
+                self._global_steps.setdefault(mode, {}).setdefault(mode_step, file.step)
+        self.settle()
+
+    def settle(self) -> None:
+        """Find the last complete step; to be called when ``num_workers`` has changed."""
+        later = sorted(step for step in self._files if step > self.last_complete_step)
+        complete = [step for step in later if len(self._files[step]) >= self.num_workers]
+        if complete:
+            self.last_complete_step = complete[-1]
+        incomplete = later[bisect_left(later, self.last_complete_step + 1) :]
+        if len(incomplete) > self._wait_window:
+            self.last_complete_step = incomplete[max(self._wait_window // 2, 1) - 1]
+
+    def files(self, step: int) -> Mapping[str, StepIndex]:
+        """Return the index files of a global step by worker; empty when it was not saved."""
+        return self._files.get(step, {})
+
+    def modes(self) -> KeysView[ModeKeys]:
+        """Return the modes seen, without GLOBAL."""
+        return self._global_steps.keys()
+
+    def workers(self) -> set[str]:
+        """Return the workers that wrote a step."""
+        return set(self._workers)
+
+    def steps(self, mode: ModeKeys, incomplete: bool = False) -> list[int]:
+        """Return the steps of a mode in order, as the mode counts them; GLOBAL has those of all modes."""
+        if mode is ModeKeys.GLOBAL:
+            return sorted(step for step in self._files if incomplete or self.is_complete(step))
+        own = self._global_steps.get(mode, {})
+        return sorted(step for step, global_step in own.items() if incomplete or self.is_complete(global_step))
+
+    def is_complete(self, step: int) -> bool:
+        """Tell whether nothing can be added any more to a global step that was saved."""
+        return self.ended or step <= self.last_complete_step
+
+    def global_step(self, mode: ModeKeys, mode_step: int) -> int | None:
+        """Return the global number of a mode's step; None when it was not saved. A global step stays as it is."""
+        return mode_step if mode is ModeKeys.GLOBAL else self._global_steps.get(mode, {}).get(mode_step)
+
+    def mode_step(self, step: int) -> tuple[ModeKeys, int] | None:
+        """Return a global step's mode and number within it; None when it was not saved."""
+        return self._mode_steps.get(step)
+
+    def state(self, step: int, mode: ModeKeys) -> StepState:
+        """Tell whether a step is there, can still come, or will not come any more."""
+        saved = self.steps(mode, incomplete=True)
+        position = bisect_left(saved, step)
+        if position == len(saved):
+            return StepState.UNAVAILABLE if self.ended else StepState.NOT_YET_AVAILABLE
+        global_step = self.global_step(mode, saved[position])
+        complete = global_step is not None and self.is_complete(global_step)
+        if not complete:
+            return StepState.NOT_YET_AVAILABLE
+        return StepState.AVAILABLE if saved[position] == step else StepState.UNAVAILABLE

@@ -1,0 +1,229 @@
+"""One tensor of a run: its values, shapes and reductions over the steps."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from smd_agent.analysis.steps import StepState
+from smd_agent.core.modes import ModeKeys
+from smd_agent.core.reduction_config import OPS
+from smd_agent.core.reductions import reduce_one
+from smd_agent.errors import (
+    InvalidWorker,
+    ShapeUnavailableForStep,
+    SMDebugNotImplementedError,
+    SMDebugValueError,
+    StepNotYetAvailable,
+    StepUnavailable,
+    TensorUnavailableForStep,
+)
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from smd_agent.analysis.names import Op
+    from smd_agent.analysis.trial import Trial
+    from smd_agent.formats.event import Form, SavedTensor
+    from smd_agent.storage.reader import StepIndex
+
+
+class Tensor:
+    """A tensor that was saved at some steps of a run.
+
+    Methods take a step as ``mode`` counts it; with GLOBAL it is the step over all modes. Without a ``worker`` they
+    take the first one, by name, that saved what is asked for.
+    """
+
+    def __init__(self, name: str, trial: Trial) -> None:
+        self.name = name
+        self.trial = trial
+        self.original_name: str | None = None
+
+    def steps(self, mode: ModeKeys = ModeKeys.GLOBAL, show_incomplete_steps: bool = False) -> list[int]:
+        """Return the steps at which the tensor was saved in any form, in order."""
+        self.trial.maybe_refresh()
+        table = self.trial.step_table
+        steps = table.steps(mode, show_incomplete_steps)
+        return [step for step in steps if self._saved_at(table.global_step(mode, step))]
+
+    def workers(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list[str]:
+        """Return the workers that saved the tensor at a step.
+
+        Raises:
+            TensorUnavailableForStep: none did.
+        """
+        workers = self._files(self.trial.global_step(mode, step_num))
+        if not workers:
+            raise TensorUnavailableForStep(self.name, step_num, mode)
+        return sorted(workers)
+
+    def value(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> npt.NDArray[Any]:
+        """Return the tensor as it was saved whole at a step.
+
+        Raises:
+            StepNotYetAvailable: the step may still come.
+            StepUnavailable: the step was not saved.
+            TensorUnavailableForStep: the step has no whole value of this tensor.
+            InvalidWorker: the worker did not save the tensor at the step.
+            DamagedRecord: the saved bytes have changed.
+        """
+        return self.record(step_num, mode, worker).value
+
+    def record(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> SavedTensor:
+        """Return the value together with when it was saved and the dtype it had; raises what `value` raises."""
+        for file in self._files_of(step_num, mode, worker):
+            if file.index.payload.location(self.name) is not None:
+                return self.trial.read(file, self.name)
+        raise TensorUnavailableForStep(self.name, step_num, mode, self._has_reductions(step_num, mode))
+
+    def form(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> Form | None:
+        """Tell dtype and shape at a step without reading the values; None if neither is known there."""
+        forms = (self.trial.form(file, self.name) for file in self._files_of(step_num, mode, worker))
+        return next((form for form in forms if form is not None), None)
+
+    def values(self, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> dict[int, npt.NDArray[Any]]:
+        """Return the whole values by step; steps that have none, or none of this worker, are left out.
+
+        Raises:
+            TensorUnavailableForStep: no step has any.
+            InvalidWorker: the run has no such worker.
+        """
+        if worker is not None and worker not in self.trial.workers():
+            raise InvalidWorker(worker)
+        values = {}
+        steps = self.steps(mode)
+        for step in steps:
+            file = self._file_with_value(self.trial.global_step(mode, step), worker)
+            if file is not None:
+                values[step] = self.trial.read(file, self.name).value
+        if steps and not values:
+            raise TensorUnavailableForStep(self.name, steps[0], mode, self._has_reductions(steps[0], mode))
+        return values
+
+    def shape(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> tuple[int, ...]:
+        """Return the shape noted at a step, else that of the saved value; raises what `value` raises.
+
+        Raises:
+            ShapeUnavailableForStep: the step has neither.
+        """
+        for file in self._files_of(step_num, mode, worker):
+            noted = file.index.payload.shapes.get(self.name)
+            if noted is not None:
+                return noted[1]
+        try:
+            return self.value(step_num, mode, worker).shape
+        except TensorUnavailableForStep:
+            raise ShapeUnavailableForStep(self.name, step_num, mode) from None
+
+    def reduction_value(
+        self,
+        step_num: int,
+        reduction_name: str,
+        mode: ModeKeys = ModeKeys.GLOBAL,
+        worker: str | None = None,
+        abs: bool = False,
+    ) -> np.generic:
+        """Return a reduction as a NumPy scalar: the stored one, else computed from the whole value.
+
+        Args:
+            step_num: step as the mode counts it.
+            reduction_name: min, max, mean, median, std, variance, sum, prod, l1 or l2.
+            mode: whose steps are counted.
+            worker: whose value is taken.
+            abs: take the reduction of the absolute values.
+
+        Raises:
+            SMDebugValueError: there is no such reduction.
+            TensorUnavailableForStep: the step has neither this reduction nor the value. Else as `value`.
+        """
+        if reduction_name not in OPS:
+            raise SMDebugValueError(f"Invalid reduction type {reduction_name}")
+        for file in self._files_of(step_num, mode, worker):
+            stored = self._reductions(file).get((reduction_name, abs))
+            if stored is not None:
+                return _scalar(self.trial.read(file, stored).value)
+        value: np.generic = np.float64(reduce_one(self.value(step_num, mode, worker), reduction_name, abs))
+        return value
+
+    def reduction_values(
+        self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None
+    ) -> dict[Op, np.generic]:
+        """Return the stored reductions of a step by (name, on absolute values); raises what `value` raises."""
+        for file in self._files_of(step_num, mode, worker):
+            stored = self._reductions(file)
+            if stored:
+                return {op: _scalar(self.trial.read(file, name).value) for op, name in stored.items()}
+        return {}
+
+    def prev_steps(self, step: int, n: int | None = None, mode: ModeKeys = ModeKeys.GLOBAL) -> list[int]:
+        """Return the last ``n`` saved steps up to and including ``step``; all of them without ``n``."""
+        steps = self.steps(mode)
+        before = steps[: bisect_right(steps, step)]
+        return before[-n:] if n else before
+
+    def step(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None) -> None:
+        """Not there any more.
+
+        Raises:
+            SMDebugNotImplementedError: always.
+        """
+        raise SMDebugNotImplementedError("Tensor.step is gone: use Tensor.value or Tensor.reduction_value")
+
+    def _saved_at(self, global_step: int | None) -> bool:
+        return bool(self._files(global_step))
+
+    def _files(self, global_step: int | None) -> dict[str, StepIndex]:
+        if global_step is None:
+            return {}
+        files = self.trial.step_table.files(global_step)
+        return {worker: files[worker] for worker in sorted(files) if self._is_in(files[worker])}
+
+    def _file_with_value(self, global_step: int | None, worker: str | None) -> StepIndex | None:
+        for name, file in self._files(global_step).items():
+            if worker in (None, name) and file.index.payload.location(self.name) is not None:
+                return file
+        return None
+
+    def _has_reductions(self, step_num: int, mode: ModeKeys) -> bool:
+        files = self._files(self.trial.global_step(mode, step_num))
+        return any(self._reductions(file) for file in files.values())
+
+    def _is_in(self, file: StepIndex) -> bool:
+        return self.name in self.trial.contents(file).names
+
+    def _files_of(self, step_num: int, mode: ModeKeys, worker: str | None) -> list[StepIndex]:
+        """Return the files that hold the tensor in some form, of one worker if one is named, else of all."""
+        files = self._files(self.trial.step_table.global_step(mode, step_num))
+        if not files:
+            self.trial.maybe_refresh()
+            files = self._files(self.trial.step_table.global_step(mode, step_num))
+        if not files:
+            raise self._why_missing(step_num, mode)
+        if worker is None:
+            return list(files.values())
+        if worker not in files:
+            raise InvalidWorker(worker)
+        return [files[worker]]
+
+    def _why_missing(self, step_num: int, mode: ModeKeys) -> Exception:
+        state = self.trial.step_table.state(step_num, mode)
+        if state is StepState.AVAILABLE:
+            return TensorUnavailableForStep(self.name, step_num, mode)
+        if state is StepState.UNAVAILABLE:
+            return StepUnavailable(step_num, mode)
+        return StepNotYetAvailable(step_num, mode)
+
+    def _reductions(self, file: StepIndex) -> dict[Op, str]:
+        return self.trial.contents(file).reductions.get(self.name, {})
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.name!r})"
+
+
+def _scalar(value: npt.NDArray[Any]) -> np.generic:
+    # Older writers store a reduction with the shape (1,).
+    scalar: np.generic = value.reshape(-1)[0]
+    return scalar

@@ -1,0 +1,365 @@
+"""One run as a program reads it, finished or still going on: `create_trial` opens it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from smd_agent.analysis.names import Catalogue, Contents
+from smd_agent.analysis.opening import POLL_SECONDS, CollectionsFiles
+from smd_agent.analysis.steps import StepState, StepTable
+from smd_agent.analysis.tensor import Tensor
+from smd_agent.config import env
+from smd_agent.core.collection import Collection
+from smd_agent.core.modes import ModeKeys
+from smd_agent.errors import NoMoreData, SMDebugNotImplementedError, StepUnavailable, TensorUnavailable
+from smd_agent.formats.event import Form
+from smd_agent.storage.reader import RunReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, KeysView
+
+    from smd_agent.core.collection_manager import CollectionManager
+    from smd_agent.formats.event import SavedTensor
+    from smd_agent.storage.reader import StepIndex
+
+logger = logging.getLogger("smd_agent")
+
+DEFAULT_TIMEOUT = 600.0
+
+
+def create_trial(
+    path: str | os.PathLike[str],
+    name: str | None = None,
+    profiler: bool = False,
+    output_dir: str = "/opt/ml/processing/outputs/",
+    **kwargs: Any,
+) -> Trial:
+    """Open the run in a local folder.
+
+    Args:
+        path: the run's folder; ``~`` is expanded.
+        name: the trial's name; the folder's base name by default.
+        profiler: must be false.
+        output_dir: not used.
+        kwargs: ``range_steps``, ``cache`` and ``timeout`` of `Trial`; ``parallel``, ``check`` and ``index_mode``
+            are accepted and change nothing.
+
+    Raises:
+        SMDebugNotImplementedError: the path is in S3, or profiler data is asked for.
+        MissingCollectionFiles, SMDebugRuntimeError: as `Trial`.
+    """
+    text = os.fspath(path).strip()
+    if profiler:
+        raise SMDebugNotImplementedError("profiler data cannot be read: call create_trial with profiler=False")
+    if text.startswith("s3://"):
+        raise SMDebugNotImplementedError(f"{text} cannot be read in place: copy the run into a local folder")
+    return Trial(name or os.path.basename(text.rstrip("/")), text, **kwargs)
+
+
+class Trial:
+    """A run that is read.
+
+    It looks for new steps whenever it is asked something that may have changed, until the run has ended; then
+    ``loaded_all_steps`` is set. Setting ``dynamic_refresh`` to false stops that. Steps are numbered as ``mode``
+    counts them; GLOBAL counts those of all modes.
+
+    Args:
+        name: the trial's name.
+        dirname: the run's folder.
+        range_steps: (first, end) global steps to load, ``end`` excluded; either may be None.
+        parallel: not used, like ``check`` and ``index_mode``.
+        check: every checksum is always checked.
+        index_mode: the index files are always used.
+        cache: keep every value that was read in memory.
+        timeout: seconds to wait for the collections files of a run that has not ended.
+
+    Raises:
+        MissingCollectionFiles: the run has ended without all of its collections files.
+        SMDebugRuntimeError: there is no run in the folder.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        dirname: str | os.PathLike[str],
+        range_steps: tuple[int | None, int | None] | None = None,
+        parallel: bool = True,
+        check: bool = False,
+        index_mode: bool = True,
+        cache: bool = False,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> None:
+        first, end = _checked_range(range_steps)
+        self.name = name
+        self.path = os.path.expanduser(os.fspath(dirname))
+        self.range_steps = range_steps
+        self.dynamic_refresh = True
+        self.step_table = StepTable(env.incomplete_step_window())
+        self._values: dict[tuple[int, str, str], SavedTensor] | None = {} if cache else None
+        self._tensors: dict[str, Tensor] = {}
+        self._catalogue = Catalogue()
+        self._seen: set[Contents] = set()
+        self._end_delay = env.training_end_delay()
+        self._reader = RunReader(Path(self.path), first, end)
+        self._collections = CollectionsFiles(self._reader)
+        self._collections.wait(timeout)
+        self.refresh_data()
+
+    @property
+    def num_workers(self) -> int:
+        """How many workers must have written a step for it to be complete."""
+        return self.step_table.num_workers
+
+    @property
+    def last_complete_step(self) -> int:
+        """The last global step that all workers have written; -1 when there is none."""
+        return self.step_table.last_complete_step
+
+    @property
+    def loaded_all_steps(self) -> bool:
+        """Whether the run has ended and all of its steps are known."""
+        return self.step_table.ended
+
+    @property
+    def collection_manager(self) -> CollectionManager:
+        """The run's collections."""
+        return self._collections.manager
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """What could not be read: index file, as a path below the run's folder -> what is wrong with it."""
+        return dict(self._reader.problems)
+
+    def refresh_data(self) -> None:
+        """Take in the steps that have been written since the last look."""
+        self._collections.refresh()
+        files = list(self._reader.new_indexes())
+        self.step_table.num_workers = self._collections.num_workers
+        self.step_table.add(files)
+        for file in files:
+            self._add_names(file)
+
+    def maybe_refresh(self, name: str | None = None) -> None:
+        """Look for new steps unless all are known or refreshing is switched off."""
+        if self.loaded_all_steps or not self.dynamic_refresh:
+            return
+        ended = self._reader.ended()
+        self.refresh_data()
+        if ended is None:
+            return
+        # On shared disks the last files can show up after the end mark.
+        wait = min(ended + self._end_delay - time.time(), self._end_delay)
+        if wait > 0:
+            time.sleep(wait)
+            self.refresh_data()
+        self.step_table.ended = True
+
+    def tensor(self, tname: str) -> Tensor:
+        """Return a tensor.
+
+        Raises:
+            TensorUnavailable: none of this name has been saved so far.
+        """
+        if not self.has_tensor(tname):
+            raise TensorUnavailable(tname)
+        return self._tensors[tname]
+
+    def has_tensor(self, tname: str) -> bool:
+        """Tell whether a tensor was saved, in whatever form."""
+        if tname not in self._tensors:
+            self.maybe_refresh(tname)
+        return tname in self._tensors
+
+    def tensor_names(
+        self,
+        show_prefixed_tensors: bool = False,
+        *,
+        step: int | None = None,
+        mode: ModeKeys = ModeKeys.GLOBAL,
+        regex: str | Iterable[Any] | None = None,
+        collection: str | Collection | None = None,
+    ) -> list[str]:
+        """Return the sorted names of saved tensors; a tensor with reductions only is among them.
+
+        Args:
+            show_prefixed_tensors: not used.
+            step: only those saved at this step; a global step that was not saved has none.
+            mode: only those saved in this mode, and how ``step`` counts.
+            regex: only names in which one of these is found.
+            collection: only members of this collection. Not together with ``regex``.
+
+        Raises:
+            KeyError: the mode, or the step in the mode, was not saved.
+            ValueError: both ``regex`` and ``collection`` are given.
+            TypeError: ``collection`` is neither a name nor a collection.
+        """
+        self.maybe_refresh()
+        names = self._names(step, mode)
+        if regex is not None and collection is not None:
+            raise ValueError("Only one of `regex` or `collection` can be passed to this method")
+        if regex is not None:
+            regexes = [re.compile(pattern) for pattern in _flat(regex)]
+            names = {name for name in names if any(pattern.search(name) for pattern in regexes)}
+            if not names:
+                logger.warning("smd_agent: no saved tensor matches %s", regex)
+        elif collection is not None:
+            members = self._collection_of(collection)
+            names = {name for name in names if members.matches(name)}
+            if not names:
+                logger.warning("smd_agent: no tensor of the collection %s was saved", members.name)
+        return sorted(names)
+
+    def steps(self, mode: ModeKeys = ModeKeys.GLOBAL, show_incomplete_steps: bool = False) -> list[int]:
+        """Return the saved steps in order: by default only those that all workers have written."""
+        self.maybe_refresh()
+        return self.step_table.steps(mode, show_incomplete_steps)
+
+    def modes(self) -> KeysView[ModeKeys]:
+        """Return the modes of the saved steps, without GLOBAL."""
+        return self.step_table.modes()
+
+    def global_step(self, mode: ModeKeys, mode_step: int) -> int | None:
+        """Return the global number of a mode's step; None when it was not saved."""
+        step = self.step_table.global_step(mode, mode_step)
+        if step is None:
+            self.maybe_refresh()
+            step = self.step_table.global_step(mode, mode_step)
+        return step
+
+    def mode_modestep(self, global_step: int) -> tuple[ModeKeys, int] | tuple[None, None]:
+        """Return the mode of a global step and its number there; (None, None) when it was not saved."""
+        found = self.step_table.mode_step(global_step)
+        if found is None:
+            self.maybe_refresh()
+            found = self.step_table.mode_step(global_step)
+        return found or (None, None)
+
+    def mode(self, global_step: int) -> ModeKeys | None:
+        """Return the mode of a global step; None when it was not saved."""
+        return self.mode_modestep(global_step)[0]
+
+    def mode_step(self, global_step: int) -> int | None:
+        """Return the number of a global step within its mode; None when it was not saved."""
+        return self.mode_modestep(global_step)[1]
+
+    def workers(self) -> list[str]:
+        """Return the workers that write to the run, in order."""
+        self.maybe_refresh()
+        return sorted({*self._collections.workers, *self.step_table.workers()})
+
+    def collections(self) -> dict[str, Collection]:
+        """Return the run's collections by name."""
+        return self.collection_manager.get_collections()
+
+    def collection(self, coll_name: str) -> Collection:
+        """Return a collection; a name the run does not know gives a new, empty one."""
+        return self.collection_manager.get(coll_name)
+
+    def has_passed_step(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> StepState:
+        """Tell whether a step is complete, can still come, or will not come any more."""
+        self.maybe_refresh()
+        return self.step_table.state(step, mode)
+
+    def wait_for_steps(self, required_steps: Iterable[int], mode: ModeKeys = ModeKeys.GLOBAL) -> None:
+        """Wait until steps are complete, looking every two seconds for as long as the run goes on.
+
+        Raises:
+            StepUnavailable: one of them was not saved, and a later one was.
+            NoMoreData: the run ended before one of them.
+        """
+        refreshing, self.dynamic_refresh = self.dynamic_refresh, True
+        try:
+            for step in required_steps:
+                while (state := self.has_passed_step(step, mode)) is StepState.NOT_YET_AVAILABLE:
+                    time.sleep(POLL_SECONDS)
+                if state is StepState.UNAVAILABLE:
+                    saved = self.step_table.steps(mode, incomplete=True)
+                    if saved and step < saved[-1]:
+                        raise StepUnavailable(step, mode)
+                    raise NoMoreData(step, mode, saved[-1] if saved else -1)
+        finally:
+            self.dynamic_refresh = refreshing
+
+    def read(self, file: StepIndex, stored_name: str) -> SavedTensor:
+        """Read what one worker stored under a name at one step."""
+        if self._values is None:
+            return self._reader.read(file, stored_name)
+        key = (file.step, file.worker, stored_name)
+        if key not in self._values:
+            self._values[key] = self._reader.read(file, stored_name)
+        return self._values[key]
+
+    def form(self, file: StepIndex, stored_name: str) -> Form | None:
+        """Tell dtype and shape of what one worker stored under a name, without reading its values."""
+        shape = file.index.payload.shapes.get(stored_name)
+        return self._reader.form(file, stored_name) or (Form("-", shape[1]) if shape else None)
+
+    def contents(self, file: StepIndex) -> Contents:
+        """Return the tensors and reductions of one worker's step."""
+        return self._catalogue.contents(file.index.payload)
+
+    def _add_names(self, file: StepIndex) -> None:
+        contents = self.contents(file)
+        if contents in self._seen:
+            return
+        self._seen.add(contents)
+        for name in contents.names:
+            tensor = self._tensors.setdefault(name, Tensor(name, self))
+            shape = file.index.payload.shapes.get(name)
+            if shape is not None:
+                tensor.original_name = shape[0]
+
+    def _names(self, step: int | None, mode: ModeKeys) -> set[str]:
+        if step is None and mode is ModeKeys.GLOBAL:
+            return set(self._tensors)
+        if mode is not ModeKeys.GLOBAL and mode not in self.step_table.modes():
+            raise KeyError(mode)
+        steps = self.step_table.steps(mode, incomplete=True) if step is None else [step]
+        files: list[StepIndex] = []
+        for number in steps:
+            global_step = self.step_table.global_step(mode, number)
+            if global_step is None:
+                raise KeyError(number)
+            files += self.step_table.files(global_step).values()
+        return set().union(*(contents.names for contents in {self.contents(file) for file in files}))
+
+    def _collection_of(self, collection: str | Collection) -> Collection:
+        if isinstance(collection, str):
+            return self.collection(collection)
+        if isinstance(collection, Collection):
+            return self.collections().get(collection.name, collection)
+        raise TypeError(f"Invalid argument type for collection {type(collection)}")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Trial):
+            return NotImplemented
+        return (self.name, self.path) == (other.name, other.path)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.path))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(name={self.name!r}, path={self.path!r})"
+
+
+LocalTrial = Trial
+
+
+def _checked_range(range_steps: tuple[int | None, int | None] | None) -> tuple[int | None, int | None]:
+    if range_steps is None:
+        return None, None
+    first, end = range_steps
+    assert all(bound is None or bound >= 0 for bound in (first, end)), "range_steps has global steps from 0 on"
+    assert first is None or end is None or first < end, "range_steps is (first, end) with first before end"
+    return first, end
+
+
+def _flat(regex: str | Iterable[Any]) -> list[str]:
+    if isinstance(regex, str):
+        return [regex]
+    return [pattern for part in regex for pattern in _flat(part)]

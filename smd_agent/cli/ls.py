@@ -1,0 +1,222 @@
+"""List what a run has saved: its steps, collections and tensors.
+
+SAVED says in which form a tensor was saved: raw is the whole tensor, a name such as mean is a summary
+of it. Each tensor is listed under the smallest collection it belongs to. Long lists are cut short
+unless --all is given.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from smd_agent.cli import USAGE_ERROR, CommandError
+from smd_agent.cli.table import shape_text, size_text, table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+    from typing import Any
+
+    from smd_agent.analysis.names import Contents
+    from smd_agent.analysis.trial import Trial
+    from smd_agent.core.modes import ModeKeys
+    from smd_agent.storage.reader import StepIndex
+
+# Lists up to the first length are printed whole, longer ones are cut to the second for each collection.
+WHOLE_LIST = 30
+SHORT_LIST = 5
+UNGROUPED = "(in no collection)"
+
+
+def prepare_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("run", metavar="RUN", help="folder of the run")
+    parser.add_argument("--all", action="store_true", help="list every tensor")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what was saved; 1 if a part of it cannot be read."""
+    trial = open_run(args.run)
+    lines = tensor_lines(trial)
+    for line in (*_heading(trial, lines), "", *_steps(trial), "", *_collections(trial, lines)):
+        print(line)
+    groups = _groups(trial, lines)
+    limit = SHORT_LIST if len(lines) > WHOLE_LIST and not args.all else len(lines)
+    if lines:
+        print()
+    for line in _tensors(groups, limit):
+        print(line)
+    return 1 if trial.problems else 0
+
+
+def open_run(path: str) -> Trial:
+    """Open a run without waiting for anything.
+
+    Raises:
+        CommandError: there is no readable run.
+    """
+    from smd_agent.analysis.trial import create_trial
+    from smd_agent.errors import MissingCollectionFiles, SMDebugError
+
+    try:
+        trial = create_trial(path, timeout=0)
+        trial.maybe_refresh()
+    except MissingCollectionFiles as error:
+        raise CommandError(f"{path} cannot be opened: {error}", USAGE_ERROR) from error
+    except SMDebugError as error:
+        raise CommandError(str(error), USAGE_ERROR) from error
+    trial.dynamic_refresh = False
+    return trial
+
+
+@dataclass
+class TensorLine:
+    """One tensor of a run over all steps and workers; ``size`` in bytes."""
+
+    name: str
+    dtype: str = "-"
+    shape: str = "-"
+    raw: bool = False
+    reductions: set[str] = field(default_factory=set)
+    steps: set[int] = field(default_factory=set)
+    modes: set[ModeKeys] = field(default_factory=set)
+    size: int = 0
+
+    @property
+    def saved(self) -> str:
+        """In which form the tensor was saved."""
+        names = ",".join(sorted(self.reductions))
+        if len(names) > 12:
+            names = f"{len(self.reductions)} summaries"
+        return "+".join(part for part in ("raw" if self.raw else "", names) if part) or "shape"
+
+    def cells(self) -> tuple[str, ...]:
+        """Return the tensor's row."""
+        modes = ",".join(mode.name for mode in sorted(self.modes, key=lambda mode: mode.value))
+        return (self.name, self.dtype, self.shape, self.saved, str(len(self.steps)), modes, size_text(self.size))
+
+
+@dataclass
+class _Alike:
+    """Files with the same tensors in the same order; ``sizes`` are the records' bytes, added up over the files."""
+
+    first: StepIndex
+    sizes: Any
+    steps: set[int] = field(default_factory=set)
+    modes: set[ModeKeys] = field(default_factory=set)
+
+
+def tensor_lines(trial: Trial) -> dict[str, TensorLine]:
+    """Gather one line for each tensor, by name."""
+    lines: dict[str, TensorLine] = {}
+    # Thousands of steps have the same hundreds of tensors: what is done for each of both at once must be cheap.
+    for contents, alike in _alike_files(trial).items():
+        sizes = dict(zip(alike.first.index.payload.tensors.names, alike.sizes.tolist(), strict=True))
+        for name in contents.names:
+            line = lines.setdefault(name, TensorLine(name))
+            line.steps |= alike.steps
+            line.modes |= alike.modes
+            line.raw |= name in sizes
+            line.size += sizes.get(name, 0)
+            for (op, absolute), stored in contents.reductions.get(name, {}).items():
+                line.reductions.add(f"abs_{op}" if absolute else op)
+                line.size += sizes[stored]
+            if line.shape == "-" and (form := trial.form(alike.first, name)) is not None:
+                line.dtype, line.shape = form.dtype, shape_text(form.shape)
+    return lines
+
+
+def _alike_files(trial: Trial) -> dict[Contents, _Alike]:
+    import numpy as np
+
+    found: dict[Contents, _Alike] = {}
+    for step in trial.step_table.steps(_global(), incomplete=True):
+        for file in trial.step_table.files(step).values():
+            lengths = np.array(file.index.payload.lengths, np.int64)
+            alike = found.setdefault(trial.contents(file), _Alike(file, np.zeros_like(lengths)))
+            alike.sizes += lengths
+            alike.steps.add(step)
+            alike.modes.add(file.index.mode)
+    return found
+
+
+def _heading(trial: Trial, lines: dict[str, TensorLine]) -> Iterator[str]:
+    from smd_agent.formats.paths import index_path
+    from smd_agent.storage.state import describe_state
+
+    root = Path(trial.path)
+    steps = trial.step_table.steps(_global(), incomplete=True)
+    last = next(iter(trial.step_table.files(steps[-1]))) if steps else None
+    last_file = root / index_path(steps[-1], last) if last else None
+    size = sum(line.size for line in lines.values())
+    yield f"Run      {trial.path}"
+    yield f"State    {describe_state(root, last_file)}"
+    yield f"Workers  {', '.join(trial.workers())}"
+    yield f"Saved    {size_text(size)}: {_count(len(lines), 'tensor')} in {_count(len(steps), 'step')}"
+
+
+def _steps(trial: Trial) -> Iterator[str]:
+    found = trial.step_table
+    by_mode: dict[ModeKeys, list[int]] = {}
+    for step in found.steps(_global(), incomplete=True):
+        mode, _ = trial.mode_modestep(step)
+        if mode is not None:
+            by_mode.setdefault(mode, []).append(step)
+    rows = []
+    for mode, own in sorted(by_mode.items(), key=lambda entry: entry[0].value):
+        numbers = [str(trial.mode_step(step)) for step in own]
+        incomplete = sum(not found.is_complete(step) for step in own)
+        note = f"{incomplete} not written by all workers" if incomplete else ""
+        rows.append((mode.name, str(len(own)), numbers[0], numbers[-1], note))
+    if not rows:
+        return iter(("No step has been saved.",))
+    return table(("MODE", "STEPS", "FIRST", "LAST", ""), rows, right="STEPS FIRST LAST")
+
+
+def _collections(trial: Trial, lines: dict[str, TensorLine]) -> Iterator[str]:
+    rows = []
+    for name, collection in sorted(trial.collections().items()):
+        members = [line for line in lines.values() if collection.matches(line.name)]
+        if members:
+            rows.append((name, str(len(members)), size_text(sum(line.size for line in members))))
+    return table(("COLLECTION", "TENSORS", "SIZE"), rows, right="TENSORS SIZE") if rows else iter(())
+
+
+def _groups(trial: Trial, lines: dict[str, TensorLine]) -> dict[str, list[TensorLine]]:
+    """Put every tensor into the smallest collection it belongs to."""
+    members = {name: set(filter(collection.matches, lines)) for name, collection in trial.collections().items()}
+    by_size = sorted((name for name in members if members[name]), key=lambda name: (len(members[name]), name))
+    groups: dict[str, list[TensorLine]] = {}
+    for name, line in sorted(lines.items()):
+        group = next((group for group in by_size if name in members[group]), UNGROUPED)
+        groups.setdefault(group, []).append(line)
+    return dict(sorted(groups.items(), key=lambda group: (group[0] == UNGROUPED, group[0])))
+
+
+def _tensors(groups: dict[str, list[TensorLine]], limit: int) -> Iterator[str]:
+    header = ("TENSOR", "DTYPE", "SHAPE", "SAVED", "STEPS", "MODES", "SIZE")
+    shown = {group: lines if len(lines) <= limit + 1 else lines[:limit] for group, lines in groups.items()}
+    rows = [line.cells() for lines in shown.values() for line in lines]
+    text = table(header, rows, right="STEPS SIZE")
+    if not rows:
+        return
+    yield f"  {next(text)}"
+    for group, lines in groups.items():
+        yield f"{group}:"
+        for _ in shown[group]:
+            yield f"  {next(text)}"
+        left = len(lines) - len(shown[group])
+        if left:
+            yield f"  ... and {left} more: --all lists them"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _global() -> ModeKeys:
+    from smd_agent.core.modes import ModeKeys
+
+    return ModeKeys.GLOBAL

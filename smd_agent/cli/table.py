@@ -1,0 +1,46 @@
+"""Plain text tables."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+GAP = "  "
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: str = "") -> Iterator[str]:
+    """Yield a header and rows as lines, each column as wide as its widest text.
+
+    Args:
+        header: the columns' names.
+        rows: as many texts each.
+        right: the columns, by name and separated by blanks, that are aligned to the right.
+    """
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    at_right = [name in right.split() for name in header]
+    for row in (header, *rows):
+        yield aligned(row, widths, at_right)
+
+
+def aligned(row: Sequence[str], widths: Sequence[int], at_right: Sequence[bool]) -> str:
+    """Return a row as a line."""
+    cells = zip(row, widths, at_right, strict=True)
+    return GAP.join(text.rjust(width) if right else text.ljust(width) for text, width, right in cells).rstrip()
+
+
+def size_text(size: int) -> str:
+    """Write a number of bytes with three digits and a unit; units are powers of 1000."""
+    if size < 1000:
+        return f"{size} B"
+    value = float(size)
+    for unit in ("kB", "MB", "GB"):
+        value /= 1000
+        if value < 999.5:
+            return f"{value:.3g} {unit}"
+    return f"{value / 1000:.3g} TB"
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """Write a shape as 16x3x3x3; a scalar as ()."""
+    return "x".join(map(str, shape)) or "()"
