@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import ParamSpec, TypeVar
@@ -72,6 +73,7 @@ def make_current(hook: BaseHook) -> None:
         _prepared = True
         guard.strict = env.strict()
         atexit.register(_at_exit)
+        _end_with_child_process()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=_after_fork)
 
@@ -96,6 +98,15 @@ def fence(what: str) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
 def finish_run(hook: BaseHook) -> None:
     """End the run: everything on disk, end mark set (inside a SageMaker job its agent does that)."""
     hook.finish(end_marker=not env.in_training_job())
+
+
+def _end_with_child_process() -> None:
+    # A child that multiprocessing forked leaves by os._exit, past all atexit functions but not past its own finalizers.
+    process = sys.modules.get("multiprocessing.process")
+    if process is not None and process.parent_process() is not None:
+        from multiprocessing.util import Finalize
+
+        Finalize(None, _at_exit, exitpriority=0)
 
 
 def _finish(hook: BaseHook) -> None:

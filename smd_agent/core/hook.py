@@ -85,6 +85,7 @@ class BaseHook:
         self._early_scalars: list[tuple[str, npt.NDArray[Any], float | None]] = []
         self._names_exported = -1
         self._ready: bool | None = None
+        self._rank = 0
         self._off = False
         self._told = ""
 
@@ -212,7 +213,7 @@ class BaseHook:
             return
         self._names_exported = -1
         self._export_collections()
-        self._sink.close(end_marker)
+        self._sink.close(end_marker and self._rank == 0)
         summary = self._sink.summary()
         if summary != self._told:
             self._told = summary
@@ -319,10 +320,10 @@ class BaseHook:
 
     def _begin_writing(self) -> bool:
         if self._ready is None:
-            rank, size = self.worker()
-            self._ready = rank == 0 or self.include_workers == "all"
+            self._rank, size = self.worker()
+            self._ready = self._rank == 0 or self.include_workers == "all"
             if self._ready:
-                self._ready = self._start_run(rank, size)
+                self._ready = self._start_run(self._rank, size)
         return self._ready
 
     def _start_run(self, rank: int, size: int) -> bool:

@@ -265,6 +265,25 @@ if __name__ == "__main__":
     assert len(agent_lines(result)) == 2
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_training_in_a_child_process_is_saved_to_its_end(runner, tmp_path, method):
+    body = f"""
+import multiprocessing
+def work():
+    torch.set_num_threads(1)
+    model = Net()
+    {SGD}    for i in range(3):
+        optimizer.zero_grad(); F.cross_entropy(model(x), y).backward(); optimizer.step()
+if __name__ == "__main__":
+    child = multiprocessing.get_context("{method}").Process(target=work)
+    child.start(); child.join()
+    sys.exit(child.exitcode)
+"""
+    trial, _ = capture(runner, tmp_path, body)
+    assert trial.steps() == [0, 1, 2]
+    assert (tmp_path / "run" / "training_job_end.ts").exists()
+
+
 def test_the_users_exception_and_exit_code_pass(runner, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
@@ -283,12 +302,7 @@ def test_the_users_exception_and_exit_code_pass(runner, tmp_path):
 
 def test_a_killed_run_reads_up_to_its_last_complete_step(runner, tmp_path):
     script = tmp_path / "script.py"
-    script.write_text(
-        PRELUDE
-        + "model = Net()\n"
-        + SGD
-        + LOOP.replace("3", "10**6")
-    )
+    script.write_text(PRELUDE + "model = Net()\n" + SGD + LOOP.replace("3", "10**6"))
     config = {"HookParameters": {"save_interval": 1, "save_all": True}}
     indexes = tmp_path / "run" / "index" / "000000000"
     with runner.start(script, config=config) as process:
