@@ -217,7 +217,15 @@ class BaseHook:
         summary = self._sink.summary()
         if summary != self._told:
             self._told = summary
+            self._tell_what_never_came()
             guard.say(summary)
+
+    def _tell_what_never_came(self) -> None:
+        # "default" and "all" hold what other collections leave over, which may well be nothing.
+        catch_all = (CollectionKeys.ALL, CollectionKeys.DEFAULT)
+        missing = [name for name in self._prepared().never_found() if name not in catch_all]
+        if missing and not self._sink.dry_run:
+            guard.say(f"no tensor of {', '.join(missing)} came up in a step that was saved")
 
     def disable(self) -> None:
         """Save nothing more. What has been handed to the disk stays; the current step is dropped."""

@@ -53,6 +53,8 @@ class SavePlan:
         self._hows: dict[int, How] = {}
         self._groups: dict[tuple[tuple[str, ...], int], Group] = {}
         self._named: set[str] = set()
+        self._asked = 0
+        self._found = 0
 
     @property
     def names_seen(self) -> int:
@@ -66,6 +68,7 @@ class SavePlan:
             config = collection.save_config
             if config is not None and self._takes_part(collection, mode) and config.should_save_step(mode, mode_step):
                 bits |= 1 << i
+        self._asked |= bits
         return bits
 
     def next_due(self, mode: ModeKeys, mode_step: int) -> int:
@@ -96,6 +99,11 @@ class SavePlan:
     def names_of(self, due: int) -> set[str]:
         """Names of a set of collections."""
         return {collection.name for i, collection in enumerate(self._collections) if due >> i & 1}
+
+    def never_found(self) -> list[str]:
+        """Collections that were to be saved at some step, and no tensor of theirs ever came up."""
+        missing = self._asked & ~self._found
+        return [collection.name for i, collection in enumerate(self._collections) if missing >> i & 1]
 
     def group(self, names: tuple[str, ...], due: int) -> Group:
         """What is saved of tensors that come together."""
@@ -132,6 +140,7 @@ class SavePlan:
         for i, collection in enumerate(self._collections):
             if bits >> i & 1:
                 collection.add_tensor_name(name)
+        self._found |= bits
         self._named.add(name)
 
     def _combine(self, bits: int) -> How:

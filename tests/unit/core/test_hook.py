@@ -338,3 +338,15 @@ def test_a_collection_without_members_is_left_out_with_a_line(capsys):
     train(hook, 1)
     assert "Net_conv.bias" in next(iter(saved(hook).values()))
     assert capsys.readouterr().err.count("collection wieghts is left out") == 1
+
+
+def test_collections_of_which_nothing_came_are_named_at_the_end(capsys):
+    hook = make(include_collections=["biases", "mine"], save_config=SaveConfig(save_interval=1))
+    hook.get_collection("mine").include("nothing like this")
+    train(hook, 1)
+    hook.close()
+    assert capsys.readouterr().err.splitlines()[-2] == "smd_agent: no tensor of mine came up in a step that was saved"
+    quiet = make()
+    train(quiet, 1)
+    quiet.close()
+    assert "came up" not in capsys.readouterr().err
