@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SLOT = "_compiled_call_impl"
 
 _WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
-_COMPILED = "OptimizedModule"
+COMPILED = "OptimizedModule"
 _is_grad_enabled = torch.is_grad_enabled
 
 
@@ -190,6 +190,6 @@ def _entries(root: Root) -> Iterator[torch.nn.Module]:
     if module is not None:
         for entry in wrapper_chain(module):
             yield entry
-            if type(entry).__name__ == _COMPILED:
+            if type(entry).__name__ == COMPILED:
                 # What stands on the module inside would be compiled with it.
                 return

@@ -19,11 +19,11 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from smd_agent import session
-from smd_agent.guard import say_once
 from smd_agent.pytorch.arrays import tensors_in
+from smd_agent.pytorch.hidden import hidden_layers
 from smd_agent.pytorch.losses import KnownLosses
 from smd_agent.pytorch.opaque import graph_task, is_compiling
-from smd_agent.pytorch.root import SLOT, Root, RootCall, unwrapped
+from smd_agent.pytorch.root import Root, RootCall
 
 if TYPE_CHECKING:
     from smd_agent.pytorch.hook import Hook
@@ -99,27 +99,13 @@ class SavedStep:
         self.save_io(root.name, "input", (args, kwargs))
         wants = self._hook.wants
         layers = [pair for pair in root.layers() if self._every_layer or wants(f"{pair[0]}_output_0")]
-        if layers and not self._is_compiled(root):
+        if layers:
+            hidden = hidden_layers(root)
             for name, layer in layers:
-                self._watch_layer(name, layer, handles)
-
-    def _is_compiled(self, root: Root) -> bool:
-        module = root.module
-        if module is None or isinstance(module, torch.jit.ScriptModule):
-            return True
-        if type(module).__name__ == "OptimizedModule" or any(_compiled(layer) for layer in unwrapped(module).modules()):
-            say_once(
-                "compiled layers",
-                f"inputs and outputs of the layers of {root.name} are not saved: they are inside a compiled region; "
-                "its weights, gradients and losses are",
-            )
-            return True
-        return False
+                if layer not in hidden:
+                    self._watch_layer(name, layer, handles)
 
     def _watch_layer(self, name: str, layer: torch.nn.Module, handles: list[Callable[[], object]]) -> None:
-        if isinstance(layer, torch.jit.ScriptModule):
-            return
-
         def before(module: torch.nn.Module, args: Any, kwargs: Any) -> None:
             self.save_io(name, "input", (args, kwargs))
 
@@ -272,11 +258,3 @@ class Gradient:
 
 def _unscaled(tensor: torch.Tensor, scale: float) -> torch.Tensor:
     return tensor if scale == 1.0 else tensor.detach() * (1.0 / scale)
-
-
-def _compiled(layer: torch.nn.Module) -> bool:
-    if type(layer).__name__ == "OptimizedModule":
-        return True
-    call = layer.__dict__.get(SLOT)
-    previous = call.previous if isinstance(call, RootCall) else call
-    return previous is not None or hasattr(layer.forward, "_torchdynamo_orig_callable")

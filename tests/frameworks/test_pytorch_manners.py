@@ -194,3 +194,39 @@ def test_our_failure_is_a_line_and_never_the_users(out, monkeypatch, capsys):
     assert len(lines) == 1
     assert "capture is off for the rest of this run" in lines[0]
     assert model.__dict__.get("_compiled_call_impl") is None
+
+
+def test_evaluation_of_a_transformer_takes_the_path_it_takes_without_us(out, capsys):
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+    model = nn.Sequential(nn.Linear(16, 16), nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)).eval()
+    x = torch.randn(4, 7, 16)
+    with torch.no_grad():
+        expected = model(x)
+        hook = smd.Hook(out, save_all=True, save_config=EVERY)
+        hook.register_module(model)
+        for _ in range(2):
+            assert torch.equal(model(x), expected)
+    model.train()
+    model(x)
+    trial = trial_of(hook)
+    assert "0_output_0" in trial.tensor_names(step=0)
+    assert "1.layers.0.linear1_output_0" not in trial.tensor_names(step=0)
+    assert "1.layers.0.linear1_output_0" in trial.tensor_names(step=2)
+    assert capsys.readouterr().err.count("a TransformerEncoderLayer computes differently when it is watched") == 1
+
+
+def test_layers_of_compiled_and_scripted_models_are_a_line_and_the_rest_is_saved(tmp_path, capsys):
+    models = {
+        "compiled region": torch.compile(small(), backend="eager", fullgraph=True),
+        "TorchScript": torch.jit.script(small()),
+    }
+    for reason, model in models.items():
+        hook = smd.Hook(str(tmp_path / reason[:4]), save_all=True, save_config=EVERY)
+        hook.register_module(model)
+        for _ in range(2):
+            nn.MSELoss()(model(torch.randn(2, 5)), torch.zeros(2, 3)).backward()
+        names = trial_of(hook).tensor_names()
+        assert not [name for name in names if name.startswith(("0_", "2_"))]
+        assert len([name for name in names if "weight" in name]) == 4
+        assert "MSELoss_output_0" in names
+        assert capsys.readouterr().err.count(reason) == 1
