@@ -34,7 +34,7 @@ def to_array(tensor: torch.Tensor) -> tuple[npt.NDArray[Any], str | None] | None
 
     A CPU tensor's array shares its memory, so it must be copied or reduced before the program goes on. Sparse tensors
     come out dense, a distributed tensor as this rank's part. None: the tensor holds no values that could be read (a
-    ``meta`` tensor, a quantised one).
+    ``meta`` tensor, a quantised one, a subclass that gives none away).
     """
     if type(tensor) in _PLAIN_CLASSES:
         try:
@@ -42,6 +42,14 @@ def to_array(tensor: torch.Tensor) -> tuple[npt.NDArray[Any], str | None] | None
         except (TypeError, RuntimeError):
             # Another device, layout or dtype than NumPy's: the long way tells which.
             pass
+    try:
+        return _read(tensor)
+    except (TypeError, RuntimeError):
+        # Subclasses may define any operation away; one such tensor must not cost the others.
+        return None
+
+
+def _read(tensor: torch.Tensor) -> tuple[npt.NDArray[Any], str | None] | None:
     tensor = tensor.detach()
     if hasattr(tensor, "to_local"):
         # Anything but the local part would need a collective call, which the other ranks do not take part in.

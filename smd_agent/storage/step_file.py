@@ -36,6 +36,8 @@ from smd_agent.storage.writer import BLOCK_BYTES, Block, Writer
 # Up to this size the training thread checksums a record while it is in its cache; beyond, the writer thread does.
 INLINE_BYTES = 65536
 
+_CACHED_BLOCKS = 10_000
+
 Bytes = npt.NDArray[np.uint8]
 
 
@@ -52,6 +54,9 @@ class Layouts:
         """The block for these tags, rebuilt when the step's numbers have grown by a byte."""
         block = self._blocks.get(tags)
         if block is None or not block.fits(stamp):
+            if len(self._blocks) >= _CACHED_BLOCKS:
+                self._blocks.clear()
+                self._texts.clear()
             block = self._blocks[tags] = ScalarBlock(tags, stamp)
         return block
 

@@ -378,3 +378,20 @@ def test_activation_checkpoints_are_not_saved_twice(out):
     model(torch.randn(2, 5)).sum().backward()
     names = trial_of(hook).tensor_names(regex="^[ab]_output")
     assert names == ["a_output_0", "b_output_0"]
+
+
+def test_a_tensor_that_gives_no_values_is_a_line_and_the_others_are_saved(out, capsys):
+    class Sealed(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            raise RuntimeError("no operation at all")
+
+    hook = smd.Hook(out, include_regex="x_output")
+    model = small()
+    hook.register_module(model)
+    model(torch.randn(6, 5))
+    hook.record_tensor_value("x", torch.Tensor._make_subclass(Sealed, torch.ones(2)))
+    hook.record_tensor_value("x", torch.ones(2, device="meta"))
+    hook.record_tensor_value("x", torch.ones(3))
+    assert trial_of(hook).tensor_names() == ["x_output_2"]
+    assert capsys.readouterr().err.count("cannot be saved") == 2
