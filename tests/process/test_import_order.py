@@ -248,9 +248,9 @@ wrapt.register_post_import_hook(fired.append, "toyframe")
             + ARM
             + """
 import toyframe
-from importlib.machinery import SourceFileLoader
 assert fired == [toyframe] and toyframe.patched == 1
-assert type(toyframe.__loader__) is SourceFileLoader
+# Old versions of wrapt leave a loader of their own there.
+assert not type(toyframe.__loader__).__module__.startswith("smd_agent")
 """
         )
     )
