@@ -1,8 +1,10 @@
 """One step's event file and index, filled on the training thread and put on disk by the writer thread.
 
 The training thread copies every value into blocks as the bytes that will stand in the file, so what it handed over can
-change afterwards. The event file and the index appear under temporary names and are renamed, the event file first:
-an index that can be seen points to a complete event file.
+change afterwards. It keeps the blocks until the step is complete, unless they become too many: while it copies, the
+writer thread would only take memory bandwidth, and perhaps its processor, away from it. The event file and the index
+appear under temporary names and are renamed, the event file first: an index that can be seen points to a complete
+event file.
 """
 
 from __future__ import annotations
@@ -31,10 +33,14 @@ from smd_agent.formats.encoder import (
 from smd_agent.formats.index import index_text, shape_fragment, tensor_fragment
 from smd_agent.formats.paths import event_path, index_path
 from smd_agent.formats.tfrecord import FRAME_HEADER_BYTES
-from smd_agent.storage.writer import BLOCK_BYTES, Block, Writer
+from smd_agent.storage.preallocate import preallocate
+from smd_agent.storage.writer import BLOCK_BYTES, DEFAULT_BUDGET_BYTES, Block, Writer
 
 # Up to this size the training thread checksums a record while it is in its cache; beyond, the writer thread does.
 INLINE_BYTES = 65536
+
+# So many blocks are handed over before the step is complete.
+HELD_BLOCKS = DEFAULT_BUDGET_BYTES // BLOCK_BYTES // 2
 
 _CACHED_BLOCKS = 10_000
 
@@ -94,6 +100,8 @@ class StepFile:
         self._output = _Output(root / event_path(stamp.step, worker), root / index_path(stamp.step, worker))
         self._event_name = event_path(stamp.step, worker)
         self._block: Block | None = None
+        self._full: list[Block] = []
+        self._held = min(HELD_BLOCKS, writer.blocks // 2)
         self._size = 0
         self._tensor_entries: list[str] = []
         self._shape_entries: list[str] = []
@@ -168,11 +176,14 @@ class StepFile:
         A step to which nothing was added leaves no file.
         """
         if self.lost:
+            for block in self._full:
+                self._writer.give_back(block)
             self._writer.submit(self._output.abandon)
             return
         if not self._tensor_entries and not self._shape_entries:
             return
-        self._send_block()
+        self._set_aside()
+        self._hand_over()
         text = index_text(
             self.stamp.mode.name,
             self.stamp.mode_step,
@@ -201,7 +212,7 @@ class StepFile:
 
     def _append_open_tail(self) -> None:
         if self._block is not None and BLOCK_BYTES - self._block.used < TAIL_BYTES:
-            self._send_block()
+            self._set_aside()
         block = self._room()
         if block is not None:
             block.checks.append((block.used + len(CHECKSUM_KEY), -1))
@@ -211,16 +222,23 @@ class StepFile:
         if self.lost:
             return None
         if self._block is not None and self._block.used == BLOCK_BYTES:
-            self._send_block()
+            self._set_aside()
         if self._block is None:
             self._block = self._writer.take_block()
             self.lost = self._block is None
         return self._block
 
-    def _send_block(self) -> None:
+    def _set_aside(self) -> None:
         if self._block is not None:
-            self._writer.submit(partial(self._output.write, self._block, self._writer.give_back))
+            self._full.append(self._block)
             self._block = None
+            if len(self._full) >= self._held:
+                self._hand_over()
+
+    def _hand_over(self) -> None:
+        if self._full:
+            self._writer.submit(partial(self._output.write, self._full, self._writer.give_back))
+            self._full = []
 
 
 class _Output:
@@ -231,24 +249,34 @@ class _Output:
         self._index = index
         self._temporary = event.with_name(f"{event.name}.{os.getpid()}.tmp")
         self._descriptor = -1
+        self._size = 0
         self._checksum = 0
         self._failed = False
 
-    def write(self, block: Block, give_back: Callable[[Block], None]) -> None:
+    def write(self, blocks: list[Block], give_back: Callable[[Block], None]) -> None:
         try:
             if not self._failed:
-                self._write(block)
+                self._open(sum(block.used for block in blocks))
+            for block in blocks:
+                if not self._failed:
+                    self._write(block)
+                give_back(block)
         except BaseException:
             self.abandon()
+            for block in blocks:
+                if block.used:
+                    give_back(block)
             raise
-        finally:
-            give_back(block)
 
-    def _write(self, block: Block) -> None:
+    def _open(self, size: int) -> None:
         if self._descriptor < 0:
             self._event.parent.mkdir(parents=True, exist_ok=True)
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0)
             self._descriptor = os.open(self._temporary, flags, 0o666)
+        preallocate(self._descriptor, self._size, size)
+        self._size += size
+
+    def _write(self, block: Block) -> None:
         view = block.data.data
         for start, end in block.checks:
             if end < 0:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from smd_agent import guard
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 4 << 20
 DEFAULT_BUDGET_BYTES = 256 << 20
 STALL_SECONDS = 30.0
 
@@ -48,6 +48,9 @@ class Writer:
         budget_bytes: memory the blocks may take.
         on_failure: called, on the thread, with the exception of a job that failed.
         stall_seconds: how long the disk may stand still before the training thread stops waiting for it.
+
+    Attributes:
+        blocks: number of blocks there may be.
     """
 
     def __init__(
@@ -58,7 +61,7 @@ class Writer:
     ) -> None:
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._free: SimpleQueue[Block] = SimpleQueue()
-        self._spare_blocks = max(2, budget_bytes // BLOCK_BYTES)
+        self.blocks = self._spare_blocks = max(2, budget_bytes // BLOCK_BYTES)
         self._on_failure = on_failure
         self._stall_seconds = stall_seconds
         self._stalled = False
