@@ -3,11 +3,13 @@
 A record is a TFRecord frame around one ``Event`` message::
 
     length u64 | masked crc of the length u32
-    09 wall_time f64 | 10 step | 2A len {
+    09 wall_time f64 | 10 step | AA 06 len zeros | 2A len {
         0A len { 4A len metadata | 0A len tag | 42 len { 08 dtype | 12 len shape | 22 len values } } }
     A5 06 crc32c of all Event bytes before this field, u32 (field 100, which older readers skip)
     constant footer u32
 
+Field 101 is filler before a large tensor, so that its values begin at a multiple of ``ALIGNMENT``: copying them there
+is a fifth faster. Older readers skip it like field 100.
 Fields of one message may come in any order, so the values stand last and the head of a record can be written before
 them and the tail behind them, wherever they lie.
 """
@@ -28,6 +30,8 @@ from smd_agent.formats.dtypes import data_type
 from smd_agent.formats.tfrecord import FOOTER, FRAME_HEADER_BYTES, frame_header
 
 CHECKSUM_KEY = b"\xa5\x06"
+FILLER_KEY = b"\xaa\x06"
+ALIGNMENT = 64
 CHECKSUM_BYTES = len(CHECKSUM_KEY) + 4
 TAIL_BYTES = CHECKSUM_BYTES + len(FOOTER)
 # A protobuf message may not reach 2 GiB; the rest of the record is far below a megabyte.
@@ -89,9 +93,17 @@ class HeadEncoder:
         self._forms: dict[tuple[str, np.dtype[Any], tuple[int, ...]], tuple[bytes, bytes, int]] = {}
 
     def head(
-        self, stamp: Stamp, tag: str, dtype: np.dtype[Any], shape: tuple[int, ...], original_dtype: str | None = None
+        self,
+        stamp: Stamp,
+        tag: str,
+        dtype: np.dtype[Any],
+        shape: tuple[int, ...],
+        original_dtype: str | None = None,
+        position: int | None = None,
     ) -> bytes:
         """Frame header and Event bytes up to the values; the tensor's ``nbytes`` values and a tail must follow.
+
+        Given the ``position`` at which the record begins, the values begin at a multiple of ``ALIGNMENT``.
 
         Raises:
             SMDebugTypeError: the dtype has no place in the format.
@@ -102,9 +114,13 @@ class HeadEncoder:
         value_length = len(metadata) + len(tag_field) + len(tensor_field) + nbytes
         value_key = b"\x0a" + varint(value_length)
         summary_key = b"\x2a" + varint(len(value_key) + value_length)
-        event_length = len(stamp.prefix) + len(summary_key) + len(value_key) + value_length + CHECKSUM_BYTES
-        parts = (frame_header(event_length), stamp.prefix, summary_key, value_key, metadata, tag_field, tensor_field)
-        return b"".join(parts)
+        head = b"".join((stamp.prefix, summary_key, value_key, metadata, tag_field, tensor_field))
+        if position is not None:
+            length = len(FILLER_KEY) + 1 + len(head)
+            zeros = -(position + FRAME_HEADER_BYTES + length) % ALIGNMENT
+            filler = FILLER_KEY + bytes((zeros,)) + bytes(zeros)
+            head = head[: len(stamp.prefix)] + filler + head[len(stamp.prefix) :]
+        return frame_header(len(head) + nbytes + CHECKSUM_BYTES) + head
 
     def _form(self, tag: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[bytes, bytes, int]:
         key = (tag, dtype, shape)

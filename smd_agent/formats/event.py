@@ -34,7 +34,19 @@ ORIGINAL_DTYPE = "dtype"
 _CHECKSUM_KEY = messages.CHECKSUM_FIELD << 3 | 5
 _CHECKSUM_BYTES = 6
 # Wire types of the fields an Event can have (0 varint, 1 eight bytes, 2 counted, 5 four bytes).
-_WIRE_TYPES = {1: 1, 2: 0, 3: 2, 4: 2, 5: 2, 6: 2, 7: 2, 8: 2, 9: 2, messages.CHECKSUM_FIELD: 5}
+_WIRE_TYPES = {
+    1: 1,
+    2: 0,
+    3: 2,
+    4: 2,
+    5: 2,
+    6: 2,
+    7: 2,
+    8: 2,
+    9: 2,
+    messages.CHECKSUM_FIELD: 5,
+    messages.FILLER_FIELD: 2,
+}
 _CUT_OFF = "a field's length does not fit the record"
 _MISFIT = "its values do not fill its shape"
 

@@ -4,7 +4,7 @@ They have the names and field numbers of the package ``smdebug``. The default po
 of these names (the original library's, in the same process), so nothing is registered there, and no generated
 code is used: that would tie us to one protobuf release. Differences to TensorFlow's messages: ``plugin_data``
 of ``SummaryMetadata`` is repeated, its ``content`` is text, and ``Event`` has a checksum of its own bytes as
-field 100, which others skip.
+field 100 and filler as field 101, which others skip.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 PACKAGE = "smdebug"
 CHECKSUM_FIELD = 100
+FILLER_FIELD = 101
 
 # Message: {field: (number, type)}; "*" marks a repeated field, "?" the members of the message's one choice.
 _SCHEMA: dict[str, dict[str, tuple[int, str]]] = {
@@ -25,6 +26,7 @@ _SCHEMA: dict[str, dict[str, tuple[int, str]]] = {
         "graph_def": (4, "?bytes"),
         "summary": (5, "?Summary"),
         "payload_crc32c": (CHECKSUM_FIELD, "fixed32"),
+        "filler": (FILLER_FIELD, "bytes"),
     },
     "Summary": {"value": (1, "*Value")},
     "Value": {

@@ -136,9 +136,11 @@ class StepFile:
             raise ValueError(f"{name} has {array.nbytes} bytes and a record holds at most {LARGEST_TENSOR_BYTES}")
         start = self._size
         stamp = self.stamp if wall_time is None else replace(self.stamp, wall_time=wall_time)
-        head = self._layouts.heads.head(stamp, name, array.dtype, array.shape, original_dtype)
         values = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        if values.nbytes <= INLINE_BYTES:
+        small = values.nbytes <= INLINE_BYTES
+        position = None if small else self._block.used if self._block is not None else 0
+        head = self._layouts.heads.head(stamp, name, array.dtype, array.shape, original_dtype, position)
+        if small:
             checksum = crc32c(values.data, crc32c(memoryview(head)[FRAME_HEADER_BYTES:]))
             self._append(head)
             self._append(values)
@@ -195,15 +197,19 @@ class StepFile:
 
     def _append(self, source: bytes | Bytes, skip: int | None = None) -> None:
         """Copy bytes into blocks; with ``skip`` given, all but the first ``skip`` join the running checksum."""
-        data = np.frombuffer(source, np.uint8) if isinstance(source, bytes) else source
-        done, total = 0, data.size
+        total = len(source)
+        done = 0
         while done < total:
             block = self._room()
             if block is None:
                 return
             step = min(BLOCK_BYTES - block.used, total - done)
             end = block.used + step
-            block.data[block.used : end] = data[done : done + step]
+            part = source if step == total else source[done : done + step]
+            if isinstance(part, bytes):
+                block.view[block.used : end] = part
+            else:
+                block.data[block.used : end] = part
             if skip is not None and done + step > skip:
                 block.checks.append((block.used + max(0, skip - done), end))
             block.used = end
@@ -254,18 +260,18 @@ class _Output:
         self._failed = False
 
     def write(self, blocks: list[Block], give_back: Callable[[Block], None]) -> None:
+        pending = blocks[::-1]
         try:
             if not self._failed:
                 self._open(sum(block.used for block in blocks))
-            for block in blocks:
+            while pending:
                 if not self._failed:
-                    self._write(block)
-                give_back(block)
+                    self._write(pending[-1])
+                give_back(pending.pop())
         except BaseException:
             self.abandon()
-            for block in blocks:
-                if block.used:
-                    give_back(block)
+            for block in pending:
+                give_back(block)
             raise
 
     def _open(self, size: int) -> None:
@@ -277,7 +283,7 @@ class _Output:
         self._size += size
 
     def _write(self, block: Block) -> None:
-        view = block.data.data
+        view = block.view
         for start, end in block.checks:
             if end < 0:
                 view[start : start + 4] = self._checksum.to_bytes(4, "little")

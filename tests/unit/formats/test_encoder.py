@@ -88,6 +88,17 @@ def test_text_comes_back():
     assert found.value.tolist() == ["a", "", "grün"]
 
 
+@pytest.mark.parametrize("position", [0, 1, 17, 63, 64, 4095])
+def test_filler_puts_the_values_at_a_multiple_of_64(position):
+    array = np.arange(5, dtype=np.float32)
+    head = HeadEncoder().head(stamp(), "x" * position, array.dtype, array.shape, None, position)
+    assert (position + len(head)) % 64 == 0
+    whole = head + array.tobytes() + tail(crc32c(head[FRAME_HEADER_BYTES:] + array.tobytes()))
+    found = decode_tensor(read_record(whole))
+    np.testing.assert_array_equal(found.value, array)
+    assert (found.tag, found.mode_step) == ("x" * position, 3)
+
+
 def test_unknown_dtype_is_refused():
     with pytest.raises(SMDebugTypeError, match="datetime64"):
         HeadEncoder().head(stamp(), "x", np.dtype("datetime64[s]"), (1,))
