@@ -124,7 +124,7 @@ def counter(hook: Hook, root: Root, module: torch.nn.Module) -> RootCall:
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             # First, so that a compiler that traces this folds it to True and sees nothing else.
-            if is_compiling() or root.busy or graph_task() != -1:
+            if is_compiling() or graph_task() != -1 or (pulse.saving and root.busy):
                 return forward(*args, **kwargs)
             module: Any = reference()
             clock = pulse.train if module.training and _is_grad_enabled() else pulse.evaluation
