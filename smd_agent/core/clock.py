@@ -30,12 +30,14 @@ class Pulse:
     train, evaluation: clocks of the steps that follow, when the model trains and when it does not.
     open: the current step has values that wait to be handed to the disk.
     saving: the current step is saved.
+    inside: a model that opens steps is being called; calls within that call belong to the same step.
     """
 
-    __slots__ = ("clock", "evaluation", "open", "saving", "step", "train")
+    __slots__ = ("clock", "evaluation", "inside", "open", "saving", "step", "train")
 
     def __init__(self, clock: ModeClock) -> None:
         self.step = -1
         self.clock = self.train = self.evaluation = clock
         self.open = False
         self.saving = False
+        self.inside = False

@@ -124,7 +124,11 @@ def counter(hook: Hook, root: Root, module: torch.nn.Module) -> RootCall:
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             # First, so that a compiler that traces this folds it to True and sees nothing else.
-            if is_compiling() or graph_task() != -1 or (pulse.saving and root.busy):
+            if is_compiling() or graph_task() != -1:
+                return forward(*args, **kwargs)
+            if pulse.inside:
+                if pulse.saving and not root.busy:
+                    return hook.captured_forward(self, args, kwargs)
                 return forward(*args, **kwargs)
             module: Any = reference()
             clock = pulse.train if module.training and _is_grad_enabled() else pulse.evaluation
@@ -137,11 +141,15 @@ def counter(hook: Hook, root: Root, module: torch.nn.Module) -> RootCall:
                 if clock.step >= clock.due:
                     hook.start_step()
             root.last = pulse.step
-            if pulse.saving:
-                return hook.captured_forward(self, args, kwargs)
-            if previous is not None:
-                return previous(*args, **kwargs)
-            return module._call_impl(*args, **kwargs)
+            pulse.inside = True
+            try:
+                if pulse.saving:
+                    return hook.captured_forward(self, args, kwargs)
+                if previous is not None:
+                    return previous(*args, **kwargs)
+                return module._call_impl(*args, **kwargs)
+            finally:
+                pulse.inside = False
 
     call = Counter(hook, root, previous)
     call.forward = forward

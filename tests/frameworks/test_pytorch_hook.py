@@ -312,55 +312,6 @@ def test_module_tensors_of_a_collection(out):
     assert names == ["fc_input_0", "fc_output_0", "relu_output_0", "relu_output_1"]
 
 
-def test_a_step_is_a_forward_and_evaluation_counts_for_itself(out):
-    model = small()
-    hook = smd.Hook(out, save_config=EVERY)
-    hook.register_module(model)
-    hook.follow_training_flag()
-    model(torch.randn(2, 5)).sum().backward()
-    model(torch.randn(2, 5)).sum().backward()
-    model.eval()
-    with torch.no_grad():
-        nn.MSELoss()(model(torch.randn(2, 5)), torch.zeros(2, 3))
-    model.train()
-    with torch.no_grad():
-        model(torch.randn(2, 5))
-    model(torch.randn(2, 5)).sum().backward()
-    trial = trial_of(hook)
-    assert trial.steps(mode=smd.modes.TRAIN) == [0, 1, 2]
-    assert trial.steps(mode=smd.modes.EVAL) == [0]
-    assert trial.mode_modestep(4) == (smd.modes.TRAIN, 2)
-    assert value(trial, "MSELoss_output_0", 0, smd.modes.EVAL).shape == ()
-
-
-def test_models_that_step_together_share_a_step(out):
-    first, second = nn.Linear(5, 4), nn.Sequential(nn.Linear(4, 3))
-    hook = smd.Hook(out, save_config=EVERY, include_collections=["weights", "gradients"])
-    hook.register_module(first)
-    hook.register_module(second)
-    for _ in range(2):
-        second(first(torch.randn(2, 5))).sum().backward()
-    trial = trial_of(hook)
-    assert trial.steps() == [0, 1]
-    assert trial.tensor_names(step=1, regex="weight") == [
-        "Linear_weight",
-        "Sequential_0.weight",
-        "gradient/Linear_weight",
-        "gradient/Sequential_0.weight",
-    ]
-
-
-def test_two_models_of_one_class_keep_their_names_apart(out):
-    first, second = nn.Linear(5, 5), nn.Linear(5, 3)
-    hook = smd.Hook(out, include_collections=["weights"])
-    hook.register_module(first)
-    hook.register_module(second)
-    second(first(torch.randn(2, 5)))
-    trial = trial_of(hook)
-    assert value(trial, "Linear_weight").shape == (5, 5)
-    assert value(trial, "Linear_2_weight").shape == (3, 5)
-
-
 def test_activation_checkpoints_are_not_saved_twice(out):
     from torch.utils.checkpoint import checkpoint
 

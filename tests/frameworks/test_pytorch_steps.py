@@ -1,0 +1,108 @@
+"""What a step is, and what several models in a script have to do with each other."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+import smd_agent.pytorch as smd
+
+EVERY = smd.SaveConfig(save_interval=1)
+
+
+def small():
+    return nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3))
+
+
+def trial_of(hook):
+    hook.close()
+    return smd.create_trial(hook.out_dir)
+
+
+def value(trial, name, step=0, mode=smd.modes.GLOBAL):
+    return trial.tensor(name).value(step, mode=mode)
+
+
+def test_a_step_is_a_forward_and_evaluation_counts_for_itself(out):
+    model = small()
+    hook = smd.Hook(out, save_config=EVERY)
+    hook.register_module(model)
+    hook.follow_training_flag()
+    model(torch.randn(2, 5)).sum().backward()
+    model(torch.randn(2, 5)).sum().backward()
+    model.eval()
+    with torch.no_grad():
+        nn.MSELoss()(model(torch.randn(2, 5)), torch.zeros(2, 3))
+    model.train()
+    with torch.no_grad():
+        model(torch.randn(2, 5))
+    model(torch.randn(2, 5)).sum().backward()
+    trial = trial_of(hook)
+    assert trial.steps(mode=smd.modes.TRAIN) == [0, 1, 2]
+    assert trial.steps(mode=smd.modes.EVAL) == [0]
+    assert trial.mode_modestep(4) == (smd.modes.TRAIN, 2)
+    assert value(trial, "MSELoss_output_0", 0, smd.modes.EVAL).shape == ()
+
+
+class Recursive(nn.Linear):
+    def forward(self, x, depth=2):
+        return super().forward(x) if depth == 0 else self(x, depth=depth - 1)
+
+
+@pytest.mark.parametrize("interval", [1, 2])
+@pytest.mark.parametrize("kind", ["wrapped", "recursive"])
+def test_only_the_outermost_call_is_a_step_whether_it_is_saved_or_not(out, kind, interval):
+    model = nn.DataParallel(small()) if kind == "wrapped" else Recursive(5, 3)
+    hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=interval))
+    hook.register_module(model)
+    for _ in range(4):
+        model(torch.randn(2, 5)).sum().backward()
+    assert hook.step == 3
+    assert trial_of(hook).steps() == list(range(0, 4, interval))
+
+
+def test_models_that_step_together_share_a_step(out):
+    first, second = nn.Linear(5, 4), nn.Sequential(nn.Linear(4, 3))
+    hook = smd.Hook(out, save_config=EVERY, include_collections=["weights", "gradients"])
+    hook.register_module(first)
+    hook.register_module(second)
+    for _ in range(2):
+        second(first(torch.randn(2, 5))).sum().backward()
+    trial = trial_of(hook)
+    assert trial.steps() == [0, 1]
+    assert trial.tensor_names(step=1, regex="weight") == [
+        "Linear_weight",
+        "Sequential_0.weight",
+        "gradient/Linear_weight",
+        "gradient/Sequential_0.weight",
+    ]
+
+
+def test_two_models_of_one_class_keep_their_names_apart(out):
+    first, second = nn.Linear(5, 5), nn.Linear(5, 3)
+    hook = smd.Hook(out, include_collections=["weights"])
+    hook.register_module(first)
+    hook.register_module(second)
+    second(first(torch.randn(2, 5)))
+    trial = trial_of(hook)
+    assert value(trial, "Linear_weight").shape == (5, 5)
+    assert value(trial, "Linear_2_weight").shape == (3, 5)
+
+
+def test_a_model_called_inside_another_belongs_to_its_step(out):
+    inner = nn.Sequential(nn.Linear(4, 3))
+
+    class Outer(nn.Linear):
+        def forward(self, x):
+            return inner(super().forward(x)) + inner(super().forward(x))
+
+    outer = Outer(5, 4)
+    hook = smd.Hook(out, save_all=True, save_config=smd.SaveConfig(save_interval=2))
+    hook.register_module(outer)
+    hook.register_module(inner)
+    for _ in range(4):
+        outer(torch.randn(2, 5)).sum().backward()
+    trial = trial_of(hook)
+    assert trial.steps() == [0, 2]
+    assert {"Outer_output_0", "Sequential_output_0", "Sequential_output_1"} <= set(trial.tensor_names(step=2))
