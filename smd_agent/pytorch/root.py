@@ -145,9 +145,7 @@ def counter(hook: Hook, root: Root, module: torch.nn.Module) -> RootCall:
             try:
                 if pulse.saving:
                     return hook.captured_forward(self, args, kwargs)
-                if previous is not None:
-                    return previous(*args, **kwargs)
-                return module._call_impl(*args, **kwargs)
+                return (previous or module._call_impl)(*args, **kwargs)
             finally:
                 pulse.inside = False
 
