@@ -31,7 +31,7 @@ from smd_agent.formats.encoder import (
     tail,
 )
 from smd_agent.formats.index import index_text, shape_fragment, tensor_fragment
-from smd_agent.formats.paths import event_path, index_path
+from smd_agent.formats.paths import TEMPORARY_SUFFIX, event_path, index_path
 from smd_agent.formats.tfrecord import FRAME_HEADER_BYTES
 from smd_agent.storage.preallocate import preallocate
 from smd_agent.storage.writer import BLOCK_BYTES, DEFAULT_BUDGET_BYTES, Block, Writer
@@ -253,7 +253,7 @@ class _Output:
     def __init__(self, event: Path, index: Path) -> None:
         self._event = event
         self._index = index
-        self._temporary = event.with_name(f"{event.name}.{os.getpid()}.tmp")
+        self._temporary = event.with_name(f"{event.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
         self._descriptor = -1
         self._size = 0
         self._checksum = 0
@@ -320,7 +320,7 @@ class _Output:
 def replace_file(path: Path, content: bytes) -> None:
     """Put a whole file in place at once: readers see the old one or the new one, never a part."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f"{path.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
     try:
         temporary.write_bytes(content)
         os.replace(temporary, path)

@@ -1,4 +1,4 @@
-"""A script under torchrun: the launcher's workers are captured, each under its rank."""
+"""Several processes of one run: the workers of torchrun, each under its rank, and copies made by fork."""
 
 from __future__ import annotations
 
@@ -55,3 +55,34 @@ def test_workers_under_torchrun(runner, tmp_path, workers):
         first, second = (gradient.value(2, worker=worker) for worker in trial.workers())
         np.testing.assert_array_equal(first, second)
         assert losses.value(2, worker="worker_0") != losses.value(2, worker="worker_1")
+
+
+FORKING = """
+import os, sys, torch
+from torch import nn
+# With more threads torch itself hangs in a forked child.
+torch.set_num_threads(1)
+model = nn.Sequential(nn.Linear(5, 3))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def train(steps):
+    for i in range(steps):
+        optimizer.zero_grad()
+        nn.CrossEntropyLoss()(model(torch.randn(8, 5)), torch.randint(0, 3, (8,))).backward()
+        optimizer.step()
+train(3)
+child = os.fork()
+if child == 0:
+    train(2)
+    sys.exit(0)
+os.waitpid(child, 0)
+train(3)
+"""
+
+
+def test_a_forked_copy_of_a_training_process_leaves_its_run_alone(runner, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(FORKING)
+    result = runner.by_variable(script, config={"HookParameters": {"save_interval": 1}})
+    assert result.returncode == 0, result.stderr
+    assert create_trial(str(tmp_path / "run")).steps() == [0, 1, 2, 3, 4, 5]
+    assert result.stderr.count("smd_agent: ") == 2

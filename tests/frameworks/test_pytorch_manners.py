@@ -106,7 +106,7 @@ def test_the_model_pickles_and_copies_as_without_a_hook(out):
         assert model.state_dict().keys() == type(model).state_dict(model).keys()
 
 
-def test_the_model_can_be_scripted_traced_and_compiled(out):
+def test_the_model_can_be_scripted_traced_and_compiled(out, capsys):
     model = small()
     hook = smd.Hook(out, save_all=True, save_config=EVERY)
     hook.register_module(model)
@@ -116,6 +116,9 @@ def test_the_model_can_be_scripted_traced_and_compiled(out):
     torch.testing.assert_close(torch.jit.trace(model, x)(x), expected)
     torch.testing.assert_close(torch.compile(model, backend="eager", fullgraph=True)(x), expected)
     torch.testing.assert_close(torch.func.vmap(model)(x[None])[0], expected)
+    said = capsys.readouterr().err
+    assert said.count("a step in which the model is traced or transformed is not saved") == 1
+    assert "cannot be saved" not in said
 
 
 def test_the_models_memory_is_not_held(out):

@@ -106,3 +106,16 @@ def test_a_model_called_inside_another_belongs_to_its_step(out):
     trial = trial_of(hook)
     assert trial.steps() == [0, 2]
     assert {"Outer_output_0", "Sequential_output_0", "Sequential_output_1"} <= set(trial.tensor_names(step=2))
+
+
+def test_the_recomputation_of_a_checkpoint_is_neither_a_step_nor_saved_again(out):
+    from torch.utils.checkpoint import checkpoint
+
+    model, criterion = small(), nn.MSELoss()
+    hook = smd.Hook(out, save_all=True, save_config=EVERY)
+    hook.register_module(model)
+    for _ in range(3):
+        checkpoint(lambda x: criterion(model(x), torch.zeros(2, 3)), torch.randn(2, 5), use_reentrant=False).backward()
+    assert hook.step == 2
+    names = trial_of(hook).tensor_names(step=1, regex="MSELoss|^0_")
+    assert names == ["0_input_0", "0_output_0", "MSELoss_input_0", "MSELoss_input_1", "MSELoss_output_0"]

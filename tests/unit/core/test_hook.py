@@ -317,6 +317,9 @@ def test_other_workers_write_only_when_all_are_asked_for():
         hook = Ranked(MemoryRun(), manager, ["losses"], include_workers=workers)
         train(hook, 1)
         assert bool(saved(hook)) == writes
+        hook.close()
+        # The first worker's end is the run's.
+        assert hook._sink.ends == ([False] if writes else [])
         if writes:
             assert hook._sink.worker == "worker_2"
             assert '"num_workers": 4' in hook._sink.collections[0]
