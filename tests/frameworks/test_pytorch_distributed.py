@@ -12,7 +12,7 @@ import smd_agent.pytorch as smd
 from smd_agent.analysis.trial import create_trial
 
 SCRIPT = """
-import torch, torch.distributed as dist
+import gc, torch, torch.distributed as dist
 from torch import nn
 torch.set_num_threads(1)
 dist.init_process_group("gloo")
@@ -24,6 +24,9 @@ for i in range(4):
     optimizer.zero_grad()
     nn.CrossEntropyLoss()(model(torch.randn(8, 5)), torch.randint(0, 3, (8,))).backward()
     optimizer.step()
+# A process group that is still referred to when the interpreter ends aborts the process in one run of twenty.
+del model, optimizer
+gc.collect()
 dist.barrier()
 dist.destroy_process_group()
 """
