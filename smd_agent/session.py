@@ -14,6 +14,7 @@ from smd_agent.config import env
 from smd_agent.config.load import Source, find_source, load_settings
 from smd_agent.config.settings import HookSettings
 from smd_agent.core.hook import BaseHook
+from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL
 from smd_agent.core.sink import RunSink
 from smd_agent.errors import SMDebugTypeError
 from smd_agent.storage.run_writer import RunWriter
@@ -25,8 +26,10 @@ _current: BaseHook | None = None
 _prepared = False
 
 
-def read_settings(path: str | None = None) -> HookSettings:
+def read_settings(path: str | None = None, default_save_interval: int = DEFAULT_SAVE_INTERVAL) -> HookSettings:
     """The settings in this file; with None, in the place where the environment says what to capture.
+
+    ``default_save_interval``, in steps, is the framework's.
 
     Raises:
         FileNotFoundError: there is no such file, or no such place.
@@ -36,7 +39,7 @@ def read_settings(path: str | None = None) -> HookSettings:
     if source is None or (source.text is None and not os.path.exists(source.name)):
         name = env.DEFAULT_CONFIG_PATH if source is None else source.name
         raise FileNotFoundError(f"there is no hook configuration at {name}")
-    return load_settings(source)
+    return load_settings(source, default_save_interval)
 
 
 def open_run(out_dir: str | None, dry_run: bool) -> RunSink:

@@ -61,6 +61,9 @@ class RunSink(Protocol):
     def write_collections(self, text: str) -> None:
         """Take the text of the collections file."""
 
+    def flush(self) -> bool:
+        """Store everything handed over so far; False if that is not possible."""
+
     def close(self, end_marker: bool) -> None:
         """Store everything and, if asked to, mark the run as ended."""
 

@@ -7,16 +7,12 @@ references to what they find on a module, and ``DataParallel`` copies it, so the
 
 from __future__ import annotations
 
-import atexit
 import functools
-import os
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from smd_agent import guard, session
-from smd_agent.config import env
-from smd_agent.errors import ConfigError, SMDebugError
-from smd_agent.patches.importer import report_bad_config
+from smd_agent import guard
+from smd_agent.patches.hook_of_run import make_hook, tell_if_nothing, wanted_settings
 
 if TYPE_CHECKING:
     from smd_agent.config.settings import HookSettings
@@ -28,10 +24,8 @@ OLDEST = "2.1"
 
 def apply(torch: ModuleType) -> None:
     """Have the models that the program trains found and saved."""
-    try:
-        settings = session.read_settings()
-    except (FileNotFoundError, ConfigError) as error:
-        report_bad_config(error)
+    settings = wanted_settings()
+    if settings is None:
         return
     if not hasattr(torch.nn.Module, "_compiled_call_impl"):
         guard.say(f"torch {torch.__version__} is not supported (oldest is {OLDEST}): nothing will be captured")
@@ -42,18 +36,19 @@ def apply(torch: ModuleType) -> None:
     discovery.install()
     _step_aside_for_compile(torch, discovery)
     _keep_out_of_replicas(torch)
-    atexit.register(_tell_if_nothing_found, discovery, settings, os.getpid())
+    tell_if_nothing(
+        "a torch.nn.Module called in train mode",
+        settings,
+        lambda: discovery.saw_training and not discovery.found_model and not discovery.stopped,
+    )
 
 
 def _make_hook(settings: HookSettings) -> Hook | None:
     from smd_agent.pytorch.hook import Hook
 
-    try:
-        hook = Hook.from_settings(settings)
-    except (SMDebugError, OSError) as error:
-        guard.say(f"{error} Nothing is saved.")
-        return None
-    hook.follow_training_flag()
+    hook = make_hook(Hook, settings)
+    if hook is not None:
+        hook.follow_training_flag()
     return hook
 
 
@@ -91,13 +86,3 @@ def _keep_out_of_replicas(torch: ModuleType) -> None:
         return replica
 
     torch.nn.Module._replicate_for_data_parallel = without_counter
-
-
-def _tell_if_nothing_found(discovery: Discovery, settings: HookSettings, pid: int) -> None:
-    if os.getpid() != pid or discovery.found_model or discovery.stopped or session.current() is not None:
-        return
-    if os.path.isdir(os.path.join(settings.out_dir, "index")):
-        # A launcher such as torchrun imports torch too; its workers did the training.
-        return
-    if discovery.saw_training or env.launch_pid() == pid:
-        guard.say("nothing was captured: no model was seen in training (a torch.nn.Module called in train mode)")

@@ -6,9 +6,10 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys as modes
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
+from smd_agent.framework.singleton import del_hook, set_hook
 from smd_agent.pytorch.collection import Collection
 from smd_agent.pytorch.hook import Hook
-from smd_agent.pytorch.singleton import del_hook, get_hook, set_hook
+from smd_agent.pytorch.singleton import get_hook
 
 if TYPE_CHECKING:
     from smd_agent.analysis.trial import create_trial

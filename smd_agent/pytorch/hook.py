@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy.typing as npt
 import torch
 
 from smd_agent import guard, session
-from smd_agent.config.settings import HookSettings
 from smd_agent.core.collection_keys import PYTORCH_COLLECTIONS, PYTORCH_DEFAULT_SAVED
-from smd_agent.core.collection_manager import CollectionManager
-from smd_agent.core.hook import BaseHook
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.reduction_config import ReductionConfig
-from smd_agent.core.save_config import SaveConfig, SaveConfigMode
 from smd_agent.errors import SMDebugError
+from smd_agent.framework.hook import FrameworkHook
 from smd_agent.pytorch.arrays import to_array
 from smd_agent.pytorch.collection import Collection
 from smd_agent.pytorch.opaque import is_opaque
@@ -25,100 +21,23 @@ from smd_agent.pytorch.saved_step import Gradient, SavedStep
 from smd_agent.pytorch.worker import rank_and_size
 
 
-class Hook(BaseHook):
+class Hook(FrameworkHook):
     """Saves the tensors of a PyTorch training run by step and mode.
 
     A step begins with a forward of a registered model when none is open, when the mode differs from the open step's, or
     when that model was called in the open step already. The mode is the one set with ``set_mode``, GLOBAL before that.
-
-    Args:
-        out_dir: folder of the run; it must not hold a finished run.
-        export_tensorboard, tensorboard_dir: accepted; this version writes no TensorBoard files and says so.
-        dry_run: decide everything, but write no step.
-        reduction_config: what to save instead of (or beside) the tensors; None saves the tensors.
-        save_config: a SaveConfig, a SaveConfigMode, or a dict by mode; every 500 steps if None.
-        include_regex: further tensors to save.
-        include_collections: names of the collections to save beside ``losses``.
-        save_all: save every tensor.
-        include_workers: ``"one"`` or ``"all"``.
-
-    Raises:
-        RuntimeError: there is no ``out_dir``.
-        SMDebugRuntimeError: ``out_dir`` holds a finished run.
     """
 
-    def __init__(
-        self,
-        out_dir: str | None = None,
-        export_tensorboard: bool = False,
-        tensorboard_dir: str | None = None,
-        dry_run: bool = False,
-        reduction_config: ReductionConfig | None = None,
-        save_config: SaveConfig | SaveConfigMode | Mapping[Any, Any] | None = None,
-        include_regex: str | Sequence[str] | None = None,
-        include_collections: Iterable[Any] | None = None,
-        save_all: bool = False,
-        include_workers: str = "one",
-    ) -> None:
-        super().__init__(
-            session.open_run(out_dir, dry_run),
-            CollectionManager(create_default=True, built_in=PYTORCH_COLLECTIONS, collection_class=Collection),
-            PYTORCH_DEFAULT_SAVED,
-            reduction_config=reduction_config,
-            save_config=save_config,
-            include_regex=include_regex,
-            include_collections=include_collections,
-            save_all=save_all,
-            include_workers=include_workers,
-        )
-        if export_tensorboard or tensorboard_dir:
-            guard.say_once("tensorboard", "TensorBoard files are not written by this version")
+    built_in = PYTORCH_COLLECTIONS
+    default_saved = PYTORCH_DEFAULT_SAVED
+    collection_class = Collection
+
+    def set_up(self) -> None:
+        """No model is known yet."""
         self.roots: list[Root] = []
         self.registered_losses: list[torch.nn.Module] = []
         self._registered: set[Root] = set()
         self._saved_step: SavedStep | None = None
-        session.make_current(self)
-
-    @classmethod
-    def create_from_json_file(cls, json_file_path: str | None = None) -> Hook:
-        """Make a hook from a JSON file.
-
-        Args:
-            json_file_path: the file; if None, the one that the environment names.
-
-        Raises:
-            FileNotFoundError: there is no such file.
-            ConfigError: the file is not a hook configuration.
-        """
-        return cls.from_settings(session.read_settings(json_file_path))
-
-    @classmethod
-    def from_settings(cls, settings: HookSettings) -> Hook:
-        """Make a hook from settings that have been read."""
-        for warning in settings.warnings:
-            guard.say_once(warning, warning)
-        hook = cls(
-            out_dir=settings.out_dir,
-            export_tensorboard=settings.export_tensorboard,
-            tensorboard_dir=settings.tensorboard_dir,
-            dry_run=settings.dry_run,
-            reduction_config=settings.reduction_config,
-            save_config=settings.save_config,
-            include_regex=list(settings.include_regex),
-            include_collections=settings.include_collections,
-            save_all=settings.save_all,
-            include_workers=settings.include_workers,
-        )
-        for wanted in settings.collections:
-            collection = hook.collection_manager.get(wanted.name)
-            collection.include(list(wanted.include_regex))
-            if wanted.save_config is not None:
-                collection.save_config = wanted.save_config
-            if wanted.reduction_config is not None:
-                collection.reduction_config = wanted.reduction_config
-            if wanted.save_histogram is not None:
-                collection.save_histogram = wanted.save_histogram
-        return hook
 
     # What users call.
 

@@ -374,7 +374,7 @@ def test_a_script_that_trains_nothing_is_told_under_the_launcher(runner, tmp_pat
     result = runner.by_launcher("--out", "run", script)
     assert result.stdout == "torch.Size([2])\n"
     assert agent_lines(result) == [
-        "smd_agent: nothing was captured: no model was seen in training (a torch.nn.Module called in train mode)"
+        "smd_agent: nothing was captured: no training was seen (a torch.nn.Module called in train mode)"
     ]
 
 

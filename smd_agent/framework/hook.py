@@ -1,0 +1,121 @@
+"""How every framework's hook is made: by a script's call, or from a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from smd_agent import guard, session
+from smd_agent.config.settings import HookSettings
+from smd_agent.core.collection import Collection
+from smd_agent.core.collection_manager import CollectionManager
+from smd_agent.core.hook import BaseHook
+from smd_agent.core.reduction_config import ReductionConfig
+from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL, SaveConfig, SaveConfigMode
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class FrameworkHook(BaseHook):
+    """Saves the tensors of a training run by step and mode.
+
+    Args:
+        out_dir: folder of the run; it must not hold a finished run.
+        export_tensorboard, tensorboard_dir: accepted; this version writes no TensorBoard files and says so.
+        dry_run: decide everything, but write no step.
+        reduction_config: what to save instead of (or beside) the tensors; None saves the tensors.
+        save_config: a SaveConfig, a SaveConfigMode, or a dict by mode; every ``default_save_interval`` steps if None.
+        include_regex: further tensors to save.
+        include_collections: names of the collections to save beside ``default_saved``.
+        save_all: save every tensor.
+        include_workers: ``"one"`` or ``"all"``.
+
+    Attributes:
+        built_in: the collections that the framework provides, and the regexes by which tensors join them.
+        default_saved: the collections that are saved whatever is asked for.
+        collection_class: what the framework's collections are.
+        default_save_interval: in steps.
+
+    Raises:
+        RuntimeError: there is no ``out_dir``.
+        SMDebugRuntimeError: ``out_dir`` holds a finished run.
+    """
+
+    built_in: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    default_saved: ClassVar[tuple[str, ...]] = ()
+    collection_class: ClassVar[type[Collection]] = Collection
+    default_save_interval: ClassVar[int] = DEFAULT_SAVE_INTERVAL
+
+    def __init__(
+        self,
+        out_dir: str | None = None,
+        export_tensorboard: bool = False,
+        tensorboard_dir: str | None = None,
+        dry_run: bool = False,
+        reduction_config: ReductionConfig | None = None,
+        save_config: SaveConfig | SaveConfigMode | Mapping[Any, Any] | None = None,
+        include_regex: str | Sequence[str] | None = None,
+        include_collections: Iterable[Any] | None = None,
+        save_all: bool = False,
+        include_workers: str = "one",
+    ) -> None:
+        super().__init__(
+            session.open_run(out_dir, dry_run),
+            CollectionManager(create_default=True, built_in=self.built_in, collection_class=self.collection_class),
+            self.default_saved,
+            reduction_config=reduction_config,
+            save_config=SaveConfig(save_interval=self.default_save_interval) if save_config is None else save_config,
+            include_regex=include_regex,
+            include_collections=include_collections,
+            save_all=save_all,
+            include_workers=include_workers,
+        )
+        if export_tensorboard or tensorboard_dir:
+            guard.say_once("tensorboard", "TensorBoard files are not written by this version")
+        self.set_up()
+        session.make_current(self)
+
+    def set_up(self) -> None:
+        """Give a new hook what only its framework's hooks have; called once, by the constructor."""
+
+    @classmethod
+    def create_from_json_file(cls, json_file_path: str | None = None) -> Self:
+        """Make a hook from a JSON file.
+
+        Args:
+            json_file_path: the file; if None, the one that the environment names.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ConfigError: the file is not a hook configuration.
+        """
+        return cls.from_settings(session.read_settings(json_file_path, cls.default_save_interval))
+
+    @classmethod
+    def from_settings(cls, settings: HookSettings) -> Self:
+        """Make a hook from settings that have been read."""
+        for warning in settings.warnings:
+            guard.say_once(warning, warning)
+        hook = cls(
+            out_dir=settings.out_dir,
+            export_tensorboard=settings.export_tensorboard,
+            tensorboard_dir=settings.tensorboard_dir,
+            dry_run=settings.dry_run,
+            reduction_config=settings.reduction_config,
+            save_config=settings.save_config,
+            include_regex=list(settings.include_regex),
+            include_collections=settings.include_collections,
+            save_all=settings.save_all,
+            include_workers=settings.include_workers,
+        )
+        for wanted in settings.collections:
+            collection = hook.collection_manager.get(wanted.name)
+            collection.include(list(wanted.include_regex))
+            if wanted.save_config is not None:
+                collection.save_config = wanted.save_config
+            if wanted.reduction_config is not None:
+                collection.reduction_config = wanted.reduction_config
+            if wanted.save_histogram is not None:
+                collection.save_histogram = wanted.save_histogram
+        return hook
