@@ -4,8 +4,8 @@ usage: python -m smd_agent [run] [options] [--] (script.py | -m module | -c code
 
   --config HOOK.json    capture by this hook file instead of the defaults below
   --out DIR             folder of the run (default: a new smd_runs/<script>-<date>-<time> here)
-  --save NAMES          collections to save (default: losses,weights,biases,gradients)
-  --every N             save every N-th step (default: 100)
+  --save NAMES          collections to save (default: all that the framework has)
+  --every N             save every N-th step (default: 100; with XGBoost every 10th round)
   --reductions NAMES    save these summaries instead of whole tensors: min, max, mean, median, std, variance,
                         sum, prod, l1, l2, each also with abs_ in front
   --strict              let a failure of the agent end the script instead of the capture
@@ -33,8 +33,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-DEFAULT_SAVE = "losses,weights,biases,gradients"
-DEFAULT_EVERY = "100"
+DEFAULT_SAVE = "all"
+# A step of the mode GLOBAL is dearer than others, such as a boosting round, or rarer: its default is the framework's.
+DEFAULT_EVERY = {f"{mode}.save_interval": 100 for mode in ("train", "eval", "predict")}
 RUNS_FOLDER = "smd_runs"
 
 VALUE_OPTIONS = ("--config", "--out", "--save", "--every", "--reductions")
@@ -111,7 +112,7 @@ def configure(options: dict[str, str], target: list[str]) -> None:
         load.load_settings(source)
     given = {name: value for name, value in options.items() if name in VALUE_OPTIONS[1:]}
     if source is None:
-        hook = overlay({}, {"--save": DEFAULT_SAVE, "--every": DEFAULT_EVERY, **given})
+        hook = overlay({"HookParameters": DEFAULT_EVERY}, {"--save": DEFAULT_SAVE, **given})
     elif given:
         hook = overlay(read_object(source)[0], given)
     else:

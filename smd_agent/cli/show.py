@@ -1,8 +1,8 @@
 """Show values of tensors over the steps: one row per tensor, step and worker.
 
-The summaries are those the run stored; where it stored the whole tensor they are computed from it,
-and "-" stands for what cannot be known. std is that of the population, l2 the root of the sum of
-squares of all elements.
+The summaries are those the run stored; where it stored the whole tensor they are computed from it. Text stands in
+their place as it is, and "-" for what cannot be known. std is that of the population, l2 the root of the sum of squares
+of all elements.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+    from typing import Any
 
     from smd_agent.analysis.tensor import Tensor
     from smd_agent.analysis.trial import Trial
@@ -29,6 +30,8 @@ COLUMNS = {"MODE": 7, "STEP": 5, "GLOBAL": 6, "SHAPE": 9, "DTYPE": 8, **{name.up
 RIGHT = "STEP GLOBAL MIN MAX MEAN STD L2"
 MODES = ("train", "eval", "predict", "global")
 WIDTH = 100
+# Five summaries of nine characters, and the gaps between them.
+TEXT_WIDTH = 53
 NAMES_TO_SUGGEST = 3
 STEPS_TO_SUGGEST = 8
 
@@ -134,6 +137,8 @@ class _Report:
         try:
             numbers, record = self._measure(tensor, step, worker)
             cells = [_number(numbers.get(name)) for name in SUMMARIES]
+            if record is not None and record.value.dtype.kind in "UO":
+                cells = [_preview(record.value.reshape(-1).tolist()), *("" for _ in SUMMARIES[1:])]
         except SMDebugError as error:
             self.damaged = True
             guard.say(str(error))
@@ -178,3 +183,9 @@ class _Report:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4g}"
+
+
+def _preview(texts: Sequence[Any]) -> str:
+    """Return as much of some texts as fits where the summaries stand."""
+    preview = ", ".join(str(text) for text in texts)
+    return preview if len(preview) <= TEXT_WIDTH else preview[: TEXT_WIDTH - 3] + "..."

@@ -278,9 +278,14 @@ class Recorder:
             guard.say(f"{self.out_dir} holds steps of an unfinished run: those with the same number are replaced")
         self.collection_manager.set_num_workers(size if self.include_workers == "all" else 1)
         self._export_collections()
-        everything = ".*" in self.collection_manager.get(CollectionKeys.ALL).include_regex
-        guard.say(f"saving {'all tensors' if everything else ', '.join(self.include_collections)} to {self.out_dir}")
+        guard.say(f"saving {self._what_is_saved()} to {self.out_dir}")
         return True
+
+    def _what_is_saved(self) -> str:
+        collections = {name: self.collection_manager.get(name) for name in self.include_collections}
+        if CollectionKeys.ALL in collections and ".*" in collections[CollectionKeys.ALL].include_regex:
+            return "all tensors"
+        return ", ".join(name for name, found in collections.items() if found.include_regex or found.tensor_names)
 
     def _export_collections(self) -> None:
         seen = self._plan.names_seen if self._plan is not None else 0

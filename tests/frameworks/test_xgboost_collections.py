@@ -221,6 +221,7 @@ def test_trees_are_those_of_the_round_as_the_model_shows_them(kind, out):
             assert saved[name].tolist() == [str(entry) for entry in frame[name]]
 
 
+@pytest.mark.filterwarnings("ignore:is_(sparse|categorical):DeprecationWarning")
 def test_trees_name_the_categories_of_a_split(out):
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)

@@ -12,6 +12,7 @@ xgboost = pytest.importorskip("xgboost")
 import smd_agent.xgboost as smd
 from smd_agent import session
 from smd_agent.analysis.trial import create_trial
+from smd_agent.cli import main
 from smd_agent.errors import ConfigError, SMDebugError, SMDebugRuntimeError
 
 BINARY = {"objective": "binary:logistic", "max_depth": 2, "nthread": 1}
@@ -220,3 +221,18 @@ def test_the_hook_counts_rounds_also_where_nothing_is_saved(out):
     train(hook)
     assert (hook.step, hook.mode_steps[smd.modes.GLOBAL]) == (3, 3)
     assert not hook.writing
+
+
+def test_show_prints_text_where_the_summaries_stand(out, capsys):
+    words = [f"word{i}" for i in range(20)]
+    given = {"objective": "binary:logistic", "words": words}
+    hook = smd.Hook(out, include_collections=["hyperparameters"], hyperparameters=given)
+    train(hook)
+    hook.close()
+    capsys.readouterr()
+    assert main(["show", out, "hyperparameters"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    rows = {name: lines[lines.index(f"hyperparameters/{name}") + 1].split(maxsplit=5) for name in given}
+    assert rows["objective"] == ["GLOBAL", "0", "0", "1", "str", "binary:logistic"]
+    assert rows["words"][5] == ", ".join(words)[:50] + "..."
+    assert max(map(len, lines)) <= 100

@@ -1,0 +1,83 @@
+"""Taking one framework's folder and patch away leaves everything else working."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import smd_agent
+
+PACKAGE = Path(smd_agent.__file__).parent
+TRAINING = {
+    "pytorch": (
+        "torch",
+        "from torch import nn\n"
+        "model = nn.Linear(3, 2)\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "nn.MSELoss()(model(torch.ones(4, 3)), torch.ones(4, 2)).backward()\n"
+        "optimizer.step()\n",
+        "MSELoss_output_0",
+    ),
+    "xgboost": (
+        "xgboost",
+        "import numpy as np\n"
+        "data = xgboost.DMatrix(np.eye(6), label=np.arange(6))\n"
+        "xgboost.train({}, data, 2, evals=[(data, 'd')], verbose_eval=False)\n",
+        "d-rmse",
+    ),
+}
+
+
+def without(framework, folder):
+    """A copy of the package that lacks a framework."""
+    copy = folder / "smd_agent"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.rmtree(copy / framework)
+    (copy / "patches" / f"{framework}.py").unlink()
+    # In a source tree it lies beside the package, in a wheel inside.
+    entry = PACKAGE.parent / "sitecustomize.py"
+    if entry.exists() and not (PACKAGE / "_site").exists():
+        shutil.copy(entry, folder)
+    return folder
+
+
+def python(folder, *words):
+    environment = {name: text for name, text in os.environ.items() if not name.startswith(("SMD", "USE_SMD"))}
+    return subprocess.run(
+        [sys.executable, *words],
+        env={**environment, "PYTHONPATH": str(folder)},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize("gone", TRAINING)
+def test_a_framework_can_be_taken_away(gone, tmp_path):
+    folder = without(gone, tmp_path)
+    for name, (module, training, tensor) in TRAINING.items():
+        if importlib.util.find_spec(module) is None:
+            continue
+        run = tmp_path / f"run_{name}"
+        code = f"import {module}\n{training}print('trained')"
+        result = python(folder, "-m", "smd_agent", "--out", str(run), "--every", "1", "-c", code)
+        assert (result.returncode, result.stdout) == (0, "trained\n"), result.stderr
+        if name == gone:
+            assert result.stderr.count(f"No module named 'smd_agent.patches.{gone}'") == 1
+            continue
+        listed = python(folder, "-m", "smd_agent", "ls", "--all", str(run))
+        assert tensor in listed.stdout, listed.stderr
+
+
+def test_every_framework_has_its_room():
+    from smd_agent.patches import FRAMEWORKS
+
+    rooms = {module: patch.rpartition(".")[2] for module, patch in FRAMEWORKS.items()}
+    assert rooms == {module: name for name, (module, *_) in TRAINING.items()}
