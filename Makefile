@@ -1,9 +1,12 @@
 # Thin names for the project's commands. A fresh machine needs Python >= 3.10, pip, make and git; the rest is made here.
 PYTHON ?= python3
 VENV := .venv
-PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --no-input -qq
-SMDEBUG := .venv-smdebug
-SMDEBUG_PACKAGES := smdebug==1.0.34 protobuf==3.20.3 'numpy<2' 'pandas<2.2' torch==2.13.0 requests psutil
+QUIETLY := -m pip --disable-pip-version-check --no-input -qq
+# Beside .venv there is an environment .venv-NAME for each tests/environments/NAME.txt. In those files that have a line
+# "# tests: PATHS", that line names the tests that are run there too.
+OTHERS := $(patsubst tests/environments/%.txt,.venv-%,$(wildcard tests/environments/*.txt))
+TESTED := $(patsubst tests/environments/%.txt,.venv-%,$(shell grep -l '^. tests: ' tests/environments/*.txt))
+INTERPRETERS = SMDEBUG_PYTHON="$$(cat .venv-smdebug/.python)" OLDEST_PYTHON="$$(cat .venv-oldest/.python)"
 SOURCES := $(shell find smd_agent -name '*.py' -o -name py.typed) $(wildcard smd_agent.pth smd_agent.start) sitecustomize.py pyproject.toml README.md
 DEMO_RUN := smd_runs/digits
 
@@ -12,14 +15,14 @@ DEMO_RUN := smd_runs/digits
 
 help:
 	echo 'make demo    train the example under the agent, then list and show what was saved'
-	echo 'make test    all tests, against the installed wheel'
+	echo 'make test    all tests, against the installed wheel; with the oldest frameworks too'
 	echo 'make lint    ruff, mypy, import floors'
 	echo 'make bench   what it costs, as a table'
 	echo 'make check   lint and test'
 	echo 'make setup   only make the environments'
 	echo 'make clean   remove the environments and the demo runs'
 
-setup: $(VENV)/.test $(VENV)/.lint $(SMDEBUG)/.done
+setup: $(VENV)/.test $(VENV)/.lint $(OTHERS:=/.python) $(TESTED:=/.wheel)
 
 demo: $(VENV)/.demo
 	rm -rf $(DEMO_RUN)
@@ -28,10 +31,18 @@ demo: $(VENV)/.demo
 	$(VENV)/bin/python -m smd_agent ls $(DEMO_RUN)
 	echo; echo "\$$ python -m smd_agent show $(DEMO_RUN) 'gradient/.*conv1.*' --mode train"
 	$(VENV)/bin/python -m smd_agent show $(DEMO_RUN) 'gradient/.*conv1.*' --mode train
+	echo; echo 'The same with XGBoost: $(VENV)/bin/python -m smd_agent --out smd_runs/cancer --save all --every 20 examples/xgboost_cancer.py'
 
-# The script pytest, not "python -m pytest": the latter would put the source tree before the installed wheel.
-test: $(VENV)/.test $(SMDEBUG)/.done
-	SMDEBUG_PYTHON="$$(cat $(SMDEBUG)/.done)" $(VENV)/bin/pytest $(ARGS)
+# The script pytest, not "python -m pytest": the latter would put the source tree before the installed wheel. Where ARGS
+# picks none of an environment's tests, pytest ends with 5.
+test: $(VENV)/.test $(OTHERS:=/.python) $(TESTED:=/.wheel)
+	$(INTERPRETERS) $(VENV)/bin/pytest $(ARGS)
+	for venv in $(TESTED); do \
+	  test -s $$venv/.python || continue; \
+	  echo "make: tests in $$venv"; \
+	  paths="$$(sed -n 's/^# tests: //p' tests/environments/$${venv#.venv-}.txt)"; \
+	  $(INTERPRETERS) $$venv/bin/pytest -o testpaths="$$paths" $(ARGS) $(if $(ARGS),|| test $$? = 5) || exit 1; \
+	done
 
 lint: $(VENV)/.lint
 	$(VENV)/bin/ruff check
@@ -39,13 +50,13 @@ lint: $(VENV)/.lint
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-logo
 
-bench: $(VENV)/.demo $(SMDEBUG)/.done
-	SMDEBUG_PYTHON="$$(cat $(SMDEBUG)/.done)" $(VENV)/bin/python -m benchmarks $(ARGS)
+bench: $(VENV)/.demo .venv-smdebug/.python .venv-oldest/.wheel
+	$(INTERPRETERS) $(VENV)/bin/python -m benchmarks $(ARGS)
 
 check: lint test
 
 clean:
-	rm -rf $(VENV) $(SMDEBUG) smd_runs build dist
+	rm -rf $(VENV) $(OTHERS) smd_runs build dist
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 10) else "make: Python 3.10 or newer is needed, name one with PYTHON=...")'
@@ -54,18 +65,27 @@ $(VENV)/bin/python:
 # pip installs the tree as a wheel (never editable): what is tested is what a user gets. Made again when a source changes.
 $(VENV)/.%: $(SOURCES) | $(VENV)/bin/python
 	echo 'make: installing smd-agent[$*] into $(VENV)'
-	$(PIP) install '.[$*]'
+	$(VENV)/bin/python $(QUIETLY) install '.[$*]'
 	touch $@
 
-# The real smdebug, in its own environment, for the compatibility tests. It runs on Python 3.10 and 3.11 only; without one of
-# them .done stays empty and those tests are skipped.
-$(SMDEBUG)/.done:
-	mkdir -p $(SMDEBUG)
+# .python names the interpreter. These libraries run on Python 3.10 and 3.11 only; without one of them .python stays empty
+# and what needs it is skipped.
+.PRECIOUS: .venv-%/.python
+.venv-%/.python: tests/environments/%.txt
+	rm -rf $(@D)
+	mkdir $(@D)
 	for python in $(PYTHON) python3.11 python3.10 python3; do \
 	  $$python -c 'import sys, venv; sys.exit(sys.version_info[:2] not in ((3, 10), (3, 11)))' 2>/dev/null || continue; \
-	  echo "make: installing smdebug 1.0.34 into $(SMDEBUG)"; \
-	  $$python -m venv $(SMDEBUG) && \
-	  $(SMDEBUG)/bin/python -m pip --disable-pip-version-check --no-input -qq install $(SMDEBUG_PACKAGES) && \
-	  echo "$(CURDIR)/$(SMDEBUG)/bin/python" > $@; exit $$?; \
+	  echo "make: installing $< into $(@D)"; \
+	  $$python -m venv $(@D) && \
+	  $(@D)/bin/python $(QUIETLY) install -r $< && \
+	  echo "$(CURDIR)/$(@D)/bin/python" > $@; exit $$?; \
 	done; \
-	echo 'make: no Python 3.10 or 3.11 found, the tests against the real smdebug will be skipped' >&2; : > $@
+	echo 'make: no Python 3.10 or 3.11 found, the tests that need $(@D) will be skipped' >&2; : > $@
+
+.venv-%/.wheel: .venv-%/.python $(SOURCES)
+	if test -s $<; then \
+	  echo 'make: installing smd-agent into $(@D)'; \
+	  $(@D)/bin/python $(QUIETLY) install -r tests/environments/$*.txt .; \
+	fi
+	touch $@

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,12 +25,12 @@ def nothing(*_: object) -> None:
 class Arm:
     """What is imported, and what is done before the model is built and after.
 
-    alone: torch has started no thread of its own.
+    alone: the framework has started no thread of its own.
     """
 
     load: Callable[[], None] = nothing
     before: Callable[[Path, dict[str, Any]], None] = nothing
-    after: Callable[[Path, dict[str, Any], Training], None] = nothing
+    after: Callable[[Path, dict[str, Any], Any], None] = nothing
     alone: bool = False
 
 
@@ -53,11 +53,16 @@ def start_ours(folder: Path, options: dict[str, Any]) -> None:
     parameters = {"save_interval": options["interval"]}
     if "reductions" in options:
         parameters["reductions"] = options["reductions"]
+    start_agent(folder, parameters, options["collections"])
+
+
+def start_agent(folder: Path, parameters: dict[str, Any], collections: Sequence[str]) -> None:
+    """Start our agent as it starts itself where its environment variable is set."""
     os.environ["SMD_AGENT_HOOK"] = json.dumps(
         {
             "LocalPath": str(folder / "run"),
             "HookParameters": parameters,
-            "CollectionConfigurations": [{"CollectionName": name} for name in options["collections"]],
+            "CollectionConfigurations": [{"CollectionName": name} for name in collections],
         }
     )
     from smd_agent import boot

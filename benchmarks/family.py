@@ -1,6 +1,6 @@
 """Runs variants of one workload side by side, in short windows on command, so that they share the machine's moods.
 
-A family is one process that imports torch and then forks a worker for each variant: variants compared with each
+A family is one process that imports the framework, then forks a worker for each variant: variants compared with each
 other have the same memory layout, which otherwise differs from process to process by more than the costs measured.
 """
 
@@ -49,11 +49,12 @@ class Family:
     """One interpreter and its forked variants; a context manager.
 
     Args:
-        workload: a name in `benchmarks.workloads.WORKLOADS`.
-        variants: names in `benchmarks.arms.ARMS`; the same name may come twice (the pair shows the noise).
+        workload: a name in the WORKLOADS of the framework's module, see `benchmarks.worker`.
+        variants: names in its ARMS; the same name may come twice (the pair shows the noise).
         folder: where the variants write their runs.
         interpreter: the Python to use.
         options: passed to the arms; `pin` keeps all variants on one core.
+        framework: pytorch or xgboost.
     """
 
     workload: str
@@ -61,10 +62,12 @@ class Family:
     folder: Path
     interpreter: str = sys.executable
     options: dict[str, Any] = field(default_factory=dict)
+    framework: str = "pytorch"
 
     def __enter__(self) -> list[Worker]:
         pairs = [socket.socketpair() for _ in self.variants]
         spec = {
+            "framework": self.framework,
             "workload": self.workload,
             "variants": [(name, theirs.fileno()) for name, (_, theirs) in zip(self.variants, pairs, strict=True)],
             "folder": str(self.folder),
@@ -99,6 +102,11 @@ def clean_environment() -> dict[str, str]:
 def smdebug_python() -> str | None:
     """Return the interpreter that has the real smdebug, None when the variable is unset or empty."""
     return os.environ.get("SMDEBUG_PYTHON") or None
+
+
+def oldest_python() -> str | None:
+    """Return the interpreter that has the oldest frameworks we support, None when the variable is unset or empty."""
+    return os.environ.get("OLDEST_PYTHON") or None
 
 
 def interleave(workers: Sequence[Worker], rounds: int, operation: str, count: int) -> list[list[Sample]]:

@@ -2,31 +2,37 @@
 
 Whatever a variant imports is imported before the fork, for all of them: where code and objects lie in memory shifts a
 step's time by 1 to 2 %, whichever modules they belong to.
-It also runs under the interpreter that has the old smdebug, so it needs nothing but torch.
+It also runs under interpreters that have the old smdebug or an old framework, so it needs nothing but the framework.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
+from benchmarks.arms import Arm
 
-from benchmarks.arms import ARMS
-from benchmarks.workloads import WORKLOADS
+# By framework: the module with its workloads, and the one with their variants.
+MODULES = {
+    "pytorch": ("benchmarks.workloads", "benchmarks.arms"),
+    "xgboost": ("benchmarks.boosting", "benchmarks.boosting_arms"),
+}
 
 
 def main() -> None:
     """Fork one child for each variant and wait until they end."""
     spec = json.loads(sys.argv[1])
-    torch.set_num_threads(1)
+    workloads, arms = map(importlib.import_module, MODULES[spec["framework"]])
+    workloads.prepare()
     for variant, _ in spec["variants"]:
-        ARMS[variant].load()
+        arms.ARMS[variant].load()
     if spec["options"].get("pin"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     sockets = [(variant, socket.socket(fileno=fd)) for variant, fd in spec["variants"]]
@@ -36,7 +42,9 @@ def main() -> None:
                 if other is not connection:
                     other.close()
             folder = Path(spec["folder"]) / f"{os.getpid()}_{number}_{variant}"
-            serve(spec["workload"], variant, folder, spec["options"], connection)
+            if not arms.ARMS[variant].alone:
+                workloads.start_threads()
+            serve(workloads.WORKLOADS[spec["workload"]], arms.ARMS[variant], folder, spec["options"], connection)
             os._exit(0)
     for _, connection in sockets:
         connection.close()
@@ -44,32 +52,17 @@ def main() -> None:
         os.wait()
 
 
-def start_torch_threads() -> None:
-    """Let torch start a thread of its own, as it does by itself on more than one core, then compute on one thread.
-
-    A process that has a second thread pays about 1 % for locks in malloc. Real runs do have threads, so plain runs
-    without one would charge the first thread of the process to whoever starts it.
-    """
-    torch.set_num_threads(2)
-    torch.ones(10**6).sum()
-    torch.set_num_threads(1)
-
-
-def serve(workload: str, variant: str, folder: Path, options: dict[str, Any], connection: socket.socket) -> None:
+def serve(
+    make: Callable[[Path], Any], arm: Arm, folder: Path, options: dict[str, Any], connection: socket.socket
+) -> None:
     """Answer commands until the other side hangs up; then remove what was written."""
     folder.mkdir(parents=True)
-    arm = ARMS[variant]
-    if not arm.alone:
-        start_torch_threads()
     arm.before(folder, options)
-    subject = WORKLOADS[workload](folder)
+    subject = make(folder)
     arm.after(folder, options, subject)
-    subject.warm_up()
     stream = connection.makefile("rw")
-    for command in stream:
-        operation, count = json.loads(command)
-        sample = getattr(subject, operation)(count)
-        print(json.dumps(sample), file=stream, flush=True)
+    commands = (tuple(json.loads(line)) for line in stream)
+    subject.serve(commands, lambda sample: print(json.dumps(sample), file=stream, flush=True))
     shutil.rmtree(folder, ignore_errors=True)
 
 

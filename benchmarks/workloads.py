@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +34,12 @@ class Training:
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.optimizer = torch.optim.SGD(trained, lr=1e-4)
         self.steps_done = 0
+
+    def serve(self, commands: Iterator[tuple[str, int]], reply: Callable[[dict[str, float]], None]) -> None:
+        """Run windows until there are no more commands."""
+        self.warm_up()
+        for operation, count in commands:
+            reply(getattr(self, operation)(count))
 
     def warm_up(self) -> None:
         """Run the first steps, among them step 0, which every configuration saves."""
@@ -101,6 +107,22 @@ class Training:
             total += time.perf_counter() - wall
             path.unlink()
         return {"wall": total, "bytes": float(weights.nbytes)}
+
+
+def prepare() -> None:
+    """Let torch compute on the calling thread only."""
+    torch.set_num_threads(1)
+
+
+def start_threads() -> None:
+    """Let torch start a thread of its own, as it does by itself on more than one core, then compute on one thread.
+
+    A process that has a second thread pays about 1 % for locks in malloc. Real runs do have threads, so plain runs
+    without one would charge the first thread of the process to whoever starts it.
+    """
+    torch.set_num_threads(2)
+    torch.ones(10**6).sum()
+    torch.set_num_threads(1)
 
 
 def wait_for(path: Path) -> None:
