@@ -72,7 +72,7 @@ def _with_callback(function: Callable[..., Any], trainings: _Trainings, folds: b
             return function(*args, **kwargs)
         finally:
             if ours is not None:
-                trainings.end()
+                trainings.end(ours)
 
     return wrapper
 
@@ -109,8 +109,9 @@ class _Trainings:
             return None
         return Rounds(hook, hook.completed(training))
 
-    def end(self) -> None:
-        """The training that was begun has ended."""
+    def end(self, rounds: Rounds) -> None:
+        """The training that was begun has ended, or failed."""
+        rounds.close()
         self._running.release()
 
     def _hook_in_use(self) -> Hook | None:

@@ -26,7 +26,7 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
     CollectionKeys.PREDICTIONS: (f"^{PREDICTIONS}$",),
     CollectionKeys.LABELS: (f"^{LABELS}$",),
     CollectionKeys.FEATURE_IMPORTANCE: ("^feature_importance/.*",),
-    CollectionKeys.AVERAGE_SHAP: ("^average_shap/(?!bias$).+$",),
+    CollectionKeys.AVERAGE_SHAP: ("^average_shap/.*",),
     CollectionKeys.FULL_SHAP: ("^full_shap/.*",),
     CollectionKeys.TREES: ("^trees/.*",),
 }

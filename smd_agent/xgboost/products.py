@@ -117,9 +117,10 @@ class Products:
     def _average_shap(self, model: Any) -> None:
         if self._training.folds and not self._hook.asks(CollectionKeys.AVERAGE_SHAP):
             return
-        names = [f"average_shap/{name}" for name in [*feature_names(self._one_model(model)), "bias"]]
+        names = [f"average_shap/{name}" for name in feature_names(self._one_model(model))]
         if self._hook.asks(CollectionKeys.AVERAGE_SHAP, names):
-            values = self._shap_values(model)
+            # The last column is the bias, which says nothing of a feature.
+            values = self._shap_values(model)[..., :-1]
             means = np.abs(values).reshape(-1, len(names)).mean(axis=0, dtype=np.float64)
             self._hook.save_tensors(names, list(means.reshape(-1, 1)))
 

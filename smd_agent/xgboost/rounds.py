@@ -31,6 +31,7 @@ class Rounds(TrainingCallback):
         self._first = 0
         self._rounds_before = 0
         self._open: tuple[Any, int, EvalsLog] | None = None
+        self._closed = False
 
     def before_training(self, model: Any) -> Any:
         """Find out the number of the first step."""
@@ -56,8 +57,14 @@ class Rounds(TrainingCallback):
 
     def after_training(self, model: Any) -> Any:
         """Put on disk what has been saved."""
-        self._end()
+        self.close()
         return model
+
+    def close(self) -> None:
+        """Put on disk what has been saved, also of a training that failed. Repeating it is harmless."""
+        if not self._closed:
+            self._closed = True
+            self._end()
 
     @session.fence("looking at a model")
     def _begin(self, model: Any) -> None:

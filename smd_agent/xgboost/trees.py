@@ -32,7 +32,8 @@ def tree_columns(one_round: xgboost.Booster, trees: int) -> dict[str, npt.NDArra
     rows: list[tuple[Any, ...]] = []
     dump = one_round.get_dump(with_stats=True, dump_format="json")
     for number, text in enumerate(dump, trees - len(dump)):
-        nodes = _nodes(json.loads(text))
+        # As a float, "-0" keeps its sign.
+        nodes = _nodes(json.loads(text, parse_int=float))
         rows.extend(_row(number, node) for node in sorted(nodes, key=lambda node: int(node["nodeid"])))
     return {name: np.array([row[i] for row in rows]) for i, name in enumerate(COLUMNS)}
 
@@ -59,8 +60,8 @@ def _row(tree: int, node: dict[str, Any]) -> tuple[Any, ...]:
         *start,
         str(node["split"]),
         float("nan") if by_category else float(condition),
-        *(f"{tree}-{node[way]}" if way in node else _NONE for way in ("yes", "no", "missing")),
+        *(f"{tree}-{int(node[way])}" if way in node else _NONE for way in ("yes", "no", "missing")),
         float(node.get("gain", "nan")),
         cover,
-        ",".join(str(category) for category in condition) if by_category else _NONE,
+        ",".join(str(int(category)) for category in condition) if by_category else _NONE,
     )

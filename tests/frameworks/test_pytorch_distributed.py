@@ -6,6 +6,9 @@ import json
 
 import numpy as np
 import pytest
+
+pytest.importorskip("torch")
+
 import torch
 
 import smd_agent.pytorch as smd

@@ -6,6 +6,9 @@ import copy
 
 import numpy as np
 import pytest
+
+pytest.importorskip("torch")
+
 import torch
 import torch.nn.functional as F
 from torch import nn

@@ -9,6 +9,9 @@ import pickle
 import weakref
 
 import pytest
+
+pytest.importorskip("torch")
+
 import torch
 from torch import nn
 from torch.optim.optimizer import _global_optimizer_pre_hooks

@@ -242,9 +242,12 @@ def test_trees_name_the_categories_of_a_split(out):
 
 
 def test_a_feature_of_any_name_has_its_average(out):
-    names = ["class", "alpha", "rbias", "a-b", "x y"]
-    trial, *_ = train(out, names=names, include=["average_shap"])
+    names = ["class", "bias", "rbias", "a-b", "x y"]
+    trial, kept, *_ = train(out, names=names, include=["average_shap"], hook={"save_all": True})
     assert set(trial.tensor_names(collection="average_shap")) == {f"average_shap/{name}" for name in names}
+    expected = np.abs(kept.model(6).predict(matrix(names=names), pred_contribs=True)).mean(axis=0, dtype=np.float64)
+    averages = [trial.tensor(f"average_shap/{name}").value(6)[0] for name in names]
+    np.testing.assert_allclose(averages, expected[:-1], rtol=1e-12)
 
 
 def test_the_default_is_metrics_every_ten_rounds(out):
@@ -261,7 +264,7 @@ def test_everything_is_saved_when_all_is_asked_for(out):
     trial, *_ = train(out, include=(), hook={"save_all": True})
     for collection in EVERYTHING:
         assert trial.tensor_names(regex={"metrics": "-auc", "losses": "-logloss"}.get(collection, f"^{collection}"))
-    assert trial.tensor("average_shap/bias").steps() == [0, 3, 6]
+    assert trial.tensor("average_shap/f4").steps() == [0, 3, 6]
 
 
 def test_a_regex_of_the_users_gets_what_it_names_and_nothing_else(out):
