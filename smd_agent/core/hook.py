@@ -50,7 +50,7 @@ class BaseHook(Recorder):
         if not isinstance(collection, Collection):
             raise SMDebugTypeError(f"{collection!r} must be of type Collection")
         self.collection_manager.add(collection)
-        self._plan = None
+        self.replan()
 
     def save_scalar(self, name: str, value: Any, sm_metric: bool = False, timestamp: float | None = None) -> None:
         """Save a number as ``scalar/<name>`` in the current step, whatever the step saves otherwise.
@@ -89,7 +89,7 @@ class BaseHook(Recorder):
             self.collection_manager.get(name).add_tensor_name(tensor_name)
         if any(name not in self._included for name in names):
             self._included.update(dict.fromkeys(names))
-            self._plan = None
+            self.replan()
         self._save_custom(tensor_name, tensor_value)
 
     def close(self) -> None:

@@ -45,16 +45,21 @@ class Group:
 
 
 class SavePlan:
-    """The collections that are saved, prepared. A set of them is an int with one bit for each, in their order."""
+    """The collections that are saved, prepared. A set of them is an int with one bit for each, in their order.
 
-    def __init__(self, collections: Sequence[Collection]) -> None:
+    Args:
+        collections: those that are saved.
+        before: the plan that this one replaces; what it knew of collections that came up stays known.
+    """
+
+    def __init__(self, collections: Sequence[Collection], before: SavePlan | None = None) -> None:
         self._collections = list(collections)
         self._members: dict[str, int] = {}
         self._hows: dict[int, How] = {}
         self._groups: dict[tuple[tuple[str, ...], int], Group] = {}
         self._named: set[str] = set()
-        self._asked = 0
-        self._found = 0
+        self._asked: int = 0 if before is None else self._bits_of(before.names_of(before._asked))
+        self._found: int = 0 if before is None else self._bits_of(before.names_of(before._found))
 
     @property
     def names_seen(self) -> int:
@@ -120,6 +125,9 @@ class SavePlan:
         self._members.pop(name, None)
         self._named.discard(name)
         self._groups.clear()
+
+    def _bits_of(self, names: set[str]) -> int:
+        return sum(1 << i for i, collection in enumerate(self._collections) if collection.name in names)
 
     @staticmethod
     def _takes_part(collection: Collection, mode: ModeKeys) -> bool:

@@ -7,7 +7,7 @@ next step begins.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,8 @@ class Recorder:
         self.reduction_config = reduction_config
         self.include_workers = include_workers
         manager.default_save_config = self.save_config
-        self._included = dict.fromkeys((*default_collections, *_flatten(include_collections or ())))
+        default_collections, asked_for = tuple(default_collections), tuple(_flatten(include_collections or ()))
+        self._included = dict.fromkeys((*default_collections, *asked_for))
         if include_regex:
             manager.get(CollectionKeys.DEFAULT).include(
                 include_regex if isinstance(include_regex, str) else list(include_regex)
@@ -79,6 +80,7 @@ class Recorder:
         self._sink = sink
         self._due = 0
         self._plan: SavePlan | None = None
+        self._last_plan: SavePlan | None = None
         self._step_sink: StepSink | None = None
         self._early_scalars: list[tuple[str, npt.NDArray[Any], float | None]] = []
         self._names_exported = -1
@@ -86,7 +88,8 @@ class Recorder:
         self._rank = 0
         self._off = False
         self._told = ""
-        self._explained: set[str] = set()
+        # Nobody asked for these; where there are none, that is how it should be.
+        self._explained = set(default_collections) - {*asked_for, CollectionKeys.LOSSES}
         self._ended_step = -1
 
     @property
@@ -183,7 +186,28 @@ class Recorder:
 
     def replan(self) -> None:
         """Look up anew which tensors belong to which collection."""
-        self._plan = None
+        if self._plan is not None:
+            self._plan, self._last_plan = None, self._plan
+        for clock in self.clocks.values():
+            clock.due = 0
+
+    def place(self, collection: str, tensor_name: str) -> None:
+        """Make a tensor a member of a collection, whatever the collection's regexes say."""
+        known = collection in self.collection_manager.get_collections()
+        found = self.collection_manager.get(collection)
+        if found.has_tensor_name(tensor_name):
+            return
+        found.add_tensor_name(tensor_name)
+        if not known:
+            self.replan()
+        elif self._plan is not None:
+            self._plan.forget(tensor_name)
+
+    def include_collection(self, name: str) -> None:
+        """Save a collection too."""
+        if name not in self._included:
+            self._included[name] = None
+            self.replan()
 
     def open_step(self) -> bool:
         """Decide about the step that has just begun, and open it if something is saved."""
@@ -198,6 +222,14 @@ class Recorder:
         if self.pulse.saving:
             self._step_file()
         return self.pulse.saving
+
+    def drop_step(self) -> None:
+        """Undo the beginning of the current step, which turned out to be none; what it has saved is forgotten."""
+        self.pulse.saving = self.pulse.open = False
+        self._step_sink = None
+        self.pulse.step -= 1
+        self.pulse.clock.step -= 1
+        self.pulse.clock.due = 0
 
     def end_step(self) -> None:
         """Hand what the current step has saved to the disk."""
@@ -221,18 +253,29 @@ class Recorder:
 
     def wants(self, name: str) -> bool:
         """Whether the current step saves a tensor of this name."""
-        return self.pulse.saving and self._plan is not None and self._plan.includes(name, self._due)
+        return self.pulse.saving and self._prepared().includes(name, self._due)
+
+    def ever_wants(self, name: str) -> bool:
+        """Whether a tensor of this name is in a collection that is saved, at whatever step."""
+        return self._prepared().includes(name, -1)
+
+    def next_step_wants(self, clock: ModeClock) -> Callable[[str], bool]:
+        """Tells of a tensor's name whether the clock's next step saves it; nothing is begun."""
+        plan = self._prepared()
+        due = plan.due(clock.mode, clock.step + 1)
+        return lambda name: plan.includes(name, due)
 
     def collections_due(self) -> set[str]:
         """Names of the collections that the current step saves."""
-        return self._plan.names_of(self._due) if self._plan is not None else set()
+        return self._prepared().names_of(self._due) if self.pulse.saving else set()
 
     def save_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
         """Save what the current step wants of these tensors; values that are not wanted are not touched."""
-        if not self.pulse.saving or self._plan is None:
+        if not self.pulse.saving:
             return
         names = tuple(names)
-        group = self._plan.group(names, self._due)
+        plan = self._prepared()
+        group = plan.group(names, self._due)
         if not group.wanted:
             return
         sink = self._step_file()
@@ -257,7 +300,10 @@ class Recorder:
                     guard.say(f"collection {error.c_name} is left out: it has neither include_regex nor tensor_names")
                     manager.get_collections().pop(error.c_name)
                     self._included.pop(error.c_name, None)
-            self._plan = SavePlan([manager.get(name) for name in self.include_collections])
+            self._plan = SavePlan([manager.get(name) for name in self.include_collections], self._last_plan)
+            if self.pulse.saving:
+                # The open step goes by the new plan, whose collections may be numbered otherwise.
+                self._due = self._plan.due(self.pulse.clock.mode, self.pulse.clock.step)
         return self._plan
 
     def _begin_writing(self) -> bool:

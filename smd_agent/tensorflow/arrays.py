@@ -1,0 +1,75 @@
+"""TensorFlow's values as NumPy arrays: shared where that is possible, widened where NumPy has no such type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from smd_agent.tensorflow.naming import is_variable
+from smd_agent.tensorflow.scaling import Unscaled
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A gradient of which only some rows were computed; a row may come up more than once, and then they add up.
+
+    shape: of the whole, the variable's.
+    """
+
+    values: Any
+    indices: Any
+    shape: tuple[int, ...]
+
+
+def to_array(value: Any) -> tuple[npt.NDArray[Any], str | None] | None:
+    """The values, and the name of their dtype if they had to be widened; None where there is nothing to read.
+
+    An eager tensor's array may share its memory. A gradient of rows comes out whole, zeros where no row was.
+    """
+    if isinstance(value, tf.IndexedSlices):
+        value = Rows(value.values, value.indices, tuple(value.dense_shape.numpy()))
+    if isinstance(value, Unscaled):
+        found = to_array(value.value)
+        return found and (found[0] / found[0].dtype.type(value.scale), found[1])
+    if isinstance(value, Rows):
+        return _whole(value)
+    if isinstance(value, tf.Tensor) or is_variable(value):
+        try:
+            value = value.numpy()
+        except (AttributeError, NotImplementedError, TypeError):
+            # A symbolic tensor, a variant or a resource: nothing to read.
+            return None
+    return widened(np.asarray(value))
+
+
+def widened(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], str | None] | None:
+    """The array in a type of NumPy's own."""
+    if array.dtype.kind in "fiubcU":
+        return array, None
+    if array.dtype.kind == "O":
+        return _text(array)
+    try:
+        # bfloat16, float8 and int4 come from ml_dtypes; float32 holds all their values.
+        return array.astype(np.float32), array.dtype.name
+    except (TypeError, ValueError):
+        return None
+
+
+def _whole(rows: Rows) -> tuple[npt.NDArray[Any], str | None] | None:
+    found = to_array(rows.values)
+    if found is None:
+        return None
+    array = np.zeros(rows.shape, found[0].dtype)
+    np.add.at(array, np.asarray(rows.indices), found[0])
+    return array, found[1]
+
+
+def _text(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], str | None] | None:
+    if all(isinstance(part, (bytes, str)) for part in array.flat):
+        parts = [part.decode("utf-8", "replace") if isinstance(part, bytes) else part for part in array.flat]
+        return np.array(parts, dtype=np.str_), None
+    return None

@@ -1,0 +1,60 @@
+"""TensorFlow's collections, and the names of the tensors in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from smd_agent.core.collection import Collection as BaseCollection
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.errors import SMDebugTypeError
+from smd_agent.tensorflow.naming import is_variable, plain_name
+
+# "weights/<variable>:0" of tapes, "<layer>/weights/<variable>:0" of fit. The gradients of a v1 graph lie in a scope
+# that is called "gradients" too, together with everything that leads to them.
+BUILT_IN: Mapping[str, tuple[str, ...]] = {
+    CollectionKeys.ALL: (),
+    CollectionKeys.DEFAULT: (),
+    CollectionKeys.WEIGHTS: ("(^|/)weights/((?!bias).)*$",),
+    CollectionKeys.BIASES: ("(^|/)weights/.*bias",),
+    CollectionKeys.GRADIENTS: ("^gradients/.*Grad(_[0-9]+)?$",),
+    CollectionKeys.LOSSES: ("^(val_|batch_)?loss(_[0-9]+)?$",),
+    CollectionKeys.METRICS: (),
+    CollectionKeys.INPUTS: ("^inputs(_[0-9]+)?$",),
+    CollectionKeys.OUTPUTS: ("^(labels|predictions)(_[0-9]+)?$",),
+    CollectionKeys.LAYERS: ("/(inputs|outputs)(_[0-9]+)?$",),
+    CollectionKeys.SM_METRICS: (),
+    CollectionKeys.OPTIMIZER_VARIABLES: (),
+}
+
+# Saved whatever else is asked for; only end_step 0 takes them out.
+DEFAULT_SAVED = (CollectionKeys.METRICS, CollectionKeys.LOSSES, CollectionKeys.SM_METRICS)
+
+
+class Collection(BaseCollection):
+    """A named group of tensors; layers, their outputs and variables can be added to it."""
+
+    def add_keras_layer(self, layer: Any, inputs: bool = False, outputs: bool = True) -> None:
+        """Put a layer's inputs and outputs into the collection."""
+        kinds = [kind for kind, wanted in (("inputs", inputs), ("outputs", outputs)) if wanted]
+        self.include([f"^(.*/)?{re.escape(layer.name)}/{kind}(_[0-9]+)?$" for kind in kinds])
+
+    def add(self, *tensors: Any) -> None:
+        """Put variables, or symbolic tensors of a functional model, into the collection; lists and sets are taken too.
+
+        Raises:
+            SMDebugTypeError: one of them is neither.
+        """
+        for tensor in tensors:
+            if isinstance(tensor, (list, tuple, set)):
+                self.add(*tensor)
+            elif is_variable(tensor):
+                self.include([f"(^|/)weights/{re.escape(plain_name(tensor))}:0$"])
+            elif hasattr(tensor, "_keras_history"):
+                history = tensor._keras_history
+                layer = getattr(history, "operation", None) or history[0]
+                self.include([f"^(.*/)?{re.escape(layer.name)}/outputs(_[0-9]+)?$"])
+            else:
+                kind = type(tensor).__name__
+                raise SMDebugTypeError(f"a {kind} cannot be added to a collection: neither a variable nor an output")

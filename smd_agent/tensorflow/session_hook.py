@@ -1,0 +1,95 @@
+"""The hooks for ``tf.compat.v1`` sessions and for estimators, and what finds sessions in a program that has no hook."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from smd_agent import session
+from smd_agent.tensorflow.graph_notes import watch_optimizers
+from smd_agent.tensorflow.hook import TensorflowHook
+from smd_agent.tensorflow.session_run import SessionRun
+
+
+class SessionHook(TensorflowHook, tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
+    """Saves the runs of a monitored session; handed to it in ``hooks=``.
+
+    A step is a run that trains; in a graph without an optimizer every run is one.
+    """
+
+    def set_up(self) -> None:
+        """No session is known yet."""
+        super().set_up()
+        self._run = SessionRun(self)
+
+    def add_to_collection(self, collection_name: str, variable: Any) -> None:
+        """Put a tensor or variable of the graph into a collection; one that is new is saved."""
+        self.place(collection_name, variable.name)
+        self.include_collection(collection_name)
+
+    def begin(self) -> None:
+        """A session is made for the default graph."""
+        self._run = SessionRun(self)
+        self._run.begin()
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        """Nothing to do: the graph is the one known from ``begin``."""
+
+    def before_run(self, run_context: Any) -> Any:
+        """A run is about to start."""
+        return self._run.before_run(run_context)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        """A run has succeeded."""
+        self._run.after_run(run_context, run_values)
+
+    def end(self, session: Any) -> None:
+        """The session ends; the hook may serve another."""
+        self.finish_step()
+
+
+class EstimatorHook(SessionHook):
+    """Saves what an estimator's train, evaluate and predict run; handed to them in ``hooks=``."""
+
+    def set_up(self) -> None:
+        """Take the mode from the call until ``set_mode`` is called."""
+        super().set_up()
+        self.follow_calls()
+
+
+def watch_sessions(make_hook: Callable[[], TensorflowHook | None]) -> None:
+    """Give every monitored session that is made from now on to a hook, unless it has one of ours already."""
+    watch_optimizers(tf.compat.v1.train.Optimizer)
+    for owner in (tf.compat.v1.train.MonitoredSession, tf.compat.v1.train.SingularMonitoredSession):
+        _watch_constructor(owner, make_hook)
+
+
+def _watch_constructor(owner: Any, make_hook: Callable[[], TensorflowHook | None]) -> None:
+    original = owner.__init__
+    # __init__(self, session_creator, hooks, stop_grace_period_secs), and of the other (self, hooks, scaffold, ...).
+    at = 1 if owner is tf.compat.v1.train.MonitoredSession else 0
+
+    @functools.wraps(original)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        found = _joined(kwargs.get("hooks") if "hooks" in kwargs or len(args) <= at else args[at], make_hook)
+        if found is not None:
+            if "hooks" in kwargs or len(args) <= at:
+                kwargs["hooks"] = found
+            else:
+                args = (*args[:at], found, *args[at + 1 :])
+        original(self, *args, **kwargs)
+
+    owner.__init__ = init
+
+
+@session.fence("joining a session")
+def _joined(hooks: Any, make_hook: Callable[[], TensorflowHook | None]) -> list[Any] | None:
+    present = list(hooks or ())
+    if any(isinstance(hook, (SessionHook, SessionRun)) for hook in present):
+        return present
+    hook = make_hook()
+    # First, so that it has saved the step when another hook (one that saves checkpoints) has the model evaluated.
+    return present if hook is None else [SessionRun(hook), *present]

@@ -1,0 +1,42 @@
+"""Where a step of a GradientTape loop begins.
+
+Nothing in such a loop says so, but its tapes do: a step is over when a variable is differentiated again. So a GAN's two
+tapes make one step, whether they are open together or one after the other, and every micro-batch of an accumulated
+gradient is a step. A tape that was opened before the step began belongs to it, however often it is asked, as persistent
+and nested tapes are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from smd_agent.tensorflow.hook import TensorflowHook
+
+
+class TapeSteps:
+    """Advances a hook's step by what is differentiated."""
+
+    __slots__ = ("_hook", "_opened", "_pulse", "_seen")
+
+    def __init__(self, hook: TensorflowHook) -> None:
+        self._hook = hook
+        self._pulse = hook.pulse
+        self._opened = -2
+        self._seen: set[int] = set()
+
+    def reach(self, variable: int, tape_since: int) -> None:
+        """Be in the step in which this gradient belongs.
+
+        Args:
+            variable: identity of the first variable that is differentiated.
+            tape_since: the step in which the tape was opened.
+        """
+        pulse = self._pulse
+        # Somebody else (fit, a session) may have begun a step meanwhile.
+        if pulse.step == self._opened and (tape_since < pulse.step or variable not in self._seen):
+            self._seen.add(variable)
+            return
+        self._hook.next_step(pulse.train)
+        self._opened = pulse.step
+        self._seen = {variable}

@@ -1,0 +1,152 @@
+"""What the tapes of a function compute: noted while TensorFlow traces it, to be asked for when it runs.
+
+Notes hold names, not tensors: a tensor would keep its graph alive.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import tensorflow as tf
+
+from smd_agent import guard
+from smd_agent.tensorflow.naming import is_variable
+from smd_agent.tensorflow.variant import CALLS, Output, Tap, Unreachable, output_of
+
+_CONTROL_FLOW = ("WhileBodyFuncGraph", "WhileCondFuncGraph", "CondBranchFuncGraph")
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A variable and where its gradient is; ``indices`` only if it has rows."""
+
+    variable: weakref.ref[Any]
+    values: Output
+    indices: Output | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class GradientCall:
+    """One call of ``tape.gradient`` in a traced function: what was differentiated, and what came out.
+
+    scaler: the optimizer that had scaled the loss; ``losses`` are those before that.
+    """
+
+    losses: tuple[Output, ...]
+    parts: tuple[Part, ...]
+    scaler: weakref.ref[Any] | None = None
+
+    def taps(self) -> Iterator[Tap]:
+        """All values, losses first, then part by part."""
+        outputs = list(self.losses)
+        for part in self.parts:
+            outputs.extend([part.values] if part.indices is None else [part.values, part.indices])
+        for number, output in enumerate(outputs):
+            yield Tap(Wanted(self, number), output)
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """What a tap of a function gives: the value of this number of one gradient call."""
+
+    call: GradientCall
+    number: int
+
+    @property
+    def fragile(self) -> bool:
+        """Gradients are computed to be used outside of what XLA fuses."""
+        return False
+
+
+@dataclass
+class Notes:
+    """What is known of one graph."""
+
+    calls: list[GradientCall] = field(default_factory=list)
+    trains_inside: bool = False
+    scaled: dict[str, tuple[Output, weakref.ref[Any]]] = field(default_factory=dict)
+
+
+class NoteBook:
+    """The notes on all graphs that are alive."""
+
+    def __init__(self) -> None:
+        self._notes: weakref.WeakKeyDictionary[Any, Notes] = weakref.WeakKeyDictionary()
+
+    def of(self, graph: Any) -> Notes | None:
+        """What is known of a graph, None if nothing was noted."""
+        return self._notes.get(graph)
+
+    def note_gradients(self, graph: Any, target: Any, sources: Any, gradients: Any) -> None:
+        """Note a call of ``tape.gradient`` under this graph."""
+        if not is_function(graph):
+            return
+        parts = []
+        try:
+            for variable, gradient in zip(tf.nest.flatten(sources), flat_gradients(gradients), strict=False):
+                if gradient is None or not is_variable(variable):
+                    continue
+                if isinstance(gradient, tf.IndexedSlices):
+                    part = Part(
+                        weakref.ref(variable), output_of(gradient.values, graph), output_of(gradient.indices, graph)
+                    )
+                else:
+                    part = Part(weakref.ref(variable), output_of(gradient, graph))
+                parts.append(part)
+            losses, scaler = [], None
+            scaled = self._notes.setdefault(graph, Notes()).scaled
+            for tensor in tf.nest.flatten(target):
+                if getattr(tensor, "graph", None) is graph:
+                    unscaled, scaler = scaled.get(tensor.name, (None, scaler))
+                    losses.append(unscaled or output_of(tensor, graph))
+        except Unreachable as error:
+            guard.say_once("unreachable", f"gradients of a tf.function are not saved: {error}")
+            return
+        if parts:
+            self._notes.setdefault(graph, Notes()).calls.append(GradientCall(tuple(losses), tuple(parts), scaler))
+
+    def note_scaling(self, graph: Any, optimizer: Any, loss: Any, scaled: Any) -> None:
+        """Note that a loss was scaled under this graph."""
+        if getattr(loss, "graph", None) is graph and getattr(scaled, "graph", None) is graph:
+            pair = (output_of(loss, graph), weakref.ref(optimizer))
+            self._notes.setdefault(graph, Notes()).scaled[scaled.name] = pair
+
+    def note_inner_call(self, graph: Any) -> None:
+        """Note that a function which trains is called under this graph."""
+        if is_function(graph):
+            self._notes.setdefault(graph, Notes()).trains_inside = True
+
+
+def flat_gradients(gradients: Any) -> list[Any]:
+    """Gradients one by one; rows stay together, and a None stands for itself."""
+    return list(tf.nest.flatten(gradients, expand_composites=False))
+
+
+def is_function(graph: Any) -> bool:
+    """Whether the graph becomes a function that is called as a whole; one line if training is out of reach there."""
+    if type(graph).__name__ in _CONTROL_FLOW:
+        _say_out_of_reach()
+        return False
+    return hasattr(graph, "captures") and hasattr(graph, "structured_outputs")
+
+
+def warn_if_hidden(graph: Any, training: Container[str]) -> None:
+    """Say so if a graph runs a function that trains in any other way than calling it: a loop over a dataset does."""
+    for operation in graph.get_operations():
+        if operation.type in CALLS:
+            continue
+        for attribute in operation.op_def.attr:
+            if attribute.type == "func" and operation.get_attr(attribute.name).name in training:
+                _say_out_of_reach()
+                return
+
+
+def _say_out_of_reach() -> None:
+    guard.say_once(
+        "control flow",
+        "gradients taken in a loop or branch that tf.function compiled cannot be saved"
+        " (a for, while or if over tensors or a dataset): call the tf.function once for each step",
+    )

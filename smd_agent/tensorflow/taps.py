@@ -1,0 +1,84 @@
+"""What is noted about functions while TensorFlow traces them, so that their values can be asked for later.
+
+Notes hold names, not tensors: a tensor would keep its graph alive.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from smd_agent.tensorflow.variant import Tap, Unreachable, output_of
+
+_LOOPS = ("WhileBodyFuncGraph", "WhileCondFuncGraph")
+_BRANCH = "CondBranchFuncGraph"
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a tap gives: a tensor of the run, or one of the two parts of a gradient that has rows only.
+
+    part: "" for a whole tensor, "values" or "indices".
+    shape: of the whole, for "indices".
+    """
+
+    name: str
+    part: str = ""
+    shape: tuple[int, ...] = ()
+
+    @property
+    def fragile(self) -> bool:
+        """Whether XLA may round otherwise when this is returned: it fuses what layers compute into what uses it."""
+        return not self.name.startswith(("gradients/", "batch_loss"))
+
+
+class NoteBook:
+    """The notes on all functions that are alive."""
+
+    def __init__(self) -> None:
+        self._by_graph: weakref.WeakKeyDictionary[Any, list[Tap]] = weakref.WeakKeyDictionary()
+        self._by_function: dict[str, list[Tap]] = {}
+        self.unreachable: set[str] = set()
+
+    def note(self, name: str, value: Any, shape: tuple[int, ...] = ()) -> None:
+        """Note that a tensor of the run is this symbolic one. ``shape`` is that of a gradient's variable."""
+        graph: Any = tf.compat.v1.get_default_graph()
+        if type(graph).__name__ in _LOOPS:
+            self.unreachable.add(name)
+            return
+        try:
+            if isinstance(value, tf.IndexedSlices):
+                found = [
+                    Tap(Part(name, "values"), output_of(value.values, graph)),
+                    Tap(Part(name, "indices", shape), output_of(value.indices, graph)),
+                ]
+            else:
+                found = [Tap(Part(name), output_of(value, graph))]
+        except Unreachable:
+            self.unreachable.add(name)
+            return
+        self._by_graph.setdefault(graph, []).extend(found)
+        if type(graph).__name__ == _BRANCH:
+            # The function made of it is called like it, and is not announced.
+            self._by_function[graph.name] = self._by_graph[graph]
+
+    def names(self) -> set[str]:
+        """Names of everything that was noted in a function."""
+        return {tap.key.name for taps in self._by_function.values() for tap in taps}
+
+    def has(self, name: str, graph: Any) -> bool:
+        """Whether a tensor of just this name was noted in a graph."""
+        return any(tap.key.name == name for tap in self._by_graph.get(graph, ()))
+
+    def bind(self, graph: Any, function: str) -> None:
+        """Know what was noted in a graph by the name of the function that was made of it."""
+        taps = self._by_graph.get(graph)
+        if taps:
+            self._by_function[function] = taps
+
+    def of(self, function: str) -> list[Tap]:
+        """What was noted in a function."""
+        return self._by_function.get(function, [])
