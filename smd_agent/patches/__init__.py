@@ -10,5 +10,7 @@ FRAMEWORKS: dict[str, str] = {
     "torch": "smd_agent.patches.pytorch",
     "xgboost": "smd_agent.patches.xgboost",
     "tensorflow": "smd_agent.patches.tensorflow",
+    "keras": "smd_agent.patches.keras",
+    "tf_keras": "smd_agent.patches.keras",
 }
 """Framework's import name -> dotted name of its patch module; looked up at each import."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 OLDEST = "2.13"
 
+
 # Where the optimizers that scale losses live, by the release of Keras.
 _SCALING = {
     "keras.src.optimizers.base_optimizer": ("BaseOptimizer",),
@@ -33,10 +34,14 @@ def apply(tensorflow: ModuleType) -> None:
     from smd_agent.tensorflow import graph_notes, session_hook
 
     finder = Finder(settings)
+    _finders.append(finder)
     session_hook.watch_sessions(finder.hook)
-    when_imported("tensorflow_estimator.python.estimator.estimator", lambda m: graph_notes.note_modes(m.Estimator))
+    when_imported(graph_notes.ESTIMATOR, lambda m: graph_notes.note_modes(m.Estimator))
     _watch_tapes(tensorflow, finder)
-    tell_if_nothing("a GradientTape, model.fit or a monitored session that trains", settings, lambda: False)
+    watch_keras()
+    tell_if_nothing(
+        "a GradientTape, model.fit or a monitored session that trains", settings, graph_notes.saw_any_optimizer
+    )
 
 
 def _watch_tapes(tensorflow: ModuleType, finder: Finder) -> None:
@@ -50,6 +55,21 @@ def _watch_tapes(tensorflow: ModuleType, finder: Finder) -> None:
     watch.install()
     for module, classes in _SCALING.items():
         _watch_scaling(module, classes, watch)
+
+
+def watch_keras() -> None:
+    """Watch every Keras on TensorFlow that is imported by now, if TensorFlow is.
+
+    Either of them may import the other: what is still being imported is left to the second call.
+    """
+    for finder in _finders:
+        try:
+            from smd_agent.tensorflow import keras_watch
+        except ImportError as error:
+            guard.say_once("no keras", f"fit, evaluate and predict are not captured ({guard.describe(error)})")
+            return
+        keras_watch.armed = True
+        keras_watch.watch_imported(finder.hook)
 
 
 def _watch_scaling(module: str, classes: tuple[str, ...], watch: TapeWatch) -> None:
@@ -85,3 +105,6 @@ class Finder:
         if hook is not None:
             hook.follow_calls()
         return hook
+
+
+_finders: list[Finder] = []

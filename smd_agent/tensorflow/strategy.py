@@ -8,11 +8,14 @@ import tensorflow as tf
 
 from smd_agent import guard
 
+_TAPES = "of {} replicas the first one's loss and gradients are saved, as they are before the replicas' are added up"
 
-def is_other_replica() -> bool:
+
+def is_other_replica(line: str = _TAPES) -> bool:
     """Whether this code runs for a replica other than the first of a strategy.
 
-    Several replicas of one process compute the same things on parts of the batch; the first one's are saved.
+    Several replicas of one process compute the same things on parts of the batch; the first one's are saved, and
+    ``line``, with their number in it, says so once.
     """
     context: Any = tf.distribute.get_replica_context()
     if context is None or context.num_replicas_in_sync == 1:
@@ -20,9 +23,22 @@ def is_other_replica() -> bool:
     number = context.replica_id_in_sync_group
     if tf.is_tensor(number):
         number = tf.get_static_value(number)
-    guard.say_once(
-        "replicas",
-        f"of {context.num_replicas_in_sync} replicas the first one's loss and gradients are saved,"
-        " as they are before the replicas' are added up",
-    )
+    guard.say_once(("replicas", line), line.format(context.num_replicas_in_sync))
     return bool(number)
+
+
+def rank_and_size(strategy: Any = None) -> tuple[int, int]:
+    """Number of this process among the workers of a strategy, and how many they are; 0 and 1 without several.
+
+    ``strategy`` is the one in scope if None.
+    """
+    if strategy is None:
+        strategy = tf.distribute.get_strategy()
+    resolver: Any = getattr(strategy, "cluster_resolver", None)
+    if resolver is None or resolver.task_type not in ("chief", "worker"):
+        return 0, 1
+    jobs = resolver.cluster_spec().as_dict()
+    chiefs = len(jobs.get("chief", ()))
+    size = chiefs + len(jobs.get("worker", ()))
+    rank = int(resolver.task_id or 0) + (chiefs if resolver.task_type == "worker" else 0)
+    return rank, max(size, 1)

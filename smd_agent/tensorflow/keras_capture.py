@@ -1,0 +1,159 @@
+"""One saved step of a Keras model: what is read before it runs, while it runs, and from what it returns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from smd_agent import guard, session
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
+from smd_agent.tensorflow.arrays import Rows
+from smd_agent.tensorflow.keras_names import leaf_variables, numbered, variables_of
+from smd_agent.tensorflow.taps import Part
+
+if TYPE_CHECKING:
+    from smd_agent.tensorflow.hook import TensorflowHook
+    from smd_agent.tensorflow.keras_step import StepFunction
+    from smd_agent.tensorflow.keras_watch import KerasWatch
+
+
+class Capture:
+    """Collects the values of one step and hands them to the hook.
+
+    Args:
+        hook: to save with; a step of it is open.
+        watch: of the model's Keras.
+        step: the function that runs the step.
+    """
+
+    def __init__(self, hook: TensorflowHook, watch: KerasWatch, step: StepFunction) -> None:
+        self._hook = hook
+        self._watch = watch
+        self._step = step
+        self._counts: Counter[str] = Counter()
+        self._variables_saved = False
+
+    def begin(self) -> None:
+        """The step begins.
+
+        A compiled one reads the variables when it is about to run: before it is traced for the first time, Keras 3 may
+        not have given them values, and reading would make some up.
+        """
+        model = self._step.model
+        if getattr(model, "built", False) and model.run_eagerly:
+            self.before_update()
+
+    @session.fence("saving weights")
+    def before_update(self) -> None:
+        """Save the variables as they stand before the step changes them."""
+        if self._variables_saved:
+            return
+        step, names = self._step, self._watch.names
+        pairs = [
+            (names.weight(layer, variable, step.model), variable) for layer, variable in leaf_variables(step.model)
+        ]
+        wanted = [(name, variable) for name, variable in pairs if self._hook.wants(name)]
+        if not step.has_values:
+            if any(variable.numpy().shape != tuple(variable.shape) for _, variable in wanted):
+                # TensorFlow is about to run the function that gives new variables their values; until then they are
+                # empty.
+                return
+            step.has_values = bool(wanted)
+        self._variables_saved = bool(pairs)
+        self._save(wanted)
+        if step.mode is ModeKeys.TRAIN:
+            self._save_optimizers()
+
+    def _save_optimizers(self) -> None:
+        hook = self._hook
+        if CollectionKeys.OPTIMIZER_VARIABLES not in hook.include_collections:
+            return
+        own = {id(variable) for variable in self._step.model.variables}
+        pairs = {}
+        for optimizer in self._step.optimizers():
+            for variable in variables_of(optimizer):
+                if id(variable) not in own:
+                    name = self._watch.names.plain(variable)
+                    hook.place(CollectionKeys.OPTIMIZER_VARIABLES, name)
+                    pairs[name] = variable
+        self._save(list(pairs.items()))
+
+    @session.fence("saving a tensor of a step")
+    def value(self, name: str, value: Any, shape: tuple[int, ...] = ()) -> None:
+        """Save a tensor that came up while the step ran eagerly. ``shape`` is that of a gradient's variable."""
+        if isinstance(value, tf.IndexedSlices):
+            value = Rows(value.values, value.indices, shape)
+        self._save([(self._number(name), value)])
+
+    @session.fence("saving what a compiled step computed")
+    def take(self, keys: Sequence[Part | None], branches: Sequence[int | None], values: Sequence[Any]) -> None:
+        """Save what a compiled function returned beside its own outputs."""
+        found: Iterator[tuple[Part | None, Any]] = (
+            (key, value)
+            for key, branch, value in zip(keys, branches, values, strict=True)
+            if branch is None or bool(values[branch])
+        )
+        pairs: list[tuple[str, Any]] = []
+        for key, value in found:
+            if key is None:
+                continue
+            if key.part == "values":
+                rows, indices = next(found)
+                assert rows is not None
+                pairs.append((self._number(key.name), Rows(value, indices, rows.shape)))
+            else:
+                pairs.append((self._number(key.name), value))
+        self._save(pairs)
+
+    @session.fence("saving the logs of a step")
+    def finish(self, outputs: Any) -> None:
+        """The step is done and has returned this."""
+        step = self._step
+        if step.mode is ModeKeys.TRAIN and not step.told_of_accumulation:
+            step.told_of_accumulation = True
+            self._tell_of_accumulation()
+        if step.mode is ModeKeys.PREDICT or not isinstance(outputs, Mapping):
+            return
+        pairs = list(flat_logs(outputs))
+        for name, _ in pairs:
+            place_log(self._hook, name)
+        self._save(pairs)
+
+    def _tell_of_accumulation(self) -> None:
+        number = getattr(getattr(self._step.model, "optimizer", None), "gradient_accumulation_steps", None)
+        if isinstance(number, int) and number > 1 and CollectionKeys.GRADIENTS in self._hook.include_collections:
+            guard.say_once(
+                "gradient_accumulation_steps",
+                f"the optimizer applies the mean gradient of {number} steps in the last of them: gradients are saved"
+                " in those steps only",
+            )
+
+    def _number(self, name: str) -> str:
+        count = self._counts[name]
+        self._counts[name] += 1
+        return numbered(name, count)
+
+    def _save(self, pairs: Sequence[tuple[str, Any]]) -> None:
+        self._hook.save_tensors([name for name, _ in pairs], [value for _, value in pairs])
+
+
+def flat_logs(logs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Names and values of Keras's logs, those of outputs inside among them."""
+    for name, value in logs.items():
+        if isinstance(value, Mapping):
+            yield from flat_logs(value)
+        elif tf.is_tensor(value) or isinstance(value, (int, float)):
+            yield str(name), value
+
+
+def place_log(hook: TensorflowHook, name: str) -> None:
+    """Put a value of Keras's logs where it belongs."""
+    if name in ("loss", "val_loss"):
+        return
+    hook.place(CollectionKeys.METRICS, name)
+    if name.endswith("_loss"):
+        hook.place(CollectionKeys.LOSSES, name)

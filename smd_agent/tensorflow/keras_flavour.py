@@ -1,0 +1,56 @@
+"""One Keras among those a program may have imported: where it is entered, traced and applied.
+
+Found through public classes, so that no module path of Keras's is named: ``keras`` (3 or 2) and ``tf_keras``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Flavour:
+    """Classes of one Keras.
+
+    version: 2 or 3.
+    trainer: the class whose ``make_*_function`` make what ``fit`` and its like call.
+    layer, metric, history: the base classes of layers and metrics, and the callback that every ``fit`` has.
+    appliers: classes and names of the methods that get the gradients which are applied, after they are reduced over
+        replicas, unscaled, accumulated and clipped.
+    """
+
+    version: int
+    trainer: type
+    layer: type
+    metric: type
+    history: type
+    appliers: tuple[tuple[type, str], ...]
+
+
+def flavour_of(keras: Any) -> Flavour:
+    """Look at an imported Keras whose backend is TensorFlow.
+
+    Raises:
+        LookupError: it is not built as the ones known here.
+    """
+    # tf.keras of 2.15 does not tell its version.
+    version = int(str(getattr(keras, "__version__", "2")).split(".", 1)[0])
+    trainer = _definer(keras.Model, "make_train_function")
+    optimizer = keras.optimizers.Optimizer
+    if version >= 3:
+        appliers = [(_definer(optimizer, "_distributed_tf_update_step"), "_distributed_tf_update_step")]
+    else:
+        # 2.11 to 2.15 and tf_keras; the older optimizers stand beside them as "legacy".
+        appliers = [(_definer(optimizer, "_distributed_apply_gradients_fn"), "_distributed_apply_gradients_fn")]
+        legacy = getattr(getattr(keras.optimizers, "legacy", None), "Optimizer", None)
+        if legacy is not None and hasattr(legacy, "_distributed_apply"):
+            appliers.append((_definer(legacy, "_distributed_apply"), "_distributed_apply"))
+    return Flavour(version, trainer, keras.layers.Layer, keras.metrics.Metric, keras.callbacks.History, tuple(appliers))
+
+
+def _definer(cls: type, name: str) -> type:
+    for base in cls.__mro__:
+        if name in vars(base):
+            return base
+    raise LookupError(f"{cls.__name__} has no {name}")

@@ -1,0 +1,97 @@
+"""Executions of several steps (``steps_per_execution``): how many steps one has, and the same steps one by one."""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from smd_agent import guard
+
+
+class Windows:
+    """Tells how many steps each execution of a Keras 3 model makes: the last one of the data may be shorter."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
+        self._iterator: weakref.ref[Any] | None = None
+        self._left: int | None = None
+
+    def __call__(self, args: tuple[Any, ...]) -> int:
+        """How many steps the execution with these arguments makes."""
+        iterator = args[0] if args else None
+        if not isinstance(iterator, (tf.data.Iterator, tf.distribute.DistributedIterator)):
+            # A batch that was handed over by itself, or what predict has fetched for one execution.
+            return max(len(iterator), 1) if isinstance(iterator, list) else 1
+        if self._iterator is None or self._iterator() is not iterator:
+            self._iterator = weakref.ref(iterator)
+            self._left = _length_of(iterator)
+        if not self._left:
+            return self._steps
+        steps = min(self._steps, self._left)
+        self._left -= steps
+        return steps
+
+
+def _length_of(iterator: Any) -> int | None:
+    """How many steps the data have; None if nobody knows, or if they have no end."""
+    dataset = getattr(iterator, "_dataset", None)
+    number = -2 if dataset is None else int(dataset.cardinality())
+    if number == -2:
+        guard.say_once(
+            "length unknown",
+            "with steps_per_execution > 1 and data of unknown length, an execution that the end of the data cuts short"
+            " counts as a whole one",
+        )
+    return None if number < 0 else number
+
+
+def feeding(function: Callable[..., Any]) -> Callable[..., Any] | None:
+    """The function for one step of Keras 3: what it is given by a plain iterator, its own function takes one by one.
+
+    The names of what the function closes over are Keras's own; None where they are others.
+    """
+    inside: Any = inspect.getclosurevars(function).nonlocals.get("multi_step_on_iterator")
+    if inside is None:
+        return None
+    traced = not hasattr(inside, "get_concrete_function")
+
+    def single(iterator: Any) -> Any:
+        nonlocal traced
+        if not traced:
+            traced = True
+            # The trace that the model would make itself; batches that follow find it.
+            inside.get_concrete_function(iterator)
+        return function([next(iterator)])
+
+    return single
+
+
+def made_for_one_step(model: Any, kind: str, make: Callable[..., Any]) -> Callable[..., Any] | None:
+    """The function for one step of Keras 2: made as if the model had no ``steps_per_execution``."""
+    own = vars(model)
+    names = [f"{kind}_function", f"{kind}_tf_function"]
+    before = {name: own[name] for name in names if name in own}
+    slot = "_steps_per_execution"
+    steps = own[slot]
+    own[slot] = None
+    try:
+        own[names[0]] = None
+        make(model, force=True)
+        made: Callable[..., Any] | None = own[names[0]]
+    finally:
+        own[slot] = steps
+        own.update(before)
+    return made
+
+
+def steps_per_execution(model: Any) -> int:
+    """How many steps one call of the model's functions makes."""
+    value = getattr(model, "_steps_per_execution", None)
+    if value is None:
+        value = getattr(model, "steps_per_execution", 1)
+    # A model that is not compiled has none.
+    return max(int(value or 1), 1)
