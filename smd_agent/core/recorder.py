@@ -8,6 +8,7 @@ next step begins.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,16 @@ from smd_agent.core.save_config import SaveConfig, SaveConfigMode
 from smd_agent.core.sink import RunSink, StepSink
 from smd_agent.core.values import Captured, write_group
 from smd_agent.errors import InvalidCollectionConfiguration, SMDebugValueError
+
+
+@dataclass(frozen=True)
+class HeldStep:
+    """What a step has saved while it is neither current nor on its way to the disk."""
+
+    sink: StepSink
+    step: int
+    due: int
+    saving: bool
 
 
 class Recorder:
@@ -233,12 +244,30 @@ class Recorder:
 
     def end_step(self) -> None:
         """Hand what the current step has saved to the disk."""
+        held = self.hold_step()
+        if held is not None:
+            self.end_held_step(held)
+
+    def hold_step(self) -> HeldStep | None:
+        """Take what the current step has saved out of the way of the next one, which may turn out to be none.
+
+        It has to be given to ``end_held_step``, or back by ``resume_step``; None: nothing was saved.
+        """
+        saving = self.pulse.saving
         self.pulse.saving = self.pulse.open = False
         sink, self._step_sink = self._step_sink, None
-        if sink is not None:
-            self._ended_step = max(self.step, 0)
-            self._export_collections()
-            self._sink.commit(sink)
+        return None if sink is None else HeldStep(sink, self.step, self._due, saving)
+
+    def resume_step(self, held: HeldStep) -> None:
+        """Make a step that was held the current one again, after the next one was dropped."""
+        self._step_sink, self._due = held.sink, held.due
+        self.pulse.open, self.pulse.saving = True, held.saving
+
+    def end_held_step(self, held: HeldStep) -> None:
+        """Hand what a step that was held has saved to the disk."""
+        self._ended_step = max(held.step, 0)
+        self._export_collections()
+        self._sink.commit(held.sink)
 
     def flush(self) -> None:
         """Hand the current step to the disk and wait until it is there; the run goes on."""

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from smd_agent import guard, session
 from smd_agent.core.modes import ModeKeys
+from smd_agent.core.recorder import HeldStep
 from smd_agent.tensorflow.keras_capture import Capture
 from smd_agent.tensorflow.keras_hook import KerasHook
 from smd_agent.tensorflow.strategy import rank_and_size
@@ -147,14 +148,18 @@ class StepFunction:
     ) -> Any:
         watch = self._watch
         watch.current = self
+        last = None
         try:
-            self._begin(hook, steps)
+            last = self._begin(hook, steps)
             hook.pulse.inside = True
             outputs = function(*args, **kwargs)
         except _END_OF_DATA:
-            self._take_back(hook, steps)
+            self._take_back(hook, steps, last)
+            last = None
             raise
         finally:
+            if last is not None:
+                self._end(hook, last)
             capture, self.capture = self.capture, None
             hook.pulse.inside = False
             watch.current = None
@@ -163,10 +168,10 @@ class StepFunction:
         return outputs
 
     @session.fence("opening a step")
-    def _begin(self, hook: TensorflowHook, steps: int) -> None:
+    def _begin(self, hook: TensorflowHook, steps: int) -> HeldStep | None:
+        """Open the next step; returns the one before, which goes on should this one find no data."""
         pulse = hook.pulse
-        if pulse.open:
-            hook.end_step()
+        last = hook.hold_step() if pulse.open else None
         clock = hook.clock_for(self.mode)
         pulse.step += steps
         pulse.clock = clock
@@ -176,12 +181,19 @@ class StepFunction:
         if clock.step >= clock.due and hook.open_step():
             self.capture = Capture(hook, self._watch, self)
             self.capture.begin()
+        return last
+
+    @session.fence("closing a step")
+    def _end(self, hook: TensorflowHook, last: HeldStep) -> None:
+        hook.end_held_step(last)
 
     @session.fence("undoing a step")
-    def _take_back(self, hook: TensorflowHook, steps: int) -> None:
+    def _take_back(self, hook: TensorflowHook, steps: int, last: HeldStep | None) -> None:
         hook.pulse.step -= steps - 1
         hook.pulse.clock.step -= steps - 1
         hook.drop_step()
+        if last is not None:
+            hook.resume_step(last)
 
     def _one_step(self) -> Callable[..., Any] | None:
         if not self._asked_for_single:

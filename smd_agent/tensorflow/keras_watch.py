@@ -18,7 +18,7 @@ from smd_agent.tensorflow.keras_flavour import Flavour, flavour_of
 from smd_agent.tensorflow.keras_names import Names
 from smd_agent.tensorflow.keras_notes import Notes
 from smd_agent.tensorflow.keras_step import StepFunction
-from smd_agent.tensorflow.keras_windows import Windows, feeding, made_for_one_step, steps_per_execution
+from smd_agent.tensorflow.keras_windows import Windows, feeding, made_for_one_step, steps_per_execution, watch_epochs
 from smd_agent.tensorflow.taps import NoteBook
 
 _FUNCTIONS = {"train": ModeKeys.TRAIN, "test": ModeKeys.EVAL, "predict": ModeKeys.PREDICT}
@@ -61,6 +61,7 @@ class KerasWatch:
             self._wrap_maker(trainer, kind)
         for method in _ENTRIES:
             wrap(trainer, method, self._entered)
+        watch_epochs(trainer)
         Notes(self).install()
         transform.CONCRETE_FUNCTION_CALLBACKS.append(self._traced)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -36,8 +38,31 @@ class Windows:
         return steps
 
 
+_epochs: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def watch_epochs(trainer: type) -> None:
+    """Know what Keras 3 knows of the length of the data: its iterators are noted when they are made."""
+    cls: Any = getattr(sys.modules[trainer.__module__], "TFEpochIterator", None)
+    if cls is None:
+        return
+    original = cls.__init__
+
+    @functools.wraps(original)
+    def init(epochs: Any, *args: Any, **kwargs: Any) -> None:
+        original(epochs, *args, **kwargs)
+        _epochs.add(epochs)
+
+    cls.__init__ = init
+
+
 def _length_of(iterator: Any) -> int | None:
     """How many steps the data have; None if nobody knows, or if they have no end."""
+    for epochs in list(_epochs):
+        if getattr(epochs, "_current_iterator", None) is iterator:
+            number = getattr(epochs, "_num_batches", None)
+            if number is not None:
+                return int(number)
     dataset = getattr(iterator, "_dataset", None)
     number = -2 if dataset is None else int(dataset.cardinality())
     if number == -2:
