@@ -19,6 +19,9 @@ from smd_agent.core.modes import ModeKeys
 
 WATCHED = "_smd_agent_watched"
 
+ESTIMATOR = "tensorflow_estimator.python.estimator.estimator"
+"""The module of the class whose instances all estimators are."""
+
 
 @dataclass
 class GraphNotes:
@@ -38,6 +41,7 @@ class GraphNotes:
     mode: ModeKeys | None = None
 
 
+_used: list[str] = []
 _notes: weakref.WeakKeyDictionary[Any, GraphNotes] = weakref.WeakKeyDictionary()
 
 
@@ -50,8 +54,8 @@ def notes_on(graph: Any) -> GraphNotes:
 
 
 def saw_any_optimizer() -> bool:
-    """Whether an optimizer has been used in any graph that is alive."""
-    return any(notes.updates for notes in _notes.values())
+    """Whether an optimizer has been used in any graph."""
+    return bool(_used)
 
 
 def watch_optimizers(owner: Any) -> None:
@@ -116,6 +120,7 @@ def _applied(optimizer: Any, pairs: Iterable[tuple[Any, Any]], update: Any) -> N
     if isinstance(operation, tf.Operation):
         notes = notes_on(operation.graph)
         notes.updates.add(operation.name)
+        _used[:] = [type(optimizer).__name__]
         notes.optimizers.append(weakref.ref(optimizer))
 
 
@@ -136,6 +141,9 @@ def note_modes(estimator_class: Any) -> None:
 
     tensorflow_estimator 2.15, its last release, builds all of them in ``_call_model_fn``.
     """
+    if getattr(estimator_class, WATCHED, False):
+        return
+    setattr(estimator_class, WATCHED, True)
     call: Callable[..., Any] = estimator_class._call_model_fn
     modes = {"train": ModeKeys.TRAIN, "eval": ModeKeys.EVAL, "infer": ModeKeys.PREDICT}
 

@@ -48,7 +48,7 @@ def _noted(method: Callable[..., Any], note: Callable[[Any, Any, Any], None]) ->
     @functools.wraps(method)
     def scale(optimizer: Any, loss: Any) -> Any:
         scaled = method(optimizer, loss)
-        if tf.is_tensor(loss) and tf.is_tensor(scaled):
+        if scaled is not loss and tf.is_tensor(loss) and tf.is_tensor(scaled):
             note(optimizer, loss, scaled)
         return scaled
 
@@ -57,7 +57,9 @@ def _noted(method: Callable[..., Any], note: Callable[[Any, Any, Any], None]) ->
 
 def scale_of(optimizer: Any) -> float:
     """The number by which an optimizer multiplies losses now."""
-    scale = getattr(optimizer, "dynamic_scale", None)
-    if scale is None:
-        scale = optimizer.loss_scale if hasattr(optimizer, "loss_scale") else optimizer.initial_scale
-    return float(scale.numpy() if hasattr(scale, "numpy") else scale)
+    # Of Keras 3, dynamic and fixed, of Keras 2, and of Keras 3 before the optimizer is built.
+    for name in ("dynamic_scale", "loss_scale_factor", "loss_scale", "initial_scale"):
+        scale = getattr(optimizer, name, None)
+        if scale is not None:
+            return float(scale.numpy() if hasattr(scale, "numpy") else scale)
+    return 1.0

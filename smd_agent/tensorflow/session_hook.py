@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from smd_agent import session
-from smd_agent.tensorflow.graph_notes import watch_optimizers
+from smd_agent.tensorflow.graph_notes import ESTIMATOR, note_modes, watch_optimizers
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.session_run import SessionRun
 
@@ -23,7 +25,9 @@ class SessionHook(TensorflowHook, tf.compat.v1.train.SessionRunHook):  # type: i
     def set_up(self) -> None:
         """No session is known yet."""
         super().set_up()
-        self._run = SessionRun(self)
+        # A hook may serve several at a time: an estimator evaluates while its training session is open.
+        self._runs: weakref.WeakKeyDictionary[Any, SessionRun] = weakref.WeakKeyDictionary()
+        watch_optimizers(tf.compat.v1.train.Optimizer)
 
     def add_to_collection(self, collection_name: str, variable: Any) -> None:
         """Put a tensor or variable of the graph into a collection; one that is new is saved."""
@@ -32,19 +36,22 @@ class SessionHook(TensorflowHook, tf.compat.v1.train.SessionRunHook):  # type: i
 
     def begin(self) -> None:
         """A session is made for the default graph."""
-        self._run = SessionRun(self)
-        self._run.begin()
+        run = self._runs[tf.compat.v1.get_default_graph()] = SessionRun(self)
+        run.begin()
 
     def after_create_session(self, session: Any, coord: Any) -> None:
         """Nothing to do: the graph is the one known from ``begin``."""
 
     def before_run(self, run_context: Any) -> Any:
         """A run is about to start."""
-        return self._run.before_run(run_context)
+        run = self._runs.get(run_context.session.graph)
+        return None if run is None else run.before_run(run_context)
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         """A run has succeeded."""
-        self._run.after_run(run_context, run_values)
+        run = self._runs.get(run_context.session.graph)
+        if run is not None:
+            run.after_run(run_context, run_values)
 
     def end(self, session: Any) -> None:
         """The session ends; the hook may serve another."""
@@ -58,6 +65,9 @@ class EstimatorHook(SessionHook):
         """Take the mode from the call until ``set_mode`` is called."""
         super().set_up()
         self.follow_calls()
+        estimator = sys.modules.get(ESTIMATOR)
+        if estimator is not None:
+            note_modes(estimator.Estimator)
 
 
 def watch_sessions(make_hook: Callable[[], TensorflowHook | None]) -> None:
@@ -88,8 +98,9 @@ def _watch_constructor(owner: Any, make_hook: Callable[[], TensorflowHook | None
 @session.fence("joining a session")
 def _joined(hooks: Any, make_hook: Callable[[], TensorflowHook | None]) -> list[Any] | None:
     present = list(hooks or ())
-    if any(isinstance(hook, (SessionHook, SessionRun)) for hook in present):
-        return present
-    hook = make_hook()
+    ours = [hook for hook in present if isinstance(hook, (SessionHook, SessionRun))]
+    if not ours:
+        hook = make_hook()
+        ours = [] if hook is None else [SessionRun(hook)]
     # First, so that it has saved the step when another hook (one that saves checkpoints) has the model evaluated.
-    return present if hook is None else [SessionRun(hook), *present]
+    return [*ours, *(hook for hook in present if hook not in ours)]

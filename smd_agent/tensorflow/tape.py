@@ -46,7 +46,6 @@ class TapeWatch:
 
     def __init__(self, find_hook: Callable[[], TensorflowHook | None]) -> None:
         self.book = NoteBook()
-        self.off = False
         self._find_hook = find_hook
         self._hook: TensorflowHook | None = None
         self._functions = TrainingFunctions()
@@ -109,7 +108,7 @@ class TapeWatch:
     def resting(self) -> bool:
         """Whether gradients are none of our business now."""
         hook = session.current()
-        return self.off or (isinstance(hook, TensorflowHook) and hook.pulse.inside)
+        return isinstance(hook, TensorflowHook) and hook.pulse.inside
 
     @session.fence("watching a GradientTape")
     def saw(self, tape: Any, target: Any, sources: Any, gradients: Any) -> None:
@@ -150,6 +149,8 @@ class TapeWatch:
     @session.fence("noting a scaled loss")
     def scaled(self, optimizer: Any, loss: Any, scaled: Any) -> None:
         """A loss was scaled."""
+        if self.resting():
+            return
         if not tf.executing_eagerly():
             self.book.note_scaling(tf.compat.v1.get_default_graph(), optimizer, loss, scaled)
         elif self._hook is None or self._hook.pulse.train.step + 1 >= self._hook.pulse.train.due:
@@ -162,7 +163,6 @@ class TapeWatch:
         if hook is None or hook is not session.current():
             hook = self._find_hook()
             if hook is None:
-                self.off = True
                 return None
             self._hook = hook
             self.steps = TapeSteps(hook)
@@ -181,8 +181,6 @@ class TapeWatch:
 
     @session.fence("looking at a tf.function")
     def _traced(self, concrete: Any) -> None:
-        if self.off:
-            return
         if self._functions.names:
             warn_if_hidden(concrete.graph, self._functions.names)
         notes = self.book.of(concrete.graph)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.naming import VariableNames, gradient_name, loss_name, weight_name
 
@@ -17,6 +18,7 @@ class TapeValues:
         self._names = VariableNames()
         self._step = -1
         self._losses = 0
+        self._optimizers_saved = False
         self._weights: set[str] = set()
         self._gradients: dict[str, int] = {}
 
@@ -27,6 +29,7 @@ class TapeValues:
         new = [(name, variable) for name, variable in zip(names, variables, strict=True) if name not in self._weights]
         self._weights.update(name for name, _ in new)
         self._hook.save_tensors([weight_name(name) for name, _ in new], [variable for _, variable in new])
+        self._optimizers()
 
     def gradients(self, losses: Sequence[Any], pairs: Sequence[tuple[Any, Any]]) -> None:
         """Save what one call of ``tape.gradient`` differentiated, and what it gave for which variable."""
@@ -45,9 +48,26 @@ class TapeValues:
             values.append(gradient)
         self._hook.save_tensors(names, values)
 
+    def _optimizers(self) -> None:
+        """Save the variables of the optimizers that the user has wrapped, as they are now; once a step."""
+        if self._optimizers_saved or not self._hook.optimizers:
+            return
+        self._optimizers_saved = True
+        if not self._hook.ever_wants_collection(CollectionKeys.OPTIMIZER_VARIABLES):
+            return
+        found = {}
+        for optimizer in filter(None, (reference() for reference in self._hook.optimizers)):
+            variables = optimizer.variables
+            for variable in variables() if callable(variables) else variables:
+                name = f"{self._names.of(variable)}:0"
+                self._hook.place(CollectionKeys.OPTIMIZER_VARIABLES, name)
+                found[name] = variable
+        self._hook.save_tensors(list(found), list(found.values()))
+
     def _turn(self) -> None:
         if self._step != self._hook.pulse.step:
             self._step = self._hook.pulse.step
             self._losses = 0
+            self._optimizers_saved = False
             self._weights.clear()
             self._gradients.clear()
