@@ -113,9 +113,8 @@ class Capture:
     def finish(self, outputs: Any) -> None:
         """The step is done and has returned this."""
         step = self._step
-        if step.mode is ModeKeys.TRAIN and not step.told_of_accumulation:
-            step.told_of_accumulation = True
-            self._tell_of_accumulation()
+        if step.mode is ModeKeys.TRAIN:
+            self._tell_of_gradients()
         if step.mode is ModeKeys.PREDICT or not isinstance(outputs, Mapping):
             return
         pairs = list(flat_logs(outputs))
@@ -123,13 +122,22 @@ class Capture:
             place_log(self._hook, name)
         self._save(pairs)
 
-    def _tell_of_accumulation(self) -> None:
+    def _tell_of_gradients(self) -> None:
+        """Say why there are none, if there are none."""
+        gradients = CollectionKeys.GRADIENTS
+        if gradients not in self._hook.collections_due() or any(name.startswith("gradients/") for name in self._counts):
+            return
         number = getattr(getattr(self._step.model, "optimizer", None), "gradient_accumulation_steps", None)
-        if isinstance(number, int) and number > 1 and CollectionKeys.GRADIENTS in self._hook.include_collections:
+        if isinstance(number, int) and number > 1:
             guard.say_once(
                 "gradient_accumulation_steps",
                 f"the optimizer applies the mean gradient of {number} steps in the last of them: gradients are saved"
                 " in those steps only",
+            )
+        elif any(name.startswith("gradients/") for name in self._watch.book.unreachable):
+            guard.say_once(
+                "compiled loop",
+                "gradients that a train_step computes in a loop over tensors cannot be saved",
             )
 
     def _number(self, name: str) -> str:

@@ -40,7 +40,6 @@ class StepFunction:
     Attributes:
         capture: what collects the current step; None if that is not saved.
         has_values: whether the model's variables are known to have got their first values.
-        told_of_accumulation: whether the model's optimizer has been looked at for accumulated gradients.
     """
 
     def __init__(
@@ -56,7 +55,6 @@ class StepFunction:
         self.mode = mode
         self.capture: Capture | None = None
         self.has_values = False
-        self.told_of_accumulation = False
         # The model holds this: a cycle would keep both until the garbage collector runs.
         self._model = weakref.ref(model)
         self._watch = watch
