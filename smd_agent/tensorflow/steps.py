@@ -3,7 +3,8 @@
 Nothing in such a loop says so, but its tapes do: a step is over when a variable is differentiated again. So a GAN's two
 tapes make one step, whether they are open together or one after the other, and every micro-batch of an accumulated
 gradient is a step. A tape that was opened before the step began belongs to it, however often it is asked, as persistent
-and nested tapes are.
+and nested tapes are. A variable that comes up for the first time when all those of the last step have had their turn
+begins a step too: it is another model's, which is trained after the first one.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ if TYPE_CHECKING:
 class TapeSteps:
     """Advances a hook's step by what is differentiated."""
 
-    __slots__ = ("_hook", "_opened", "_pulse", "_seen")
+    __slots__ = ("_hook", "_known", "_last", "_opened", "_pulse", "_seen")
 
     def __init__(self, hook: TensorflowHook) -> None:
         self._hook = hook
         self._pulse = hook.pulse
         self._opened = -2
         self._seen: set[int] = set()
+        self._last: set[int] = set()
+        self._known: set[int] = set()
 
     def reach(self, variable: int, tape_since: int) -> None:
         """Be in the step in which this gradient belongs.
@@ -34,9 +37,16 @@ class TapeSteps:
         """
         pulse = self._pulse
         # Somebody else (fit, a session) may have begun a step meanwhile.
-        if pulse.step == self._opened and (tape_since < pulse.step or variable not in self._seen):
+        if pulse.step == self._opened and (tape_since < pulse.step or self._is_awaited(variable)):
             self._seen.add(variable)
+            self._known.add(variable)
             return
         self._hook.next_step(pulse.train)
         self._opened = pulse.step
-        self._seen = {variable}
+        self._last, self._seen = self._seen, {variable}
+        self._known.add(variable)
+
+    def _is_awaited(self, variable: int) -> bool:
+        if variable in self._seen:
+            return False
+        return variable in self._known or not self._last or not self._last <= self._seen

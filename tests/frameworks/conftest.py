@@ -63,6 +63,12 @@ def runner(tmp_path):
     return Runner(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def shared_runner(tmp_path_factory):
+    """A runner for what several tests of a module compare with."""
+    return Runner(tmp_path_factory.mktemp("shared"))
+
+
 @pytest.fixture(autouse=True)
 def own_hook():
     # The tests of other frameworks also run where there is no torch.
