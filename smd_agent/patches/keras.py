@@ -16,7 +16,7 @@ def apply(keras: ModuleType) -> None:
     if backend == "tensorflow":
         from smd_agent.patches.tensorflow import watch_keras
 
-        watch_keras()
+        watch_keras(keras)
     elif wanted_settings() is not None:
         line = f"Keras on the {backend} backend: fit, evaluate and predict are not captured, only on TensorFlow"
         guard.say_once(("keras backend", backend), line)

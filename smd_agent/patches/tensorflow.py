@@ -57,8 +57,8 @@ def _watch_tapes(tensorflow: ModuleType, finder: Finder) -> None:
         _watch_scaling(module, classes, watch)
 
 
-def watch_keras() -> None:
-    """Watch every Keras on TensorFlow that is imported by now, if TensorFlow is.
+def watch_keras(keras: ModuleType | None = None) -> None:
+    """Watch a Keras on TensorFlow that has just been imported, or all that are by now; nothing before TensorFlow is.
 
     Either of them may import the other: what is still being imported is left to the second call.
     """
@@ -69,7 +69,10 @@ def watch_keras() -> None:
             guard.say_once("no keras", f"fit, evaluate and predict are not captured ({guard.describe(error)})")
             return
         keras_watch.armed = True
-        keras_watch.watch_imported(finder.hook)
+        if keras is None:
+            keras_watch.watch_imported(finder.hook)
+        else:
+            keras_watch.watch_keras(keras, finder.hook)
 
 
 def _watch_scaling(module: str, classes: tuple[str, ...], watch: TapeWatch) -> None:
