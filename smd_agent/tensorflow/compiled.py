@@ -46,11 +46,10 @@ class CompiledStep:
         self._watch = watch
         self._concrete = weakref.ref(concrete)
         self._calls: list[GradientCall] | None = None
-        self._variables: list[Any] = []
+        self._variables: list[weakref.ref[Any]] = []
         self._variant: Variant | None = None
         self._tried = False
         self._always = False
-        self._first: int | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function on its flat inputs, as it is or through its variant."""
@@ -80,26 +79,24 @@ class CompiledStep:
         hook = self._watch.hook()
         if hook is None:
             return None
-        if self._first is None and not self._look():
+        if not self._variables:
+            self._look()
+        first = next((variable for reference in self._variables if (variable := reference()) is not None), None)
+        if first is None:
             return None
-        assert self._first is not None
-        self._watch.steps.reach(self._first, hook.pulse.step)
+        self._watch.steps.reach(first, hook.pulse.step)
         if hook.pulse.saving:
             self._watch.values.weights(self._living_variables())
         elif not self._always:
             return False
         return hook.pulse.saving if self.variant() is not None else None
 
-    def _look(self) -> bool:
-        """Find out what it trains; False if that is nothing that is still there."""
+    def _look(self) -> None:
+        """Find out what it trains."""
         concrete: Any = self._concrete()
         parts = {id(v): part for call in self.calls() for part in call.parts if (v := part.variable()) is not None}
-        if not parts:
-            return False
         self._variables = [part.variable for part in parts.values()]
-        self._first = next(iter(parts))
         self._always = carries_state(concrete.function_def)
-        return True
 
     def _living_variables(self) -> list[Any]:
         return [variable for reference in self._variables if (variable := reference()) is not None]

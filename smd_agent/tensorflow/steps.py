@@ -9,7 +9,8 @@ begins a step too: it is another model's, which is trained after the first one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import weakref
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from smd_agent.tensorflow.hook import TensorflowHook
@@ -26,27 +27,36 @@ class TapeSteps:
         self._opened = -2
         self._seen: set[int] = set()
         self._last: set[int] = set()
-        self._known: set[int] = set()
+        # Weak, because the number of one that is gone may be another's.
+        self._known: dict[int, weakref.ref[Any]] = {}
 
-    def reach(self, variable: int, tape_since: int) -> None:
+    def reach(self, variable: Any, tape_since: int) -> None:
         """Be in the step in which this gradient belongs.
 
         Args:
-            variable: identity of the first variable that is differentiated.
+            variable: the first that is differentiated.
             tape_since: the step in which the tape was opened.
         """
         pulse = self._pulse
         # Somebody else (fit, a session) may have begun a step meanwhile.
         if pulse.step == self._opened and (tape_since < pulse.step or self._is_awaited(variable)):
-            self._seen.add(variable)
-            self._known.add(variable)
+            self._seen.add(id(variable))
+            self._remember(variable)
             return
         self._hook.next_step(pulse.train)
         self._opened = pulse.step
-        self._last, self._seen = self._seen, {variable}
-        self._known.add(variable)
+        self._last, self._seen = self._seen, {id(variable)}
+        self._remember(variable)
 
-    def _is_awaited(self, variable: int) -> bool:
-        if variable in self._seen:
+    def _is_awaited(self, variable: Any) -> bool:
+        if id(variable) in self._seen:
             return False
-        return variable in self._known or not self._last or not self._last <= self._seen
+        return self._is_known(variable) or not self._last or not self._last <= self._seen
+
+    def _is_known(self, variable: Any) -> bool:
+        known = self._known.get(id(variable))
+        return known is not None and known() is variable
+
+    def _remember(self, variable: Any) -> None:
+        if not self._is_known(variable):
+            self._known[id(variable)] = weakref.ref(variable)

@@ -124,7 +124,7 @@ class TapeWatch:
         hook = self.hook()
         if hook is None:
             return
-        self.steps.reach(id(first), tape.__dict__.get(OPENED, hook.pulse.step))
+        self.steps.reach(first, tape.__dict__.get(OPENED, hook.pulse.step))
         # It has its place; asked again, it stays there.
         tape.__dict__[OPENED] = hook.pulse.step - 1
         if hook.pulse.saving:
