@@ -105,11 +105,22 @@ class Notes:
     def _around_update(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def update(optimizer: Any, distribution: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
             grads_and_vars = list(grads_and_vars)
-            if not self._idle():
+            busy = not self._idle()
+            if busy:
+                self._before_update()
+            found = original(optimizer, distribution, grads_and_vars, *args, **kwargs)
+            if busy:
+                # Where the update is one branch of a condition, gradients are part of that once it has used them.
                 self._saw_update(optimizer, distribution, grads_and_vars)
-            return original(optimizer, distribution, grads_and_vars, *args, **kwargs)
+            return found
 
         return update
+
+    @session.fence("saving weights")
+    def _before_update(self) -> None:
+        step = self._watch.current
+        if step is not None and step.capture is not None and tf.executing_eagerly():
+            step.capture.before_update()
 
     @session.fence("looking at an optimizer's gradients")
     def _saw_update(self, optimizer: Any, distribution: Any, grads_and_vars: list[tuple[Any, Any]]) -> None:
@@ -117,8 +128,6 @@ class Notes:
         if step is None:
             return
         step.saw_optimizer(optimizer)
-        if step.capture is not None and tf.executing_eagerly():
-            step.capture.before_update()
         for gradient, variable in grads_and_vars:
             gradient = distribution.experimental_local_results(gradient)[0]
             if gradient is not None:

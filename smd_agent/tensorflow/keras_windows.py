@@ -115,8 +115,10 @@ def made_for_one_step(model: Any, kind: str, make: Callable[..., Any]) -> Callab
 
 def steps_per_execution(model: Any) -> int:
     """How many steps one call of the model's functions makes."""
-    value = getattr(model, "_steps_per_execution", None)
+    value: Any = getattr(model, "_steps_per_execution", None)
     if value is None:
         value = getattr(model, "steps_per_execution", 1)
-    # A model that is not compiled has none.
+    # A variable of Keras 2; a model that is not compiled has none.
+    if hasattr(value, "numpy"):
+        value = value.numpy()
     return max(int(value or 1), 1)

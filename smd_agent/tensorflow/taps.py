@@ -52,11 +52,11 @@ class NoteBook:
         try:
             if isinstance(value, tf.IndexedSlices):
                 found = [
-                    Tap(Part(name, "values"), output_of(value.values, graph)),
-                    Tap(Part(name, "indices", shape), output_of(value.indices, graph)),
+                    Tap(Part(name, "values"), output_of(_inside(value.values, graph), graph)),
+                    Tap(Part(name, "indices", shape), output_of(_inside(value.indices, graph), graph)),
                 ]
             else:
-                found = [Tap(Part(name), output_of(value, graph))]
+                found = [Tap(Part(name), output_of(_inside(value, graph), graph))]
         except Unreachable:
             self.unreachable.add(name)
             return
@@ -82,3 +82,12 @@ class NoteBook:
     def of(self, function: str) -> list[Tap]:
         """What was noted in a function."""
         return self._by_function.get(function, [])
+
+
+def _inside(value: Any, graph: Any) -> Any:
+    """What stands for a tensor of an outer function in this one, once that has used it."""
+    if getattr(value, "graph", None) is not graph:
+        for outside, inside in getattr(graph, "captures", ()):
+            if outside is value:
+                return inside
+    return value

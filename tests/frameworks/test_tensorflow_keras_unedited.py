@@ -90,12 +90,15 @@ class Outcome:
 
 @pytest.fixture
 def both(runner, tmp_path):
-    def run(*words, interval=1, collections=EVERYTHING):
+    def run(*words, interval=1, collections=EVERYTHING, but=None):
+        def told(result):
+            return [line for line in result.stdout.splitlines() if line != but]
+
         plain = runner.plain(PROGRAMS, tmp_path / "plain.npz", *words, **QUIET)
         assert plain.returncode == 0, plain.stderr
         settings = config(interval, collections)
         ours = runner.by_variable(PROGRAMS, str(tmp_path / "ours.npz"), *words, config=settings, **QUIET)
-        assert (ours.stdout, ours.returncode) == (plain.stdout, 0), ours.stderr
+        assert (told(ours), ours.returncode) == (told(plain), 0), ours.stderr
         assert "failed" not in ours.stderr, ours.stderr
         return Outcome(tmp_path, ours.stderr)
 
@@ -162,8 +165,8 @@ def test_models_of_every_kind(both):
     # Rows that come up several times are added in another order.
     assert found.check_updates("rows", exact=False) == 3 * 3 * 9
     for way, first in {"noise": 0, "rows": 10, "rowsjit": 20, "rowseager": 30, "adam": 40, "clipped": 50}.items():
-        # Models of rows have no variables yet when the first step begins.
-        assert found.check_seen(way, first) == (10 * 5 - 3 if "rows" in way else 10 * 6)
+        # In Keras 3, models of rows have no variables yet when the callback sees the first step begin.
+        assert found.check_seen(way, first) == (10 * 5 - 3 * KERAS_3 if "rows" in way else 10 * 6)
     for step in range(50, 60):
         for name in trial.tensor_names(regex="^gradients/.*clipped"):
             assert np.linalg.norm(found.value(name, step)) <= 0.05 * 1.0001
@@ -194,7 +197,9 @@ def check_adam(found):
 
 @pytest.mark.parametrize("interval", [1, 4])
 def test_executions_of_several_steps_and_data_of_unknown_length(interval, both):
-    found = both("windows", "windows_jit", "unknown_length", interval=interval)
+    # Keras 2 runs the steps one by one through a function of its own where one of them is saved.
+    ways = ["windows", "windows_jit", "unknown_length"]
+    found = both(*ways, interval=interval, but=None if KERAS_3 else "train_step")
     # Two epochs of 5 steps each, which steps_per_execution=3 divides into 3 and 2.
     assert found.trial.steps(mode=TRAIN) == sorted({*range(0, 30, interval)})
     assert list(found.steps("val_loss", EVAL)) == [4, 9]
