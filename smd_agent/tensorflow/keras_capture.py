@@ -35,7 +35,8 @@ class Capture:
         self._watch = watch
         self._step = step
         self._counts: Counter[str] = Counter()
-        self._variables_saved = False
+        self._weights_saved = False
+        self._optimizers_saved = False
 
     def begin(self) -> None:
         """The step begins.
@@ -49,29 +50,33 @@ class Capture:
 
     @session.fence("saving weights")
     def before_update(self) -> None:
-        """Save the variables as they stand before the step changes them."""
-        if self._variables_saved:
-            return
+        """Save the variables as they stand before the step changes them.
+
+        New variables are empty until TensorFlow runs the function that gives them their values, which is the first of
+        the functions that a first step runs.
+        """
+        if not self._weights_saved:
+            self._weights_saved = self._save_weights()
+        if not self._optimizers_saved:
+            self._optimizers_saved = self._step.mode is not ModeKeys.TRAIN or self._save_optimizers()
+
+    def _save_weights(self) -> bool:
         step, names = self._step, self._watch.names
         pairs = [
             (names.weight(layer, variable, step.model), variable) for layer, variable in leaf_variables(step.model)
         ]
         wanted = [(name, variable) for name, variable in pairs if self._hook.wants(name)]
         if not step.has_values:
-            if any(variable.numpy().shape != tuple(variable.shape) for _, variable in wanted):
-                # TensorFlow is about to run the function that gives new variables their values; until then they are
-                # empty.
-                return
+            if not _have_values(wanted):
+                return False
             step.has_values = bool(wanted)
-        self._variables_saved = bool(pairs)
         self._save(wanted)
-        if step.mode is ModeKeys.TRAIN:
-            self._save_optimizers()
+        return bool(pairs)
 
-    def _save_optimizers(self) -> None:
+    def _save_optimizers(self) -> bool:
         hook = self._hook
         if CollectionKeys.OPTIMIZER_VARIABLES not in hook.include_collections:
-            return
+            return True
         own = {id(variable) for variable in self._step.model.variables}
         pairs = {}
         for optimizer in self._step.optimizers():
@@ -80,7 +85,11 @@ class Capture:
                     name = self._watch.names.plain(variable)
                     hook.place(CollectionKeys.OPTIMIZER_VARIABLES, name)
                     pairs[name] = variable
-        self._save(list(pairs.items()))
+        wanted = [(name, variable) for name, variable in pairs.items() if hook.wants(name)]
+        if not _have_values(wanted):
+            return False
+        self._save(wanted)
+        return True
 
     @session.fence("saving a tensor of a step")
     def value(self, name: str, value: Any, shape: tuple[int, ...] = ()) -> None:
@@ -147,6 +156,10 @@ class Capture:
 
     def _save(self, pairs: Sequence[tuple[str, Any]]) -> None:
         self._hook.save_tensors([name for name, _ in pairs], [value for _, value in pairs])
+
+
+def _have_values(pairs: Sequence[tuple[str, Any]]) -> bool:
+    return all(variable.numpy().shape == tuple(variable.shape) for _, variable in pairs)
 
 
 def flat_logs(logs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
