@@ -37,7 +37,7 @@ class GraphNotes:
     losses: dict[str, None] = field(default_factory=dict)
     gradients: dict[str, tuple[str, ...]] = field(default_factory=dict)
     updates: set[str] = field(default_factory=set)
-    optimizers: list[weakref.ref[Any]] = field(default_factory=list)
+    optimizer_variables: set[str] = field(default_factory=set)
     mode: ModeKeys | None = None
 
 
@@ -121,7 +121,7 @@ def _applied(optimizer: Any, pairs: Iterable[tuple[Any, Any]], update: Any) -> N
         notes = notes_on(operation.graph)
         notes.updates.add(operation.name)
         _used[:] = [type(optimizer).__name__]
-        notes.optimizers.append(weakref.ref(optimizer))
+        notes.optimizer_variables.update(variable.name for variable in optimizer.variables())
 
 
 def _note_gradient(gradient: Any, variable: Any, replace: bool) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-import sys
+import importlib
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
-from smd_agent import session
+from smd_agent import guard, session
 from smd_agent.tensorflow.graph_notes import ESTIMATOR, note_modes, watch_optimizers
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.session_run import SessionRun
@@ -65,9 +65,8 @@ class EstimatorHook(SessionHook):
         """Take the mode from the call until ``set_mode`` is called."""
         super().set_up()
         self.follow_calls()
-        estimator = sys.modules.get(ESTIMATOR)
-        if estimator is not None:
-            note_modes(estimator.Estimator)
+        # Where it cannot be imported (it is not there, or it is of another release) nobody uses it.
+        guard.attempt(lambda: note_modes(importlib.import_module(ESTIMATOR).Estimator))
 
 
 def watch_sessions(make_hook: Callable[[], TensorflowHook | None]) -> None:

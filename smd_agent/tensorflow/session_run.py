@@ -60,8 +60,8 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         for variable in tf.compat.v1.trainable_variables():
             self._variables[variable.name] = variable
             hook.place("biases" if "bias" in variable.name else "weights", variable.name)
-        for optimizer in filter(None, (ref() for ref in notes.optimizers)):
-            for variable in optimizer.variables():
+        for variable in tf.compat.v1.global_variables():
+            if variable.name in notes.optimizer_variables:
                 self._variables[variable.name] = variable
                 hook.place("optimizer_variables", variable.name)
         for name in {**notes.losses, **{loss.name: None for loss in tf.compat.v1.losses.get_losses()}}:
