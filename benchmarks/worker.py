@@ -23,6 +23,7 @@ from benchmarks.arms import Arm
 MODULES = {
     "pytorch": ("benchmarks.workloads", "benchmarks.arms"),
     "xgboost": ("benchmarks.boosting", "benchmarks.boosting_arms"),
+    "keras": ("benchmarks.keras_workloads", "benchmarks.keras_arms"),
 }
 
 
