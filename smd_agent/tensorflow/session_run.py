@@ -56,18 +56,22 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         self._known.clear()
         self._variables = {}
         notes = notes_on(self._graph)
-        hook = self._hook
         for variable in tf.compat.v1.trainable_variables():
             self._variables[variable.name] = variable
-            hook.place("biases" if "bias" in variable.name else "weights", variable.name)
+            self._place("biases" if "bias" in variable.name else "weights", variable.name)
         for variable in tf.compat.v1.global_variables():
             if variable.name in notes.optimizer_variables:
                 self._variables[variable.name] = variable
-                hook.place("optimizer_variables", variable.name)
+                self._place("optimizer_variables", variable.name)
         for name in {**notes.losses, **{loss.name: None for loss in tf.compat.v1.losses.get_losses()}}:
-            hook.place("losses", name)
+            self._place("losses", name)
         for names in notes.gradients.values():
-            hook.place("gradients", names[0])
+            self._place("gradients", names[0])
+
+    def _place(self, collection: str, name: str) -> None:
+        self._hook.place(collection, name)
+        # Reductions are stored under names without the output's number.
+        self._hook.get_collection(collection).add_tensor_name(name.rpartition(":")[0])
 
     def before_run(self, run_context: Any) -> Any:
         """A run is about to start: ask for more if it is to be saved."""

@@ -44,11 +44,16 @@ def differences(theirs, ours, place=()):
         same = math.isclose(theirs, ours, rel_tol=1e-4, abs_tol=1e-5) if "computed" in place else theirs == ours
         if not (same or (math.isnan(theirs) and math.isnan(ours))):
             yield (*place, theirs, ours)
-    elif theirs != ours:
+    elif theirs != ours and not ("computed" in place and _is_missing(theirs) and _is_missing(ours)):
         yield (*place, theirs, ours)
 
 
-@pytest.mark.parametrize("kind", ["tape", "reductions", "session"])
+def _is_missing(found):
+    """Both say so of what was not saved, in words of their own."""
+    return isinstance(found, tuple) and found[0] == "TensorUnavailableForStep"
+
+
+@pytest.mark.parametrize("kind", ["tape", "tape reduced", "session", "session reduced"])
 def test_their_trial_tells_what_ours_tells(kind, tmp_path):
     folder, told = tmp_path / "run", tmp_path / "told.pickle"
     run(sys.executable, HERE / "train_tensorflow.py", kind, folder, PYTHONPATH=str(Path(smd_agent.__file__).parents[1]))
@@ -57,18 +62,20 @@ def test_their_trial_tells_what_ours_tells(kind, tmp_path):
     ours = runpy.run_path(str(HERE / "trial_dump.py"))["dump"](create_trial(str(folder)), ModeKeys)
     assert list(differences(theirs, ours)) == []
     members = theirs["names by collection"]
-    if kind == "session":
-        # Without a mode, as with the original; the loss is none of the fetches.
+    # Of a tensor that is reduced, the name is without the output's number.
+    port = "" if kind.endswith("reduced") else ":0"
+    if kind.startswith("session"):
+        # Without a mode, as with the original; the loss is none of the fetches, and losses are never reduced.
         assert {mode: steps for mode, steps in theirs["steps"].items() if steps} == {"GLOBAL": [0, 2, 4]}
-        assert "layer/w:0" in members["weights"]
+        assert members["weights"] == [f"layer/w{port}"]
         assert members["losses"] == ["mean_squared_error/value:0"]
         assert len(members["gradients"]) == 1
-        assert len(members["optimizer_variables"]) == 4
+        assert {f"layer/w/Adam{port}", f"layer/w/Adam_1{port}"} <= {*members["optimizer_variables"]}
         return
     if kind == "tape":
         steps = theirs["tensors"]["loss"]["steps"]
         assert (steps["TRAIN"], steps["EVAL"]) == ([0, 2, 4], [0, 2])
-    assert members["weights"] == ["weights/dense/kernel:0"]
-    assert members["biases"] == ["weights/dense/bias:0"]
+    assert members["weights"] == [f"weights/dense/kernel{port}"]
+    assert members["biases"] == [f"weights/dense/bias{port}"]
     assert members["gradients"] == ["gradients/dense/biasGrad", "gradients/dense/kernelGrad"]
     assert members["losses"] == ["loss"]

@@ -11,7 +11,7 @@ import tensorflow as tf
 import smd_agent.tensorflow as smd
 
 v1 = tf.compat.v1
-KINDS = ("tape", "reductions", "session")
+SAVED = ["weights", "gradients", "optimizer_variables"]
 rng = np.random.default_rng(0)
 
 
@@ -35,8 +35,8 @@ def tape(out_dir, **options):
     hook.close()
 
 
-def session(out_dir):
-    hook = smd.SessionHook(out_dir, save_config=smd.SaveConfig(save_interval=2), save_all=True)
+def session(out_dir, **options):
+    hook = smd.SessionHook(out_dir, save_config=smd.SaveConfig(save_interval=2), include_collections=SAVED, **options)
     with tf.Graph().as_default():
         x = v1.placeholder(tf.float32, [None, 5], "x")
         w = v1.get_variable("layer/w", [5, 3])
@@ -50,7 +50,6 @@ def session(out_dir):
 
 if __name__ == "__main__":
     kind, folder = sys.argv[1:]
-    if kind == "reductions":
-        tape(folder, reduction_config=smd.ReductionConfig(["min", "mean", "std"], norms=["l2"], save_shape=True))
-    else:
-        {"tape": tape, "session": session}[kind](folder)
+    reductions = {"reduction_config": smd.ReductionConfig(["min", "mean", "std"], norms=["l2"])}
+    train = tape if kind.startswith("tape") else session
+    train(folder, **(reductions if kind.endswith("reduced") else {}))
