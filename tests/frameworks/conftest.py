@@ -54,6 +54,10 @@ class Runner:
         env = environment(SMDEBUG_CONFIG_FILE_PATH=self.hook_file(name, config or {}))
         return subprocess.Popen([sys.executable, str(script)], cwd=self.folder, env=env, stderr=subprocess.DEVNULL)
 
+    @staticmethod
+    def environment(**variables):
+        return environment(**variables)
+
     def _run(self, command, env):
         return subprocess.run(command, cwd=self.folder, env=env, capture_output=True, text=True, timeout=300)
 
