@@ -1,0 +1,21 @@
+"""A plan that replaces another one."""
+
+from __future__ import annotations
+
+from smd_agent.core.collection import Collection
+from smd_agent.core.modes import ModeKeys
+from smd_agent.core.plan import SavePlan
+from smd_agent.core.save_config import SaveConfig
+
+
+def test_a_new_plan_knows_which_collections_came_up_before():
+    first, second, third = (Collection(name, [f"^{name}"], save_config=SaveConfig(save_interval=1)) for name in "abc")
+    plan = SavePlan([first, second])
+    assert plan.how("a_tensor", plan.due(ModeKeys.TRAIN, 0)) is not None
+    assert plan.never_found() == ["b"]
+    # In another order, with one more, of which nothing was to be saved so far.
+    new = SavePlan([third, second, first], plan)
+    assert new.never_found() == ["b"]
+    assert SavePlan([third, second, first]).never_found() == []
+    new.due(ModeKeys.TRAIN, 1)
+    assert new.never_found() == ["c", "b"]
