@@ -81,9 +81,12 @@ class CompiledStep:
             return None
         if not self._variables:
             self._look()
-        first = next((variable for reference in self._variables if (variable := reference()) is not None), None)
+        first = self._variables[0]() if self._variables else None
         if first is None:
-            return None
+            living = self._living_variables()
+            if not living:
+                return None
+            first = living[0]
         self._watch.steps.reach(first, hook.pulse.step)
         if hook.pulse.saving:
             self._watch.values.weights(self._living_variables())
