@@ -6,5 +6,9 @@ is imported here.
 
 from __future__ import annotations
 
-FRAMEWORKS: dict[str, str] = {"torch": "smd_agent.patches.pytorch", "xgboost": "smd_agent.patches.xgboost"}
+FRAMEWORKS: dict[str, str] = {
+    "torch": "smd_agent.patches.pytorch",
+    "xgboost": "smd_agent.patches.xgboost",
+    "mxnet": "smd_agent.patches.mxnet",
+}
 """Framework's import name -> dotted name of its patch module; looked up at each import."""
