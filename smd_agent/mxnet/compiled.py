@@ -26,6 +26,7 @@ from mxnet.symbol import Symbol
 
 from smd_agent import guard, session
 from smd_agent.mxnet.arrays import arrays_in, is_symbolic
+from smd_agent.mxnet.calls import watch
 
 Save = Callable[[list[str], NDArray], None]
 
@@ -70,37 +71,28 @@ def watch_tracing() -> None:
         if block._cached_graph:
             return original(block, *args)
         calls: list[InnerCall] = []
-        with _noting(calls):
+        leave = watch(functools.partial(_note, calls))
+        try:
             graph = original(block, *args)
+        finally:
+            leave()
         _traces[block] = Trace(block._cached_graph, calls)
         return graph
 
     HybridBlock._get_graph = get_graph
 
 
-class _noting:
-    """While it lasts, calls of blocks with symbols are noted."""
+def _note(calls: list[InnerCall], original: Callable[..., Any], block: Block, *args: Any, **kwargs: Any) -> Any:
+    result = original(block, *args, **kwargs)
+    if is_symbolic(args):
+        _note_ends(calls, block, args, result)
+    return result
 
-    def __init__(self, calls: list[InnerCall]) -> None:
-        self._calls = calls
 
-    def __enter__(self) -> None:
-        original = self._original = Block.__call__
-        calls = self._calls
-
-        @functools.wraps(original)
-        def call(block: Block, *args: Any, **kwargs: Any) -> Any:
-            result = original(block, *args, **kwargs)
-            if is_symbolic(args):
-                ends = list(_symbols_in(args)), list(_symbols_in(result))
-                calls.append(InnerCall(block.name, *ends, isinstance(block, LossBlock)))
-            return result
-
-        self._wrapper = Block.__call__ = call
-
-    def __exit__(self, *failure: object) -> None:
-        if Block.__call__ is self._wrapper:
-            Block.__call__ = self._original
+@session.fence("looking at a block that is traced")
+def _note_ends(calls: list[InnerCall], block: Block, args: tuple[Any, ...], result: Any) -> None:
+    ends = list(_symbols_in(args)), list(_symbols_in(result))
+    calls.append(InnerCall(block.name, *ends, isinstance(block, LossBlock)))
 
 
 class SeeThrough:

@@ -18,7 +18,7 @@ from mxnet.gluon import Block, Parameter, Trainer
 from mxnet.gluon.loss import Loss as LossBlock
 
 from smd_agent import session
-from smd_agent.mxnet import backward
+from smd_agent.mxnet import backward, calls
 from smd_agent.mxnet.arrays import is_symbolic
 from smd_agent.mxnet.compiled import watch_tracing
 from smd_agent.mxnet.hook import Hook
@@ -38,11 +38,11 @@ class Discovery:
         self._make_hook = make_hook
         self._hook: Hook | None = None
         self._trained: dict[int, weakref.ref[Parameter]] = {}
-        self._original_call: Callable[..., Any] | None = None
-        self._wrapper: Callable[..., Any] | None = None
+        self._leave: Callable[[], None] | None = None
         self._depth = threading.local()
         self._fruitless = 0
         self._over = False
+        self._trainer_made_in = -1
 
     def install(self) -> None:
         """Begin to watch; called once, before the program has got hold of anything of MXNet's."""
@@ -87,6 +87,7 @@ class Discovery:
             if parameter.grad_req != "null":
                 self._trained[id(parameter)] = weakref.ref(parameter)
         self._fruitless = 0
+        self._trainer_made_in = -1 if self._hook is None else self._hook.step
         if self._homeless():
             self._watch_calls()
 
@@ -102,29 +103,25 @@ class Discovery:
     # Blocks being called.
 
     def _watch_calls(self) -> None:
-        if self._original_call is not None:
-            return
-        original = self._original_call = Block.__call__
-        depth = self._depth
-
-        @functools.wraps(original)
-        def call(block: Block, *args: Any, **kwargs: Any) -> Any:
-            level = getattr(depth, "level", 0)
-            if level == 0 and not is_symbolic(args) and autograd.is_recording() and self._look_at(block):
-                # By way of the counter that the block has got now.
-                return block(*args, **kwargs)
-            depth.level = level + 1
-            try:
-                return original(block, *args, **kwargs)
-            finally:
-                depth.level = level
-
-        self._wrapper = Block.__call__ = call
+        if self._leave is None:
+            self._leave = calls.watch(self._call)
 
     def _unwatch_calls(self) -> None:
-        if self._original_call is not None and Block.__call__ is self._wrapper:
-            Block.__call__ = self._original_call
-            self._original_call = None
+        leave, self._leave = self._leave, None
+        if leave is not None:
+            leave()
+
+    def _call(self, original: Callable[..., Any], block: Block, *args: Any, **kwargs: Any) -> Any:
+        depth = self._depth
+        level = getattr(depth, "level", 0)
+        if level == 0 and not is_symbolic(args) and autograd.is_recording() and self._look_at(block):
+            # By way of the counter that the block has got now.
+            return block(*args, **kwargs)
+        depth.level = level + 1
+        try:
+            return original(block, *args, **kwargs)
+        finally:
+            depth.level = level
 
     @session.fence("looking for the model")
     def _look_at(self, block: Block) -> bool:
@@ -154,7 +151,10 @@ class Discovery:
         for root in [*hook.roots]:
             if id(root.block) in inside:
                 hook.remove_root(root)
-        hook.add_root(block)
+        root = hook.add_root(block)
+        if self._trainer_made_in == hook.step:
+            # A training that was prepared after the last step of another one does not belong to that step.
+            root.last = hook.step
         return True
 
     def _hook_in_use(self) -> Hook | None:

@@ -18,13 +18,16 @@ import numpy.typing as npt
 from mxnet.gluon import Parameter
 from mxnet.ndarray import NDArray
 
-from smd_agent import session
+from smd_agent import guard, session
+from smd_agent.core.modes import ModeKeys
 from smd_agent.mxnet.arrays import to_array
 
 if TYPE_CHECKING:
     from smd_agent.mxnet.hook import Hook
 
 Pair = tuple[str, Parameter]
+
+_WITHOUT_GRADIENTS = (ModeKeys.EVAL, ModeKeys.PREDICT)
 
 
 class Gradients:
@@ -63,6 +66,9 @@ class Gradients:
             if _trainer_of(parameter) is None and len(arrays) <= 1:
                 now.append((name, parameter))
         self._write(now)
+        if reached and "gradients" in self._hook.include_collections and self._hook.mode in _WITHOUT_GRADIENTS:
+            line = f"gradients of a backward pass in a step of mode {self._hook.mode.name} are not saved"
+            guard.say_once(("gradients", self._hook.mode), line)
 
     @session.fence("saving the gradients that a Trainer applies")
     def before_update(self, trainer: Any, summed: bool) -> None:

@@ -28,7 +28,8 @@ _is_recording = autograd.is_recording
 class Root:
     """A block whose call opens steps.
 
-    last: the global step in which it was called last; that before the first lets its first call open a step.
+    last: the global step in which it was called last. If that is the current one, its next call begins a step, even if
+        in fact it was never called: so does the first call of all, as steps are counted from 0.
     parallel: its parameters have copies on several contexts, so that one step is a call for each of them.
     contexts: those it was called on in the step ``last``; kept only if it is parallel.
     """
@@ -75,14 +76,11 @@ class Root:
         """Whether a parallel block's call belongs to a new step: it was called on this context in the current one."""
         array = next(arrays_in(args), None)
         context = None if array is None else array.context
-        if self.last != step:
+        again = self.last == step and (not self.contexts or context in self.contexts)
+        if again or self.last != step:
             self.contexts.clear()
-        if context in self.contexts:
-            self.contexts.clear()
-            self.contexts.add(context)
-            return True
         self.contexts.add(context)
-        return False
+        return again
 
 
 def contexts_of(parameter: Parameter) -> list[Any]:

@@ -10,6 +10,7 @@ gradients  see ``smd_agent.mxnet.gradients``.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from mxnet.gluon.loss import Loss as LossBlock
 from mxnet.ndarray import NDArray
 
 from smd_agent import guard, session
-from smd_agent.mxnet import backward
+from smd_agent.mxnet import backward, calls
 from smd_agent.mxnet.arrays import arrays_in, is_symbolic
 from smd_agent.mxnet.compiled import SeeThrough, trace_of
 from smd_agent.mxnet.gradients import Freshness, Gradients, is_sparse, values_of
@@ -40,7 +41,8 @@ class SavedStep:
         self._hook = hook
         self._undo: list[Callable[[], object]] = []
         self._counts: Counter[str] = Counter()
-        self._watched: dict[int, Block] = {}
+        # Weakly: a step stays open until the next one begins, and a net that the program lets go must go.
+        self._watched: dict[int, weakref.ref[Block]] = {}
         self._unborn: dict[int, tuple[str, Parameter]] = {}
         self._gradients = Gradients(hook)
         self._losses = KnownLosses()
@@ -50,10 +52,10 @@ class SavedStep:
         """Save the weights and install what sees the rest."""
         for root in self._hook.roots:
             root.look_at_contexts()
-            self._watched.update((id(block), block) for block in root.blocks())
-        self._watched.update((id(block), block) for block in self._hook.registered_losses)
+            self._watched.update((id(block), weakref.ref(block)) for block in root.blocks())
+        self._watched.update((id(block), weakref.ref(block)) for block in self._hook.registered_losses)
         self._save_weights()
-        self._patch(Block, "__call__", self._wrap_call)
+        self._undo.append(calls.watch(self._call))
         self._patch(NDArray, "backward", self._wrap_method_backward)
         self._undo.append(backward.watch(self._around_backward))
         # Trainer.step and Trainer.update both come by here: the first to sum over the contexts, the second to apply.
@@ -109,23 +111,23 @@ class SavedStep:
 
     # Blocks.
 
-    def _wrap_call(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def call(block: Block, *args: Any, **kwargs: Any) -> Any:
-            is_loss = isinstance(block, LossBlock)
-            if not (is_loss or id(block) in self._watched) or not self._hook.pulse.saving or is_symbolic(args):
-                return original(block, *args, **kwargs)
-            inputs = self._hold(args, kwargs)
-            result = self._run(original, block, args, kwargs)
-            if isinstance(block, HybridBlock):
-                self._remember_inner_losses(block, result)
-            if is_loss or block in self._hook.registered_losses:
-                self._remember_loss(result)
-            self.save_io(block.name, "input", inputs)
-            self.save_io(block.name, "output", result)
-            return result
+    def _call(self, original: Callable[..., Any], block: Block, *args: Any, **kwargs: Any) -> Any:
+        is_loss = isinstance(block, LossBlock)
+        if not self._hook.pulse.saving or not (is_loss or self._is_watched(block)) or is_symbolic(args):
+            return original(block, *args, **kwargs)
+        inputs = self._hold(args, kwargs)
+        result = self._run(original, block, args, kwargs)
+        if isinstance(block, HybridBlock):
+            self._remember_inner_losses(block, result)
+        if is_loss or any(block is other for other in self._hook.registered_losses):
+            self._remember_loss(result)
+        self.save_io(block.name, "input", inputs)
+        self.save_io(block.name, "output", result)
+        return result
 
-        return call
+    def _is_watched(self, block: Block) -> bool:
+        found = self._watched.get(id(block))
+        return found is not None and found() is block
 
     @session.fence("keeping a block's inputs")
     def _hold(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
