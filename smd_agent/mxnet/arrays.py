@@ -22,6 +22,12 @@ _SHARED_DTYPES = frozenset(
 _DEEPEST = 8
 _CPU = 1
 
+_unheard: list[MXNetError] = []
+
+
+class OperationFailedError(Exception):
+    """What was to be saved depends on an operation that failed; the program hears of it by ``raise_unheard``."""
+
 
 class _Shared:
     """Hands a capsule of MXNet to ``numpy.from_dlpack``, which wants an object with these two methods."""
@@ -42,7 +48,7 @@ def to_array(array: NDArray) -> tuple[npt.NDArray[Any], str | None]:
     A dense array on the CPU shares its memory with the result, so that must be copied or reduced before the program
     goes on. Sparse arrays come out dense.
     """
-    ndarray.waitall()
+    _wait_until_idle()
     if array.stype != "default":
         # Making it dense is an operation, which must not become a part of the program's graph.
         with autograd.pause(train_mode=autograd.is_training()):
@@ -59,6 +65,28 @@ def to_array(array: NDArray) -> tuple[npt.NDArray[Any], str | None]:
         wide = values.view(np.uint16).astype(np.uint32) << 16
         return wide.view(np.float32), "bfloat16"
     return values, None
+
+
+def _wait_until_idle() -> None:
+    try:
+        ndarray.waitall()
+    except MXNetError as error:
+        _unheard.append(error)
+        raise OperationFailedError("an operation of the program has failed") from None
+
+
+def raise_unheard() -> None:
+    """Hand the program the failure of an operation of its own that has come up while we waited.
+
+    MXNet tells of it only once, at the next wait, and goes on afterwards as if nothing had been.
+
+    Raises:
+        MXNetError: there was such a failure.
+    """
+    if _unheard:
+        error = _unheard[0]
+        _unheard.clear()
+        raise error
 
 
 # ``NDArray.dtype`` is NumPy's scalar type, not a dtype.

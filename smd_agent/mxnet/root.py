@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from mxnet import autograd
 from mxnet.gluon import Block, Parameter
 
-from smd_agent.mxnet.arrays import arrays_in, is_symbolic
+from smd_agent.mxnet.arrays import arrays_in, is_symbolic, raise_unheard
 
 if TYPE_CHECKING:
     from smd_agent.mxnet.hook import Hook
@@ -152,11 +152,13 @@ class Counters:
             if begins:
                 if pulse.open:
                     hook.finish_step()
+                    raise_unheard()
                 pulse.step += 1
                 pulse.clock = clock
                 clock.step += 1
                 if clock.step >= clock.due:
                     hook.start_step()
+                    raise_unheard()
             root.last = pulse.step
             pulse.inside = True
             try:

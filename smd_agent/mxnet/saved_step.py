@@ -22,7 +22,7 @@ from mxnet.ndarray import NDArray
 
 from smd_agent import guard, session
 from smd_agent.mxnet import backward, calls
-from smd_agent.mxnet.arrays import arrays_in, is_symbolic
+from smd_agent.mxnet.arrays import arrays_in, is_symbolic, raise_unheard
 from smd_agent.mxnet.compiled import SeeThrough, trace_of
 from smd_agent.mxnet.gradients import Freshness, Gradients, is_sparse, values_of
 from smd_agent.mxnet.losses import KnownLosses
@@ -123,6 +123,7 @@ class SavedStep:
             self._remember_loss(result)
         self.save_io(block.name, "input", inputs)
         self.save_io(block.name, "output", result)
+        raise_unheard()
         return result
 
     def _is_watched(self, block: Block) -> bool:
@@ -211,10 +212,12 @@ class SavedStep:
     def _around_backward(self, heads: Any, run: Callable[[], Any]) -> Any:
         self._save_roots(heads)
         before: Freshness | None = self._gradients.before_backward()
+        raise_unheard()
         try:
             return run()
         finally:
             self._gradients.after_backward(before)
+            raise_unheard()
 
     @session.fence("saving the loss of a backward pass")
     def _save_roots(self, heads: Any) -> None:
@@ -229,6 +232,7 @@ class SavedStep:
             if getattr(trainer, "_update_on_kvstore", False):
                 # The store applies what it gets and gives weights back: the sum is never seen here.
                 self._gradients.before_update(trainer, summed=False)
+                raise_unheard()
             return original(trainer)
 
         return allreduce
@@ -237,6 +241,7 @@ class SavedStep:
         @functools.wraps(original)
         def update(trainer: Any, *args: Any, **kwargs: Any) -> Any:
             self._gradients.before_update(trainer, summed=True)
+            raise_unheard()
             return original(trainer, *args, **kwargs)
 
         return update
