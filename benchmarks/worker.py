@@ -23,6 +23,7 @@ from benchmarks.arms import Arm
 MODULES = {
     "pytorch": ("benchmarks.workloads", "benchmarks.arms"),
     "xgboost": ("benchmarks.boosting", "benchmarks.boosting_arms"),
+    "mxnet": ("benchmarks.gluon", "benchmarks.gluon_arms"),
 }
 
 

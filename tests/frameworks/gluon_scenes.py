@@ -10,32 +10,13 @@ import pickle
 import warnings
 
 import mxnet as mx
+from gluon_nets import NumpyNet, Pick, Shared, dense, sgd, two_layers
 from gluon_notes import batch, note, noting, parameters, play, rng
 from mxnet import autograd, gluon, nd, npx
 from mxnet import np as mnp
 from mxnet.autograd import backward, record
 from mxnet.gluon import nn
 from mxnet.gluon.contrib.estimator import Estimator
-
-
-def dense(prefix, **kwargs):
-    net = nn.Dense(3, in_units=6, prefix=prefix, **kwargs)
-    net.initialize(mx.init.Xavier())
-    return net
-
-
-def two_layers(prefix, *, hybridize=False):
-    net = nn.HybridSequential(prefix=prefix)
-    with net.name_scope():
-        net.add(nn.Dense(5, in_units=6, activation="relu"), nn.Dense(3, in_units=5))
-    net.initialize(mx.init.Xavier())
-    if hybridize:
-        net.hybridize()
-    return net
-
-
-def sgd(net, **options):
-    return gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1}, **options)
 
 
 def several_contexts(update):
@@ -171,17 +152,6 @@ def clipped_and_accumulated():
     return [net], 4, 0
 
 
-class Pick(gluon.Block):
-    """Runs one of two layers."""
-
-    def __init__(self, layers, **kwargs):
-        super().__init__(**kwargs)
-        self.layers = layers
-
-    def forward(self, x, i):
-        return self.layers[int(i.asscalar())](x)
-
-
 def unreached():
     layers = gluon.nn.HybridSequential(prefix="lay_")
     with layers.name_scope():
@@ -198,21 +168,6 @@ def unreached():
         if k < 2:
             trainer.step(8, ignore_stale_grad=True)
     return [pick], 4, 0
-
-
-class Shared(gluon.HybridBlock):
-    """A layer used twice, and another one with the same parameters."""
-
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        with self.name_scope():
-            self.a = nn.Dense(6, in_units=6, flatten=False)
-            self.b = nn.Dense(6, in_units=6, params=self.a.params)
-
-    def hybrid_forward(self, F, x):
-        y = self.a(x)
-        z = self.a(y * 2)
-        return F.concat(z, self.b(z), y)
 
 
 def shared_with(options):
@@ -274,18 +229,6 @@ def symbol_block():
             for name, parameter in parameters(net):
                 note(name, k + 1, parameter.data())
     return [net], 3, 0
-
-
-class NumpyNet(gluon.HybridBlock):
-    """Two layers, in the words of MXNet's NumPy front end."""
-
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        with self.name_scope():
-            self.fc1, self.fc2 = nn.Dense(5, in_units=6), nn.Dense(3, in_units=5)
-
-    def hybrid_forward(self, F, x):
-        return self.fc2(F.npx.relu(self.fc1(x)))
 
 
 def numpy_with(hybridize):

@@ -31,6 +31,16 @@ TRAINING = {
         "xgboost.train({}, data, 2, evals=[(data, 'd')], verbose_eval=False)\n",
         "d-rmse",
     ),
+    "mxnet": (
+        "mxnet",
+        "from mxnet import autograd, gluon, nd\n"
+        "net = gluon.nn.Dense(2, in_units=3)\n"
+        "net.initialize()\n"
+        "with autograd.record():\n"
+        "    loss = gluon.loss.L2Loss(prefix='l2loss0_')(net(nd.ones((4, 3))), nd.ones((4, 2)))\n"
+        "loss.backward()\n",
+        "l2loss0_output_0",
+    ),
 }
 
 
