@@ -164,7 +164,7 @@ def test_start_file_names_the_function_the_site_hook_calls():
 def test_launched_program_without_a_framework_is_told_once(installed, tmp_path):
     code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'pass'])"
     result = installed.run("-m", "smd_agent", "-c", code, cwd=tmp_path)
-    expected = "smd_agent: nothing was captured: the program imported no supported framework (torch, xgboost, mxnet)\n"
+    expected = "smd_agent: nothing was captured: the program imported no supported framework (mxnet, torch, xgboost)\n"
     assert result.stderr == expected
 
 
@@ -181,5 +181,5 @@ def test_launched_program_whose_children_captured_is_not_told_that_nothing_was(b
     code = f"import os, pathlib; pathlib.Path({str(run)!r}).mkdir(); pathlib.Path({str(run / 'x')!r}).touch()"
     words = ["--config", str(config)] if by_file else ["--out", str(run)]
     result = installed.run("-m", "smd_agent", *words, "-c", code, cwd=tmp_path)
-    expected = "this process captured nothing: it imported no supported framework (torch, xgboost, mxnet)"
+    expected = "this process captured nothing: it imported no supported framework (mxnet, torch, xgboost)"
     assert result.stderr == f"smd_agent: {expected}; anything its child processes captured is in {run}\n"
