@@ -25,7 +25,7 @@ _CPU = 1
 _unheard: list[MXNetError] = []
 
 
-class OperationFailedError(Exception):
+class OperationFailedError(MXNetError):  # type: ignore[misc]
     """What was to be saved depends on an operation that failed; the program hears of it by ``raise_unheard``."""
 
 
@@ -67,12 +67,18 @@ def to_array(array: NDArray) -> tuple[npt.NDArray[Any], str | None]:
     return values, None
 
 
+def copied(array: NDArray) -> npt.NDArray[Any]:
+    """The array's values as they are now, in memory of their own."""
+    _wait_until_idle()
+    return array.asnumpy()  # type: ignore[no-any-return]
+
+
 def _wait_until_idle() -> None:
     try:
         ndarray.waitall()
     except MXNetError as error:
         _unheard.append(error)
-        raise OperationFailedError("an operation of the program has failed") from None
+        raise OperationFailedError("an operation of the program has failed") from error
 
 
 def raise_unheard() -> None:

@@ -25,7 +25,7 @@ from mxnet.ndarray import NDArray
 from mxnet.symbol import Symbol
 
 from smd_agent import guard, session
-from smd_agent.mxnet.arrays import arrays_in, is_symbolic
+from smd_agent.mxnet.arrays import arrays_in, copied, is_symbolic
 from smd_agent.mxnet.calls import watch
 
 Save = Callable[[list[str], NDArray], None]
@@ -240,7 +240,7 @@ class _Shown:
             self._save(names, array)
         else:
             # Several operations have this name; whether each was shown is known at the end. The memory is used again.
-            self._waiting.setdefault(shown, []).append((names, array.asnumpy()))
+            self._waiting.setdefault(shown, []).append((names, copied(array)))
 
     @session.fence("saving what is inside of a hybridized block")
     def settle(self, block: str) -> None:

@@ -51,10 +51,9 @@ class Discovery:
         make_trainer = Trainer.__init__
 
         @functools.wraps(make_trainer)
-        def wrapper(trainer: Any, params: Any, *args: Any, **kwargs: Any) -> None:
-            # A generator or iterator would be used up by a second reader.
-            make_trainer(trainer, params, *args, **kwargs)
-            self._trainer_made(params)
+        def wrapper(trainer: Any, *args: Any, **kwargs: Any) -> None:
+            make_trainer(trainer, *args, **kwargs)
+            self._trainer_made(trainer)
 
         Trainer.__init__ = wrapper
         self._watch_calls()
@@ -80,10 +79,10 @@ class Discovery:
         self._unwatch_calls()
 
     @session.fence("looking at a Trainer")
-    def _trainer_made(self, params: Any) -> None:
+    def _trainer_made(self, trainer: Any) -> None:
         if self._over:
             return
-        for parameter in params.values() if hasattr(params, "values") else params:
+        for parameter in trainer._params:
             if parameter.grad_req != "null":
                 self._trained[id(parameter)] = weakref.ref(parameter)
         self._fruitless = 0

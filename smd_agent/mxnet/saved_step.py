@@ -22,7 +22,7 @@ from mxnet.ndarray import NDArray
 
 from smd_agent import guard, session
 from smd_agent.mxnet import backward, calls
-from smd_agent.mxnet.arrays import arrays_in, is_symbolic, raise_unheard
+from smd_agent.mxnet.arrays import arrays_in, copied, is_symbolic, raise_unheard
 from smd_agent.mxnet.compiled import SeeThrough, trace_of
 from smd_agent.mxnet.gradients import Freshness, Gradients, is_sparse, values_of
 from smd_agent.mxnet.losses import KnownLosses
@@ -136,7 +136,7 @@ class SavedStep:
         # which the blocks return. While autograd records, nothing can overwrite an input meanwhile.
         if autograd.is_recording() or not self._inputs_due:
             return args, kwargs
-        return _Held(array.asnumpy() for array in arrays_in((args, kwargs)))
+        return _Held(copied(array) for array in arrays_in((args, kwargs)))
 
     def _run(self, original: Callable[..., Any], block: Block, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not isinstance(block, HybridBlock) or not block._children:
