@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("mxnet")
 
 from smd_agent.analysis.trial import create_trial
 from smd_agent.core.modes import ModeKeys
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "gluon_digits.py"
 
 START = """
 import sys, mxnet as mx, numpy as np
@@ -169,3 +173,24 @@ if __name__ == "__main__":
     for step in range(6):
         first = (step % 3) * 8
         assert trial.tensor("net_input_0").value(step, mode=ModeKeys.TRAIN)[:, 0].tolist() == [*range(first, first + 8)]
+
+
+def test_the_example_is_saved_as_the_launcher_does_by_default_and_trains_the_same(runner):
+    pytest.importorskip("sklearn")
+    words = ["--epochs", "5"]
+    plain = runner.plain(EXAMPLE, *words, "--save", "plain.params")
+    run = runner.folder / "run"
+    launched = runner.by_launcher("--out", run, EXAMPLE, *words, "--save", "agent.params")
+    assert plain.returncode == launched.returncode == 0
+    assert plain.stdout == launched.stdout
+    assert plain.stdout.count("\n") == 5
+    assert (runner.folder / "plain.params").read_bytes() == (runner.folder / "agent.params").read_bytes()
+    trial = create_trial(str(run))
+    # 23 batches to train with and 6 to test with, five times.
+    assert (trial.steps(mode=ModeKeys.TRAIN), trial.steps(mode=ModeKeys.EVAL)) == ([0, 100], [0])
+    assert trial.tensor("gradient/hybridsequential0_conv0_weight").value(100, mode=ModeKeys.TRAIN).shape == (
+        16,
+        1,
+        3,
+        3,
+    )
