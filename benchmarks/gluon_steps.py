@@ -19,7 +19,7 @@ CASES = (
     ("three_layers_hybridized", "Gluon MLP of 3 layers, hybridized", 15),
     ("layers_41", "Gluon MLP of 41 layers", 3),
 )
-GENERATIONS = 4
+GENERATIONS = 6
 WINDOWS = 120
 
 PERIOD = 2
