@@ -10,7 +10,7 @@ import pickle
 import warnings
 
 import mxnet as mx
-from gluon_nets import NumpyNet, Pick, Shared, dense, sgd, two_layers
+from gluon_nets import NumpyNet, Pick, Reader, Shared, dense, sgd, two_layers
 from gluon_notes import batch, note, noting, parameters, play, rng
 from mxnet import autograd, gluon, nd, npx
 from mxnet import np as mnp
@@ -337,6 +337,24 @@ def pickled_and_hybridized_late():
     return [net], 4, 0
 
 
+def recurrent():
+    net = Reader(prefix="read_")
+    net.initialize(mx.init.Xavier())
+    net.hybridize()
+    trainer = sgd(net)
+    for k in range(2):
+        x = nd.array(rng.randint(0, 11, (4, 6)))
+        if noting:
+            note("read_embedding0_output_0", k, net.words.weight.data().asnumpy()[x.asnumpy().astype(int)])
+        with autograd.record():
+            loss, y = net(x)
+        loss.backward()
+        note("read_dense0_output_0", k, y)
+        note("read_l2loss0_output_0", k, loss)
+        trainer.step(4)
+    return [net], 2, 0
+
+
 SCENES = [
     # Before there is a Trainer: what is found without one is not looked for later.
     by_hand,
@@ -356,6 +374,7 @@ SCENES = [
     numpy_front_end_hybridized,
     sparse_gradient,
     call_that_raises,
+    recurrent,
     modes,
     pickled_and_hybridized_late,
 ]

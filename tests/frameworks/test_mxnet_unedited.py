@@ -26,10 +26,10 @@ LOOPS = [
 class Played:
     """A script that has been run with the agent and without, the latter noting values."""
 
-    def __init__(self, runner, script):
+    def __init__(self, runner, script, parameters=None):
         self.notes_file = runner.folder / "notes.npz"
         plain = runner.plain(HERE / script, str(self.notes_file))
-        config = {"HookParameters": {"save_interval": 1, "save_all": True}}
+        config = {"HookParameters": {"save_interval": 1, "save_all": True, **(parameters or {})}}
         agent = runner.by_variable(HERE / script, config=config, SMD_AGENT_STRICT="1")
         assert (plain.returncode, plain.stderr) == (0, "")
         assert (agent.returncode, agent.stdout) == (0, plain.stdout)
@@ -75,7 +75,8 @@ def play(module_runner):
 
     def played(script):
         if script not in made:
-            made[script] = Played(module_runner(script), script)
+            parameters = {"eval.start_step": 1000} if script == "gluon_convolutions.py" else None
+            made[script] = Played(module_runner(script), script, parameters)
         return made[script]
 
     return played
@@ -189,6 +190,22 @@ def test_the_numpy_front_end(scenes, scene):
     assert scenes.saved(scene, "numpyloss0_output_0") == [0, 1, 2]
 
 
+@pytest.mark.parametrize("scene", ["convolutions", "convolutions_hybridized"])
+def test_weights_that_an_evaluation_brings_into_another_layout_are_saved_as_they_are(play, scene):
+    """The evaluations are not saved, so nothing waits for them but the reading of the weights."""
+    assert play("gluon_convolutions.py").check(scene) == 2 * (4 + 4 * 4 + 2)
+
+
+def test_a_hybridized_net_with_states_and_a_loss_inside(scenes):
+    assert scenes.check("recurrent") == 6
+    memory = scenes.saved("recurrent", "read_lstm0_output_0")
+    assert memory == scenes.saved("recurrent", "read_dense0_input_0") == [0, 1]
+    for step in scenes.steps("recurrent", TRAIN):
+        weight, bias = scenes.value("read_dense0_weight", step), scenes.value("read_dense0_bias", step)
+        out = scenes.value("read_lstm0_output_0", step) @ weight.T + bias
+        np.testing.assert_allclose(scenes.value("read_dense0_output_0", step), out, atol=1e-6)
+
+
 def test_sparse_gradients_are_saved_dense(scenes):
     assert scenes.check("sparse_gradient") == 2
 
@@ -211,7 +228,14 @@ def test_a_net_that_pickles_copies_and_hybridizes_late_is_saved_throughout(scene
 
 def test_only_sums_of_losses_and_hand_written_ones_got_a_name_of_ours(scenes):
     """A loss block's output, averaged or not, was never saved a second time."""
-    with_own_loss = ("estimator", "clipped_and_accumulated", "symbol_block", "numpy_front_end", "contexts_by_default")
+    with_own_loss = (
+        "estimator",
+        "clipped_and_accumulated",
+        "symbol_block",
+        "numpy_front_end",
+        "contexts_by_default",
+        "recurrent",
+    )
     assert [scenes.saved(scene, "loss0_output_0") for scene in with_own_loss] == [[]] * len(with_own_loss)
 
 
