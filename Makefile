@@ -6,7 +6,8 @@ QUIETLY := -m pip --disable-pip-version-check --no-input -qq
 # "# tests: PATHS", that line names the tests that are run there too.
 OTHERS := $(patsubst tests/environments/%.txt,.venv-%,$(wildcard tests/environments/*.txt))
 TESTED := $(patsubst tests/environments/%.txt,.venv-%,$(shell grep -l '^. tests: ' tests/environments/*.txt))
-INTERPRETERS = SMDEBUG_PYTHON="$$(cat .venv-smdebug/.python)" OLDEST_PYTHON="$$(cat .venv-oldest/.python)"
+INTERPRETERS = SMDEBUG_PYTHON="$$(cat .venv-smdebug/.python)" OLDEST_PYTHON="$$(cat .venv-oldest/.python)" \
+  SMDEBUG_MXNET_PYTHON="$$(cat .venv-smdebug-mxnet/.python)" MXNET_PYTHON="$$(cat .venv-mxnet/.python)"
 SOURCES := $(shell find smd_agent -name '*.py' -o -name py.typed) $(wildcard smd_agent.pth smd_agent.start) sitecustomize.py pyproject.toml README.md
 DEMO_RUN := smd_runs/digits
 
@@ -32,6 +33,7 @@ demo: $(VENV)/.demo
 	echo; echo "\$$ python -m smd_agent show $(DEMO_RUN) 'gradient/.*conv1.*' --mode train"
 	$(VENV)/bin/python -m smd_agent show $(DEMO_RUN) 'gradient/.*conv1.*' --mode train
 	echo; echo 'The same with XGBoost: $(VENV)/bin/python -m smd_agent --out smd_runs/cancer --save all --every 20 examples/xgboost_cancer.py'
+	echo 'And with MXNet, after "make setup": .venv-mxnet/bin/python -m smd_agent --out smd_runs/gluon --every 20 examples/gluon_digits.py'
 
 # The script pytest, not "python -m pytest": the latter would put the source tree before the installed wheel. Where ARGS
 # picks none of an environment's tests, pytest ends with 5.
@@ -50,7 +52,7 @@ lint: $(VENV)/.lint
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-logo
 
-bench: $(VENV)/.demo .venv-smdebug/.python .venv-oldest/.wheel
+bench: $(VENV)/.demo .venv-smdebug/.python .venv-oldest/.wheel .venv-smdebug-mxnet/.python .venv-mxnet/.wheel
 	$(INTERPRETERS) $(VENV)/bin/python -m benchmarks $(ARGS)
 
 check: lint test

@@ -54,7 +54,7 @@ class Family:
         folder: where the variants write their runs.
         interpreter: the Python to use.
         options: passed to the arms; `pin` keeps all variants on one core.
-        framework: pytorch or xgboost.
+        framework: pytorch, xgboost or mxnet.
     """
 
     workload: str
@@ -107,6 +107,16 @@ def smdebug_python() -> str | None:
 def oldest_python() -> str | None:
     """Return the interpreter that has the oldest frameworks we support, None when the variable is unset or empty."""
     return os.environ.get("OLDEST_PYTHON") or None
+
+
+def mxnet_python() -> str | None:
+    """Return the interpreter that has MXNet, None when the variable is unset or empty."""
+    return os.environ.get("MXNET_PYTHON") or None
+
+
+def smdebug_mxnet_python() -> str | None:
+    """Return the interpreter that has MXNet and the real smdebug, None when the variable is unset or empty."""
+    return os.environ.get("SMDEBUG_MXNET_PYTHON") or None
 
 
 def interleave(workers: Sequence[Worker], rounds: int, operation: str, count: int) -> list[list[Sample]]:

@@ -24,6 +24,7 @@ MODULES = {
     "pytorch": ("benchmarks.workloads", "benchmarks.arms"),
     "xgboost": ("benchmarks.boosting", "benchmarks.boosting_arms"),
     "keras": ("benchmarks.keras_workloads", "benchmarks.keras_arms"),
+    "mxnet": ("benchmarks.gluon", "benchmarks.gluon_arms"),
 }
 
 

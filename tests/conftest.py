@@ -10,7 +10,7 @@ import pytest
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch):
     for name in [*os.environ]:
-        if name.startswith(("SMD_AGENT_", "SMDEBUG_")) and name != "SMDEBUG_PYTHON":
+        if name.startswith(("SMD_AGENT_", "SMDEBUG_")) and name not in ("SMDEBUG_PYTHON", "SMDEBUG_MXNET_PYTHON"):
             monkeypatch.delenv(name)
     monkeypatch.delenv("USE_SMDEBUG", raising=False)
     monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")

@@ -12,5 +12,6 @@ FRAMEWORKS: dict[str, str] = {
     "tensorflow": "smd_agent.patches.tensorflow",
     "keras": "smd_agent.patches.keras",
     "tf_keras": "smd_agent.patches.keras",
+    "mxnet": "smd_agent.patches.mxnet",
 }
 """Framework's import name -> dotted name of its patch module; looked up at each import."""

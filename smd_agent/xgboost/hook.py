@@ -139,9 +139,9 @@ class Hook(FrameworkHook, TrainingCallback):
         due = self.collections_due()
         if collection in due or CollectionKeys.ALL in due:
             return True
-        if names is not None:
-            return any(self.wants(name) for name in names)
-        return any(key not in BUILT_IN or key == CollectionKeys.DEFAULT for key in due)
+        if all(key in BUILT_IN and key != CollectionKeys.DEFAULT for key in due):
+            return False
+        return names is None or any(self.wants(name) for name in names)
 
     def worker(self) -> tuple[int, int]:
         """Rank and number of workers, as XGBoost knows them when the first round is saved."""

@@ -115,7 +115,7 @@ class Products:
         self._hook.save_tensors(tuple(found), [np.array([value], np.float64) for value in found.values()])
 
     def _average_shap(self, model: Any) -> None:
-        if self._training.folds and not self._hook.asks(CollectionKeys.AVERAGE_SHAP):
+        if not self._hook.asks(CollectionKeys.AVERAGE_SHAP):
             return
         names = [f"average_shap/{name}" for name in feature_names(self._one_model(model))]
         if self._hook.asks(CollectionKeys.AVERAGE_SHAP, names):

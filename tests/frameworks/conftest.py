@@ -73,6 +73,12 @@ def shared_runner(tmp_path_factory):
     return Runner(tmp_path_factory.mktemp("shared"))
 
 
+@pytest.fixture(scope="module")
+def module_runner(tmp_path_factory):
+    """Make runners whose runs several tests look at."""
+    return lambda name: Runner(tmp_path_factory.mktemp(Path(name).stem))
+
+
 @pytest.fixture(autouse=True)
 def own_hook():
     # The tests of other frameworks also run where there is no torch.

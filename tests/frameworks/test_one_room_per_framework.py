@@ -39,6 +39,16 @@ TRAINING = {
         "w.assign_sub(tape.gradient(loss, w))\n",
         "gradients/wGrad",
     ),
+    "mxnet": (
+        "mxnet",
+        "from mxnet import autograd, gluon, nd\n"
+        "net = gluon.nn.Dense(2, in_units=3)\n"
+        "net.initialize()\n"
+        "with autograd.record():\n"
+        "    loss = gluon.loss.L2Loss(prefix='l2loss0_')(net(nd.ones((4, 3))), nd.ones((4, 2)))\n"
+        "loss.backward()\n",
+        "l2loss0_output_0",
+    ),
 }
 
 

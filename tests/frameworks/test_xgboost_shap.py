@@ -133,3 +133,25 @@ def test_only_new_rounds_are_explained(out, monkeypatch):
     hook = smd.Hook(out, include_collections=["full_shap", "average_shap"], save_config=steps, train_data=data)
     xgboost.train(OBJECTIVES["binary"], data, 9, callbacks=[hook])
     assert explained == [1] + [1] * 8
+
+
+def test_a_round_that_could_not_be_explained_does_not_spoil_the_next(out, monkeypatch):
+    predict = xgboost.Booster.predict
+    calls = []
+
+    def failing(self, data, **how):
+        calls.append(1)
+        if len(calls) == 3:
+            raise ValueError("not this time")
+        return predict(self, data, **how)
+
+    data = matrix("binary")
+    steps = smd.SaveConfig(save_interval=3)
+    hook = smd.Hook(out, include_collections=["full_shap"], save_config=steps, train_data=data)
+    monkeypatch.setattr(xgboost.Booster, "predict", failing)
+    model = xgboost.train(OBJECTIVES["binary"], data, 7, callbacks=[hook])
+    monkeypatch.undo()
+    hook.close()
+    tensor = create_trial(out).tensor("full_shap/matrix")
+    assert tensor.steps() == [0, 6]
+    np.testing.assert_array_equal(tensor.value(6), model.predict(data, pred_contribs=True))

@@ -182,6 +182,13 @@ def own_lines(stderr):
     return [re.sub(r"\d\d:\d\d:\d\d", "", line) for line in lines]
 
 
+def test_what_xgboost_logs_of_our_calls_is_not_printed(script, runner):
+    body = "xgb.train({**binary, 'verbosity': 3}, dtrain, 3, evals=evals)"
+    plain, ours = runner.plain(path := script(body)), runner.by_variable(path, config=config())
+    assert "full_shap" in ours.stderr
+    assert 10 < len(ours.stdout.splitlines()) == len(plain.stdout.splitlines())
+
+
 @pytest.mark.parametrize("way", ["early stopping", "best model", "own callbacks"])
 def test_the_round_that_stops_a_training_is_saved_too(way, script, runner, tmp_path):
     body = WAYS[way][0] + "\nprint('rounds', len(log['test']['logloss']))"

@@ -11,7 +11,7 @@ import pytest
 from smd_agent.config import env
 
 ARMED = "import sys; print(any(type(finder).__name__ == '_FrameworkFinder' for finder in sys.meta_path))"
-NAMES = "keras, tensorflow, tf_keras, torch, xgboost"
+NAMES = "keras, mxnet, tensorflow, tf_keras, torch, xgboost"
 OFF = [word for word, on in env.BOOLEAN_WORDS.items() if not on]
 ON = [word for word, on in env.BOOLEAN_WORDS.items() if on]
 

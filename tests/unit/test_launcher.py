@@ -104,9 +104,13 @@ def test_defaults_go_to_a_new_folder_each_time(no_variables, tmp_path):
         found.add(hook["LocalPath"])
     assert len(found) == 3
     assert all(path.startswith(f"{tmp_path}/smd_runs/train-") for path in found)
-    assert hook["HookParameters"] == {"save_interval": 100}
-    names = [entry["CollectionName"] for entry in hook["CollectionConfigurations"]]
-    assert names == ["losses", "weights", "biases", "gradients"]
+    assert hook["HookParameters"] == {f"{mode}.save_interval": 100 for mode in ("train", "eval", "predict")}
+    assert [entry["CollectionName"] for entry in hook["CollectionConfigurations"]] == ["all"]
+
+
+def test_the_default_interval_gives_way_to_the_option(no_variables):
+    run.configure({"--every": "7"}, ["train.py"])
+    assert json.loads(env.hook_json())["HookParameters"] == {"save_interval": 7}
 
 
 def test_config_alone_is_handed_on_as_a_file(no_variables, tmp_path):

@@ -1,0 +1,121 @@
+"""MXNet arrays as NumPy arrays: shared where that is possible, widened where NumPy has no such type.
+
+Every read waits until the engine is idle, so it is done on saved steps only. Waiting for the array's own writers is not
+enough: a convolution in inference brings the weights it *reads* into another layout, in place, when it happens to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from mxnet import autograd, ndarray
+from mxnet.base import MXNetError
+from mxnet.ndarray import NDArray
+from mxnet.symbol import Symbol
+
+_SHARED_DTYPES = frozenset(
+    np.dtype(name) for name in ("float16", "float32", "float64", "int8", "uint8", "int32", "int64")
+)
+_DEEPEST = 8
+_CPU = 1
+
+_unheard: list[MXNetError] = []
+
+
+class OperationFailedError(MXNetError):  # type: ignore[misc]
+    """What was to be saved depends on an operation that failed; the program hears of it by ``raise_unheard``."""
+
+
+class _Shared:
+    """Hands a capsule of MXNet to ``numpy.from_dlpack``, which wants an object with these two methods."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, stream: Any = None) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return _CPU, 0
+
+
+def to_array(array: NDArray) -> tuple[npt.NDArray[Any], str | None]:
+    """The array's values, and the name of its dtype if they had to be widened.
+
+    A dense array on the CPU shares its memory with the result, so that must be copied or reduced before the program
+    goes on. Sparse arrays come out dense.
+    """
+    _wait_until_idle()
+    if array.stype != "default":
+        # Making it dense is an operation, which must not become a part of the program's graph.
+        with autograd.pause(train_mode=autograd.is_training()):
+            return array.asnumpy(), None
+    if array.context.device_type == "cpu" and array.size and array.dtype in _SHARED_DTYPES_AS_TYPES:
+        try:
+            return np.from_dlpack(_Shared(array.to_dlpack_for_read())), None
+        except MXNetError:
+            # In the processor's own blocked layout, as convolutions leave it; a copy is put in order.
+            pass
+    values = array.asnumpy()
+    if values.dtype.names == ("bfloat16",):
+        # MXNet's bfloat16 is a float32 without its lower half.
+        wide = values.view(np.uint16).astype(np.uint32) << 16
+        return wide.view(np.float32), "bfloat16"
+    return values, None
+
+
+def copied(array: NDArray) -> npt.NDArray[Any]:
+    """The array's values as they are now, in memory of their own."""
+    _wait_until_idle()
+    return array.asnumpy()  # type: ignore[no-any-return]
+
+
+def _wait_until_idle() -> None:
+    try:
+        ndarray.waitall()
+    except MXNetError as error:
+        _unheard.append(error)
+        raise OperationFailedError("an operation of the program has failed") from error
+
+
+def raise_unheard() -> None:
+    """Hand the program the failure of an operation of its own that has come up while we waited.
+
+    MXNet tells of it only once, at the next wait, and goes on afterwards as if nothing had been.
+
+    Raises:
+        MXNetError: there was such a failure.
+    """
+    if _unheard:
+        error = _unheard[0]
+        _unheard.clear()
+        raise error
+
+
+# ``NDArray.dtype`` is NumPy's scalar type, not a dtype.
+_SHARED_DTYPES_AS_TYPES = frozenset(dtype.type for dtype in _SHARED_DTYPES)
+
+
+def arrays_in(value: Any, depth: int = 0) -> Iterator[NDArray]:
+    """The arrays of a block's input or output, in order, out of lists, tuples and mappings."""
+    if isinstance(value, NDArray):
+        yield value
+    elif depth < _DEEPEST and isinstance(value, (list, tuple)):
+        for part in value:
+            yield from arrays_in(part, depth + 1)
+    elif depth < _DEEPEST and isinstance(value, Mapping):
+        for part in value.values():
+            yield from arrays_in(part, depth + 1)
+
+
+def is_symbolic(args: tuple[Any, ...]) -> bool:
+    """Whether a block is being traced: called with symbols, which have no values."""
+    first = args[0] if args else None
+    if first.__class__ is NDArray:
+        return False
+    while isinstance(first, (list, tuple)) and first:
+        first = first[0]
+    return isinstance(first, Symbol)

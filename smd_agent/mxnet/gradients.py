@@ -1,0 +1,160 @@
+"""The gradients of a saved step: which ones are the step's, and when they are read.
+
+Of a parameter that a Trainer owns: what the Trainer is about to apply, that is after it has summed over the contexts
+and workers, and after the script has clipped; before the division by the batch size, which the optimizer does itself.
+If no Trainer has applied it by the end of the step (accumulation): as it stands then.
+Of any other parameter: as it stands when ``backward`` returns.
+In each case only if a backward pass of this step has reached the parameter; buffers keep old values otherwise.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from mxnet.gluon import Parameter
+from mxnet.ndarray import NDArray
+
+from smd_agent import guard, session
+from smd_agent.core.modes import ModeKeys
+from smd_agent.mxnet.arrays import to_array
+
+if TYPE_CHECKING:
+    from smd_agent.mxnet.hook import Hook
+
+Pair = tuple[str, Parameter]
+
+_WITHOUT_GRADIENTS = (ModeKeys.EVAL, ModeKeys.PREDICT)
+
+
+class Gradients:
+    """What becomes of the gradients of one saved step."""
+
+    def __init__(self, hook: Hook) -> None:
+        self._hook = hook
+        self._reached: dict[int, Pair] = {}
+        self._applied: set[int] = set()
+
+    def trained(self) -> list[Pair]:
+        """The parameters that get a gradient."""
+        pairs = (pair for root in self._hook.roots for pair in self._hook.parameters(root))
+        return [pair for pair in pairs if pair[1].grad_req != "null"]
+
+    @session.fence("looking at gradients before a backward pass")
+    def before_backward(self) -> Freshness:
+        """Note which gradients wait to be applied, so that those of this pass can be told from them."""
+        return Freshness([array for _, parameter in self.trained() for array in values_of(parameter)])
+
+    @session.fence("saving gradients after a backward pass")
+    def after_backward(self, before: Freshness | None) -> None:
+        """Take in what a backward pass has reached, and save what no Trainer will apply."""
+        if before is None:
+            return
+        reached = before.restore()
+        now = []
+        for name, parameter in self.trained():
+            arrays = values_of(parameter)
+            # A sparse parameter shows no state; a dense one that was not reached has an older gradient.
+            if not is_sparse(parameter) and not any(id(array) in reached for array in arrays):
+                continue
+            if id(parameter) in self._applied:
+                continue
+            self._reached[id(parameter)] = (name, parameter)
+            if _trainer_of(parameter) is None and len(arrays) <= 1:
+                now.append((name, parameter))
+        self._write(now)
+        if reached and "gradients" in self._hook.include_collections and self._hook.mode in _WITHOUT_GRADIENTS:
+            line = f"gradients of a backward pass in a step of mode {self._hook.mode.name} are not saved"
+            guard.say_once(("gradients", self._hook.mode), line)
+
+    @session.fence("saving the gradients that a Trainer applies")
+    def before_update(self, trainer: Any, summed: bool) -> None:
+        """Save what a Trainer is about to apply; ``summed``: all contexts hold the sum already."""
+        pairs = [pair for pair in self._reached.values() if _trainer_of(pair[1]) is trainer]
+        self._applied.update(id(parameter) for _, parameter in pairs)
+        self._write(pairs, summed, _loss_scale(trainer))
+
+    @session.fence("saving gradients that no Trainer has applied")
+    def at_end(self) -> None:
+        """Save what has not been applied in this step."""
+        self._write(list(self._reached.values()))
+
+    def _write(self, pairs: Iterable[Pair], summed: bool = False, scale: float = 1.0) -> None:
+        pairs = list(pairs)
+        for _, parameter in pairs:
+            self._reached.pop(id(parameter), None)
+        names = [f"gradient/{name}" for name, _ in pairs]
+        self._hook.save_tensors(names, [Gradient(parameter, summed, scale) for _, parameter in pairs])
+
+
+class Freshness:
+    """Which arrays have a gradient that has not been applied: MXNet's own flag, taken off during a backward pass.
+
+    Without taking it off, a gradient of this pass could not be told from one that an earlier pass left.
+    """
+
+    def __init__(self, arrays: list[NDArray]) -> None:
+        self._waiting = [(array, array._fresh_grad) for array in arrays]
+        for array, fresh in self._waiting:
+            if fresh:
+                array._fresh_grad = False
+
+    def restore(self) -> set[int]:
+        """Put the flags back as they would be by now; the ids of those that the pass has set."""
+        reached = set()
+        for array, fresh in self._waiting:
+            if array._fresh_grad:
+                reached.add(id(array))
+            elif fresh:
+                array._fresh_grad = True
+        return reached
+
+
+class Gradient:
+    """A parameter's gradient over all contexts, read only if it is saved."""
+
+    __slots__ = ("_parameter", "_scale", "_summed")
+
+    def __init__(self, parameter: Parameter, summed: bool, scale: float) -> None:
+        self._parameter = parameter
+        self._summed = summed
+        self._scale = scale
+
+    def read(self) -> tuple[npt.NDArray[Any], str | None]:
+        """The gradient of the whole batch, without a scale that mixed precision has put on the loss."""
+        arrays = self._parameter.list_grad()
+        values, note = to_array(arrays[0])
+        if not self._summed and len(arrays) > 1:
+            values = functools.reduce(np.add, (to_array(array)[0] for array in arrays[1:]), values)
+        if self._scale != 1.0:
+            values = values * values.dtype.type(self._scale)
+        return values, note
+
+
+def values_of(parameter: Parameter) -> list[NDArray]:
+    """A dense parameter's values on each context; empty as long as it has none, and for a sparse one."""
+    if is_sparse(parameter):
+        return []
+    try:
+        return list(parameter.list_data())
+    except RuntimeError:
+        return []
+
+
+def _trainer_of(parameter: Parameter) -> Any:
+    return getattr(parameter, "_trainer", None)
+
+
+def _loss_scale(trainer: Any) -> float:
+    # amp.scale_loss multiplies the loss and tells the Trainer to divide by as much; amp.unscale takes both back.
+    if getattr(trainer, "_amp_loss_scaler", None) is None:
+        return 1.0
+    return float(trainer._scale / trainer._amp_original_scale)
+
+
+def is_sparse(parameter: Parameter) -> bool:
+    """Whether a parameter's values live in rows of its Trainer's store."""
+    return getattr(parameter, "_stype", "default") != "default"

@@ -1,0 +1,174 @@
+"""The block being trained, and the one thing that stays on it: a step counter in front of its call.
+
+The counter is the ``__call__`` of the block's *class*. Blocks pickle and deep-copy with all their attributes and their
+registered hooks, and ``hybridize`` warns about hooks, so nothing may stay on the block itself. Other blocks of the same
+class pay one look into a dictionary.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from mxnet import autograd
+from mxnet.gluon import Block, Parameter
+
+from smd_agent.mxnet.arrays import arrays_in, is_symbolic, raise_unheard
+
+if TYPE_CHECKING:
+    from smd_agent.mxnet.hook import Hook
+
+_is_training = autograd.is_training
+_is_recording = autograd.is_recording
+
+
+class Root:
+    """A block whose call opens steps.
+
+    last: the global step in which it was called last. If that is the current one, its next call begins a step, even if
+        in fact it was never called: so does the first call of all, as steps are counted from 0.
+    parallel: its parameters have copies on several contexts, so that one step is a call for each of them.
+    contexts: those it was called on in the step ``last``; kept only if it is parallel.
+    """
+
+    __slots__ = ("__weakref__", "_block", "contexts", "last", "parallel")
+
+    def __init__(self, block: Block) -> None:
+        self._block = weakref.ref(block)
+        self.last = -1
+        self.parallel = False
+        self.contexts: set[Any] = set()
+        self.look_at_contexts()
+
+    @property
+    def block(self) -> Block | None:
+        """The block, None once the program has let go of it."""
+        return self._block()
+
+    def blocks(self) -> list[Block]:
+        """The block and all blocks below it."""
+        block = self.block
+        found: dict[int, Block] = {}
+        if block is not None:
+            block.apply(lambda part: found.setdefault(id(part), part))
+        return list(found.values())
+
+    def parameters(self) -> Iterator[tuple[str, Parameter]]:
+        """The parameters with their names, each once.
+
+        Not ``collect_params``: that warns about blocks in plain lists, and the program would see the warning again.
+        """
+        seen = set()
+        for block in self.blocks():
+            for parameter in block.params.values():
+                if id(parameter) not in seen:
+                    seen.add(id(parameter))
+                    yield parameter.name, parameter
+
+    def look_at_contexts(self) -> None:
+        """Find out on how many contexts the parameters are."""
+        self.parallel = any(len(contexts_of(parameter)) > 1 for _, parameter in self.parameters())
+
+    def begins_again(self, args: tuple[Any, ...], step: int) -> bool:
+        """Whether a parallel block's call belongs to a new step: it was called on this context in the current one."""
+        array = next(arrays_in(args), None)
+        context = None if array is None else array.context
+        again = self.last == step and (not self.contexts or context in self.contexts)
+        if again or self.last != step:
+            self.contexts.clear()
+        self.contexts.add(context)
+        return again
+
+
+def contexts_of(parameter: Parameter) -> list[Any]:
+    """Where the parameter is or is going to be; empty before ``initialize``."""
+    try:
+        return list(parameter.list_ctx())
+    except RuntimeError:
+        return []
+
+
+class Counters:
+    """The step counters of one hook, on the classes of its roots."""
+
+    def __init__(self, hook: Hook) -> None:
+        self._hook = hook
+        self._roots: dict[int, Root] = {}
+        self._classes: dict[type[Block], tuple[Any, Any]] = {}
+
+    def attach(self, root: Root) -> None:
+        """Count a block's calls from now on."""
+        block = root.block
+        assert block is not None
+        key = id(block)
+        self._roots[key] = root
+        # An id may be given away again once its block is gone.
+        weakref.finalize(block, self._roots.pop, key, None).atexit = False
+        if type(block) not in self._classes:
+            self._watch(type(block))
+
+    def detach(self, root: Root) -> None:
+        """Leave a block alone again."""
+        for key in [key for key, other in self._roots.items() if other is root]:
+            del self._roots[key]
+        if not self._roots:
+            while self._classes:
+                block_class, (own, wrapper) = self._classes.popitem()
+                if vars(block_class).get("__call__") is not wrapper:
+                    continue
+                if own is None:
+                    del block_class.__call__
+                else:
+                    block_class.__call__ = own
+
+    def _watch(self, block_class: type[Block]) -> None:
+        own = vars(block_class).get("__call__")
+        call = self._counter(SimpleNamespace(__call__=own) if own is not None else _definer(block_class))
+        functools.update_wrapper(call, block_class.__call__)
+        block_class.__call__ = call
+        self._classes[block_class] = (own, call)
+
+    def _counter(self, owner: Any) -> Callable[..., Any]:
+        hook = self._hook
+        pulse = hook.pulse
+        roots = self._roots
+
+        # ``owner.__call__`` is looked up at each call: Block's own is replaced while a step is saved.
+        def call(block: Block, *args: Any, **kwargs: Any) -> Any:
+            root = roots.get(id(block))
+            if root is None or pulse.inside or is_symbolic(args):
+                return owner.__call__(block, *args, **kwargs)
+            clock = pulse.train if _is_recording() and _is_training() else pulse.evaluation
+            if clock is not pulse.clock:
+                begins = True
+                root.contexts.clear()
+            else:
+                begins = root.last == pulse.step
+            if root.parallel:
+                begins = root.begins_again(args, pulse.step) or clock is not pulse.clock
+            if begins:
+                if pulse.open:
+                    hook.finish_step()
+                    raise_unheard()
+                pulse.step += 1
+                pulse.clock = clock
+                clock.step += 1
+                if clock.step >= clock.due:
+                    hook.start_step()
+                    raise_unheard()
+            root.last = pulse.step
+            pulse.inside = True
+            try:
+                return owner.__call__(block, *args, **kwargs)
+            finally:
+                pulse.inside = False
+
+        return call
+
+
+def _definer(block_class: type[Block]) -> Any:
+    """The class that a class has its ``__call__`` from."""
+    return next(base for base in block_class.__mro__[1:] if "__call__" in vars(base))

@@ -1,0 +1,55 @@
+"""Where a Gluon run is noticed: Trainers being made, and blocks being called while autograd records.
+
+``Trainer.__init__`` and ``autograd.backward`` stay watched (one is called once, the other passes the call on); the rest
+is looked at only until the model is found (``smd_agent.mxnet.discovery``).
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from smd_agent import guard
+from smd_agent.patches.hook_of_run import make_hook, tell_if_nothing, wanted_settings
+
+if TYPE_CHECKING:
+    from smd_agent.config.settings import HookSettings
+    from smd_agent.mxnet.hook import Hook
+
+OLDEST = "1.8"
+NEWEST = "1.9"
+
+
+def apply(mxnet: ModuleType) -> None:
+    """Have the blocks that the program trains found and saved."""
+    settings = wanted_settings()
+    if settings is None:
+        return
+    if not _is_supported(mxnet):
+        supported = f"{OLDEST} to {NEWEST}"
+        guard.say(f"mxnet {mxnet.__version__} is not supported ({supported} are): nothing will be captured")
+        return
+    from smd_agent.mxnet.discovery import Discovery
+
+    discovery = Discovery(lambda: _make_hook(settings))
+    discovery.install()
+    tell_if_nothing(
+        "a gluon.Block called while autograd recorded",
+        settings,
+        lambda: discovery.saw_training and not discovery.found_model and not discovery.stopped,
+    )
+
+
+def _is_supported(mxnet: ModuleType) -> bool:
+    # Gluon 2 has other names for everything and no name scopes.
+    block = mxnet.gluon.HybridBlock
+    return all(hasattr(block, name) for name in ("_get_graph", "_build_cache", "_call_cached_op", "name_scope"))
+
+
+def _make_hook(settings: HookSettings) -> Hook | None:
+    from smd_agent.mxnet.hook import Hook
+
+    hook = make_hook(Hook, settings)
+    if hook is not None:
+        hook.follow_autograd()
+    return hook

@@ -1,0 +1,253 @@
+"""The hook that a script makes itself, and its collections: values against NumPy, with real nets in this process."""
+
+from __future__ import annotations
+
+import gc
+import json
+import pickle
+import weakref
+
+import numpy as np
+import pytest
+
+pytest.importorskip("mxnet")
+
+import mxnet as mx
+from mxnet import autograd, gluon, nd
+from mxnet.gluon import nn
+
+import smd_agent.mxnet as smd
+
+EVERY = smd.SaveConfig(save_interval=1)
+
+
+def make_net(*, hybridize=False, ctx=None):
+    mx.random.seed(1)
+    net = nn.HybridSequential(prefix="net_")
+    with net.name_scope():
+        net.add(nn.Dense(5, in_units=6, activation="relu"), nn.Dense(3, in_units=5))
+    net.initialize(mx.init.Xavier(), ctx=ctx)
+    if hybridize:
+        net.hybridize()
+    return net
+
+
+def rows(seed):
+    return nd.array(np.random.RandomState(seed).rand(8, 6))
+
+
+def train(net, steps=2, loss_fn=None, seen=None):
+    """Train; ``seen`` gets the weights before each step and the gradients after it."""
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+    for step in range(steps):
+        if seen is not None:
+            seen.append({name: p.data().asnumpy() for name, p in net.collect_params().items()})
+        with autograd.record():
+            loss = (loss_fn or gluon.loss.L2Loss(prefix="l2loss0_"))(net(rows(step)), nd.ones((8, 3)))
+        loss.backward()
+        if seen is not None:
+            seen[-1].update((f"gradient/{name}", p.grad().asnumpy()) for name, p in net.collect_params().items())
+        trainer.step(8)
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_a_hook_made_by_hand_saves_in_the_mode_it_is_told(out, hybridize):
+    hook = smd.Hook(out, save_config=EVERY, include_collections=["weights", "biases", "gradients"])
+    net, seen = make_net(hybridize=hybridize), []
+    hook.register_block(net)
+    train(net, 2, seen=seen)
+    hook.set_mode(smd.modes.TRAIN)
+    train(net, 1, seen=seen)
+    hook.set_mode(smd.modes.EVAL)
+    net(rows(9))
+    hook.close()
+    trial = smd.create_trial(out)
+    assert [trial.mode(step).name for step in trial.steps()] == ["GLOBAL", "GLOBAL", "TRAIN", "EVAL"]
+    assert {*trial.tensor_names()} == {*seen[0], "l2loss0_output_0"}
+    for step, values in enumerate(seen):
+        for name, value in values.items():
+            np.testing.assert_array_equal(trial.tensor(name).value(step), value)
+    assert 3 not in trial.tensor("gradient/net_dense0_weight").steps()
+    assert 3 in trial.tensor("net_dense0_weight").steps()
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_a_block_and_a_regex_bring_inputs_and_outputs_into_a_collection(out, hybridize):
+    hook = smd.Hook(out, save_config=EVERY, include_collections=["mine", "entered"])
+    net = make_net(hybridize=hybridize)
+    hook.get_collection("mine").add_block_tensors(net[0], inputs=True)
+    hook.get_collection("entered").include("^net_dense1_input")
+    hook.register_block(net)
+    train(net, 1)
+    hook.close()
+    trial = smd.create_trial(out)
+    # The activation of a layer is a block of its own, whose name begins with the layer's.
+    assert trial.tensor_names(collection="mine") == ["net_dense0_input_0", "net_dense0_output_0"]
+    assert trial.tensor_names(collection="entered") == ["net_dense1_input_0"]
+    fresh = make_net()
+    expected = np.maximum(rows(0).asnumpy() @ fresh[0].weight.data().asnumpy().T, 0)
+    np.testing.assert_array_equal(trial.tensor("net_dense0_input_0").value(0), rows(0).asnumpy())
+    np.testing.assert_allclose(trial.tensor("net_dense0_output_0").value(0), expected, atol=1e-6)
+    np.testing.assert_allclose(trial.tensor("net_dense1_input_0").value(0), expected, atol=1e-6)
+
+
+def test_a_file_says_what_is_saved(out, tmp_path, monkeypatch):
+    config = {
+        "LocalPath": out,
+        "HookParameters": {"save_interval": 2, "include_regex": "dense1_output"},
+        "CollectionConfigurations": [
+            {"CollectionName": "relu", "CollectionParameters": {"include_regex": "relu_output", "save_interval": 1}}
+        ],
+    }
+    file = tmp_path / "hook.json"
+    file.write_text(json.dumps(config))
+    monkeypatch.delenv("SMDEBUG_CONFIG_FILE_PATH", raising=False)
+    assert smd.get_hook(str(tmp_path / "missing.json")) is None
+    hook = smd.Hook.create_from_json_file(str(file))
+    assert smd.get_hook() is hook
+    net = make_net()
+    hook.register_block(net)
+    train(net, 3)
+    hook.close()
+    trial = smd.create_trial(out)
+    assert trial.tensor_names(collection="relu") == ["net_dense0_relu_output_0"]
+    assert trial.tensor("net_dense0_relu_output_0").steps() == [0, 1, 2]
+    assert trial.tensor("net_dense1_output_0").steps() == [0, 2]
+    assert {*trial.tensor_names()} == {"net_dense0_relu_output_0", "net_dense1_output_0", "l2loss0_output_0"}
+
+
+def test_stored_reductions_are_what_numpy_computes(out):
+    """The old library's hook for MXNet could not store std and variance."""
+    ops = ["min", "max", "mean", "std", "variance", "sum"]
+    reductions = smd.ReductionConfig(ops, abs_reductions=["mean", "std"], norms=["l1", "l2"])
+    hook = smd.Hook(out, save_config=EVERY, reduction_config=reductions, include_collections=["weights", "gradients"])
+    net = nn.Dense(3, in_units=6, prefix="net_")
+    net.initialize(mx.init.Xavier())
+    hook.register_block(net)
+    weight = net.weight.data().asnumpy()
+    with autograd.record():
+        loss = (net(rows(0)) ** 2).sum()
+    loss.backward()
+    gradient = net.weight.grad().asnumpy()
+    hook.close()
+    trial = smd.create_trial(out)
+    for name, value in (("net_weight", weight), ("gradient/net_weight", gradient)):
+        exact = value.astype(np.float64)
+        expected = {op: getattr(np, {"variance": "var"}.get(op, op))(exact) for op in ops}
+        expected |= {"abs_mean": np.abs(exact).mean(), "abs_std": np.abs(exact).std()}
+        expected |= {"l1": np.abs(exact).sum(), "l2": np.sqrt((exact**2).sum())}
+        for op, number in expected.items():
+            absolute, _, plain = op.rpartition("_")
+            found = trial.tensor(name).reduction_value(0, plain, abs=bool(absolute))
+            assert found == pytest.approx(number, rel=1e-6), (name, op)
+        with pytest.raises(Exception, match="reductions"):
+            trial.tensor(name).value(0)
+
+
+def test_what_a_script_saves_itself(out):
+    hook = smd.Hook(out, save_config=EVERY, include_collections=["seen"])
+    hook.get_collection("seen").include("^thing_output")
+    net = make_net()
+    hook.register_block(net)
+    net(rows(0))
+    hook.save_scalar("rate", 0.25)
+    hook.save_tensor("whole", nd.array([[1, 2], [3, 4]]))
+    hook.record_tensor_value("thing", nd.array([5, 6]))
+    hook.record_tensor_value("thing", nd.array([7]))
+    with pytest.raises(AssertionError, match="NDArray"):
+        hook.record_tensor_value("thing", [1])
+    hook.close()
+    trial = smd.create_trial(out)
+    assert trial.tensor("scalar/rate").value(0) == 0.25
+    np.testing.assert_array_equal(trial.tensor("whole").value(0), [[1, 2], [3, 4]])
+    np.testing.assert_array_equal(trial.tensor("thing_output_0").value(0), [5, 6])
+    np.testing.assert_array_equal(trial.tensor("thing_output_1").value(0), [7])
+
+
+class Margin(gluon.Block):
+    """A loss of one's own that is no ``gluon.loss.Loss``."""
+
+    def forward(self, prediction, target):
+        return nd.maximum(0, target - prediction).mean(axis=1)
+
+
+def test_registered_losses_are_losses(out):
+    hook = smd.Hook(out, save_config=EVERY)
+    net, loss_fn = make_net(), Margin(prefix="marginloss0_")
+    hook.register_block(net)
+    hook.register_loss(loss_fn)
+    hook.register_hook(gluon.loss.L1Loss(prefix="l1loss0_"))
+    train(net, 1, loss_fn)
+    hook.close()
+    trial = smd.create_trial(out)
+    assert trial.tensor_names() == ["marginloss0_output_0"]
+    fresh = make_net()
+    out_of_net = fresh(rows(0)).asnumpy()
+    expected = np.maximum(0, 1 - out_of_net).mean(axis=1)
+    np.testing.assert_allclose(trial.tensor("marginloss0_output_0").value(0), expected, atol=1e-6)
+
+
+def test_what_cannot_be_registered_gets_a_line(out, capfd):
+    hook = smd.Hook(out, save_config=EVERY)
+    net = make_net()
+    hook.register_block("net")
+    hook.register_block(net)
+    hook.register_block(net[1])
+    lines = capfd.readouterr().err.splitlines()
+    assert lines == [
+        "smd_agent: 'net' is not registered: it must be a mxnet.gluon.Block",
+        "smd_agent: net_dense1 is not registered: it, or a block inside of it, is registered already",
+    ]
+
+
+def test_calls_for_several_contexts_are_one_step_without_modes_too(out):
+    hook = smd.Hook(out, save_config=EVERY, include_collections=["weights", "outputs"])
+    hook.get_collection("outputs").include("^net_output")
+    contexts = [mx.cpu(0), mx.cpu(1)]
+    net = make_net(ctx=contexts)
+    hook.register_block(net)
+    for _ in range(3):
+        for context in contexts:
+            net(nd.ones((2, 6), ctx=context))
+    hook.close()
+    trial = smd.create_trial(out)
+    assert trial.steps() == [0, 1, 2]
+    assert trial.tensor("net_output_1").steps() == trial.tensor("net_dense0_weight").steps() == [0, 1, 2]
+
+
+def test_a_net_is_let_go_while_its_last_step_is_still_open(out):
+    hook = smd.Hook(out, save_config=EVERY, save_all=True)
+    net = make_net(hybridize=True)
+    hook.register_block(net)
+    train(net, 2)
+    ref, weight = weakref.ref(net), weakref.ref(net[0].weight)
+    del net
+    gc.collect()
+    assert hook.pulse.open
+    assert (ref(), weight()) == (None, None)
+
+
+class Net(nn.HybridSequential):
+    """A class of the script's own."""
+
+
+def test_nothing_of_ours_is_left_on_classes_and_copies(out):
+    calls = vars(gluon.Block)["__call__"], vars(nd.NDArray)["backward"], vars(gluon.Trainer)["_update"]
+    hook = smd.Hook(out, save_config=EVERY, save_all=True)
+    net = Net(prefix="net_")
+    with net.name_scope():
+        net.add(nn.Dense(3, in_units=6))
+    net.initialize()
+    net.hook = hook
+    hook.register_block(net)
+    train(net, 1)
+    copied = pickle.loads(pickle.dumps(net.hook))
+    assert isinstance(copied, smd.Hook)
+    assert not vars(copied)
+    hook.close()
+    assert (vars(gluon.Block)["__call__"], vars(nd.NDArray)["backward"], vars(gluon.Trainer)["_update"]) == calls
+    assert "__call__" in vars(Net)
+    hook.disable()
+    assert "__call__" not in vars(Net)
+    net(rows(0))
+    assert smd.create_trial(out).steps() == [0]
