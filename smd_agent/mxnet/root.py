@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
+from operator import itemgetter
+from types import MethodType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from mxnet import autograd
@@ -126,10 +127,12 @@ class Counters:
 
     def _watch(self, block_class: type[Block]) -> None:
         own = vars(block_class).get("__call__")
-        call = self._counter(SimpleNamespace(__call__=own) if own is not None else _definer(block_class))
+        owner = SimpleNamespace(__call__=own) if own is not None else _definer(block_class)
+        call = self._counter(owner)
         functools.update_wrapper(call, block_class.__call__)
-        block_class.__call__ = call
-        self._classes[block_class] = (own, call)
+        wrapper = _Counted(call, owner)
+        block_class.__call__ = wrapper
+        self._classes[block_class] = (own, wrapper)
 
     def _counter(self, owner: Any) -> Callable[..., Any]:
         hook = self._hook
@@ -167,6 +170,25 @@ class Counters:
                 pulse.inside = False
 
         return call
+
+
+class _Counted(property):
+    """A counter as an attribute of a class.
+
+    A property, so that it is bound in C; and no function, so that a class that is pickled by value, as cloudpickle does
+    with those of ``__main__``, takes the plain ``__call__`` along and not our hook.
+    """
+
+    def __init__(self, function: Callable[..., Any], owner: Any) -> None:
+        super().__init__(functools.partial(MethodType, function))
+        self._function = function
+        self._owner = owner
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return itemgetter(0), ((self._owner.__call__,),)
 
 
 def _definer(block_class: type[Block]) -> Any:

@@ -345,3 +345,38 @@ def test_a_killed_training_leaves_every_round_that_had_begun_another(script, run
     for name in trial.tensor_names():
         for step in trial.tensor(name).steps():
             trial.tensor(name).value(step)
+
+
+def test_a_hook_of_the_scripts_own_is_the_only_one_and_gets_the_data_of_the_call(script, runner, tmp_path):
+    body = (
+        "import smd_agent.xgboost as smd\n"
+        f"hook = smd.Hook({str(tmp_path / 'own')!r}, save_config=smd.SaveConfig(save_interval=2),"
+        " include_collections=['predictions', 'full_shap', 'hyperparameters'])\n"
+        "model = xgb.train(binary, dtrain, 3, evals=evals, callbacks=[hook])\n"
+        "print('seen', model.predict(dtest).tolist())"
+    )
+    result = runner.by_variable(script(body), config=config())
+    assert result.returncode == 0, result.stderr
+    assert not (tmp_path / "run").exists()
+    trial = create_trial(str(tmp_path / "own"))
+    assert trial.steps() == [0, 2]
+    assert trial.tensor("predictions").value(2).tolist() == json.loads(result.stdout.split("seen ")[1])
+    assert trial.tensor("full_shap/matrix").value(2).shape == (180, 6)
+    assert trial.tensor("hyperparameters/max_depth").value(2) == [3]
+
+
+def test_a_training_beside_another_frameworks_run_is_named_and_left_alone(script, runner, tmp_path):
+    pytest.importorskip("torch")
+    body = (
+        "import torch\nfrom torch import nn\n"
+        "model = nn.Linear(3, 2)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "for _ in range(2):\n"
+        "    nn.MSELoss()(model(torch.ones(4, 3)), torch.ones(4, 2)).backward()\n    optimizer.step()\n"
+        "xgb.train(binary, dtrain, 3, evals=evals)\nprint('trained')"
+    )
+    result = runner.by_variable(script(body), config=config(1, [{"CollectionName": "losses"}]))
+    assert (result.returncode, result.stdout.splitlines()[-1]) == (0, "trained"), result.stderr
+    assert result.stderr.count("holds a run of another framework: no training with xgboost is saved") == 1
+    trial = create_trial(str(tmp_path / "run"))
+    assert trial.tensor_names() == ["MSELoss_output_0"]
+    assert trial.steps() == [0, 1]
