@@ -9,11 +9,15 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import smd_agent
 from smd_agent import guard, session
+from smd_agent.analysis.trial import create_trial
+from smd_agent.core.modes import ModeKeys
 
+HERE = Path(__file__).parent
 PACKAGE = Path(smd_agent.__file__).parent
 SITE_HOOK = Path(sysconfig.get_path("purelib")) / "smd_agent.pth"
 
@@ -62,6 +66,54 @@ class Runner:
         return subprocess.run(command, cwd=self.folder, env=env, capture_output=True, text=True, timeout=300)
 
 
+class Played:
+    """A script of scenes that has been run with the agent and without, the latter noting values.
+
+    ``parameters`` are hook parameters; ``lines`` all that the agent has said.
+    """
+
+    def __init__(self, runner, script, parameters=None):
+        self.notes_file = runner.folder / "notes.npz"
+        plain = runner.plain(HERE / script, str(self.notes_file))
+        config = {"HookParameters": {"save_interval": 1, "save_all": True, **(parameters or {})}}
+        agent = runner.by_variable(HERE / script, config=config, SMD_AGENT_STRICT="1")
+        assert (plain.returncode, plain.stderr) == (0, "")
+        assert (agent.returncode, agent.stdout) == (0, plain.stdout)
+        self.lines = agent.stderr.splitlines()
+        assert [line for line in self.lines if not line.startswith("smd_agent: ")] == []
+        self.trial = create_trial(str(runner.folder / "run"))
+        with np.load(self.notes_file) as file:
+            self._notes = dict(file)
+
+    def steps(self, scene, mode):
+        """Return the steps of a mode that belong to a scene."""
+        first_train, train, first_eval, evaluation = self._notes[f"{scene}|steps"]
+        first, count = (first_train, train) if mode is ModeKeys.TRAIN else (first_eval, evaluation)
+        return [int(step) for step in range(first, first + count)]
+
+    def value(self, name, step, mode=ModeKeys.TRAIN):
+        return self.trial.tensor(name).value(step, mode=mode)
+
+    def saved(self, scene, name, mode=ModeKeys.TRAIN):
+        """Return at which steps of the scene, counted from its first, a tensor was saved."""
+        steps = self.steps(scene, mode)
+        return [step - steps[0] for step in self.trial.tensor(name).steps(mode=mode) if step in steps]
+
+    def check(self, scene, tolerance=0.0):
+        """Compare each value noted in the scene with the saved one; return how many there were."""
+        count = 0
+        for key, expected in self._notes.items():
+            found, _, place = key.partition("|")
+            if found != scene or place == "steps":
+                continue
+            mode, step, name = place.split("|")
+            value = self.value(name, int(step), ModeKeys[mode])
+            assert value.shape == expected.shape, key
+            np.testing.assert_allclose(value, expected, rtol=tolerance, atol=tolerance, err_msg=key)
+            count += 1
+        return count
+
+
 @pytest.fixture
 def runner(tmp_path):
     return Runner(tmp_path)
@@ -77,6 +129,12 @@ def shared_runner(tmp_path_factory):
 def module_runner(tmp_path_factory):
     """Make runners whose runs several tests look at."""
     return lambda name: Runner(tmp_path_factory.mktemp(Path(name).stem))
+
+
+@pytest.fixture(scope="module")
+def play_script(module_runner):
+    """Run a script of scenes with the agent and without; see ``Played``."""
+    return lambda script, parameters=None: Played(module_runner(script), script, parameters)
 
 
 @pytest.fixture(autouse=True)
