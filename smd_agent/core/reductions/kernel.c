@@ -1,0 +1,255 @@
+/* The sums of many tensors in one call: the compiled twin of with_numpy.py, loaded by with_kernel.py.
+
+   Every element is widened to double before it is added up, in 16 independent lanes that compilers turn into vector
+   code. A tensor is read once, in blocks that stay in the first-level cache; the sum of squared distances from the mean
+   is taken from the sum of squares, or by a second look at the block where that would cancel, and merged over blocks by
+   Chan's formula. Nothing of Python is used, so the caller's interpreter lock is released meanwhile. */
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define INTERFACE 1
+#define LANES 16
+#define BLOCK 8192
+#define WIDE_BLOCK 4096
+/* Below this share of the squares, their difference from the square of the sum has lost too many digits. */
+#define CANCELS 1e-3
+
+#if defined(__GNUC__)
+#define INLINE static inline __attribute__((always_inline))
+#define EXPORT __attribute__((visibility("default")))
+#else
+#define INLINE static inline
+#define EXPORT
+#endif
+
+/* Wider vectors are chosen when the code runs, where the compiler can do that. */
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+#define CHOOSES 1
+#define FOR_AVX2 __attribute__((target("avx2,fma")))
+#define FOR_AVX512 __attribute__((target("avx512f,avx2,fma")))
+#endif
+
+/* In the order of Sums in sums.py; the product is not computed here. */
+enum { N, LOW, HIGH, TOTAL, SQUARES, SPREAD, ABSOLUTE, ABS_SPREAD, ABS_LOW, ABS_HIGH, FIELDS };
+
+/* In the order of KINDS in with_kernel.py. */
+enum { FLOAT32, FLOAT64, FLOAT16, INT8, UINT8, INT16, UINT16, INT32, UINT32, INT64, UINT64, BOOL };
+
+enum { SPREAD_WANTED = 1, ABS_SPREAD_WANTED = 2 };
+
+/* One block's sums in one pass. A NaN is kept out of the extremes by the comparisons, and put into them afterwards. */
+#define DEFINE_SUM_BLOCK(NAME, T, FABS)                                                                                \
+    INLINE void NAME(const T *x, int64_t n, double *out) {                                                             \
+        T low[LANES], high[LANES], abs_low[LANES];                                                                     \
+        double total[LANES], squares[LANES], absolute[LANES];                                                          \
+        for (int j = 0; j < LANES; j++) {                                                                              \
+            low[j] = abs_low[j] = (T)INFINITY;                                                                         \
+            high[j] = (T)-INFINITY;                                                                                    \
+            total[j] = squares[j] = absolute[j] = 0.0;                                                                 \
+        }                                                                                                              \
+        int64_t whole = n / LANES * LANES;                                                                             \
+        for (int64_t i = 0; i < whole; i += LANES)                                                                     \
+            for (int j = 0; j < LANES; j++) {                                                                          \
+                T v = x[i + j], size = FABS(v);                                                                        \
+                double wide = (double)v;                                                                               \
+                low[j] = v < low[j] ? v : low[j];                                                                      \
+                high[j] = v > high[j] ? v : high[j];                                                                   \
+                abs_low[j] = size < abs_low[j] ? size : abs_low[j];                                                    \
+                total[j] += wide;                                                                                      \
+                squares[j] += wide * wide;                                                                             \
+                absolute[j] += fabs(wide);                                                                             \
+            }                                                                                                          \
+        for (int64_t i = whole; i < n; i++) {                                                                          \
+            T v = x[i], size = FABS(v);                                                                                \
+            double wide = (double)v;                                                                                   \
+            int j = (int)(i - whole);                                                                                  \
+            low[j] = v < low[j] ? v : low[j];                                                                          \
+            high[j] = v > high[j] ? v : high[j];                                                                       \
+            abs_low[j] = size < abs_low[j] ? size : abs_low[j];                                                        \
+            total[j] += wide;                                                                                          \
+            squares[j] += wide * wide;                                                                                 \
+            absolute[j] += fabs(wide);                                                                                 \
+        }                                                                                                              \
+        for (int half = LANES / 2; half > 0; half /= 2)                                                                \
+            for (int j = 0; j < half; j++) {                                                                           \
+                low[j] = low[j + half] < low[j] ? low[j + half] : low[j];                                              \
+                high[j] = high[j + half] > high[j] ? high[j + half] : high[j];                                         \
+                abs_low[j] = abs_low[j + half] < abs_low[j] ? abs_low[j + half] : abs_low[j];                          \
+                total[j] += total[j + half];                                                                           \
+                squares[j] += squares[j + half];                                                                       \
+                absolute[j] += absolute[j + half];                                                                     \
+            }                                                                                                          \
+        out[N] = (double)n;                                                                                            \
+        out[LOW] = (double)low[0];                                                                                     \
+        out[HIGH] = (double)high[0];                                                                                   \
+        out[TOTAL] = total[0];                                                                                         \
+        out[SQUARES] = squares[0];                                                                                     \
+        out[ABSOLUTE] = absolute[0];                                                                                   \
+        out[ABS_LOW] = (double)abs_low[0];                                                                             \
+        if (isnan(absolute[0]))                                                                                        \
+            out[LOW] = out[HIGH] = out[ABS_LOW] = NAN;                                                                 \
+    }                                                                                                                  \
+                                                                                                                       \
+    /* The sum of squared distances from the mean, of the elements or of their absolute values. */                     \
+    INLINE double NAME##_spread(const T *x, int64_t n, double total, double squares, int of_sizes) {                   \
+        double mean = total / (double)n, spread = squares - total * mean, centred[LANES], rest[LANES];                 \
+        if (spread >= CANCELS * squares || !isfinite(total))                                                           \
+            return spread;                                                                                             \
+        for (int j = 0; j < LANES; j++)                                                                                \
+            centred[j] = rest[j] = 0.0;                                                                                \
+        int64_t whole = n / LANES * LANES;                                                                             \
+        for (int64_t i = 0; i < whole; i += LANES)                                                                     \
+            for (int j = 0; j < LANES; j++) {                                                                          \
+                double wide = (double)x[i + j], gap = (of_sizes ? fabs(wide) : wide) - mean;                           \
+                centred[j] += gap * gap;                                                                               \
+                rest[j] += gap;                                                                                        \
+            }                                                                                                          \
+        for (int64_t i = whole; i < n; i++) {                                                                          \
+            double wide = (double)x[i], gap = (of_sizes ? fabs(wide) : wide) - mean;                                   \
+            centred[0] += gap * gap;                                                                                   \
+            rest[0] += gap;                                                                                            \
+        }                                                                                                              \
+        for (int j = 1; j < LANES; j++) {                                                                              \
+            centred[0] += centred[j];                                                                                  \
+            rest[0] += rest[j];                                                                                        \
+        }                                                                                                              \
+        spread = centred[0] - rest[0] * rest[0] / (double)n;                                                           \
+        return spread < 0.0 ? 0.0 : spread;                                                                            \
+    }
+
+DEFINE_SUM_BLOCK(sum_floats, float, fabsf)
+DEFINE_SUM_BLOCK(sum_doubles, double, fabs)
+
+INLINE double merged_spread(const double *a, const double *b, int sum, int spread) {
+    double gap = b[sum] / b[N] - a[sum] / a[N];
+    return a[spread] + b[spread] + a[N] * b[N] / (a[N] + b[N]) * gap * gap;
+}
+
+static void merge(double *a, const double *b) {
+    a[SPREAD] = merged_spread(a, b, TOTAL, SPREAD);
+    a[ABS_SPREAD] = merged_spread(a, b, ABSOLUTE, ABS_SPREAD);
+    /* A comparison with a NaN is false, so one on either side has to be asked for. */
+    a[LOW] = isnan(a[LOW]) || a[LOW] < b[LOW] ? a[LOW] : b[LOW];
+    a[HIGH] = isnan(a[HIGH]) || a[HIGH] > b[HIGH] ? a[HIGH] : b[HIGH];
+    a[ABS_LOW] = isnan(a[ABS_LOW]) || a[ABS_LOW] < b[ABS_LOW] ? a[ABS_LOW] : b[ABS_LOW];
+    a[N] += b[N];
+    a[TOTAL] += b[TOTAL];
+    a[SQUARES] += b[SQUARES];
+    a[ABSOLUTE] += b[ABSOLUTE];
+}
+
+/* float16 is exact in float; taken apart by hand, for compilers without the type. */
+INLINE float from_half(uint16_t bits) {
+    uint32_t size = bits & 0x7fffu, sign = (uint32_t)(bits & 0x8000u) << 16;
+    uint32_t normal = (size << 13) + (size >= 0x7c00u ? 0x70000000u : 0x38000000u);
+    float tiny = (float)(int32_t)size * 0x1p-24f, out;
+    uint32_t small;
+    memcpy(&small, &tiny, sizeof small);
+    uint32_t all = (size < 0x0400u ? small : normal) | sign;
+    memcpy(&out, &all, sizeof out);
+    return out;
+}
+
+#define WIDEN(T, W, VALUE)                                                                                             \
+    do {                                                                                                               \
+        const T *from = (const T *)data + start;                                                                       \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            T v = from[i];                                                                                             \
+            ((W *)scratch)[i] = (W)(VALUE);                                                                            \
+        }                                                                                                              \
+    } while (0)
+
+/* The block itself where it is of type float or double, else a copy of it as such. */
+INLINE const void *widened(const void *data, int64_t start, int64_t n, int kind, void *scratch) {
+    switch (kind) {
+    case FLOAT32: return (const float *)data + start;
+    case FLOAT64: return (const double *)data + start;
+    case FLOAT16: WIDEN(uint16_t, float, from_half(v)); break;
+    case INT8: WIDEN(int8_t, float, v); break;
+    case UINT8: WIDEN(uint8_t, float, v); break;
+    case INT16: WIDEN(int16_t, float, v); break;
+    case UINT16: WIDEN(uint16_t, float, v); break;
+    case INT32: WIDEN(int32_t, double, v); break;
+    case UINT32: WIDEN(uint32_t, double, v); break;
+    case INT64: WIDEN(int64_t, double, v); break;
+    case UINT64: WIDEN(uint64_t, double, v); break;
+    default: WIDEN(uint8_t, float, v != 0); break;
+    }
+    return scratch;
+}
+
+INLINE void sum_tensor(const void *data, int64_t size, int kind, int wanted, double *out) {
+    _Alignas(64) char scratch[BLOCK * sizeof(float)];
+    int wide = kind == FLOAT64 || (kind >= INT32 && kind <= UINT64);
+    int64_t length = wide ? WIDE_BLOCK : BLOCK;
+    for (int64_t start = 0; start < size; start += length) {
+        double block[FIELDS];
+        double *sums = start == 0 ? out : block;
+        int64_t n = size - start < length ? size - start : length;
+        const void *x = widened(data, start, n, kind, scratch);
+        sums[SPREAD] = sums[ABS_SPREAD] = 0.0;
+        if (wide) {
+            sum_doubles(x, n, sums);
+            if (wanted & SPREAD_WANTED)
+                sums[SPREAD] = sum_doubles_spread(x, n, sums[TOTAL], sums[SQUARES], 0);
+            if (wanted & ABS_SPREAD_WANTED)
+                sums[ABS_SPREAD] = sum_doubles_spread(x, n, sums[ABSOLUTE], sums[SQUARES], 1);
+        } else {
+            sum_floats(x, n, sums);
+            if (wanted & SPREAD_WANTED)
+                sums[SPREAD] = sum_floats_spread(x, n, sums[TOTAL], sums[SQUARES], 0);
+            if (wanted & ABS_SPREAD_WANTED)
+                sums[ABS_SPREAD] = sum_floats_spread(x, n, sums[ABSOLUTE], sums[SQUARES], 1);
+        }
+        if (start > 0)
+            merge(out, block);
+    }
+    out[ABS_HIGH] = -out[LOW] > out[HIGH] ? -out[LOW] : out[HIGH];
+}
+
+static void sum_plain(const void *data, int64_t size, int kind, int wanted, double *out) {
+    sum_tensor(data, size, kind, wanted, out);
+}
+
+#ifdef CHOOSES
+FOR_AVX2 static void sum_avx2(const void *data, int64_t size, int kind, int wanted, double *out) {
+    sum_tensor(data, size, kind, wanted, out);
+}
+
+FOR_AVX512 static void sum_avx512(const void *data, int64_t size, int kind, int wanted, double *out) {
+    sum_tensor(data, size, kind, wanted, out);
+}
+#endif
+
+typedef void (*Summer)(const void *, int64_t, int, int, double *);
+
+static Summer best_summer(void) {
+#ifdef CHOOSES
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("fma"))
+        return sum_avx512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        return sum_avx2;
+#endif
+    return sum_plain;
+}
+
+/* Which version of this interface the caller has to speak. */
+EXPORT int32_t smd_agent_interface(void) { return INTERFACE; }
+
+/* Sums of `count` tensors: `data` are their addresses, `sizes` numbers of elements, `kinds` element types, `wanted` which
+   spreads are wanted. `out` takes FIELDS doubles for each tensor. */
+EXPORT void smd_agent_sums(int64_t count, const void *const *data, const int64_t *sizes, const int32_t *kinds,
+                           int32_t wanted, double *out) {
+    Summer sum = best_summer();
+    for (int64_t i = 0; i < count; i++, out += FIELDS) {
+        if (sizes[i] > 0) {
+            sum(data[i], sizes[i], kinds[i], wanted, out);
+            continue;
+        }
+        memset(out, 0, FIELDS * sizeof *out);
+        out[N] = out[LOW] = out[HIGH] = out[ABS_LOW] = out[ABS_HIGH] = NAN;
+    }
+}
