@@ -239,17 +239,20 @@ static Summer best_summer(void) {
 /* Which version of this interface the caller has to speak. */
 EXPORT int32_t smd_agent_interface(void) { return INTERFACE; }
 
-/* Sums of `count` tensors: `data` are their addresses, `sizes` numbers of elements, `kinds` element types, `wanted` which
-   spreads are wanted. `out` takes FIELDS doubles for each tensor. */
+/* Sums of one tensor: its address, number of elements and element type, and which spreads are wanted. `out` takes FIELDS
+   doubles. */
+EXPORT void smd_agent_sum(const void *data, int64_t size, int32_t kind, int32_t wanted, double *out) {
+    if (size > 0) {
+        best_summer()(data, size, kind, wanted, out);
+        return;
+    }
+    memset(out, 0, FIELDS * sizeof *out);
+    out[N] = out[LOW] = out[HIGH] = out[ABS_LOW] = out[ABS_HIGH] = NAN;
+}
+
+/* The same of `count` tensors; `out` takes FIELDS doubles for each. */
 EXPORT void smd_agent_sums(int64_t count, const void *const *data, const int64_t *sizes, const int32_t *kinds,
                            int32_t wanted, double *out) {
-    Summer sum = best_summer();
-    for (int64_t i = 0; i < count; i++, out += FIELDS) {
-        if (sizes[i] > 0) {
-            sum(data[i], sizes[i], kinds[i], wanted, out);
-            continue;
-        }
-        memset(out, 0, FIELDS * sizeof *out);
-        out[N] = out[LOW] = out[HIGH] = out[ABS_LOW] = out[ABS_HIGH] = NAN;
-    }
+    for (int64_t i = 0; i < count; i++)
+        smd_agent_sum(data[i], sizes[i], kinds[i], wanted, out + i * FIELDS);
 }

@@ -13,7 +13,7 @@ Array = npt.NDArray[Any]
 # Below this many elements one partition is as fast.
 DIRECT = 8192
 PIECE = 65536
-# Reading a sample costs its size, picking what lies between its bounds costs n over the root of that: 2 n^(2/3) is best.
+# A sample costs its size, and picking what lies between its bounds n over the root of that: 2 n^(2/3) is best.
 _SAMPLE_SHARE, _SAMPLE_POWER = 2.0, 2 / 3
 # Elements next to each other in a sample, and how many standard deviations of its rank are left on either side. Whole
 # cache lines are read much faster; where neighbours resemble each other, which misleads, single elements get a try.

@@ -1,4 +1,4 @@
-"""What every reduction but the median is made of: a few sums over a tensor, and how each reduction follows from them."""
+"""What every reduction but the median is made of: a few sums over a tensor, and how a reduction follows from them."""
 
 from __future__ import annotations
 

@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 from smd_agent.core.reductions.sums import SUMMED, Need, Sums
 
+Array = npt.NDArray[Any]
+
 LIBRARY = Path(__file__).with_name("kernel.so")
 
 # Must be that of the kernel, whose file may be left over from another release.
@@ -25,6 +27,7 @@ _KINDS = {
         ("f4", "f8", "f2", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?"),
     )
 }
+_Row = ctypes.c_double * len(SUMMED)
 
 
 class Kernel:
@@ -38,35 +41,40 @@ class Kernel:
         loaded = ctypes.CDLL(str(library))
         if not hasattr(loaded, "smd_agent_interface") or loaded.smd_agent_interface() != _INTERFACE:
             raise OSError(f"{library} is not the kernel of this release")
-        self._sums = loaded.smd_agent_sums
-        self._sums.restype = None
+        self._sum, self._sums = loaded.smd_agent_sum, loaded.smd_agent_sums
+        self._sum.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p]
+        self._sums.argtypes = [ctypes.c_int64, *3 * [ctypes.c_void_p], ctypes.c_int32, ctypes.c_void_p]
+        self._sum.restype = self._sums.restype = None
 
-    def sum_one(self, values: npt.NDArray[Any], need: Need) -> Sums:
+    def sum_one(self, values: Array, need: Need) -> Sums:
         """The sums of one 1-D array, as floats."""
-        out = (ctypes.c_double * len(SUMMED))()
-        self._run([values], need, out)
+        values = _known(values)
+        out = _Row()
+        self._sum(_address(values), values.size, _KINDS[values.dtype], _wanted(need), out)
         return Sums(*out)
 
-    def sum_all(self, flat: Sequence[npt.NDArray[Any]], need: Need) -> Sums:
+    def sum_all(self, flat: Sequence[Array], need: Need) -> Sums:
         """The sums of several 1-D arrays, each field an array of shape ``(len(flat),)``."""
-        out = np.empty((len(flat), len(SUMMED)))
-        self._run(flat, need, out.ctypes.data_as(ctypes.c_void_p))
-        return Sums(*out.T, product=np.ones(len(flat)))
-
-    def _run(self, flat: Sequence[npt.NDArray[Any]], need: Need, out: Any) -> None:
-        count = len(flat)
         known = [_known(values) for values in flat]
-        self._sums(
-            ctypes.c_int64(count),
-            (ctypes.c_void_p * count)(*[values.__array_interface__["data"][0] for values in known]),
-            (ctypes.c_int64 * count)(*[values.size for values in known]),
-            (ctypes.c_int32 * count)(*[_KINDS[values.dtype] for values in known]),
-            ctypes.c_int32(need.spread + 2 * need.abs_spread),
-            out,
-        )
+        count = len(known)
+        addresses = np.array([_address(values) for values in known], np.uintp)
+        sizes = np.array([values.size for values in known], np.int64)
+        kinds = np.array([_KINDS[values.dtype] for values in known], np.int32)
+        out = np.empty((count, len(SUMMED)))
+        self._sums(count, _address(addresses), _address(sizes), _address(kinds), _wanted(need), _address(out))
+        return Sums(*out.T)
 
 
-def _known(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _address(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def _wanted(need: Need) -> int:
+    return need.spread + 2 * need.abs_spread
+
+
+def _known(values: Array) -> Array:
     """The array itself where the kernel reads it as it lies, else as float64."""
     return values if values.dtype in _KINDS and values.flags.aligned else values.astype(np.float64)
 
