@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from smd_agent.core.reductions import with_kernel, with_numpy
-from smd_agent.core.reductions.median import median
+from smd_agent.core.reductions.median import between, median
 from smd_agent.core.reductions.sums import FORMULAS, NOTHING, Need, Op, Ops, Sums, need_of
 
 NORMS = ("l1", "l2")
@@ -104,7 +104,7 @@ def _reduced(flat: Sequence[Array], ops: Ops, sums: Sums) -> list[Any]:
 
 
 def _medians(flat: Sequence[Array], absolute: bool) -> Any:
-    found = [median(values, absolute) for values in flat]
+    found = [median(values, absolute, between if _kernel is None else _kernel.between) for values in flat]
     return found[0] if len(found) == 1 else np.array(found)
 
 

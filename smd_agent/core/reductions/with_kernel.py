@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from smd_agent.core.reductions.median import between
 from smd_agent.core.reductions.sums import SUMMED, Need, Sums
 
 Array = npt.NDArray[Any]
@@ -45,6 +46,13 @@ class Kernel:
         self._sum.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p]
         self._sums.argtypes = [ctypes.c_int64, *3 * [ctypes.c_void_p], ctypes.c_int32, ctypes.c_void_p]
         self._sum.restype = self._sums.restype = None
+        self._between = {
+            np.dtype(np.float32): loaded.smd_agent_between_floats,
+            np.dtype(np.float64): loaded.smd_agent_between_doubles,
+        }
+        for function in self._between.values():
+            function.argtypes = [ctypes.c_void_p, ctypes.c_int64, *2 * [ctypes.c_double], *2 * [ctypes.c_void_p]]
+            function.restype = ctypes.c_int64
 
     def sum_one(self, values: Array, need: Need) -> Sums:
         """The sums of one 1-D array, as floats."""
@@ -63,6 +71,17 @@ class Kernel:
         out = np.empty((count, len(SUMMED)))
         self._sums(count, _address(addresses), _address(sizes), _address(kinds), _wanted(need), _address(out))
         return Sums(*out.T)
+
+    def between(self, values: Array, low: Any, high: Any) -> tuple[int, Array]:
+        """The same as ``median.between``."""
+        function = self._between.get(values.dtype)
+        if function is None or not values.flags.c_contiguous or not values.flags.aligned:
+            return between(values, low, high)
+        below = ctypes.c_int64()
+        # One element more than is found is written to.
+        found = np.empty(values.size + 1, values.dtype)
+        count = function(_address(values), values.size, low, high, _address(found), ctypes.byref(below))
+        return below.value, found[:count].copy()
 
 
 def _address(array: Array) -> int:
