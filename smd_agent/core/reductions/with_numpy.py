@@ -253,7 +253,7 @@ def _widened(piece: Array, work: _Workspace) -> Array:
 def _spread(piece: Array, total: float, squares: float, work: _Workspace) -> tuple[float, float]:
     """Sum of squared distances from the piece's mean, and the piece's sum (a better one where one was at hand)."""
     spread = squares - total * total / piece.size
-    if spread >= 0.25 * squares:
+    if spread >= 0.25 * squares or not math.isfinite(total):
         return spread, total
     centred = work.centred[: piece.size]
     np.subtract(piece, total / piece.size, out=centred, dtype=np.float64)
