@@ -31,6 +31,11 @@
 #define FOR_AVX512 __attribute__((target("avx512f,avx2,fma")))
 #endif
 
+/* The widest that may be chosen, for tests: 0 as the compiler does it anyway, 1 AVX2, 2 AVX-512. */
+#ifndef WIDEST
+#define WIDEST 2
+#endif
+
 /* In the order of Sums in sums.py; the product is not computed here. */
 enum { N, LOW, HIGH, TOTAL, SQUARES, SPREAD, ABSOLUTE, ABS_SPREAD, ABS_LOW, ABS_HIGH, FIELDS };
 
@@ -261,9 +266,9 @@ typedef void (*Summer)(const void *, int64_t, int, int, double *);
 static Summer best_summer(void) {
 #ifdef CHOOSES
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("fma"))
+    if (WIDEST >= 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("fma"))
         return sum_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    if (WIDEST >= 1 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         return sum_avx2;
 #endif
     return sum_plain;

@@ -38,7 +38,7 @@ class Kernel:
         OSError: there is none, or it is not one for this machine or release.
     """
 
-    def __init__(self, library: Path = LIBRARY) -> None:
+    def __init__(self, library: Path) -> None:
         loaded = ctypes.CDLL(str(library))
         if not hasattr(loaded, "smd_agent_interface") or loaded.smd_agent_interface() != _INTERFACE:
             raise OSError(f"{library} is not the kernel of this release")
@@ -101,6 +101,6 @@ def _known(values: Array) -> Array:
 def load() -> Kernel | None:
     """The kernel, where there is one that works here."""
     try:
-        return Kernel()
+        return Kernel(LIBRARY)
     except OSError:
         return None
