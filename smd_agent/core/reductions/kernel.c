@@ -214,24 +214,10 @@ INLINE void sum_tensor(const void *data, int64_t size, int kind, int wanted, dou
     out[ABS_HIGH] = -out[LOW] > out[HIGH] ? -out[LOW] : out[HIGH];
 }
 
-static void sum_plain(const void *data, int64_t size, int kind, int wanted, double *out) {
-    sum_tensor(data, size, kind, wanted, out);
-}
-
-#ifdef CHOOSES
-FOR_AVX2 static void sum_avx2(const void *data, int64_t size, int kind, int wanted, double *out) {
-    sum_tensor(data, size, kind, wanted, out);
-}
-
-FOR_AVX512 static void sum_avx512(const void *data, int64_t size, int kind, int wanted, double *out) {
-    sum_tensor(data, size, kind, wanted, out);
-}
-#endif
-
 /* Copies what is neither below `low` nor above `high`, a NaN included, and counts what is below. Most groups of eight
    elements have none and are passed over; in the others no element is branched on, which would be predicted wrongly. */
 #define DEFINE_BETWEEN(NAME, T)                                                                                        \
-    EXPORT int64_t NAME(const T *x, int64_t n, double low, double high, T *out, int64_t *below) {                      \
+    INLINE int64_t NAME(const T *x, int64_t n, double low, double high, T *out, int64_t *below) {                      \
         T from = (T)low, to = (T)high;                                                                                 \
         uint8_t inside[BLOCK / 8];                                                                                     \
         int64_t found = 0, under = 0;                                                                                  \
@@ -258,20 +244,38 @@ FOR_AVX512 static void sum_avx512(const void *data, int64_t size, int kind, int 
         return found;                                                                                                  \
     }
 
-DEFINE_BETWEEN(smd_agent_between_floats, float)
-DEFINE_BETWEEN(smd_agent_between_doubles, double)
+DEFINE_BETWEEN(floats_between, float)
+DEFINE_BETWEEN(doubles_between, double)
 
-typedef void (*Summer)(const void *, int64_t, int, int, double *);
+INLINE int64_t between(const void *x, int64_t n, int kind, double low, double high, void *out, int64_t *below) {
+    return kind == FLOAT32 ? floats_between(x, n, low, high, out, below) : doubles_between(x, n, low, high, out, below);
+}
 
-static Summer best_summer(void) {
+/* Both for one width of vectors. */
+#define DEFINE_WIDTH(NAME, TARGET)                                                                                     \
+    TARGET static void sum_##NAME(const void *data, int64_t size, int kind, int wanted, double *out) {                 \
+        sum_tensor(data, size, kind, wanted, out);                                                                     \
+    }                                                                                                                  \
+    TARGET static int64_t between_##NAME(const void *x, int64_t n, int kind, double low, double high, void *out,       \
+                                         int64_t *below) {                                                             \
+        return between(x, n, kind, low, high, out, below);                                                             \
+    }
+
+DEFINE_WIDTH(plain, )
+#ifdef CHOOSES
+DEFINE_WIDTH(avx2, FOR_AVX2)
+DEFINE_WIDTH(avx512, FOR_AVX512)
+#endif
+
+static int width(void) {
 #ifdef CHOOSES
     __builtin_cpu_init();
-    if (WIDEST >= 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("fma"))
-        return sum_avx512;
-    if (WIDEST >= 1 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        return sum_avx2;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        int supported = __builtin_cpu_supports("avx512f") ? 2 : 1;
+        return supported < WIDEST ? supported : WIDEST;
+    }
 #endif
-    return sum_plain;
+    return 0;
 }
 
 /* Which version of this interface the caller has to speak. */
@@ -281,7 +285,12 @@ EXPORT int32_t smd_agent_interface(void) { return INTERFACE; }
    doubles. */
 EXPORT void smd_agent_sum(const void *data, int64_t size, int32_t kind, int32_t wanted, double *out) {
     if (size > 0) {
-        best_summer()(data, size, kind, wanted, out);
+#ifdef CHOOSES
+        int vectors = width();
+        (vectors == 2 ? sum_avx512 : vectors == 1 ? sum_avx2 : sum_plain)(data, size, kind, wanted, out);
+#else
+        sum_plain(data, size, kind, wanted, out);
+#endif
         return;
     }
     memset(out, 0, FIELDS * sizeof *out);
@@ -293,4 +302,15 @@ EXPORT void smd_agent_sums(int64_t count, const void *const *data, const int64_t
                            int32_t wanted, double *out) {
     for (int64_t i = 0; i < count; i++)
         smd_agent_sum(data[i], sizes[i], kinds[i], wanted, out + i * FIELDS);
+}
+
+/* The elements of type FLOAT32 or FLOAT64 that are neither below `low` nor above `high`: copied to `out`, which has room
+   for n + 1; returns how many, and how many are below. */
+EXPORT int64_t smd_agent_between(const void *x, int64_t n, int32_t kind, double low, double high, void *out,
+                                 int64_t *below) {
+#ifdef CHOOSES
+    if (width() > 0)
+        return (width() == 2 ? between_avx512 : between_avx2)(x, n, kind, low, high, out, below);
+#endif
+    return between_plain(x, n, kind, low, high, out, below);
 }

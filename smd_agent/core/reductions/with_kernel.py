@@ -28,6 +28,7 @@ _KINDS = {
         ("f4", "f8", "f2", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?"),
     )
 }
+_COMPARED = (_KINDS[np.dtype(np.float32)], _KINDS[np.dtype(np.float64)])
 _Row = ctypes.c_double * len(SUMMED)
 
 
@@ -46,13 +47,10 @@ class Kernel:
         self._sum.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p]
         self._sums.argtypes = [ctypes.c_int64, *3 * [ctypes.c_void_p], ctypes.c_int32, ctypes.c_void_p]
         self._sum.restype = self._sums.restype = None
-        self._between = {
-            np.dtype(np.float32): loaded.smd_agent_between_floats,
-            np.dtype(np.float64): loaded.smd_agent_between_doubles,
-        }
-        for function in self._between.values():
-            function.argtypes = [ctypes.c_void_p, ctypes.c_int64, *2 * [ctypes.c_double], *2 * [ctypes.c_void_p]]
-            function.restype = ctypes.c_int64
+        self._between = loaded.smd_agent_between
+        limits = 2 * [ctypes.c_double]
+        self._between.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, *limits, *2 * [ctypes.c_void_p]]
+        self._between.restype = ctypes.c_int64
 
     def sum_one(self, values: Array, need: Need) -> Sums:
         """The sums of one 1-D array, as floats."""
@@ -74,13 +72,13 @@ class Kernel:
 
     def between(self, values: Array, low: Any, high: Any) -> tuple[int, Array]:
         """The same as ``median.between``."""
-        function = self._between.get(values.dtype)
-        if function is None or not values.flags.c_contiguous or not values.flags.aligned:
+        kind = _KINDS.get(values.dtype)
+        if kind not in _COMPARED or not values.flags.c_contiguous or not values.flags.aligned:
             return between(values, low, high)
         below = ctypes.c_int64()
         # One element more than is found is written to.
         found = np.empty(values.size + 1, values.dtype)
-        count = function(_address(values), values.size, low, high, _address(found), ctypes.byref(below))
+        count = self._between(_address(values), values.size, kind, low, high, _address(found), ctypes.byref(below))
         return below.value, found[:count].copy()
 
 

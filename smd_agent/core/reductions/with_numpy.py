@@ -31,8 +31,6 @@ _BATCH = 131072
 _SQUARES_RUN = 2048 if hasattr(np, "vecdot") else 256
 _dot_rows: Callable[[Array, Array], Array] = getattr(np, "vecdot", functools.partial(np.einsum, "ij,ij->i"))
 _FLOAT32_SAFE = (1e-15, 1e15)
-# Absolute values are taken of this many elements at a time, so that they do not push the piece itself out of the cache.
-_PART = PIECE // 2
 
 
 def sum_one(values: Array, need: Need) -> Sums:
@@ -160,7 +158,7 @@ class _Workspace:
     def __init__(self) -> None:
         self.wide = np.empty(PIECE, np.float64)
         self.centred = np.empty(PIECE, np.float64)
-        self.magnitudes = {np.dtype(t): np.empty(_PART, t) for t in (np.float32, np.float64)}
+        self.magnitudes = {np.dtype(t): np.empty(PIECE, t) for t in (np.float32, np.float64)}
         self.ones = {np.dtype(t): np.ones(RUN, t) for t in (np.float32, np.float64)}
 
     def sum(self, piece: Array) -> float:
@@ -211,23 +209,14 @@ def _sum_piece(piece: Array, need: Need, work: _Workspace) -> Sums:
     if need.spread:
         spread, total = _spread(piece, total, squares, work)
     if need.absolute or need.abs_low:
-        absolute, abs_low = _magnitudes(piece, need, work)
-    if need.abs_spread:
-        abs_spread, absolute = _spread(np.absolute(piece), absolute, squares, work)
-    return Sums(piece.size, low, high, total, squares, spread, absolute, abs_spread, abs_low)
-
-
-def _magnitudes(piece: Array, need: Need, work: _Workspace) -> tuple[float, float]:
-    """Sum and smallest of the absolute values."""
-    total, low = 0.0, math.inf
-    for start in range(0, piece.size, _PART):
-        part = piece[start : start + _PART]
-        magnitudes = work.magnitudes[part.dtype][: part.size]
-        np.absolute(part, out=magnitudes)
-        total += work.sum(magnitudes)
+        magnitudes = work.magnitudes[piece.dtype][: piece.size]
+        np.absolute(piece, out=magnitudes)
+        absolute = work.sum(magnitudes)
         if need.abs_low:
-            low = _lower(low, float(np.minimum.reduce(magnitudes)))
-    return total, low
+            abs_low = float(np.minimum.reduce(magnitudes))
+        if need.abs_spread:
+            abs_spread, absolute = _spread(magnitudes, absolute, squares, work)
+    return Sums(piece.size, low, high, total, squares, spread, absolute, abs_spread, abs_low)
 
 
 def _squares(piece: Array) -> float:
