@@ -25,7 +25,7 @@ _NUMPY_DTYPES = {
     *(getattr(torch, name) for name in ("uint16", "uint32", "uint64") if hasattr(torch, name)),
 }
 _WIDER = {torch.complex32: torch.complex64}
-_PLAIN_CLASSES = (torch.Tensor, torch.nn.Parameter)
+PLAIN_CLASSES = (torch.Tensor, torch.nn.Parameter)
 _DEEPEST = 8
 
 
@@ -36,7 +36,7 @@ def to_array(tensor: torch.Tensor) -> tuple[npt.NDArray[Any], str | None] | None
     come out dense, a distributed tensor as this rank's part. None: the tensor holds no values that could be read (a
     ``meta`` tensor, a quantised one, a subclass that gives none away).
     """
-    if type(tensor) in _PLAIN_CLASSES:
+    if type(tensor) in PLAIN_CLASSES:
         try:
             return tensor.detach().numpy(), None
         except (TypeError, RuntimeError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -13,7 +13,8 @@ from smd_agent.core.collection_keys import PYTORCH_COLLECTIONS, PYTORCH_DEFAULT_
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugError
 from smd_agent.framework.hook import FrameworkHook
-from smd_agent.pytorch.arrays import to_array
+from smd_agent.pytorch.arrays import PLAIN_CLASSES, to_array
+from smd_agent.pytorch.arrivals import Arrivals, comes_later, on_device
 from smd_agent.pytorch.collection import Collection
 from smd_agent.pytorch.opaque import is_opaque
 from smd_agent.pytorch.root import Root, RootCall, attach, detach, unwrapped
@@ -38,6 +39,7 @@ class Hook(FrameworkHook):
         self.registered_losses: list[torch.nn.Module] = []
         self._registered: set[Root] = set()
         self._saved_step: SavedStep | None = None
+        self._arrivals = Arrivals(super().end_held_step)
 
     # What users call.
 
@@ -121,11 +123,14 @@ class Hook(FrameworkHook):
     @session.fence("opening a step")
     def start_step(self) -> None:
         """Decide about a step that is due, and have it saved."""
+        self._arrivals.settle()
         if is_opaque():
             guard.say_once("opaque", "a step in which the model is traced or transformed is not saved")
             return
         self._settle_modules()
-        if not self.open_step():
+        saving = self.open_step()
+        self._ask_again()
+        if not saving:
             return
         self._saved_step = SavedStep(self)
         self._saved_step.open()
@@ -152,15 +157,61 @@ class Hook(FrameworkHook):
     # What BaseHook leaves to us.
 
     def end_step(self) -> None:
-        """Remove what watched the step, and hand its values to the disk."""
+        """Remove what watched the step, and hand its values to the disk, once they are all in."""
         step, self._saved_step = self._saved_step, None
         if step is not None:
             step.close()
-        super().end_step()
+        held = self.hold_step()
+        if held is not None:
+            # What comes after it must not replace it, wherever it waits.
+            self._ended_step = max(held.step, 0)
+            self._arrivals.end(held)
+        self._ask_again()
+
+    def _ask_again(self) -> None:
+        """Have the next step look for values that a step still waits for."""
+        if self._arrivals.waiting:
+            for clock in self.clocks.values():
+                clock.due = 0
+
+    def flush(self) -> None:
+        """Hand the current step to the disk and wait until it is there; the run goes on."""
+        self.end_step()
+        self._arrivals.settle(wait=True)
+        super().flush()
+
+    def finish(self, end_marker: bool) -> None:
+        """Put everything on disk and, if asked to, mark the run as ended. Repeating it is harmless."""
+        self.end_step()
+        self._arrivals.settle(wait=True)
+        super().finish(end_marker)
+
+    def save_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
+        """Save what the current step wants of these tensors; what is on an accelerator comes later."""
+        if self.pulse.saving and any(map(_on_device, values)):
+            names, values = self._ask_for(tuple(names), values)
+        super().save_tensors(names, values)
+
+    def _ask_for(self, names: tuple[str, ...], values: Sequence[Any]) -> tuple[Sequence[str], Sequence[Any]]:
+        """Ask for what can come later; the other names and values are returned."""
+        group = self._prepared().group(names, self._due)
+        devices: dict[torch.device, dict[int, torch.Tensor]] = {}
+        for i in group.wanted:
+            if _on_device(values[i]):
+                tensor = values[i].read() if isinstance(values[i], Gradient) else values[i]
+                if comes_later(tensor, i, group):
+                    devices.setdefault(tensor.device, {})[i] = tensor
+        for tensors in devices.values():
+            late = tuple(names[i] for i in tensors)
+            self._arrivals.ask(late, list(tensors.values()), self._prepared().group(late, self._due))
+        asked = {i for tensors in devices.values() for i in tensors}
+        rest = [i for i in range(len(names)) if i not in asked]
+        return [names[i] for i in rest], [values[i] for i in rest]
 
     def disable(self) -> None:
         """Save nothing more and leave the models alone."""
         super().disable()
+        self._arrivals.drop()
         step, self._saved_step = self._saved_step, None
         if step is not None:
             step.close()
@@ -182,6 +233,11 @@ class Hook(FrameworkHook):
     def __reduce__(self) -> tuple[Any, ...]:
         # A model that holds the hook pickles and copies; the copy's hook is an empty shell.
         return (object.__new__, (type(self),))
+
+
+def _on_device(value: Any) -> bool:
+    tensor = value.parameter if isinstance(value, Gradient) else value
+    return type(tensor) in PLAIN_CLASSES and on_device(tensor)
 
 
 def _modules_of(root: Root) -> Iterable[torch.nn.Module]:

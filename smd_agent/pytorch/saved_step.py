@@ -243,15 +243,15 @@ class SavedStep:
 class Gradient:
     """A parameter's gradient, read and unscaled only if it is saved."""
 
-    __slots__ = ("_parameter", "_scale")
+    __slots__ = ("_scale", "parameter")
 
     def __init__(self, parameter: torch.nn.Parameter, scale: float) -> None:
-        self._parameter = parameter
+        self.parameter = parameter
         self._scale = scale
 
     def read(self) -> torch.Tensor:
         """The gradient as the optimizer would see it without clipping."""
-        gradient = self._parameter.grad
+        gradient = self.parameter.grad
         assert gradient is not None
         return _unscaled(gradient.detach(), self._scale)
 

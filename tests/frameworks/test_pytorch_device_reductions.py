@@ -1,0 +1,79 @@
+"""What an accelerator's tensors are reduced by, on CPU tensors: the arithmetic does not know where it runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from smd_agent.pytorch import device_reductions
+from smd_agent.pytorch.device_reductions import WIDTH, DeviceReductions, HostCopy, reducible_on_device
+
+NAMES = ("min", "max", "mean", "std", "variance", "sum", "l1", "l2")
+OPS = tuple((name, absolute) for absolute in (False, True) for name in NAMES)
+
+
+def reference(tensor):
+    rows = []
+    x = tensor.detach().to(torch.float64).numpy().ravel()
+    for y in (x, np.abs(x)):
+        with np.errstate(all="ignore"):
+            norms = [np.abs(y).sum(), np.sqrt((y * y).sum())]
+            if y.size == 0:
+                rows += [np.nan] * 5 + [0.0, *norms]
+            else:
+                rows += [y.min(), y.max(), y.mean(), y.std(), y.var(), y.sum(), *norms]
+    return rows
+
+
+def assert_reduced(tensors):
+    result = DeviceReductions(tensors, OPS).result()
+    assert result.shape == (len(tensors), len(OPS))
+    for tensor, row in zip(tensors, result, strict=True):
+        size = float(tensor.detach().double().abs().sum()) if tensor.numel() else 0.0
+        allowed = 1e-12 * size if np.isfinite(size) else 0.0
+        np.testing.assert_allclose(row, reference(tensor), rtol=1e-9, atol=allowed, err_msg=str(tensor.shape))
+
+
+def test_tensors_of_all_sizes_and_dtypes_in_any_order():
+    torch.manual_seed(0)
+    sizes = [0, 1, 7, WIDTH - 1, WIDTH, WIDTH + 1, 3 * WIDTH + 5]
+    dtypes = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
+    tensors = [(3 + torch.randn(size)).to(dtype) for size in sizes for dtype in dtypes]
+    tensors += [torch.randint(-100, 100, (size,), dtype=torch.int32) for size in sizes]
+    tensors += [torch.rand(50) < 0.5, torch.randn(70, 90).t(), torch.randn(4, 5, requires_grad=True), torch.randn(())]
+    assert all(reducible_on_device(tensor, OPS) for tensor in tensors)
+    assert_reduced(tensors)
+
+
+def test_more_than_one_batch(monkeypatch):
+    monkeypatch.setattr(device_reductions, "BATCH", 2 * WIDTH)
+    torch.manual_seed(1)
+    assert_reduced([torch.randn(size) for size in (9 * WIDTH + 3, 10, 2 * WIDTH, 5, WIDTH, WIDTH, 1)])
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
+def test_nan_and_inf_stay_in_their_own_tensor(special):
+    torch.manual_seed(2)
+    tensors = [torch.randn(size) for size in (10, 3 * WIDTH, 10, 3 * WIDTH)]
+    tensors[0][3] = tensors[1][WIDTH + 5] = special
+    assert_reduced(tensors)
+
+
+def test_values_that_cancel_or_overflow_in_float32():
+    torch.manual_seed(3)
+    constant = torch.full((5 * WIDTH + 3,), 0.1)
+    assert_reduced([1e30 * torch.randn(3 * WIDTH), 1e-30 * torch.randn(WIDTH + 9), 1000 + 0.01 * torch.randn(20_000)])
+    assert DeviceReductions([constant], (("std", False),)).result()[0, 0] < 1e-12
+
+
+def test_what_it_leaves_to_the_ordinary_way():
+    assert not reducible_on_device(torch.ones(3), (("median", False),))
+    assert not reducible_on_device(torch.ones(3), (("prod", False),))
+    assert not reducible_on_device(torch.ones(3, dtype=torch.complex64), OPS)
+    assert not reducible_on_device(torch.eye(3).to_sparse(), OPS)
+
+
+def test_nothing_at_all():
+    assert DeviceReductions([], OPS).result().shape == (0, len(OPS))
+    assert HostCopy(torch.arange(3)).ready()

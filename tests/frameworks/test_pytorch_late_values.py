@@ -1,0 +1,146 @@
+"""Steps whose values come later, as from an accelerator. CPU tensors play its part: they are told to be elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import smd_agent.pytorch as smd
+from smd_agent import create_trial
+from smd_agent.core import reductions
+from smd_agent.pytorch import arrivals, device_reductions
+
+OPS = ("min", "max", "mean", "std", "l1", "l2")
+
+
+@pytest.fixture
+def copies(monkeypatch):
+    """Take all tensors for an accelerator's; what is in this list by name has arrived."""
+    monkeypatch.setattr(arrivals, "on_device", lambda tensor: True)
+    monkeypatch.setattr("smd_agent.pytorch.hook.on_device", lambda tensor: True)
+    arrived = []
+    for copy in (device_reductions.HostCopy, device_reductions.Snapshot):
+        monkeypatch.setattr(copy, "ready", lambda self: bool(arrived))
+    return arrived
+
+
+def model_of(hook):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3))
+    hook.register_module(model)
+    return model, torch.optim.SGD(model.parameters(), lr=0.5)
+
+
+def train(hook, model, optimizer, steps):
+    """Train; return what the program itself sees of every step: weights when it begins and gradients."""
+    seen = []
+    for _ in range(steps):
+        names = {f"Sequential_{name}": parameter for name, parameter in model.named_parameters()}
+        values = {name: parameter.detach().clone().numpy() for name, parameter in names.items()}
+        optimizer.zero_grad()
+        model(torch.randn(6, 5)).square().sum().mul(0.01).backward()
+        values.update({f"gradient/{name}": parameter.grad.clone().numpy() for name, parameter in names.items()})
+        optimizer.step()
+        seen.append(values)
+    return seen
+
+
+def make_hook(out, **options):
+    save = smd.SaveConfig(save_interval=1)
+    return smd.Hook(out, save_config=save, include_collections=["weights", "gradients", "biases"], **options)
+
+
+def test_raw_values_are_those_of_their_own_step(tmp_path, copies):
+    hook = make_hook(str(tmp_path / "run"))
+    seen = train(hook, *model_of(hook), 5)
+    hook.close()
+    trial = create_trial(str(tmp_path / "run"))
+    assert trial.steps() == [0, 1, 2, 3, 4]
+    for step, values in enumerate(seen):
+        for name, want in values.items():
+            np.testing.assert_array_equal(trial.tensor(name).value(step), want, err_msg=f"{name} {step}")
+
+
+def test_reductions_are_those_of_their_own_step(tmp_path, copies):
+    config = smd.ReductionConfig(reductions=["min", "max", "mean", "std", "median"], norms=["l1", "l2"])
+    hook = make_hook(str(tmp_path / "run"), reduction_config=config)
+    seen = train(hook, *model_of(hook), 3)
+    hook.close()
+    trial = create_trial(str(tmp_path / "run"))
+    for step, values in enumerate(seen):
+        for name, array in values.items():
+            for op in (*OPS, "median"):
+                got = trial.tensor(name).reduction_value(step, op)
+                assert got == pytest.approx(reductions.reduce_one(array.astype(np.float64), op), rel=1e-6), (name, op)
+
+
+def test_reductions_do_not_come_one_by_one(tmp_path, copies, monkeypatch):
+    made = []
+    original = arrivals.DeviceReductions
+    monkeypatch.setattr(arrivals, "DeviceReductions", lambda *args: made.append(len(args[0])) or original(*args))
+    hook = make_hook(str(tmp_path / "run"), reduction_config=smd.ReductionConfig(norms=["l2"]))
+    train(hook, *model_of(hook), 1)
+    hook.close()
+    assert made.count(4) == 2, made
+
+
+def test_a_step_is_handed_over_when_its_values_are_in(tmp_path, copies):
+    hook = make_hook(str(tmp_path / "run"))
+    model, optimizer = model_of(hook)
+    index = tmp_path / "run" / "index"
+
+    def on_disk():
+        hook._sink.flush()
+        return sorted(int(path.name.split("_")[0]) for path in index.rglob("*.json"))
+
+    train(hook, model, optimizer, 2)
+    assert on_disk() == []
+    train(hook, model, optimizer, 3)
+    # No more than two steps wait, besides the one that is open.
+    assert on_disk() == [0, 1]
+    copies.append("all")
+    train(hook, model, optimizer, 1)
+    assert on_disk() == [0, 1, 2, 3, 4]
+    hook.flush()
+    assert on_disk() == [0, 1, 2, 3, 4, 5]
+    hook.close()
+
+
+def test_an_unsaved_step_hands_over_what_has_come(tmp_path, copies):
+    save = smd.SaveConfig(save_interval=100)
+    hook = smd.Hook(str(tmp_path / "run"), save_config=save, include_collections=["weights"])
+    model, optimizer = model_of(hook)
+    train(hook, model, optimizer, 3)
+    assert hook._arrivals.waiting
+    copies.append("all")
+    train(hook, model, optimizer, 1)
+    assert not hook._arrivals.waiting
+    assert all(clock.due > 3 for clock in hook.clocks.values() if clock.step > 0)
+    hook.close()
+    assert create_trial(str(tmp_path / "run")).steps() == [0]
+
+
+def test_a_scalar_between_two_steps_takes_nothing_from_the_one_that_waits(tmp_path, copies):
+    hook = make_hook(str(tmp_path / "run"))
+    model, optimizer = model_of(hook)
+    seen = train(hook, model, optimizer, 1)
+    hook.end_step()
+    hook.save_scalar("late", 1.5)
+    hook.close()
+    trial = create_trial(str(tmp_path / "run"))
+    name = "Sequential_0.weight"
+    np.testing.assert_array_equal(trial.tensor(name).value(0), seen[0][name])
+    assert trial.tensor("scalar/late").value(1) == 1.5
+
+
+def test_memory_of_snapshots_is_used_again():
+    buffers = {}
+    first = device_reductions.Snapshot(torch.arange(6.0).reshape(2, 3).t(), buffers)
+    assert first.read().tolist() == [[0, 3], [1, 4], [2, 5]]
+    address = first.read().data_ptr()
+    second = device_reductions.Snapshot(torch.ones(6), buffers)
+    assert second.read().data_ptr() != address
+    first.free()
+    assert device_reductions.Snapshot(torch.zeros(3, 2), buffers).read().data_ptr() == address
