@@ -8,7 +8,8 @@ OTHERS := $(patsubst tests/environments/%.txt,.venv-%,$(wildcard tests/environme
 TESTED := $(patsubst tests/environments/%.txt,.venv-%,$(shell grep -l '^. tests: ' tests/environments/*.txt))
 INTERPRETERS = SMDEBUG_PYTHON="$$(cat .venv-smdebug/.python)" OLDEST_PYTHON="$$(cat .venv-oldest/.python)" \
   SMDEBUG_MXNET_PYTHON="$$(cat .venv-smdebug-mxnet/.python)" MXNET_PYTHON="$$(cat .venv-mxnet/.python)"
-SOURCES := $(shell find smd_agent -name '*.py' -o -name py.typed) $(wildcard smd_agent.pth smd_agent.start) sitecustomize.py pyproject.toml README.md
+SOURCES := $(shell find smd_agent -name '*.py' -o -name '*.c' -o -name py.typed) \
+  $(wildcard smd_agent.pth smd_agent.start) sitecustomize.py hatch_build.py pyproject.toml README.md
 DEMO_RUN := smd_runs/digits
 
 .PHONY: help setup demo test lint bench scenarios check clean

@@ -16,7 +16,7 @@ WRITTEN = sorted(
     path
     for folder in ("smd_agent", "tests", "benchmarks", "docs", "examples", ".ci")
     for path in (ROOT / folder).rglob("*")
-    if path.is_file() and "__pycache__" not in path.parts and path.suffix not in (".pyc", ".tfevents")
+    if path.is_file() and "__pycache__" not in path.parts and path.suffix not in (".pyc", ".tfevents", ".so")
 ) + [ROOT / name for name in ("sitecustomize.py", "pyproject.toml", "Makefile", "README.md", "CHANGELOG.md")]
 CEILING = 400
 

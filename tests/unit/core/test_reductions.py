@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from smd_agent.core.reduction_config import OPS
-from smd_agent.core.reductions import PIECE, RUN, SMALL, reduce_batch, reduce_one, reducible
+from smd_agent.core.reductions import reduce_batch, reduce_one, reducible
+from smd_agent.core.reductions.with_numpy import PIECE, RUN, SMALL
+
+pytestmark = pytest.mark.usefixtures("implementation")
 
 ALL_OPS = [(name, absolute) for absolute in (False, True) for name in OPS]
 SIZES = (1, 2, 7, RUN, SMALL, SMALL + 1, PIECE, PIECE + 1, 3 * PIECE + 17)

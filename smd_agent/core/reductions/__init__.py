@@ -1,0 +1,135 @@
+"""The summaries saved beside or instead of a tensor: one definition for every framework, stored or computed on reading.
+
+All of them are over the flattened tensor, accumulate in float64, let NaN and Inf through, and come out as float64:
+
+=========  ==========================================================================
+min, max   smallest, largest element
+mean       sum / n
+median     middle element, the mean of the two middle ones for even n
+variance   sum((x - mean)**2) / n   (population, ddof 0)
+std        sqrt(variance)
+sum, prod  sum, product of the elements
+l1, l2     sum(\\|x\\|), sqrt(sum(x**2))
+=========  ==========================================================================
+
+``abs_<op>`` is the same op on ``|x|``. Integers beyond 2**53 are rounded. Of a complex tensor only the norms and the
+``abs_`` ops exist. An empty tensor has sum, l1 and l2 of 0, prod of 1 and NaN for the rest.
+
+How exact they are, against the same in float64 over the whole array: min, max and median are equal; sum, mean, l1 and
+l2 are within ``BOUND`` of what the absolute values give; variance and std are within ``SPREAD_BOUND`` of themselves,
+where a standard deviation below 1e-12 of the largest element is rounding. A product is float64's in memory order: where
+a part of it overflows or underflows, so may the whole. float64 values whose sum or squares overflow give Inf or NaN.
+
+The sums are computed by a compiled kernel where the package was installed with one (``with_kernel``), else by NumPy
+(``with_numpy``); both keep what is said here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from smd_agent.core.reductions import with_kernel, with_numpy
+from smd_agent.core.reductions.median import between, median
+from smd_agent.core.reductions.sums import FORMULAS, NOTHING, Need, Op, Ops, Sums, need_of
+
+NORMS = ("l1", "l2")
+BOUND = 1e-6
+SPREAD_BOUND = 1e-5
+
+Array = npt.NDArray[Any]
+
+_kernel = with_kernel.load()
+
+
+def has_kernel() -> bool:
+    """Whether reductions are computed by the compiled kernel."""
+    return _kernel is not None
+
+
+def use_kernel(wanted: bool) -> bool:
+    """Use the compiled kernel, or NumPy alone; return whether the kernel is used now, which takes there to be one."""
+    global _kernel
+    _kernel = with_kernel.load() if wanted else None
+    return has_kernel()
+
+
+def reducible(dtype: np.dtype[Any], ops: Iterable[Op]) -> bool:
+    """Whether all these ops exist for values of this dtype."""
+    return dtype.kind in "fiub" or (dtype.kind == "c" and all(absolute or name in NORMS for name, absolute in ops))
+
+
+def reduce_one(array: Array, name: str, absolute: bool = False) -> float:
+    """One reduction of one array.
+
+    Raises:
+        TypeError: the array's dtype has no such reduction (text, complex without ``abs``).
+    """
+    return float(reduce_batch([array], [(name, absolute)])[0, 0])
+
+
+def reduce_batch(arrays: Sequence[Array], ops: Sequence[Op]) -> npt.NDArray[np.float64]:
+    """Every op of every array.
+
+    Args:
+        arrays: real, integer, bool or complex arrays of any shape.
+        ops: ``(name, absolute)`` pairs.
+
+    Returns:
+        float64 array of shape ``(len(arrays), len(ops))``.
+
+    Raises:
+        TypeError: a dtype has no such reduction, or there is no such reduction at all.
+    """
+    ops = tuple(ops)
+    unknown = [name for name, absolute in ops if (name, absolute) not in FORMULAS and name != "median"]
+    if unknown:
+        raise TypeError(f"there is no reduction called {unknown[0]!r}")
+    need = need_of(ops)
+    flat = [_flatten(array, ops) for array in arrays]
+    with np.errstate(all="ignore"):
+        if len(flat) == 1:
+            return np.array([_reduced(flat, ops, _sums_of_one(flat[0], need))], np.float64)
+        result = np.empty((len(flat), len(ops)), np.float64)
+        for j, values in enumerate(_reduced(flat, ops, _sums_of_all(flat, need))):
+            result[:, j] = values
+    return result
+
+
+def _reduced(flat: Sequence[Array], ops: Ops, sums: Sums) -> list[Any]:
+    """For each op a float where there is one tensor, else an array."""
+    return [FORMULAS[op](sums) if op in FORMULAS else _medians(flat, op[1]) for op in ops]
+
+
+def _medians(flat: Sequence[Array], absolute: bool) -> Any:
+    found = [median(values, absolute, between if _kernel is None else _kernel.between) for values in flat]
+    return found[0] if len(found) == 1 else np.array(found)
+
+
+def _sums_of_one(values: Array, need: Need) -> Sums:
+    sums = NOTHING if not need.anything else (_kernel or with_numpy).sum_one(values, need)
+    return sums._replace(product=_product(values)) if need.product else sums
+
+
+def _sums_of_all(flat: Sequence[Array], need: Need) -> Sums:
+    sums = NOTHING if not need.anything else (_kernel or with_numpy).sum_all(flat, need)
+    return sums._replace(product=np.array([_product(values) for values in flat])) if need.product else sums
+
+
+def _product(values: Array) -> float:
+    return float(np.multiply.reduce(values, dtype=np.float64))
+
+
+def _flatten(array: Array, ops: Ops) -> Array:
+    if not reducible(array.dtype, ops):
+        raise TypeError(f"not all of {', '.join(name for name, _ in ops)} exist for values of type {array.dtype}")
+    if array.dtype.kind == "c":
+        array = np.abs(array)
+    if array.flags.c_contiguous:
+        return array.reshape(-1)
+    # The order of the elements does not matter here, so a dense array in another memory order is read in place.
+    dense: Array = array.transpose(np.argsort([-abs(stride) for stride in array.strides], kind="stable"))
+    return dense.reshape(-1)

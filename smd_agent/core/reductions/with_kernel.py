@@ -1,0 +1,104 @@
+"""The sums of many tensors in one call of the compiled kernel, where the installed package has one.
+
+The wheel is built with ``kernel.c`` compiled beside this file where a C compiler is at hand, and without it elsewhere.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from smd_agent.core.reductions.median import between
+from smd_agent.core.reductions.sums import SUMMED, Need, Sums
+
+Array = npt.NDArray[Any]
+
+LIBRARY = Path(__file__).with_name("kernel.so")
+
+# Must be that of the kernel, whose file may be left over from another release.
+_INTERFACE = 1
+_KINDS = {
+    np.dtype(name): number
+    for number, name in enumerate(
+        ("f4", "f8", "f2", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?"),
+    )
+}
+_COMPARED = (_KINDS[np.dtype(np.float32)], _KINDS[np.dtype(np.float64)])
+_Row = ctypes.c_double * len(SUMMED)
+
+
+class Kernel:
+    """The compiled kernel.
+
+    Raises:
+        OSError: there is none, or it is not one for this machine or release.
+    """
+
+    def __init__(self, library: Path) -> None:
+        loaded = ctypes.CDLL(str(library))
+        if not hasattr(loaded, "smd_agent_interface") or loaded.smd_agent_interface() != _INTERFACE:
+            raise OSError(f"{library} is not the kernel of this release")
+        self._sum, self._sums = loaded.smd_agent_sum, loaded.smd_agent_sums
+        self._sum.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p]
+        self._sums.argtypes = [ctypes.c_int64, *3 * [ctypes.c_void_p], ctypes.c_int32, ctypes.c_void_p]
+        self._sum.restype = self._sums.restype = None
+        self._between = loaded.smd_agent_between
+        limits = 2 * [ctypes.c_double]
+        self._between.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, *limits, *2 * [ctypes.c_void_p]]
+        self._between.restype = ctypes.c_int64
+
+    def sum_one(self, values: Array, need: Need) -> Sums:
+        """The sums of one 1-D array, as floats."""
+        values = _known(values)
+        out = _Row()
+        self._sum(_address(values), values.size, _KINDS[values.dtype], _wanted(need), out)
+        return Sums(*out)
+
+    def sum_all(self, flat: Sequence[Array], need: Need) -> Sums:
+        """The sums of several 1-D arrays, each field an array of shape ``(len(flat),)``."""
+        known = [_known(values) for values in flat]
+        count = len(known)
+        addresses = np.array([_address(values) for values in known], np.uintp)
+        sizes = np.array([values.size for values in known], np.int64)
+        kinds = np.array([_KINDS[values.dtype] for values in known], np.int32)
+        out = np.empty((count, len(SUMMED)))
+        self._sums(count, _address(addresses), _address(sizes), _address(kinds), _wanted(need), _address(out))
+        return Sums(*out.T)
+
+    def between(self, values: Array, low: Any, high: Any) -> tuple[int, Array]:
+        """The same as ``median.between``."""
+        kind = _KINDS.get(values.dtype)
+        if kind not in _COMPARED or not values.flags.c_contiguous or not values.flags.aligned:
+            return between(values, low, high)
+        below = ctypes.c_int64()
+        # One element more than is found is written to.
+        found = np.empty(values.size + 1, values.dtype)
+        count = self._between(_address(values), values.size, kind, low, high, _address(found), ctypes.byref(below))
+        return below.value, found[:count].copy()
+
+
+def _address(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def _wanted(need: Need) -> int:
+    return need.spread + 2 * need.abs_spread
+
+
+def _known(values: Array) -> Array:
+    """The array itself where the kernel reads it as it lies, else as float64."""
+    return values if values.dtype in _KINDS and values.flags.aligned else values.astype(np.float64)
+
+
+def load() -> Kernel | None:
+    """The kernel, where there is one that works here."""
+    try:
+        return Kernel(LIBRARY)
+    except OSError:
+        return None
