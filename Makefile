@@ -12,7 +12,7 @@ SOURCES := $(shell find smd_agent -name '*.py' -o -name '*.c' -o -name py.typed)
   $(wildcard smd_agent.pth smd_agent.start) sitecustomize.py hatch_build.py pyproject.toml README.md
 DEMO_RUN := smd_runs/digits
 
-.PHONY: help setup demo test lint bench check clean
+.PHONY: help setup demo test lint bench scenarios check clean
 .SILENT:
 
 help:
@@ -20,6 +20,7 @@ help:
 	echo 'make test    all tests, against the installed wheel; with the oldest frameworks too'
 	echo 'make lint    ruff, mypy, import floors'
 	echo 'make bench   what it costs, as a table'
+	echo 'make scenarios  write docs/pytorch-scenarios.md: what is captured of each, and what it costs'
 	echo 'make check   lint and test'
 	echo 'make setup   only make the environments'
 	echo 'make clean   remove the environments and the demo runs'
@@ -55,6 +56,9 @@ lint: $(VENV)/.lint
 
 bench: $(VENV)/.demo .venv-smdebug/.python .venv-oldest/.wheel .venv-smdebug-mxnet/.python .venv-mxnet/.wheel
 	$(INTERPRETERS) $(VENV)/bin/python -m benchmarks $(ARGS)
+
+scenarios: $(VENV)/.demo
+	$(VENV)/bin/python -W ignore -m benchmarks.torch_scenarios $(ARGS) docs/pytorch-scenarios.md
 
 check: lint test
 

@@ -1,7 +1,7 @@
-"""Adds the compiled kernel of the reductions to the wheel where a C compiler is at hand; without it nothing is missing.
+"""Compiles what NumPy does otherwise, reductions and copies, into the wheel where a C compiler is at hand.
 
-The kernel uses nothing of Python, so one wheel serves every version of it, and no Python headers are needed. CC, CFLAGS
-and LDFLAGS are followed.
+The libraries use nothing of Python, so one wheel serves every version of it, and no Python headers are needed. CC,
+CFLAGS and LDFLAGS are followed.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import platform_tags
 
-SOURCE = Path("smd_agent", "core", "reductions", "kernel.c")
+SOURCES = (Path("smd_agent", "core", "reductions", "kernel.c"), Path("smd_agent", "storage", "copy.c"))
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden")
 
 
 class KernelHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Compiles ``kernel.c`` into the wheel that is being built."""
+    """Compiles each of SOURCES into the wheel that is being built."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, and make the wheel one for this platform."""
@@ -31,12 +31,15 @@ class KernelHook(BuildHookInterface):  # type: ignore[type-arg]
         if version == "editable":
             # Python finds the source tree there, in which nothing is put.
             return
-        library = Path(self._folder, "kernel.so")
-        why_not = compile_kernel(Path(self.root, SOURCE), library)
-        if why_not:
-            self.app.display_warning(f"smd-agent is built without its compiled reductions, NumPy does them: {why_not}")
-            return
-        build_data["force_include"][str(library)] = SOURCE.with_suffix(".so").as_posix()
+        libraries = {source: Path(self._folder, source.with_suffix(".so").name) for source in SOURCES}
+        for source, library in libraries.items():
+            why_not = compile_library(Path(self.root, source), library)
+            if why_not:
+                words = "smd-agent is built without its compiled reductions and copies, NumPy does them"
+                self.app.display_warning(f"{words}: {why_not}")
+                return
+        for source, library in libraries.items():
+            build_data["force_include"][str(library)] = source.with_suffix(".so").as_posix()
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platform()}"
 
@@ -45,7 +48,7 @@ class KernelHook(BuildHookInterface):  # type: ignore[type-arg]
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def compile_kernel(source: Path, library: Path) -> str:
+def compile_library(source: Path, library: Path) -> str:
     """Compile a shared library, and say why that is not possible, if so."""
     named = shlex.split(os.environ.get("CC", ""))
     compiler = named or [name for name in COMPILERS if shutil.which(name)][:1]

@@ -48,11 +48,10 @@ def load_old() -> None:
 def start_ours(folder: Path, options: dict[str, Any]) -> None:
     """Start our agent by its environment variable.
 
-    Options: `interval`, `collections` and, where summaries are wanted, `reductions`.
+    Options: `interval`, `collections` and, where wanted, `reductions` to save instead of values, and `include_regex`.
     """
     parameters = {"save_interval": options["interval"]}
-    if "reductions" in options:
-        parameters["reductions"] = options["reductions"]
+    parameters.update((name, options[name]) for name in ("reductions", "include_regex") if name in options)
     start_agent(folder, parameters, options["collections"])
 
 
@@ -86,6 +85,7 @@ def register_old(folder: Path, options: dict[str, Any], subject: Training) -> No
         str(folder / "run"),
         save_config=smd.SaveConfig(save_interval=options["interval"]),
         reduction_config=smd.ReductionConfig(reductions=names, norms=norms) if "reductions" in options else None,
+        include_regex=options.get("include_regex"),
         include_collections=options["collections"],
     )
     hook.register_module(subject.model)

@@ -43,6 +43,10 @@ class Worker:
         result: Sample = json.loads(answer)
         return result
 
+    def hang_up(self) -> None:
+        """Give no more commands."""
+        self._stream.close()
+
 
 @dataclass
 class Family:

@@ -1,4 +1,7 @@
-"""What a saved step costs that keeps six reductions of 150 weights and 150 gradients, 2 x 11 million floats."""
+"""What a saved step costs that keeps six reductions of 150 weights and 150 gradients, 2 x 11 million floats.
+
+And of one that keeps those of 150 small layer outputs, where the cost is in their number.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ OPTIONS = {
     "collections": ["weights", "gradients"],
     "reductions": "min,max,mean,std,l1_norm,l2_norm",
 }
+OUTPUTS = {**OPTIONS, "collections": [], "include_regex": "_output_0$"}
 ROUNDS = 25
 ROUNDS_OLD = 6
 
@@ -44,6 +48,28 @@ def rows() -> Iterator[Row]:
         f"raw, {middle(raw, 'bytes') / 1e6:.0f} MB",
         f"{middle(reduced, 'bytes') / 1e6:.2f} MB",
         middle(reduced, "bytes") / middle(raw, "bytes"),
+    )
+
+    yield outputs_row(python)
+
+
+def outputs_row(python: str | None) -> Row:
+    """Return what a saved step costs more that reduces the outputs of 150 layers, 8 by 272 each, one by one."""
+    old = None
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Family("layers_150", ["plain", "ours"], Path(folder), options=OUTPUTS) as new,
+    ):
+        plain, ours = measure(new, ROUNDS)
+        if python is not None:
+            with Family("layers_150", ["plain", "old"], Path(folder), python, OUTPUTS) as workers:
+                old_plain, old_reduced = measure(workers, ROUNDS_OLD)
+            old = extra(old_reduced, old_plain, "wall") / middle(old_plain, "wall") * PERIOD
+    floor = middle(plain, "wall") / PERIOD
+    mine = extra(ours, plain, "wall")
+    words = f"plain step, {milliseconds(floor)}"
+    return Row(
+        "saved step, 6 reductions of 150 layer outputs: extra time", words, milliseconds(mine), mine / floor, None, old
     )
 
 

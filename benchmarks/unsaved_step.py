@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from benchmarks.family import Family, Sample, interleave, middle, pairwise, smdebug_python
+from benchmarks.family import Family, Sample, Worker, interleave, middle, pairwise, smdebug_python
 from benchmarks.table import Row, milliseconds
 
 NEVER = 10**9
 OPTIONS = {"interval": NEVER, "collections": ["weights", "biases", "gradients", "losses"], "pin": True}
 CASES = (
     # workload, words, target, steps a window
-    ("three_layers", "MLP of 3 layers", 1.01, 10),
+    ("three_layers", "MLP of 3 layers", 1.005, 10),
     ("modules_81", "MLP of 81 modules", 1.005, 3),
+    ("cnn", "CNN of 13 modules", 1.005, 3),
+    ("transformer", "transformer of 12 layers, 125 modules", 1.005, 1),
 )
 VARIANTS = ("plain", "ours", "plain", "plain_alone")
 GENERATIONS = 6
@@ -33,6 +35,7 @@ def rows() -> Iterator[Row]:
         low, high = (limit(ratios["again"] for ratios in taken) for limit in (min, max))
         yield row(f"– noise: plain against plain, {low:.4f} to {high:.4f}", floor, plain, one["again"])
         yield row("– against a process without a second thread", floor, plain, one["ours"] / one["alone"])
+        yield row("– the counter put on and taken off within one process", floor, plain, one["counted"])
 
 
 def row(
@@ -47,7 +50,8 @@ def generation(workload: str, steps: int) -> dict[str, float]:
 
     Returns:
         `plain`, the CPU time of a plain window in seconds, and the ratios to it of `ours`, `again` (a second plain
-        one), `alone` (one without torch's thread) and `old` (to its own plain one; 0 if there is none).
+        one), `alone` (one without torch's thread) and `old` (to its own plain one; 0 if there is none); `counted`, the
+        ratio of steps with the counter to those without it in the process of `ours`.
     """
     python = smdebug_python()
     with (
@@ -55,10 +59,20 @@ def generation(workload: str, steps: int) -> dict[str, float]:
         Family(workload, VARIANTS, Path(folder), options=OPTIONS) as new,
     ):
         if python is None:
-            return {**to_plain(interleave(new, WINDOWS, "steps", steps)), "old": 0.0}
+            return {**to_plain(interleave(new, WINDOWS, "steps", steps)), "old": 0.0, "counted": counted(new[1], steps)}
         with Family(workload, ("plain", "old"), Path(folder), python, OPTIONS) as old:
             samples = interleave([*new, *old], WINDOWS, "steps", steps)
-            return {**to_plain(samples[:4]), "old": pairwise(samples[5], samples[4], "cpu")}
+            old_ratio = pairwise(samples[5], samples[4], "cpu")
+            return {**to_plain(samples[:4]), "old": old_ratio, "counted": counted(new[1], steps)}
+
+
+def counted(worker: Worker, steps: int) -> float:
+    """Return the ratio of steps with the counter to those without, which follow each other."""
+    samples: dict[str, list[Sample]] = {"steps": [], "uncounted_steps": []}
+    for number in range(WINDOWS):
+        for operation in sorted(samples, reverse=bool(number % 2)):
+            samples[operation].append(worker.run(operation, steps))
+    return pairwise(samples["steps"], samples["uncounted_steps"], "cpu")
 
 
 def to_plain(samples: list[list[Sample]]) -> dict[str, float]:

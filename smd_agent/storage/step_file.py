@@ -33,6 +33,7 @@ from smd_agent.formats.encoder import (
 from smd_agent.formats.index import index_text, shape_fragment, tensor_fragment
 from smd_agent.formats.paths import TEMPORARY_SUFFIX, event_path, index_path
 from smd_agent.formats.tfrecord import FRAME_HEADER_BYTES
+from smd_agent.storage.copying import copy_large
 from smd_agent.storage.preallocate import preallocate
 from smd_agent.storage.writer import BLOCK_BYTES, DEFAULT_BUDGET_BYTES, Block, Writer
 
@@ -142,9 +143,7 @@ class StepFile:
         head = self._layouts.heads.head(stamp, name, array.dtype, array.shape, original_dtype, position)
         if small:
             checksum = crc32c(values.data, crc32c(memoryview(head)[FRAME_HEADER_BYTES:]))
-            self._append(head)
-            self._append(values)
-            self._append(tail(checksum))
+            self._append_small(head, values, tail(checksum))
         else:
             self._append(head, skip=FRAME_HEADER_BYTES)
             self._append(values, skip=0)
@@ -195,6 +194,21 @@ class StepFile:
         )
         self._writer.submit(partial(self._output.commit, text.encode(), done))
 
+    def _append_small(self, head: bytes, values: Bytes, end: bytes) -> None:
+        block = self._block
+        total = len(head) + values.nbytes + len(end)
+        if block is None or BLOCK_BYTES - block.used < total:
+            for part in (head, values, end):
+                self._append(part)
+            return
+        first = block.used + len(head)
+        last = first + values.nbytes
+        block.view[block.used : first] = head
+        block.view[first:last] = values.data
+        block.used += total
+        block.view[last : block.used] = end
+        self._size += total
+
     def _append(self, source: bytes | Bytes, skip: int | None = None) -> None:
         """Copy bytes into blocks; with ``skip`` given, all but the first ``skip`` join the running checksum."""
         total = len(source)
@@ -208,6 +222,8 @@ class StepFile:
             part = source if step == total else source[done : done + step]
             if isinstance(part, bytes):
                 block.view[block.used : end] = part
+            elif step > INLINE_BYTES:
+                copy_large(block.data[block.used : end], part)
             else:
                 block.data[block.used : end] = part
             if skip is not None and done + step > skip:
