@@ -30,7 +30,8 @@ class Pulse:
     train, evaluation: clocks of the steps that follow, when the model trains and when it does not.
     open: the current step has values that wait to be handed to the disk.
     saving: the current step is saved.
-    inside: a model that opens steps is being called; calls within that call belong to the same step.
+    inside: not 0 while a model that opens steps is being called; calls within that call belong to the same step. A
+        framework may put the number of the calling thread here.
     """
 
     __slots__ = ("clock", "evaluation", "inside", "open", "saving", "step", "train")
@@ -40,4 +41,4 @@ class Pulse:
         self.clock = self.train = self.evaluation = clock
         self.open = False
         self.saving = False
-        self.inside = False
+        self.inside: int = 0

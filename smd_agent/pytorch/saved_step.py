@@ -11,19 +11,22 @@ gradients  of all trained parameters when the outermost ``backward`` returns: re
 from __future__ import annotations
 
 import functools
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.nn.parameter import UninitializedParameter
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from smd_agent import session
+from smd_agent.core.modes import ModeKeys
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.hidden import hidden_layers
 from smd_agent.pytorch.losses import KnownLosses
-from smd_agent.pytorch.opaque import graph_task, is_compiling
-from smd_agent.pytorch.root import Root, RootCall
+from smd_agent.pytorch.opaque import graph_task, is_compiling, leave_uncompiled
+from smd_agent.pytorch.root import SLOT, Root, RootCall
 
 if TYPE_CHECKING:
     from smd_agent.pytorch.hook import Hook
@@ -42,6 +45,8 @@ class SavedStep:
         self._undo: list[Callable[[], object]] = []
         self._counts: Counter[str] = Counter()
         self._parameters: dict[Root, list[tuple[str, torch.nn.Parameter]]] = {}
+        self._late: dict[Root, list[tuple[str, torch.nn.Parameter]]] = {}
+        self._before_pass: dict[int, tuple[int, int]] = {}
         self._with_gradient: set[int] = set()
         self._stepped: set[int] = set()
         self._losses = KnownLosses()
@@ -51,7 +56,7 @@ class SavedStep:
 
     def open(self) -> None:
         """Save the weights and install what sees the rest."""
-        for root in self._hook.roots:
+        for root in self._hook.roots_in_use():
             self.save_weights(root)
         self._patch(torch.autograd, "backward", self._wrap_backward)
         self._patch(LossModule, "__call__", self._wrap_loss_call)
@@ -72,7 +77,18 @@ class SavedStep:
         """Save a model's parameters, once a step."""
         if root not in self._parameters:
             pairs = self._parameters[root] = list(root.parameters())
-            self._hook.save_tensors([name for name, _ in pairs], [parameter for _, parameter in pairs])
+            self._late[root] = [pair for pair in pairs if not _has_values(pair[1])]
+            self._write([pair for pair in pairs if _has_values(pair[1])])
+
+    def _save_late_weights(self, root: Root) -> None:
+        """Save parameters that had no values before the forward."""
+        late = self._late.get(root)
+        if late:
+            self._write([pair for pair in late if _has_values(pair[1])])
+            self._late[root] = []
+
+    def _write(self, pairs: list[tuple[str, torch.nn.Parameter]]) -> None:
+        self._hook.save_tensors([name for name, _ in pairs], [parameter for _, parameter in pairs])
 
     # Forward.
 
@@ -82,9 +98,9 @@ class SavedStep:
         handles: list[Callable[[], object]] = []
         root.busy = True
         try:
-            self._before_forward(root, args, kwargs, handles)
+            self._before_forward(call, args, kwargs, handles)
             output = call.forward(*args, **kwargs)
-            self.save_io(root.name, "output", output)
+            self._after_forward(call, output)
             return output
         finally:
             root.busy = False
@@ -93,10 +109,12 @@ class SavedStep:
 
     @session.fence("preparing to save a model's layers")
     def _before_forward(
-        self, root: Root, args: tuple[Any, ...], kwargs: dict[str, Any], handles: list[Callable[[], object]]
+        self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any], handles: list[Callable[[], object]]
     ) -> None:
+        root = call.root
         self.save_weights(root)
-        self.save_io(root.name, "input", (args, kwargs))
+        if call.name is not None:
+            self.save_io(call.name, "input", (args, kwargs))
         wants = self._hook.wants
         layers = [pair for pair in root.layers() if self._every_layer or wants(f"{pair[0]}_output_0")]
         if layers:
@@ -105,12 +123,26 @@ class SavedStep:
                 if layer not in hidden:
                     self._watch_layer(name, layer, handles)
 
+    @session.fence("saving a model's output")
+    def _after_forward(self, call: RootCall, output: Any) -> None:
+        self._save_late_weights(call.root)
+        if call.name is not None:
+            self.save_io(call.name, "output", output)
+            if isinstance(call.root.model, LossModule) or self._hook.is_loss(f"{call.name}_output_0"):
+                for tensor in tensors_in(output):
+                    self._losses.add(tensor)
+
     def _watch_layer(self, name: str, layer: torch.nn.Module, handles: list[Callable[[], object]]) -> None:
+        pulse = self._hook.pulse
+
+        # Another thread may run the same model at the same time, in no step.
         def before(module: torch.nn.Module, args: Any, kwargs: Any) -> None:
-            self.save_io(name, "input", (args, kwargs))
+            if pulse.inside == threading.get_ident():
+                self.save_io(name, "input", (args, kwargs))
 
         def after(module: torch.nn.Module, args: Any, output: Any) -> None:
-            self.save_io(name, "output", output)
+            if pulse.inside == threading.get_ident():
+                self.save_io(name, "output", output)
 
         handles.append(layer.register_forward_pre_hook(before, with_kwargs=True).remove)
         handles.append(layer.register_forward_hook(after).remove)
@@ -131,7 +163,7 @@ class SavedStep:
     def _wrap_loss_call(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if is_compiling():
+            if is_compiling() or isinstance(module.__dict__.get(SLOT), RootCall):
                 return original(module, *args, **kwargs)
             name = type(module).__name__
             self.save_io(name, "input", (args, kwargs))
@@ -165,10 +197,12 @@ class SavedStep:
                 self._save_gradients()
             return result
 
+        leave_uncompiled(backward)
         return backward
 
     @session.fence("saving the loss of a backward pass")
     def _before_backward(self, tensors: Any) -> None:
+        self._before_pass = {id(parameter): _gradient_mark(parameter) for _, parameter in self._trained()}
         for tensor in tensors_in(tensors if isinstance(tensors, (list, tuple)) else [tensors]):
             unscaled, _, scale = self._scaled.get(id(tensor), (tensor, tensor, self._scale))
             self._scale = scale
@@ -194,7 +228,15 @@ class SavedStep:
 
     @session.fence("saving gradients")
     def _save_gradients(self) -> None:
-        pairs = [pair for pair in self._trained() if pair[1].grad is not None and id(pair[1]) not in self._stepped]
+        # A model that took no part in this pass may have a gradient of an earlier one.
+        before = self._before_pass
+        pairs = [
+            pair
+            for pair in self._trained()
+            if id(pair[1]) not in self._stepped
+            and pair[1].grad is not None
+            and before.get(id(pair[1])) != _gradient_mark(pair[1])
+        ]
         self._with_gradient.update(id(parameter) for _, parameter in pairs)
         self._write_gradients(pairs, self._scale)
         self._scaled.clear()
@@ -212,11 +254,23 @@ class SavedStep:
     def _before_optimizer(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if not is_compiling():
             self._read_missing_gradients(optimizer)
+            self._notice_training_in_evaluation(optimizer)
+
+    @session.fence("looking at the mode of a step")
+    def _notice_training_in_evaluation(self, optimizer: Any) -> None:
+        if self._hook.mode is not ModeKeys.EVAL:
+            return
+        updated = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+        for root, pairs in self._parameters.items():
+            called = root.last == self._hook.step and root.model is not None and not root.model.training
+            if called and not root.by_gradients and any(id(parameter) in updated for _, parameter in pairs):
+                self._hook.follow_gradients(root)
 
     def _trained(self) -> Iterable[tuple[str, torch.nn.Parameter]]:
         for pairs in self._parameters.values():
             for name, parameter in pairs:
-                if parameter.requires_grad:
+                # Tensors that functional_call puts in a parameter's place are often none.
+                if parameter.requires_grad and parameter.is_leaf:
                     yield name, parameter
 
     def _write_gradients(self, pairs: list[tuple[str, torch.nn.Parameter]], scale: float) -> None:
@@ -254,6 +308,20 @@ class Gradient:
         gradient = self._parameter.grad
         assert gradient is not None
         return _unscaled(gradient.detach(), self._scale)
+
+
+def _has_values(parameter: torch.Tensor) -> bool:
+    return not isinstance(parameter, UninitializedParameter)
+
+
+def _gradient_mark(parameter: torch.nn.Parameter) -> tuple[int, int]:
+    """Something that is another after a backward pass that has reached the parameter."""
+    gradient = parameter.grad
+    if gradient is None:
+        return 0, 0
+    # A distributed tensor's own version stays what it is.
+    local = getattr(gradient, "_local_tensor", gradient)
+    return id(gradient), local._version
 
 
 def _unscaled(tensor: torch.Tensor, scale: float) -> torch.Tensor:
