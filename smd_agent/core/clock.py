@@ -30,8 +30,7 @@ class Pulse:
     train, evaluation: clocks of the steps that follow, when the model trains and when it does not.
     open: the current step has values that wait to be handed to the disk.
     saving: the current step is saved.
-    inside: not 0 while a model that opens steps is being called; calls within that call belong to the same step. A
-        framework may put the number of the calling thread here.
+    inside: a model that opens steps is being called; calls within that call belong to the same step.
     """
 
     __slots__ = ("clock", "evaluation", "inside", "open", "saving", "step", "train")
@@ -41,4 +40,4 @@ class Pulse:
         self.clock = self.train = self.evaluation = clock
         self.open = False
         self.saving = False
-        self.inside: int = 0
+        self.inside = False

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from smd_agent.pytorch.opaque import is_compiling, leave_uncompiled
+from smd_agent.pytorch.opaque import is_compiling
+from smd_agent.pytorch.patch import Patch
 
 Module = torch.nn.Module
 
@@ -24,33 +24,30 @@ class CallWatch:
     def __init__(self, look: Callable[[Module], object]) -> None:
         self._look = look
         self._depth = threading.local()
-        self.watching = False
+        self._patch: Patch | None = None
+
+    @property
+    def watching(self) -> bool:
         """Whether calls are looked at."""
+        return self._patch is not None
 
     def begin(self) -> None:
         """Watch the calls from now on."""
-        self.watching = True
-        if getattr(Module.__call__, "_smd_agent_watch", None) is not self:
-            Module.__call__ = self._wrapper(Module.__call__)  # type: ignore[method-assign]
+        if self._patch is None:
+            self._patch = Patch(Module, "__call__", self._wrap, inlined=True)
 
     def end(self) -> None:
         """Leave ``Module`` as it was."""
-        self.watching = False
-        # Whoever has wrapped ours meanwhile keeps it, passing calls through; it goes when it is uppermost again.
-        wrapper = Module.__call__
-        if getattr(wrapper, "_smd_agent_watch", None) is self:
-            Module.__call__ = wrapper.__wrapped__  # type: ignore[attr-defined, method-assign]
+        patch, self._patch = self._patch, None
+        if patch is not None:
+            patch.remove()
 
-    def _wrapper(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
         depth = self._depth
         look = self._look
 
-        @functools.wraps(original)
         def call(module: Module, *args: Any, **kwargs: Any) -> Any:
             if is_compiling():
-                return original(module, *args, **kwargs)
-            if not self.watching:
-                self.end()
                 return original(module, *args, **kwargs)
             level = getattr(depth, "level", 0)
             if level == 0:
@@ -61,6 +58,4 @@ class CallWatch:
             finally:
                 depth.level = level
 
-        leave_uncompiled(call, inlined=True)
-        call._smd_agent_watch = self  # type: ignore[attr-defined]
         return call

@@ -170,10 +170,11 @@ class Discovery:
             return None
         self._fruitless = 0
         inside = {id(part) for part in module.modules()}
-        for root in [*hook.roots]:
-            if root.model is not None and id(root.model) in inside:
-                hook.remove_root(root)
+        replaced = [root for root in hook.roots if root.model is not None and id(root.model) in inside]
+        for root in replaced:
+            hook.remove_root(root)
         root = hook.add_root(module, self._owner_of(module, hook))
+        root.last = max([root.last, *(part.last for part in replaced)])
         if self._filled_in == hook.step:
             # A training that was prepared after the last step of another one does not belong to that step.
             root.last = hook.step

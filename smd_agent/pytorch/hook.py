@@ -16,7 +16,7 @@ from smd_agent.errors import SMDebugError
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.pytorch.arrays import to_array
 from smd_agent.pytorch.collection import Collection
-from smd_agent.pytorch.opaque import is_opaque
+from smd_agent.pytorch.opaque import is_opaque, leave_uncompiled
 from smd_agent.pytorch.root import Root, RootCall
 from smd_agent.pytorch.saved_step import Gradient, SavedStep
 from smd_agent.pytorch.worker import rank_and_size
@@ -42,6 +42,7 @@ class Hook(FrameworkHook):
         self.registered_losses: list[torch.nn.Module] = []
         self._registered: set[Root] = set()
         self._saved_step: SavedStep | None = None
+        self._thread = 0
 
     # What users call.
 
@@ -195,14 +196,21 @@ class Hook(FrameworkHook):
 
     def nested_forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the forward of a model that is called inside of another, in a step that is saved."""
-        if self.pulse.inside != threading.get_ident():
+        if not self.in_this_thread:
             line = "models are called in several threads at once: of calls at the same time only the first is a step"
             guard.say_once("threads", line)
-            return call.forward(*args, **kwargs)
-        return self.captured_forward(call, args, kwargs)
+        elif self._saved_step is not None and not call.root.busy:
+            return self._saved_step.forward(call, args, kwargs)
+        return call.forward(*args, **kwargs)
+
+    @property
+    def in_this_thread(self) -> bool:
+        """Whether the call that is captured is one of this thread."""
+        return self._thread == threading.get_ident()
 
     def captured_forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a model's forward in a step that is saved."""
+        self._thread = threading.get_ident()
         if self._saved_step is None:
             return call.forward(*args, **kwargs)
         return self._saved_step.forward(call, args, kwargs)
@@ -240,6 +248,10 @@ class Hook(FrameworkHook):
     def __reduce__(self) -> tuple[Any, ...]:
         # A model that holds the hook pickles and copies; the copy's hook is an empty shell.
         return (object.__new__, (type(self),))
+
+
+# A compiled model may call the one inside of it, which has a counter too.
+leave_uncompiled(Hook.nested_forward)
 
 
 def _modules_of(root: Root) -> Iterable[torch.nn.Module]:

@@ -6,6 +6,7 @@ These are private probes; one that a torch version lacks counts as "not opaque".
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -21,6 +22,13 @@ def _probe(owner: Any, path: str, default: Any) -> Callable[..., Any]:
 
 
 is_compiling: Callable[[], bool] = _probe(torch, "compiler.is_compiling", False)
+
+# The two halves of it, which together take half the time: the compiler takes the first for true where it traces, and
+# the second is set while something else, such as an export, runs the model.
+is_dynamo_compiling: Callable[[], bool] = getattr(torch.compiler, "is_dynamo_compiling", is_compiling)
+compiler: Any = (
+    torch.compiler if hasattr(torch.compiler, "_is_compiling_flag") else SimpleNamespace(_is_compiling_flag=False)
+)
 
 # The number of the backward pass that runs in this thread, -1 outside of one. A forward inside of one is the
 # recomputation of an activation checkpoint.

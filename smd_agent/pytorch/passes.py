@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from smd_agent.pytorch.opaque import graph_task, is_compiling, leave_uncompiled
+from smd_agent.pytorch.opaque import graph_task, is_compiling
+from smd_agent.pytorch.patch import Patch
 
 
 class PassWatch:
@@ -23,37 +24,23 @@ class PassWatch:
     def __init__(self, before: Callable[[str, Any, Any], bool | None], after: Callable[[], object]) -> None:
         self._before = before
         self._after = after
-        self._wanted = False
+        self._patches: list[Patch] = []
         self._inside = False
 
     def begin(self) -> None:
         """Watch the calls from now on."""
-        if not self._wanted:
-            self._wanted = True
+        if not self._patches:
             for name in ("backward", "grad"):
-                if not hasattr(getattr(torch.autograd, name), "_smd_agent_watch"):
-                    setattr(torch.autograd, name, self._wrapper(name))
+                self._patches.append(Patch(torch.autograd, name, functools.partial(self._wrap, name)))
 
     def end(self) -> None:
         """Watch no more calls."""
-        self._wanted = False
-        for name in ("backward", "grad"):
-            self._take_off(name)
+        while self._patches:
+            self._patches.pop().remove()
 
-    def _take_off(self, name: str) -> None:
-        # Whoever has wrapped ours meanwhile keeps it, passing calls through; it goes when it is uppermost again.
-        wrapper = getattr(torch.autograd, name)
-        if getattr(wrapper, "_smd_agent_watch", None) is self:
-            setattr(torch.autograd, name, wrapper.__wrapped__)
-
-    def _wrapper(self, name: str) -> Callable[..., Any]:
-        original = getattr(torch.autograd, name)
-
-        @functools.wraps(original)
+    def _wrap(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def watched(*args: Any, **kwargs: Any) -> Any:
-            if not self._wanted:
-                self._take_off(name)
-            if not self._wanted or self._inside or graph_task() != -1 or is_compiling():
+            if self._inside or graph_task() != -1 or is_compiling():
                 return original(*args, **kwargs)
             first, second = (*args[:2], None, None)[:2]
             opened = self._before(name, kwargs.get("tensors", first), kwargs.get("inputs", second))
@@ -66,8 +53,6 @@ class PassWatch:
             self._after()
             return result
 
-        leave_uncompiled(watched)
-        watched._smd_agent_watch = self  # type: ignore[attr-defined]
         return watched
 
 

@@ -8,7 +8,6 @@ cycle would keep the model's memory until the garbage collector runs.
 from __future__ import annotations
 
 import sys
-import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from smd_agent.pytorch.opaque import graph_task, is_compiling, leave_uncompiled
+from smd_agent.pytorch.opaque import compiler, graph_task, is_dynamo_compiling, leave_uncompiled
 from smd_agent.pytorch.wrappers import covering_child, named_layers, named_parameters, unwrapped, wrapper_chain
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 SLOT = "_compiled_call_impl"
 
 _is_grad_enabled = torch.is_grad_enabled
-_thread = threading.get_ident
 _references = sys.getrefcount
 
 
@@ -180,6 +178,7 @@ def counter(hook: Hook, root: Root, module: torch.nn.Module, name: str | None) -
     previous: Callable[..., Any] | None = module.__dict__.get(SLOT)
     reference = weakref.ref(module)
     model = weakref.ref(unwrapped(module))
+    is_model = unwrapped(module) is module
     pulse = hook.pulse
     usual = _usual_references
 
@@ -190,16 +189,15 @@ def counter(hook: Hook, root: Root, module: torch.nn.Module, name: str | None) -
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             # First, so that a compiler that traces this folds it to True and sees nothing else.
-            if is_compiling() or graph_task() != -1:
+            if is_dynamo_compiling() or compiler._is_compiling_flag or graph_task() != -1:
                 return forward(*args, **kwargs)
             # More of them: something has copied the model's __dict__, and us with it.
             if _references(self) > usual and (other := _copy_that_calls(reference)) is not None:
                 return (previous or other._call_impl)(*args, **kwargs)
             if pulse.inside:
-                if pulse.inside != _thread() or (pulse.saving and not root.busy):
-                    return hook.nested_forward(self, args, kwargs)
-                return (previous or reference()._call_impl)(*args, **kwargs)  # type: ignore[union-attr]
-            flags: Any = model()
+                return hook.nested_forward(self, args, kwargs) if pulse.saving else forward(*args, **kwargs)
+            module: Any = reference()
+            flags: Any = module if is_model else model()
             train = _is_grad_enabled() and (flags.training or root.by_gradients)
             clock = pulse.train if train else pulse.evaluation
             if root.last == pulse.step or clock is not pulse.clock:
@@ -211,24 +209,23 @@ def counter(hook: Hook, root: Root, module: torch.nn.Module, name: str | None) -
                 if clock.step >= clock.due:
                     hook.start_step()
             root.last = pulse.step
-            pulse.inside = _thread()
+            pulse.inside = True
             try:
                 if pulse.saving:
                     return hook.captured_forward(self, args, kwargs)
-                return (previous or reference()._call_impl)(*args, **kwargs)  # type: ignore[union-attr]
+                return (previous or module._call_impl)(*args, **kwargs)
             finally:
-                pulse.inside = 0
+                pulse.inside = False
 
     # The compiler would take it for a part of the program where a compiled model calls the one inside of it.
     leave_uncompiled(Counter.__call__, inlined=True)
+    leave_uncompiled(forward, inlined=True)
     call = Counter(hook, root, name, previous)
     call.forward = forward
     return call
 
 
-def _forward_of(
-    reference: weakref.ref[torch.nn.Module], previous: Callable[..., Any] | None
-) -> Callable[..., Any]:
+def _forward_of(reference: weakref.ref[torch.nn.Module], previous: Callable[..., Any] | None) -> Callable[..., Any]:
     def forward(*args: Any, **kwargs: Any) -> Any:
         return (previous or reference()._call_impl)(*args, **kwargs)  # type: ignore[union-attr]
 

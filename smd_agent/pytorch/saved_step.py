@@ -11,7 +11,6 @@ gradients  of all trained parameters when the outermost ``backward`` returns: re
 from __future__ import annotations
 
 import functools
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,8 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.hidden import hidden_layers
 from smd_agent.pytorch.losses import KnownLosses
-from smd_agent.pytorch.opaque import graph_task, is_compiling, leave_uncompiled
+from smd_agent.pytorch.opaque import graph_task, is_compiling
+from smd_agent.pytorch.patch import Patch
 from smd_agent.pytorch.root import SLOT, Root, RootCall
 
 if TYPE_CHECKING:
@@ -133,15 +133,13 @@ class SavedStep:
                     self._losses.add(tensor)
 
     def _watch_layer(self, name: str, layer: torch.nn.Module, handles: list[Callable[[], object]]) -> None:
-        pulse = self._hook.pulse
-
         # Another thread may run the same model at the same time, in no step.
         def before(module: torch.nn.Module, args: Any, kwargs: Any) -> None:
-            if pulse.inside == threading.get_ident():
+            if self._hook.in_this_thread:
                 self.save_io(name, "input", (args, kwargs))
 
         def after(module: torch.nn.Module, args: Any, output: Any) -> None:
-            if pulse.inside == threading.get_ident():
+            if self._hook.in_this_thread:
                 self.save_io(name, "output", output)
 
         handles.append(layer.register_forward_pre_hook(before, with_kwargs=True).remove)
@@ -197,7 +195,6 @@ class SavedStep:
                 self._save_gradients()
             return result
 
-        leave_uncompiled(backward)
         return backward
 
     @session.fence("saving the loss of a backward pass")
@@ -278,20 +275,7 @@ class SavedStep:
         self._hook.save_tensors(names, [Gradient(parameter, scale) for _, parameter in pairs])
 
     def _patch(self, owner: Any, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-        own = name in vars(owner)
-        original = getattr(owner, name)
-        wrapper = wrap(original)
-        setattr(owner, name, wrapper)
-
-        def restore() -> None:
-            # Somebody may have wrapped ours in the meantime; then theirs stays, and ours only passes calls through.
-            if vars(owner).get(name) is wrapper:
-                if own:
-                    setattr(owner, name, original)
-                else:
-                    delattr(owner, name)
-
-        self._undo.append(restore)
+        self._undo.append(Patch(owner, name, wrap).remove)
 
 
 class Gradient:

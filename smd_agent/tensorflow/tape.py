@@ -108,7 +108,7 @@ class TapeWatch:
     def resting(self) -> bool:
         """Whether gradients are none of our business now."""
         hook = session.current()
-        return isinstance(hook, TensorflowHook) and bool(hook.pulse.inside)
+        return isinstance(hook, TensorflowHook) and hook.pulse.inside
 
     @session.fence("watching a GradientTape")
     def saw(self, tape: Any, target: Any, sources: Any, gradients: Any) -> None:
