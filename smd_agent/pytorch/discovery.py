@@ -226,7 +226,8 @@ class Discovery:
             self._rest_if_done()
             return False
         for root in self._uncalled:
-            if pulse.step != self._passed_in and root.last == pulse.step and root.model and not root.model.training:
+            called = pulse.step != self._passed_in and root.last == pulse.step
+            if called and root.model is not None and not root.model.training:
                 hook.follow_gradients(root)
         names = ", ".join(root.title for root in self._uncalled if not root.by_gradients)
         if names:

@@ -106,7 +106,7 @@ class Hook(FrameworkHook):
         if not path:
             owner = None
         siblings = [root for root in self.roots if owner is not None and root.owner is owner]
-        title = siblings[0].title if siblings else self._free_title(class_name(owner or module))
+        title = siblings[0].title if siblings else self._free_title(class_name(module if owner is None else owner))
         first = len(siblings) == len(self.roots)
         root = Root(module, title, first, owner, path)
         if len(before) > len(self.roots):
@@ -250,8 +250,11 @@ class Hook(FrameworkHook):
         return (object.__new__, (type(self),))
 
 
-# A compiled model may call the one inside of it, which has a counter too.
-leave_uncompiled(Hook.nested_forward)
+# A compiled model calls the one inside of it, which may have a counter too.
+for _function in (Hook.nested_forward, Hook.captured_forward, SavedStep.forward):
+    leave_uncompiled(_function)
+# All fenced functions have this one's code.
+leave_uncompiled(Hook.start_step, with_callees=True)
 
 
 def _modules_of(root: Root) -> Iterable[torch.nn.Module]:

@@ -93,7 +93,9 @@ class Root:
     @property
     def module(self) -> torch.nn.Module | None:
         """The outermost module around the model that is alive."""
-        return self._outer() or self._model()
+        # A module may have a length and be false.
+        outer = self._outer()
+        return outer if outer is not None else self._model()
 
     def parameters(self) -> Iterator[tuple[str, torch.nn.Parameter]]:
         """The parameters with the names they are saved under."""
