@@ -15,9 +15,10 @@ from smd_agent.errors import SMDebugError
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.pytorch.arrays import to_array
 from smd_agent.pytorch.collection import Collection
+from smd_agent.pytorch.gradients import Gradient
 from smd_agent.pytorch.opaque import is_opaque
 from smd_agent.pytorch.root import Root, RootCall, attach, detach, unwrapped
-from smd_agent.pytorch.saved_step import Gradient, SavedStep
+from smd_agent.pytorch.saved_step import SavedStep
 from smd_agent.pytorch.worker import rank_and_size
 
 
@@ -90,9 +91,10 @@ class Hook(FrameworkHook):
 
     def add_root(self, module: torch.nn.Module) -> Root:
         """Count the steps of a model and save them."""
-        for root in [*self.roots]:
-            if root.module is None:
-                self.roots.remove(root)
+        alive = [root for root in self.roots if root.module is not None]
+        # A step of models that are gone is over.
+        over = bool(self.roots) and not alive
+        self.roots[:] = alive
         name = type(unwrapped(module)).__name__
         taken = {root.name for root in self.roots}
         number = 1
@@ -101,6 +103,8 @@ class Hook(FrameworkHook):
             number += 1
             unique = f"{name}_{number}"
         root = Root(module, unique, f"{unique}_" if self.roots else "")
+        if over:
+            root.last = self.pulse.step
         self.roots.append(root)
         attach(self, root)
         return root
