@@ -140,6 +140,7 @@ class Gradients:
     # Writing.
 
     def _save(self, keys: list[int], scale: float) -> None:
+        keys = [key for key in keys if self._parameters[key].grad is not None]
         self._scale_saved.update(dict.fromkeys(keys, scale))
         self._write({key: Gradient(self._parameters[key], scale) for key in keys})
 

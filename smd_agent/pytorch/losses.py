@@ -45,20 +45,18 @@ _RESCALING = {
     "ViewBackward0",
 }
 
-# What the losses of torch.nn.functional call, and the name of the loss.
+# What the losses of torch.nn.functional return as it is, and the name of the loss. Not so kl_div and huber_loss.
 _FUNCTIONAL = {
     (torch._C._nn, "cross_entropy_loss"): "cross_entropy_loss",
     (torch._C._nn, "nll_loss_nd"): "nll_loss",
     (torch._C._nn, "mse_loss"): "mse_loss",
     (torch._C._nn, "l1_loss"): "l1_loss",
     (torch._C._nn, "smooth_l1_loss"): "smooth_l1_loss",
-    (torch._C._nn, "huber_loss"): "huber_loss",
     (torch._C._nn, "binary_cross_entropy"): "binary_cross_entropy_loss",
     (torch._C._nn, "multi_margin_loss"): "multi_margin_loss",
     (torch._C._nn, "multilabel_margin_loss"): "multilabel_margin_loss",
     (torch._C._nn, "soft_margin_loss"): "soft_margin_loss",
     (torch, "binary_cross_entropy_with_logits"): "binary_cross_entropy_with_logits_loss",
-    (torch, "kl_div"): "kl_div_loss",
     (torch, "poisson_nll_loss"): "poisson_nll_loss",
     (torch, "ctc_loss"): "ctc_loss",
     (torch, "margin_ranking_loss"): "margin_ranking_loss",
