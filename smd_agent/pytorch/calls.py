@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from smd_agent.pytorch.opaque import is_compiling
 from smd_agent.pytorch.patch import Patch
 
 Module = torch.nn.Module
@@ -34,7 +33,7 @@ class CallWatch:
     def begin(self) -> None:
         """Watch the calls from now on."""
         if self._patch is None:
-            self._patch = Patch(Module, "__call__", self._wrap, inlined=True)
+            self._patch = Patch(Module, "__call__", self._wrap)
 
     def end(self) -> None:
         """Leave ``Module`` as it was."""
@@ -47,8 +46,6 @@ class CallWatch:
         look = self._look
 
         def call(module: Module, *args: Any, **kwargs: Any) -> Any:
-            if is_compiling():
-                return original(module, *args, **kwargs)
             level = getattr(depth, "level", 0)
             if level == 0:
                 look(module)

@@ -25,6 +25,7 @@ from smd_agent.pytorch.hook import Hook
 from smd_agent.pytorch.opaque import graph_task
 from smd_agent.pytorch.passes import PassWatch, leaves
 from smd_agent.pytorch.root import Root
+from smd_agent.pytorch.wrappers import named_parameters
 
 Module = torch.nn.Module
 
@@ -143,7 +144,7 @@ class Discovery:
     def _look_at(self, module: Module) -> None:
         if not torch.is_grad_enabled() or graph_task() != -1:
             return
-        own = {id(parameter) for parameter in module.parameters()}
+        own = _ids(module)
         homeless = self._homeless()
         if own & homeless:
             if module.training:
@@ -185,7 +186,7 @@ class Discovery:
         for root in hook.roots:
             if root.owner is not None and any(part is module for part in root.owner.modules()):
                 return root.owner
-        others = self._homeless() - {id(parameter) for parameter in module.parameters()}
+        others = self._homeless() - _ids(module)
         return owners.owner_of(module, others) if others else None
 
     def _hook_in_use(self) -> Hook | None:
@@ -258,7 +259,7 @@ class Discovery:
         """Adopt models that got these gradients in evaluation mode."""
         for reference in self._evaluated.values():
             module = reference()
-            if module is not None and any(id(parameter) in reached for parameter in module.parameters()):
+            if module is not None and _ids(module) & reached:
                 root = self._adopt(module)
                 if root is not None and self._hook is not None:
                     self._hook.follow_gradients(root)
@@ -275,6 +276,10 @@ class Discovery:
         self._without_model |= left
         if left:
             say_once("without model", f"{len(left)} trained parameters belong to no module: they are not saved")
+
+
+def _ids(module: Module) -> set[int]:
+    return {id(parameter) for _, parameter in named_parameters(module)}
 
 
 def _has_gradient(parameter: torch.Tensor | None) -> bool:

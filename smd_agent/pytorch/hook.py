@@ -16,9 +16,10 @@ from smd_agent.errors import SMDebugError
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.pytorch.arrays import to_array
 from smd_agent.pytorch.collection import Collection
+from smd_agent.pytorch.gradients import Gradient
 from smd_agent.pytorch.opaque import is_opaque, leave_uncompiled
 from smd_agent.pytorch.root import Root, RootCall
-from smd_agent.pytorch.saved_step import Gradient, SavedStep
+from smd_agent.pytorch.saved_step import SavedStep
 from smd_agent.pytorch.worker import rank_and_size
 from smd_agent.pytorch.wrappers import class_name, named_layers, unwrapped
 
@@ -100,7 +101,7 @@ class Hook(FrameworkHook):
             module: the outermost module that is called.
             owner: the module whose part the model is, if its names are to be those that it has there.
         """
-        before, self.roots = self.roots, [root for root in self.roots if root.model is not None]
+        self.roots = [root for root in self.roots if root.model is not None]
         model = unwrapped(module)
         path = next((name for name, part in named_layers(owner) if part is model), "") if owner is not None else ""
         if not path:
@@ -109,8 +110,8 @@ class Hook(FrameworkHook):
         title = siblings[0].title if siblings else self._free_title(class_name(module if owner is None else owner))
         first = len(siblings) == len(self.roots)
         root = Root(module, title, first, owner, path)
-        if len(before) > len(self.roots):
-            # It may have the name of one that is gone, and must not share that one's last step.
+        if all(other.last != self.step for other in self.roots):
+            # The models of the open step are gone; this one's first forward is no part of it.
             root.last = self.step
         self.roots.append(root)
         root.attach(self, module)

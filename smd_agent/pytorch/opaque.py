@@ -46,14 +46,14 @@ _dispatch_modes = _probe(torch, "_C._len_torch_dispatch_stack", 0)
 _frames = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
 
 
-def leave_uncompiled(function: Any, inlined: bool = False, with_callees: bool = False) -> None:
+def leave_uncompiled(function: Any, with_callees: bool = False) -> None:
     """Have ``torch.compile`` run a function of ours as it is, though a compiled function calls it.
 
-    Else it would be compiled too: a frame more, and ``is_compiling`` would always be true in it.
+    Else it would be compiled too: a frame more, and ``is_compiling`` would always be true in it. Where the compiler
+    gets to see the call itself, it may still make the function a part of what it compiles.
 
     Args:
         function: what is called.
-        inlined: whether it may become a part of what is compiled where the compiler gets to see the call itself.
         with_callees: whether all that it calls is left alone too.
     """
     if hasattr(_frames, "set_code_exec_strategy"):
@@ -63,8 +63,6 @@ def leave_uncompiled(function: Any, inlined: bool = False, with_callees: bool = 
         _frames.set_code_exec_strategy(function.__code__, strategy)  # type: ignore[union-attr]
     elif hasattr(_frames, "skip_code"):
         _frames.skip_code(function.__code__)  # type: ignore[union-attr]
-    if not inlined:
-        function._torchdynamo_disable = True
 
 
 def is_opaque() -> bool:

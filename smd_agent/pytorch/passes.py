@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from smd_agent.pytorch.opaque import graph_task, is_compiling
+from smd_agent.pytorch.opaque import graph_task
 from smd_agent.pytorch.patch import Patch
 
 
@@ -40,7 +40,7 @@ class PassWatch:
 
     def _wrap(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def watched(*args: Any, **kwargs: Any) -> Any:
-            if self._inside or graph_task() != -1 or is_compiling():
+            if self._inside or graph_task() != -1:
                 return original(*args, **kwargs)
             first, second = (*args[:2], None, None)[:2]
             opened = self._before(name, kwargs.get("tensors", first), kwargs.get("inputs", second))

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from smd_agent.pytorch.opaque import leave_uncompiled
+from smd_agent.pytorch.opaque import is_compiling, leave_uncompiled
 
 _MARK = "_smd_agent_patch"
 
@@ -21,12 +21,9 @@ class Patch:
         owner: whose attribute it is.
         name: the attribute, a function or method.
         wrap: makes the replacement from the original.
-        inlined: whether the compiler may make it a part of what is compiled; see ``leave_uncompiled``.
     """
 
-    def __init__(
-        self, owner: Any, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]], inlined: bool = False
-    ) -> None:
+    def __init__(self, owner: Any, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
         self._owner = owner
         self._name = name
         self._own = name in vars(owner)
@@ -36,13 +33,16 @@ class Patch:
 
         @functools.wraps(original)
         def patched(*args: Any, **kwargs: Any) -> Any:
+            # First, so that a compiler that traces this folds it to True and sees nothing else.
+            if is_compiling():
+                return original(*args, **kwargs)
             if self._over:
                 self._uncover()
                 return original(*args, **kwargs)
             return replacement(*args, **kwargs)
 
-        leave_uncompiled(patched, inlined)
-        leave_uncompiled(replacement, inlined)
+        leave_uncompiled(patched)
+        leave_uncompiled(replacement)
         setattr(patched, _MARK, self)
         setattr(owner, name, patched)
 

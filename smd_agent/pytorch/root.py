@@ -220,8 +220,8 @@ def counter(hook: Hook, root: Root, module: torch.nn.Module, name: str | None) -
                 pulse.inside = False
 
     # The compiler would take it for a part of the program where a compiled model calls the one inside of it.
-    leave_uncompiled(Counter.__call__, inlined=True)
-    leave_uncompiled(forward, inlined=True)
+    leave_uncompiled(Counter.__call__)
+    leave_uncompiled(forward)
     call = Counter(hook, root, name, previous)
     call.forward = forward
     return call

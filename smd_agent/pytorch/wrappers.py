@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 import torch
 
+from smd_agent.pytorch.sharded import stand_ins
+
 COMPILED = "OptimizedModule"
 
 _INSIDE = {
@@ -64,11 +66,12 @@ def named_parameters(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Pa
     While ``torch.func.functional_call`` runs the model these are the tensors that it was given.
     """
     seen: set[int] = set()
+    instead = stand_ins(module)
     for prefix, layer in named_layers(module):
         for name, parameter in layer.named_parameters(recurse=False):
             if id(parameter) not in seen:
                 seen.add(id(parameter))
-                yield f"{prefix}.{name}" if prefix else name, parameter
+                yield f"{prefix}.{name}" if prefix else name, instead.get(id(parameter), parameter)
 
 
 def covering_child(module: torch.nn.Module) -> torch.nn.Module | None:
