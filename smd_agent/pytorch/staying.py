@@ -68,7 +68,8 @@ watch = _Watch()
 def _compiles() -> bool:
     """Whether ``torch.compile`` has been called; importing its compiler is not enough, optimizers do that too."""
     compiler = sys.modules.get("torch._dynamo.eval_frame")
-    return bool(getattr(compiler, "cached_backends", None))
+    backends = getattr(compiler, "cached_backends", {})
+    return any(backend is not None for backend in backends.values())
 
 
 # A compiler that traces these folds its first test to True and sees nothing else.

@@ -60,7 +60,7 @@ def play(scenes):
         place["TRAIN"] += train
         place["EVAL"] += evaluation
         # A model that lives on would be saved in the steps of the next scene too.
-        models = model = None
+        del models
         gc.collect()
     if noting:
         np.savez(sys.argv[1], **notes)
