@@ -41,6 +41,7 @@ class SavedStep:
         self._temporary = Temporary()
         self._counts: Counter[str] = Counter()
         self._roots: set[Root] = set()
+        self._had_pass = False
         self._late: dict[Root, list[tuple[str, torch.nn.Parameter]]] = {}
         self._gradients = Gradients(hook)
         self._losses = Losses(hook, self._gradients.scales, self.save_io)
@@ -171,7 +172,7 @@ class SavedStep:
 
     @session.fence("looking at the mode of a step")
     def _notice_training_in_evaluation(self, optimizer: Any) -> None:
-        if self._hook.mode is not ModeKeys.EVAL:
+        if self._hook.mode is not ModeKeys.EVAL or not self._had_pass:
             return
         updated = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
         for root in self._roots:
@@ -186,6 +187,7 @@ class SavedStep:
                 return original(tensors, *args, **kwargs)
             scale = self._before_backward(tensors)
             result = original(tensors, *args, **kwargs)
+            self._had_pass = True
             if scale is not None:
                 self._gradients.after_backward(scale)
             return result

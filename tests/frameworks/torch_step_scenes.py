@@ -76,9 +76,9 @@ def evaluation_in_between():
                 for j in range(2):
                     note("CrossEntropyLoss_output_0", k - 1 + j, criterion(model(x), y), "EVAL")
                     note_model("Net", k - 1 + j, model, mode="EVAL")
-            model.train()
         note_model("Net", k, model, gradients=True)
         optimizer.step()
+        model.train()
     return [model], 4, 4
 
 
