@@ -36,11 +36,7 @@ def apply(torch: ModuleType) -> None:
     discovery.install()
     _step_aside_for_compile(torch, discovery)
     _keep_out_of_replicas(torch)
-    tell_if_nothing(
-        "a torch.nn.Module called in train mode",
-        settings,
-        lambda: discovery.saw_training and not discovery.found_model and not discovery.stopped,
-    )
+    tell_if_nothing("a torch.nn.Module called in train mode", settings, discovery.should_have_found)
 
 
 def _make_hook(settings: HookSettings) -> Hook | None:
@@ -59,7 +55,10 @@ def _step_aside_for_compile(torch: ModuleType, discovery: Discovery) -> None:
     @functools.wraps(compile_function)
     def compile(*args: Any, **kwargs: Any) -> Any:
         with discovery.suspended():
-            return compile_function(*args, **kwargs)
+            compiled = compile_function(*args, **kwargs)
+        if isinstance(compiled, torch.nn.Module):
+            discovery.wrapped(compiled)
+        return compiled
 
     @functools.wraps(compile_method)
     def compile_in_place(module: Any, *args: Any, **kwargs: Any) -> Any:
