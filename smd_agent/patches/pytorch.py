@@ -53,11 +53,14 @@ def _make_hook(settings: HookSettings) -> Hook | None:
 
 
 def _step_aside_for_compile(torch: ModuleType, discovery: Discovery) -> None:
+    from smd_agent.pytorch.staying import watch
+
     compile_function = torch.compile
     compile_method = torch.nn.Module.compile
 
     @functools.wraps(compile_function)
     def compile(*args: Any, **kwargs: Any) -> Any:
+        watch.install()
         with discovery.suspended():
             return compile_function(*args, **kwargs)
 

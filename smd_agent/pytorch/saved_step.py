@@ -21,7 +21,8 @@ from smd_agent.pytorch.gradients import Gradients
 from smd_agent.pytorch.hidden import hidden_layers
 from smd_agent.pytorch.losses import Losses
 from smd_agent.pytorch.opaque import graph_task, is_compiling
-from smd_agent.pytorch.root import Root, RootCall
+from smd_agent.pytorch.regions import CompiledRegion
+from smd_agent.pytorch.root import SLOT, Root, RootCall
 from smd_agent.pytorch.staying import watch
 from smd_agent.pytorch.temporary import Temporary
 
@@ -71,41 +72,49 @@ class SavedStep:
     def forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a model's forward with its layers watched."""
         root = call.root
-        handles: list[Callable[[], object]] = []
+        watched = Temporary()
         root.busy = True
         try:
-            self._before_forward(root, args, kwargs, handles)
-            output = call.forward(*args, **kwargs)
+            run = self._before_forward(call, args, kwargs, watched) or call.forward
+            output = run(*args, **kwargs)
             self.save_io(root.name, "output", output)
             return output
         finally:
             root.busy = False
-            for remove in handles:
-                remove()
+            watched.close()
 
     @session.fence("preparing to save a model's layers")
     def _before_forward(
-        self, root: Root, args: tuple[Any, ...], kwargs: dict[str, Any], handles: list[Callable[[], object]]
-    ) -> None:
+        self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any], watched: Temporary
+    ) -> Callable[..., Any]:
+        root = call.root
         self.save_weights(root)
         self.save_io(root.name, "input", (args, kwargs))
         wants = self._hook.wants
         layers = [pair for pair in root.layers() if self._every_layer or wants(f"{pair[0]}_output_0")]
+        run = call.forward
         if layers:
             hidden = hidden_layers(root)
             for name, layer in layers:
-                if layer not in hidden:
-                    self._watch_layer(name, layer, handles)
+                if layer not in hidden.layers:
+                    self._watch_layer(name, layer, watched)
+            for region in hidden.regions:
+                compiled = CompiledRegion(self, root, region, layers)
+                if region.owner.__dict__.get(SLOT) is call:
+                    run = compiled.around(run)
+                else:
+                    compiled.watch(watched)
+        return run
 
-    def _watch_layer(self, name: str, layer: torch.nn.Module, handles: list[Callable[[], object]]) -> None:
+    def _watch_layer(self, name: str, layer: torch.nn.Module, watched: Temporary) -> None:
         def before(module: torch.nn.Module, args: Any, kwargs: Any) -> None:
             self.save_io(name, "input", (args, kwargs))
 
         def after(module: torch.nn.Module, args: Any, output: Any) -> None:
             self.save_io(name, "output", output)
 
-        handles.append(layer.register_forward_pre_hook(before, with_kwargs=True).remove)
-        handles.append(layer.register_forward_hook(after).remove)
+        watched.on_close(layer.register_forward_pre_hook(before, with_kwargs=True).remove)
+        watched.on_close(layer.register_forward_hook(after).remove)
 
     @session.fence("saving a module's inputs and outputs")
     def save_io(self, name: str, kind: str, value: Any) -> None:
