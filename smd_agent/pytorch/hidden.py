@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import torch
 
 from smd_agent.guard import say_once
-from smd_agent.pytorch.root import COMPILED, SLOT, Root, RootCall, unwrapped, wrapper_chain
+from smd_agent.pytorch.root import SLOT, Root, RootCall
+from smd_agent.pytorch.wrappers import COMPILED, unwrapped, wrapper_chain
 
 
 class Region(NamedTuple):

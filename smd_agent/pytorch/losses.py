@@ -80,7 +80,7 @@ class Losses:
         self._scales = scales
         self._save_io = save_io
         self._nodes: set[Node] = set()
-        self._in_module = 0
+        self.in_module = 0
 
     def install(self, temporary: Temporary) -> None:
         """Watch what computes losses until the step closes."""
@@ -96,14 +96,19 @@ class Losses:
 
     def before_module(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A loss module is about to run."""
-        self._in_module += 1
+        self.in_module += 1
         self._save_io(type(module).__name__, "input", (args, kwargs))
 
     @session.fence("saving a loss")
     def after_module(self, module: torch.nn.Module, loss: Any) -> None:
         """A loss module has run."""
-        self._in_module -= 1
+        self.in_module -= 1
         self._save(type(module).__name__, loss)
+
+    def is_saved(self, loss: Any) -> None:
+        """Remember a loss that was saved under a name of its own."""
+        for tensor in tensors_in(loss):
+            self._add(tensor)
 
     def _after_registered_loss(self, module: torch.nn.Module, args: Any, output: Any) -> None:
         self._save_registered(module, output)
@@ -115,8 +120,7 @@ class Losses:
     def _save(self, name: str, loss: Any) -> None:
         if graph_task() != -1:
             return
-        for tensor in tensors_in(loss):
-            self._add(tensor)
+        self.is_saved(loss)
         self._save_io(name, "output", loss)
 
     # Functional losses in evaluation.
@@ -126,7 +130,7 @@ class Losses:
         def loss_function(*args: Any, **kwargs: Any) -> Any:
             loss = original(*args, **kwargs)
             # Inside of a loss module it is the module's, and what can be differentiated shows when it is.
-            if not self._in_module and not is_compiling():
+            if not self.in_module and not is_compiling():
                 self._save_functional(name, loss)
             return loss
 

@@ -37,7 +37,7 @@ class CompiledRegion:
         self._region = region
         parts = set() if region.inner is None else {*region.inner.modules()} - {region.inner, region.owner}
         self._layers = [(name, layer) for name, layer in layers if layer in parts]
-        self._name = next((name for name, layer in layers if layer is region.owner), None)
+        self._name = next((name for name, layer in layers if layer in (region.owner, region.inner)), None)
 
     def watch(self, watched: Temporary) -> None:
         """Save what the region gets and gives, and its layers, until the model's forward is over."""

@@ -14,8 +14,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.nn.parameter import UninitializedParameter
 
 from smd_agent import session
+from smd_agent.core.modes import ModeKeys
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.gradients import Gradients
 from smd_agent.pytorch.hidden import hidden_layers
@@ -23,7 +25,7 @@ from smd_agent.pytorch.losses import Losses
 from smd_agent.pytorch.opaque import graph_task, is_compiling
 from smd_agent.pytorch.regions import CompiledRegion
 from smd_agent.pytorch.root import SLOT, Root, RootCall
-from smd_agent.pytorch.staying import watch
+from smd_agent.pytorch.staying import LossModule, watch
 from smd_agent.pytorch.temporary import Temporary
 
 if TYPE_CHECKING:
@@ -40,13 +42,14 @@ class SavedStep:
         self._temporary = Temporary()
         self._counts: Counter[str] = Counter()
         self._roots: set[Root] = set()
+        self._late: dict[Root, list[tuple[str, torch.nn.Parameter]]] = {}
         self._gradients = Gradients(hook)
         self._losses = Losses(hook, self._gradients.scales, self.save_io)
         self._every_layer = bool(hook.collections_due() - _OWN_COLLECTIONS) or hook.regexes_changed()
 
     def open(self) -> None:
         """Save the weights and install what sees the rest."""
-        for root in self._hook.roots:
+        for root in self._hook.roots_in_use():
             self.save_weights(root)
         self._temporary.wrap(torch.autograd, "backward", self._wrap_backward)
         self._gradients.install(self._temporary)
@@ -65,7 +68,18 @@ class SavedStep:
             self._roots.add(root)
             pairs = list(root.parameters())
             self._gradients.add_parameters(pairs)
-            self._hook.save_tensors([name for name, _ in pairs], [parameter for _, parameter in pairs])
+            self._late[root] = [pair for pair in pairs if not _has_values(pair[1])]
+            self._write([pair for pair in pairs if _has_values(pair[1])])
+
+    def _save_late_weights(self, root: Root) -> None:
+        """Save parameters that had no values before the forward."""
+        late = self._late.get(root)
+        if late:
+            self._write([pair for pair in late if _has_values(pair[1])])
+            self._late[root] = []
+
+    def _write(self, pairs: list[tuple[str, torch.nn.Parameter]]) -> None:
+        self._hook.save_tensors([name for name, _ in pairs], [parameter for _, parameter in pairs])
 
     # Forward.
 
@@ -73,14 +87,17 @@ class SavedStep:
         """Run a model's forward with its layers watched."""
         root = call.root
         watched = Temporary()
+        is_loss = isinstance(root.model, LossModule)
         root.busy = True
+        self._losses.in_module += is_loss
         try:
             run = self._before_forward(call, args, kwargs, watched) or call.forward
             output = run(*args, **kwargs)
-            self.save_io(root.name, "output", output)
+            self._after_forward(call, output)
             return output
         finally:
             root.busy = False
+            self._losses.in_module -= is_loss
             watched.close()
 
     @session.fence("preparing to save a model's layers")
@@ -89,7 +106,8 @@ class SavedStep:
     ) -> Callable[..., Any]:
         root = call.root
         self.save_weights(root)
-        self.save_io(root.name, "input", (args, kwargs))
+        if call.name is not None:
+            self.save_io(call.name, "input", (args, kwargs))
         wants = self._hook.wants
         layers = [pair for pair in root.layers() if self._every_layer or wants(f"{pair[0]}_output_0")]
         run = call.forward
@@ -106,12 +124,23 @@ class SavedStep:
                     compiled.watch(watched)
         return run
 
+    @session.fence("saving what a model returns")
+    def _after_forward(self, call: RootCall, output: Any) -> None:
+        self._save_late_weights(call.root)
+        if call.name is not None:
+            self.save_io(call.name, "output", output)
+            if isinstance(call.root.model, LossModule) or self._hook.is_loss(f"{call.name}_output_0"):
+                self._losses.is_saved(output)
+
     def _watch_layer(self, name: str, layer: torch.nn.Module, watched: Temporary) -> None:
+        # Another thread may run the same model at the same time, in no step.
         def before(module: torch.nn.Module, args: Any, kwargs: Any) -> None:
-            self.save_io(name, "input", (args, kwargs))
+            if self._hook.in_this_thread:
+                self.save_io(name, "input", (args, kwargs))
 
         def after(module: torch.nn.Module, args: Any, output: Any) -> None:
-            self.save_io(name, "output", output)
+            if self._hook.in_this_thread:
+                self.save_io(name, "output", output)
 
         watched.on_close(layer.register_forward_pre_hook(before, with_kwargs=True).remove)
         watched.on_close(layer.register_forward_hook(after).remove)
@@ -140,6 +169,17 @@ class SavedStep:
     def before_optimizer(self, optimizer: Any) -> None:
         """An optimizer is about to use gradients."""
         self._gradients.before_optimizer(optimizer)
+        self._notice_training_in_evaluation(optimizer)
+
+    @session.fence("looking at the mode of a step")
+    def _notice_training_in_evaluation(self, optimizer: Any) -> None:
+        if self._hook.mode is not ModeKeys.EVAL:
+            return
+        updated = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+        for root in self._roots:
+            called = root.last == self._hook.step and root.model is not None and not root.model.training
+            if called and not root.by_gradients and any(id(parameter) in updated for _, parameter in root.parameters()):
+                self._hook.follow_gradients(root)
 
     def _wrap_backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -158,3 +198,7 @@ class SavedStep:
     def _before_backward(self, tensors: Any) -> float:
         self._gradients.before_backward()
         return self._losses.before_backward(tensors)
+
+
+def _has_values(parameter: torch.Tensor) -> bool:
+    return not isinstance(parameter, UninitializedParameter)

@@ -14,6 +14,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from smd_agent.pytorch.opaque import is_compiling
+from smd_agent.pytorch.root import SLOT, RootCall
 from smd_agent.pytorch.temporary import Temporary
 
 LossModule = torch.nn.modules.loss._Loss
@@ -95,7 +96,8 @@ def _has_closure(args: Any, kwargs: Any) -> bool:
 def _wrap_loss_call(original: Any) -> Any:
     @functools.wraps(original)
     def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-        if is_compiling() or watch.listener is None:
+        # A loss with trained parameters has a counter, which has it captured.
+        if is_compiling() or watch.listener is None or isinstance(module.__dict__.get(SLOT), RootCall):
             return original(module, *args, **kwargs)
         watch.listener.before_loss(module, args, kwargs)
         loss = original(module, *args, **kwargs)

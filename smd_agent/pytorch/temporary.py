@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from smd_agent.pytorch.patch import Patch
+
 
 class Temporary:
     """A stack of changes to undo."""
@@ -23,17 +25,4 @@ class Temporary:
 
     def wrap(self, owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
         """Replace a function by what ``make`` makes of it."""
-        own = name in vars(owner)
-        original = getattr(owner, name)
-        wrapper = make(original)
-        setattr(owner, name, wrapper)
-
-        def restore() -> None:
-            # Somebody may have wrapped ours in the meantime; then theirs stays, and ours only passes calls through.
-            if vars(owner).get(name) is wrapper:
-                if own:
-                    setattr(owner, name, original)
-                else:
-                    delattr(owner, name)
-
-        self._undo.append(restore)
+        self._undo.append(Patch(owner, name, make).remove)

@@ -35,6 +35,13 @@ def note_model(name, step, model, gradients=False, mode="TRAIN"):
             note(f"gradient/{name}_{key}", step, parameter.grad, mode)
 
 
+def add_weights(digest, models):
+    for model in models:
+        for _, value in sorted(model.state_dict().items()):
+            value = value.to_local() if hasattr(value, "to_local") else value
+            digest.update(value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+
+
 def play(scenes):
     """Play scenes, each a function that returns its models, and how many steps of training and evaluation it took."""
     torch.set_num_threads(1)
@@ -45,9 +52,7 @@ def play(scenes):
         place["scene"] = scene.__name__
         torch.manual_seed(3)
         models, train, evaluation = scene()
-        for model in models:
-            for _, value in sorted(model.state_dict().items()):
-                digest.update(value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+        add_weights(digest, models)
         for drawn in (torch.rand(3).numpy(), np.random.rand(3), np.array(random.random())):
             digest.update(drawn.tobytes())
         print(scene.__name__, digest.hexdigest(), flush=True)
