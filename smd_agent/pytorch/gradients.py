@@ -10,7 +10,8 @@ what ``autograd.grad`` returned for the model's parameters is saved.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -34,7 +35,8 @@ class Gradients:
         self._hook = hook
         self.scales = Scales(self._before_unscaling)
         self._names: dict[int, list[str]] = {}
-        self._parameters: dict[int, torch.Tensor] = {}
+        # A model that the program lets go of must not live on for the step that is open.
+        self._parameters: dict[int, weakref.ref[torch.Tensor]] = {}
         self._scale_saved: dict[int, float] = {}
         self._used: set[int] = set()
         self._before: dict[int, tuple[int, int]] = {}
@@ -50,7 +52,7 @@ class Gradients:
         """Save the gradients of these too, under these names; a parameter may have several."""
         for name, parameter in pairs:
             if parameter.is_leaf:
-                self._parameters[id(parameter)] = parameter
+                self._parameters[id(parameter)] = weakref.ref(parameter)
                 self._names.setdefault(id(parameter), []).append(name)
 
     @session.fence("saving gradients")
@@ -65,7 +67,7 @@ class Gradients:
 
     def before_backward(self) -> None:
         """Remember what the gradients were."""
-        self._before = {key: _mark(p.grad) for key, p in self._parameters.items() if p.grad is not None}
+        self._before = {key: _mark(gradient) for key, gradient in self._gradients()}
 
     @session.fence("saving gradients")
     def after_backward(self, scale: float) -> None:
@@ -74,10 +76,8 @@ class Gradients:
         before = self._before
         changed = [
             key
-            for key, parameter in self._parameters.items()
-            if key not in self._used
-            and parameter.grad is not None
-            and _mark(parameter.grad) != before.get(key, _UNTOUCHED)
+            for key, gradient in self._gradients()
+            if key not in self._used and _mark(gradient) != before.get(key, _UNTOUCHED)
         ]
         self._save(changed, scale)
 
@@ -140,9 +140,19 @@ class Gradients:
     # Writing.
 
     def _save(self, keys: list[int], scale: float) -> None:
-        keys = [key for key in keys if self._parameters[key].grad is not None]
-        self._scale_saved.update(dict.fromkeys(keys, scale))
-        self._write({key: Gradient(self._parameters[key], scale) for key in keys})
+        found = {key: Gradient(gradient, scale) for key in keys if (gradient := self._gradient(key)) is not None}
+        self._scale_saved.update(dict.fromkeys(found, scale))
+        self._write(found)
+
+    def _gradients(self) -> Iterator[tuple[int, torch.Tensor]]:
+        for key in self._parameters:
+            gradient = self._gradient(key)
+            if gradient is not None:
+                yield key, gradient
+
+    def _gradient(self, key: int) -> torch.Tensor | None:
+        parameter = self._parameters[key]()
+        return None if parameter is None else parameter.grad
 
     def _write(self, values: dict[int, Any]) -> None:
         pairs = [(f"gradient/{name}", value) for key, value in values.items() for name in self._names[key]]
@@ -150,18 +160,17 @@ class Gradients:
 
 
 class Gradient:
-    """A parameter's gradient, read and unscaled only if it is saved."""
+    """A gradient that is unscaled only if it is saved."""
 
-    __slots__ = ("_parameter", "_scale")
+    __slots__ = ("_scale", "_value")
 
-    def __init__(self, parameter: torch.Tensor, scale: float) -> None:
-        self._parameter = parameter
+    def __init__(self, value: torch.Tensor, scale: float) -> None:
+        self._value = value
         self._scale = scale
 
-    def read(self) -> torch.Tensor | None:
+    def read(self) -> torch.Tensor:
         """The gradient as the optimizer would see it without clipping."""
-        gradient = self._parameter.grad
-        return None if gradient is None else unscaled(gradient.detach(), self._scale)
+        return unscaled(self._value.detach(), self._scale)
 
 
 def _mark(gradient: torch.Tensor) -> tuple[int, int]:

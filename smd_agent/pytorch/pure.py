@@ -18,8 +18,8 @@ import torch
 from smd_agent.pytorch.opaque import probe
 
 _GRAPH = "__compiled_fn_"
-# The compiler's own profiling of the way to the graph.
-_PROFILED = ("record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit")
+# What else it calls: the compiler's own profiling of the way to the graph, and methods of tensors that give sizes.
+_HARMLESS = ("record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit", "size", "stride", "storage_offset")
 # Calls of these leave no trace in compiled code once the user has named them here.
 _IGNORED = ("ignore_logger_methods", "ignore_logging_functions", "reorderable_logging_functions")
 
@@ -59,5 +59,5 @@ def _is_pure(code: CodeType) -> bool:
             return False
         calls += name.startswith("CALL")
         graphs += name.startswith("LOAD_") and str(instruction.argval).startswith(_GRAPH)
-        expected += name.startswith("LOAD_") and instruction.argval in _PROFILED
+        expected += name.startswith("LOAD_") and instruction.argval in _HARMLESS
     return graphs == 1 and calls == graphs + expected
