@@ -18,8 +18,9 @@ import torch
 from smd_agent.pytorch.opaque import probe
 
 _GRAPH = "__compiled_fn_"
-# What else it calls: the compiler's own profiling of the way to the graph, and methods of tensors that give sizes.
-_HARMLESS = ("record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit", "size", "stride", "storage_offset")
+# What else it calls: the compiler's own profiling of the way to the graph, and functions of its that give sizes.
+_PROFILING = ("record_pregraph_bytecode_enter", "record_pregraph_bytecode_exit")
+_HARMLESS = (*_PROFILING, "call_size", "call_stride", "call_storage_offset")
 # Calls of these leave no trace in compiled code once the user has named them here.
 _IGNORED = ("ignore_logger_methods", "ignore_logging_functions", "reorderable_logging_functions")
 
@@ -58,6 +59,6 @@ def _is_pure(code: CodeType) -> bool:
         if name.startswith(("STORE_", "DELETE_")) and not name.startswith(("STORE_FAST", "DELETE_FAST")):
             return False
         calls += name.startswith("CALL")
-        graphs += name.startswith("LOAD_") and str(instruction.argval).startswith(_GRAPH)
-        expected += name.startswith("LOAD_") and instruction.argval in _HARMLESS
+        graphs += name == "LOAD_GLOBAL" and str(instruction.argval).startswith(_GRAPH)
+        expected += name in ("LOAD_ATTR", "LOAD_METHOD") and instruction.argval in _HARMLESS
     return graphs == 1 and calls == graphs + expected
