@@ -38,11 +38,7 @@ def apply(torch: ModuleType) -> None:
     _step_aside_for_compile(torch, discovery)
     _keep_out_of_replicas(torch)
     _step_aside_for_script(torch)
-    tell_if_nothing(
-        "a torch.nn.Module called in train mode",
-        settings,
-        lambda: discovery.saw_training and not discovery.found_model and not discovery.stopped,
-    )
+    tell_if_nothing("a torch.nn.Module called in train mode", settings, discovery.should_have_found)
 
 
 def _make_hook(settings: HookSettings) -> Hook | None:

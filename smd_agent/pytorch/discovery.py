@@ -24,12 +24,14 @@ from smd_agent.pytorch.calls import CallWatch
 from smd_agent.pytorch.hook import Hook
 from smd_agent.pytorch.opaque import graph_task
 from smd_agent.pytorch.passes import PassWatch, leaves
+from smd_agent.pytorch.patch import Patch
 from smd_agent.pytorch.root import Root
 from smd_agent.pytorch.wrappers import named_parameters
 
 Module = torch.nn.Module
 
 _PATIENCE = 100
+_TRANSFORMS = ("grad", "grad_and_value", "vjp")
 
 
 class Discovery:
@@ -42,8 +44,9 @@ class Discovery:
     def __init__(self, make_hook: Callable[[], Hook | None]) -> None:
         self._make_hook = make_hook
         self._hook: Hook | None = None
-        self._trained: dict[int, weakref.ref[torch.Tensor]] = {}
-        self._without_model: set[int] = set()
+        # Trained parameters for which a model is looked for.
+        self._awaited: dict[int, weakref.ref[torch.Tensor]] = {}
+        self._saw_training = False
         self._evaluated: dict[int, weakref.ref[Module]] = {}
         self._calls = CallWatch(self._look_at)
         self._passes = PassWatch(self._before_pass, self._after_pass)
@@ -53,6 +56,8 @@ class Discovery:
         self._uncalled: list[Root] = []
         self._passed_in = -1
         self._was_watching = False
+        self._transforms: list[Patch] = []
+        self._transformed = False
         self._over = False
 
     def install(self) -> None:
@@ -68,27 +73,24 @@ class Discovery:
 
         optimizer.add_param_group = wrapper  # type: ignore[method-assign, assignment]
         self._passes.begin()
+        for name in _TRANSFORMS:
+            self._transforms.append(Patch(torch.func, name, self._wrap_transform))
 
-    @property
-    def found_model(self) -> bool:
-        """Whether a model has been found."""
-        return self._hook is not None
-
-    @property
-    def stopped(self) -> bool:
-        """Whether it has been told to look no further."""
-        return self._over
-
-    @property
-    def saw_training(self) -> bool:
-        """Whether the program has shown that it trains."""
-        return bool(self._trained)
+    def should_have_found(self) -> bool:
+        """Whether the program, which ends now, has trained something that was not found; what can be said is said."""
+        if self._over or self._hook is not None:
+            return False
+        if self._transformed:
+            say_once("torch.func", "gradients taken by torch.func cannot be seen: a model trained by them is not saved")
+            return False
+        return self._saw_training
 
     def stop(self) -> None:
         """Look no further: the script registers its models itself, or nothing can be saved."""
         self._over = True
         self._calls.end()
         self._passes.end()
+        self._leave_transforms()
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
@@ -117,7 +119,8 @@ class Discovery:
         if self._over:
             return
         for parameter in parameters:
-            self._trained[id(parameter)] = weakref.ref(parameter)
+            self._saw_training = True
+            self._awaited[id(parameter)] = weakref.ref(parameter)
         self._fruitless = 0
         self._filled_in = self._step
         if self._homeless():
@@ -125,11 +128,11 @@ class Discovery:
             self._passes.begin()
 
     def _homeless(self) -> set[int]:
-        """Trained parameters that are alive and belong to no known model."""
+        """Trained parameters that are alive and have not belonged to a known model yet."""
         known = {id(parameter) for root in self._roots() for _, parameter in root.parameters()}
-        self._trained = {key: ref for key, ref in self._trained.items() if ref() is not None}
-        self._without_model &= self._trained.keys()
-        return self._trained.keys() - known - self._without_model
+        awaited = self._awaited.items()
+        self._awaited = {key: ref for key, ref in awaited if key not in known and ref() is not None}
+        return set(self._awaited)
 
     def _roots(self) -> list[Root]:
         return self._hook.roots if self._hook is not None else []
@@ -161,7 +164,7 @@ class Discovery:
         if not self._homeless():
             self._calls.end()
             self._evaluated.clear()
-            if not self._uncalled and self._trained:
+            if not self._uncalled and self._saw_training:
                 self._passes.end()
 
     def _adopt(self, module: Module) -> Root | None:
@@ -174,6 +177,7 @@ class Discovery:
         replaced = [root for root in hook.roots if root.model is not None and id(root.model) in inside]
         for root in replaced:
             hook.remove_root(root)
+        self._leave_transforms()
         root = hook.add_root(module, self._owner_of(module, hook))
         root.last = max([root.last, *(part.last for part in replaced)])
         if self._filled_in == hook.step:
@@ -199,12 +203,25 @@ class Discovery:
                 self._hook = self._make_hook()
         return self._hook
 
+    # Gradients without a backward pass.
+
+    def _wrap_transform(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def transform(*args: Any, **kwargs: Any) -> Any:
+            self._transformed = True
+            return original(*args, **kwargs)
+
+        return transform
+
+    def _leave_transforms(self) -> None:
+        while self._transforms:
+            self._transforms.pop().remove()
+
     # Backward passes.
 
     @session.fence("looking at a backward pass")
     def _before_pass(self, function: str, tensors: Any, inputs: Any) -> bool | None:
         self._was_watching = self._calls.watching
-        if not self._trained:
+        if not self._saw_training:
             reached = leaves(tensors) if function == "backward" else _parameters_in(inputs)
             if reached:
                 say_once(
@@ -214,6 +231,7 @@ class Discovery:
                 )
                 self._expect(reached)
             return False
+        self._uncalled = [root for root in self._uncalled if root.model is not None]
         if not self._uncalled or function != "backward" or self._hook is None:
             return False
         return self._begin_step_of_pass(self._hook)
@@ -246,7 +264,7 @@ class Discovery:
         if not (self._was_watching and self._calls.watching):
             return
         homeless = self._homeless()
-        reached = {key for key in homeless if _has_gradient(self._trained[key]())}
+        reached = {key for key in homeless if _has_gradient(self._awaited[key]())}
         if not reached:
             return
         self._take_evaluated(reached)
@@ -273,7 +291,8 @@ class Discovery:
             self._uncalled.append(root)
             self._passes.begin()
         left = wanted & self._homeless()
-        self._without_model |= left
+        for key in left:
+            del self._awaited[key]
         if left:
             say_once("without model", f"{len(left)} trained parameters belong to no module: they are not saved")
 

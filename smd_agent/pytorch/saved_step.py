@@ -42,6 +42,7 @@ class SavedStep:
         self._temporary = Temporary()
         self._counts: Counter[str] = Counter()
         self._roots: set[Root] = set()
+        self._had_pass = False
         self._late: dict[Root, list[tuple[str, torch.nn.Parameter]]] = {}
         self._gradients = Gradients(hook)
         self._losses = Losses(hook, self._gradients.scales, self.save_io)
@@ -88,12 +89,14 @@ class SavedStep:
         root = call.root
         watched = Temporary()
         is_loss = isinstance(root.model, LossModule)
+        # Where a loss module is just being found to be a model too, it is captured as a loss already.
+        name = None if is_loss and self._losses.in_module else call.name
         root.busy = True
         self._losses.in_module += is_loss
         try:
-            run = self._before_forward(call, args, kwargs, watched) or call.forward
+            run = self._before_forward(call, name, args, kwargs, watched) or call.forward
             output = run(*args, **kwargs)
-            self._after_forward(call, output)
+            self._after_forward(root, name, output)
             return output
         finally:
             root.busy = False
@@ -102,20 +105,20 @@ class SavedStep:
 
     @session.fence("preparing to save a model's layers")
     def _before_forward(
-        self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any], watched: Temporary
+        self, call: RootCall, name: str | None, args: tuple[Any, ...], kwargs: dict[str, Any], watched: Temporary
     ) -> Callable[..., Any]:
         root = call.root
         self.save_weights(root)
-        if call.name is not None:
-            self.save_io(call.name, "input", (args, kwargs))
+        if name is not None:
+            self.save_io(name, "input", (args, kwargs))
         wants = self._hook.wants
         layers = [pair for pair in root.layers() if self._every_layer or wants(f"{pair[0]}_output_0")]
         run = call.forward
         if layers:
             hidden = hidden_layers(root)
-            for name, layer in layers:
+            for layer_name, layer in layers:
                 if layer not in hidden.layers:
-                    self._watch_layer(name, layer, watched)
+                    self._watch_layer(layer_name, layer, watched)
             for region in hidden.regions:
                 compiled = CompiledRegion(self, root, region, layers)
                 if region.owner.__dict__.get(SLOT) is call:
@@ -125,11 +128,11 @@ class SavedStep:
         return run
 
     @session.fence("saving what a model returns")
-    def _after_forward(self, call: RootCall, output: Any) -> None:
-        self._save_late_weights(call.root)
-        if call.name is not None:
-            self.save_io(call.name, "output", output)
-            if isinstance(call.root.model, LossModule) or self._hook.is_loss(f"{call.name}_output_0"):
+    def _after_forward(self, root: Root, name: str | None, output: Any) -> None:
+        self._save_late_weights(root)
+        if name is not None:
+            self.save_io(name, "output", output)
+            if isinstance(root.model, LossModule) or self._hook.is_loss(f"{name}_output_0"):
                 self._losses.is_saved(output)
 
     def _watch_layer(self, name: str, layer: torch.nn.Module, watched: Temporary) -> None:
@@ -173,7 +176,7 @@ class SavedStep:
 
     @session.fence("looking at the mode of a step")
     def _notice_training_in_evaluation(self, optimizer: Any) -> None:
-        if self._hook.mode is not ModeKeys.EVAL:
+        if self._hook.mode is not ModeKeys.EVAL or not self._had_pass:
             return
         updated = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
         for root in self._roots:
@@ -188,6 +191,7 @@ class SavedStep:
                 return original(tensors, *args, **kwargs)
             scale = self._before_backward(tensors)
             result = original(tensors, *args, **kwargs)
+            self._had_pass = True
             if scale is not None:
                 self._gradients.after_backward(scale)
             return result

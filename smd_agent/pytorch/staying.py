@@ -68,7 +68,8 @@ watch = _Watch()
 def _compiles() -> bool:
     """Whether ``torch.compile`` has been called; importing its compiler is not enough, optimizers do that too."""
     compiler = sys.modules.get("torch._dynamo.eval_frame")
-    return bool(getattr(compiler, "cached_backends", None))
+    backends = getattr(compiler, "cached_backends", {})
+    return any(backend is not None for backend in backends.values())
 
 
 # A compiler that traces these folds its first test to True and sees nothing else.
@@ -94,6 +95,11 @@ def _has_closure(args: Any, kwargs: Any) -> bool:
 
 
 def _wrap_loss_call(original: Any) -> Any:
+    if "__call__" not in vars(LossModule):
+        # What all modules have may be replaced in the meantime.
+        def original(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+            return torch.nn.Module.__call__(module, *args, **kwargs)
+
     @functools.wraps(original)
     def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         # A loss with trained parameters has a counter, which has it captured.

@@ -8,9 +8,9 @@ import copy
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.optim.swa_utils import AveragedModel
 from torch_nets import Decoder, Encoder, Net, batch, sgd
 from torch_notes import note, note_model, play
-from torch.optim.swa_utils import AveragedModel
 
 
 def step(model, optimizer, k, name="Net", call=None):
