@@ -25,8 +25,6 @@ from smd_agent.pytorch.temporary import Temporary
 if TYPE_CHECKING:
     from smd_agent.pytorch.hook import Hook
 
-_UNTOUCHED = (0, 0)
-
 
 class Gradients:
     """The gradients of one step that is saved."""
@@ -39,7 +37,7 @@ class Gradients:
         self._parameters: dict[int, weakref.ref[torch.Tensor]] = {}
         self._scale_saved: dict[int, float] = {}
         self._used: set[int] = set()
-        self._before: dict[int, tuple[int, int]] = {}
+        self._before: dict[int, tuple[torch.Tensor, int]] = {}
         self._computed: dict[int, torch.Tensor] = {}
         self._trained = False
 
@@ -67,17 +65,18 @@ class Gradients:
 
     def before_backward(self) -> None:
         """Remember what the gradients were."""
-        self._before = {key: _mark(gradient) for key, gradient in self._gradients()}
+        # They are held, because what replaces one that is gone may well stand in its place in memory.
+        self._before = {key: (gradient, _version(gradient)) for key, gradient in self._gradients()}
 
     @session.fence("saving gradients")
     def after_backward(self, scale: float) -> None:
         """Save the gradients that the backward pass has changed; ``scale`` is that of its loss."""
         self._trained = True
-        before = self._before
+        before, self._before = self._before, {}
         changed = [
             key
             for key, gradient in self._gradients()
-            if key not in self._used and _mark(gradient) != before.get(key, _UNTOUCHED)
+            if key not in self._used and not _is_unchanged(gradient, before.get(key))
         ]
         self._save(changed, scale)
 
@@ -173,6 +172,11 @@ class Gradient:
         return unscaled(self._value.detach(), self._scale)
 
 
-def _mark(gradient: torch.Tensor) -> tuple[int, int]:
+def _is_unchanged(gradient: torch.Tensor, before: tuple[torch.Tensor, int] | None) -> bool:
+    return before is not None and gradient is before[0] and _version(gradient) == before[1]
+
+
+def _version(gradient: torch.Tensor) -> int:
     # A distributed tensor is added to in its local part.
-    return id(gradient), getattr(gradient, "_local_tensor", gradient)._version
+    version: int = getattr(gradient, "_local_tensor", gradient)._version
+    return version
