@@ -266,7 +266,7 @@ class Hook(FrameworkHook):
         for i in group.wanted:
             if _on_device(values[i]):
                 tensor = values[i].read() if isinstance(values[i], Gradient) else values[i]
-                if tensor is not None and comes_later(tensor, i, group):
+                if comes_later(tensor, i, group):
                     devices.setdefault(tensor.device, {})[i] = tensor
         for tensors in devices.values():
             late = tuple(names[i] for i in tensors)
@@ -303,12 +303,12 @@ class Hook(FrameworkHook):
 
 
 def _on_device(value: Any) -> bool:
-    tensor = value.parameter if isinstance(value, Gradient) else value
+    tensor = value.value if isinstance(value, Gradient) else value
     return type(tensor) in PLAIN_CLASSES and on_device(tensor)
 
 
 # A compiled model calls the one inside of it, which may have a counter too.
-for _function in (Hook.nested_forward, Hook.captured_forward, SavedStep.forward):
+for _function in (Hook.nested_forward, Hook.captured_forward, vars(Hook)["in_this_thread"].fget, SavedStep.forward):
     leave_uncompiled(_function)
 # All fenced functions have this one's code.
 leave_uncompiled(Hook.start_step, with_callees=True)
