@@ -21,6 +21,8 @@ from smd_agent.guard import say_once
 from smd_agent.pytorch.hook import Hook
 from smd_agent.pytorch.opaque import graph_task, is_compiling
 from smd_agent.pytorch.root import wrapper_chain
+from smd_agent.pytorch.sharded import named_parameters
+from smd_agent.pytorch.worker import feeds_a_loader
 
 Module = torch.nn.Module
 LossModule = torch.nn.modules.loss._Loss
@@ -96,6 +98,8 @@ class Discovery:
         self._expect(parameter for group in optimizer.param_groups for parameter in group["params"])
 
     def _expect(self, parameters: Iterable[torch.Tensor]) -> None:
+        if feeds_a_loader():
+            self.stop()
         if self._over:
             return
         for parameter in parameters:
@@ -146,7 +150,7 @@ class Discovery:
         if not module.training or not torch.is_grad_enabled() or graph_task() != -1 or isinstance(module, LossModule):
             return
         homeless = self._homeless()
-        if any(id(parameter) in homeless for parameter in module.parameters()):
+        if any(id(parameter) in homeless for _, parameter in named_parameters(module)):
             self._adopt(module)
             homeless = self._homeless()
         self._fruitless += 1
@@ -199,7 +203,7 @@ class Discovery:
     @session.fence("looking for the model behind a loss")
     def _look_behind(self, tensors: Any) -> None:
         leaves = list(_leaves(tensors if isinstance(tensors, (list, tuple)) else [tensors]))
-        if leaves:
+        if leaves and not feeds_a_loader():
             say_once(
                 "no optimizer",
                 "no torch.optim optimizer was used before the first backward pass: capture begins with the next step",

@@ -18,7 +18,8 @@ from smd_agent.pytorch.collection import Collection
 from smd_agent.pytorch.opaque import is_opaque
 from smd_agent.pytorch.root import Root, RootCall, attach, detach, unwrapped
 from smd_agent.pytorch.saved_step import Gradient, SavedStep
-from smd_agent.pytorch.worker import rank_and_size
+from smd_agent.pytorch.sharded import class_name
+from smd_agent.pytorch.worker import feeds_a_loader, rank_and_size
 
 
 class Hook(FrameworkHook):
@@ -93,7 +94,7 @@ class Hook(FrameworkHook):
         for root in [*self.roots]:
             if root.module is None:
                 self.roots.remove(root)
-        name = type(unwrapped(module)).__name__
+        name = class_name(unwrapped(module))
         taken = {root.name for root in self.roots}
         number = 1
         unique = name
@@ -101,6 +102,9 @@ class Hook(FrameworkHook):
             number += 1
             unique = f"{name}_{number}"
         root = Root(module, unique, f"{unique}_" if self.roots else "")
+        if all(other.last != self.pulse.step for other in self.roots):
+            # The models of the open step are gone; this one's first forward is no part of it.
+            root.last = self.pulse.step
         self.roots.append(root)
         attach(self, root)
         return root
@@ -124,7 +128,11 @@ class Hook(FrameworkHook):
         if is_opaque():
             guard.say_once("opaque", "a step in which the model is traced or transformed is not saved")
             return
+        if feeds_a_loader():
+            self.disable()
+            return
         self._settle_modules()
+        self.meet_workers()
         if not self.open_step():
             return
         self._saved_step = SavedStep(self)
@@ -176,7 +184,7 @@ class Hook(FrameworkHook):
         return super().to_array(value)
 
     def worker(self) -> tuple[int, int]:
-        """Rank and number of ranks, as ``torch.distributed`` knows them when the first step is saved."""
+        """Rank and number of ranks, as far as they are known; see ``rank_and_size``."""
         return rank_and_size()
 
     def __reduce__(self) -> tuple[Any, ...]:

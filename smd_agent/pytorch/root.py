@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from smd_agent.pytorch.opaque import graph_task, is_compiling
+from smd_agent.pytorch.sharded import named_parameters
 
 if TYPE_CHECKING:
     from smd_agent.pytorch.hook import Hook
@@ -69,7 +70,7 @@ class Root:
         """The parameters with the names they are saved under."""
         module = self.module
         if module is not None:
-            for name, parameter in unwrapped(module).named_parameters():
+            for name, parameter in named_parameters(unwrapped(module)):
                 yield f"{self.name}_{name}", parameter
 
     def layers(self) -> Iterator[tuple[str, torch.nn.Module]]:
