@@ -35,8 +35,17 @@ def note_model(name, step, model, gradients=False, mode="TRAIN"):
             note(f"gradient/{name}_{key}", step, parameter.grad, mode)
 
 
-def play(scenes):
-    """Play scenes, each a function that returns its models, and how many steps of training and evaluation it took."""
+def digest_of(models, digest):
+    for model in models:
+        for _, value in sorted(model.state_dict().items()):
+            digest.update(value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+
+
+def play(scenes, speaker=""):
+    """Play scenes, each a function that returns its models, and how many steps of training and evaluation it took.
+
+    ``speaker`` names the process in what it prints.
+    """
     torch.set_num_threads(1)
     random.seed(3)
     np.random.seed(3)
@@ -45,12 +54,10 @@ def play(scenes):
         place["scene"] = scene.__name__
         torch.manual_seed(3)
         models, train, evaluation = scene()
-        for model in models:
-            for _, value in sorted(model.state_dict().items()):
-                digest.update(value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+        digest_of(models, digest)
         for drawn in (torch.rand(3).numpy(), np.random.rand(3), np.array(random.random())):
             digest.update(drawn.tobytes())
-        print(scene.__name__, digest.hexdigest(), flush=True)
+        print(f"{speaker} {scene.__name__} {digest.hexdigest()}".strip() + "\n", end="", flush=True)
         notes[f"{scene.__name__}|steps"] = np.array([place["TRAIN"], train, place["EVAL"], evaluation])
         place["TRAIN"] += train
         place["EVAL"] += evaluation
