@@ -38,7 +38,7 @@ def test_unset_is_on_and_strict_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rank", "size", "found"),
+    "rank, size, found",
     [("1", "2", (1, 2)), ("0", "1", (0, 1)), ("2", "2", None), ("", "2", None), ("0", "", None), ("-1", "2", None)],
 )
 def test_rank_and_size(rank: str, size: str, found: object, monkeypatch: pytest.MonkeyPatch) -> None:

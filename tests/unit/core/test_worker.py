@@ -36,7 +36,7 @@ def said(monkeypatch):
     return lines
 
 
-@pytest.mark.parametrize(("rank", "include", "writes"), [(0, "one", True), (1, "one", False), (1, "all", True)])
+@pytest.mark.parametrize("rank, include, writes", [(0, "one", True), (1, "one", False), (1, "all", True)])
 def test_who_writes(rank, include, writes):
     folder = Folder()
     assert Worker(folder, include).place(rank, 2) is writes
