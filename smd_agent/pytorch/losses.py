@@ -6,6 +6,7 @@ from by walking back through operations that only rescale or reshape one value.
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import torch
@@ -27,22 +28,28 @@ _RESCALING = {
 
 
 class KnownLosses:
-    """The losses that were saved in the current step, by the graph node that made them.
+    """The losses that were saved in the current step, by the graph node that made them, and in evaluation themselves.
 
     Nodes are known by their numbers: a reference would keep the graph, and with it the model, alive.
     """
 
     def __init__(self) -> None:
         self._nodes: set[tuple[str, int]] = set()
+        self._without_graph: dict[int, weakref.ref[torch.Tensor]] = {}
 
     def add(self, loss: torch.Tensor) -> None:
         """Remember a loss that has been saved."""
         if loss.grad_fn is not None:
             self._nodes.add(_identity(loss.grad_fn))
+        else:
+            self._without_graph[id(loss)] = weakref.ref(loss)
 
     def knows(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor is a remembered loss, or one rescaled."""
         node = tensor.grad_fn
+        if node is None:
+            known = self._without_graph.get(id(tensor))
+            return known is not None and known() is tensor
         for _ in range(_FARTHEST + 1):
             if node is None:
                 return False

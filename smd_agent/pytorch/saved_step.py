@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -84,7 +84,7 @@ class SavedStep:
         try:
             self._before_forward(root, args, kwargs, handles)
             output = call.forward(*args, **kwargs)
-            self.save_io(root.name, "output", output)
+            self._after_forward(root, output)
             return output
         finally:
             root.busy = False
@@ -104,6 +104,14 @@ class SavedStep:
             for name, layer in layers:
                 if layer not in hidden:
                     self._watch_layer(name, layer, handles)
+
+    @session.fence("saving what a model returns")
+    def _after_forward(self, root: Root, output: Any) -> None:
+        self.save_io(root.name, "output", output)
+        # Models that work out their loss themselves return it under this name, also in evaluation.
+        loss = output.get("loss") if isinstance(output, Mapping) else None
+        if isinstance(loss, torch.Tensor) and not self._losses.knows(loss):
+            self._save_loss(UNNAMED_LOSS, loss)
 
     def _watch_layer(self, name: str, layer: torch.nn.Module, handles: list[Callable[[], object]]) -> None:
         def before(module: torch.nn.Module, args: Any, kwargs: Any) -> None:
