@@ -49,7 +49,7 @@ class Trainer(transformers.Trainer):
     trained = evaluated = 0
 
     def training_step(self, model, inputs, *args, **kwargs):
-        name = type(self.model).__name__
+        name = self.name
         note_model(name, self.trained, self.model)
         loss = super().training_step(model, inputs, *args, **kwargs)
         note_model(name, self.trained, self.model, gradients=True)
@@ -63,7 +63,7 @@ class Trainer(transformers.Trainer):
             note(self.loss_name, self.trained, outputs["loss"])
         elif self.trained:
             note(self.loss_name, self.evaluated, outputs["loss"], "EVAL")
-            note(f"{type(self.model).__name__}_output_1", self.evaluated, outputs["logits"], "EVAL")
+            note(f"{self.name}_output_1", self.evaluated, outputs["logits"], "EVAL")
             self.evaluated += 1
         return (loss, outputs) if return_outputs else loss
 
@@ -82,6 +82,7 @@ def trainer(model, loss_name="Loss_output_0", folder=None, data=sentences, **opt
         **{"save_strategy": "no", **options},
     )
     made = Trainer(model, arguments, train_dataset=data(24), eval_dataset=data(8))
+    made.name = type(model).__name__
     made.loss_name = loss_name
     made.remove_callback(transformers.PrinterCallback)
     return made
@@ -126,6 +127,7 @@ def resumed():
         second = gpt2()
         run = trainer(second, **options)
         run.trained = 4
+        run.name += "_2"
         run.train(resume_from_checkpoint=True)
     return [first, second], 4 + 2, 0
 

@@ -198,17 +198,25 @@ class Gan(lightning.LightningModule):
         first, second = self.optimizers()
         bce = nn.functional.binary_cross_entropy_with_logits
         self.toggle_optimizer(second)
+        step = 3 * self.rounds
+        self.rounds += 1
+        note_model("Gan", step, self)
         real = self.discriminator(batch[0])
         fake = self.discriminator(self.generator(torch.randn(len(real), 2)).detach())
         loss = bce(real, torch.ones_like(real)) + bce(fake, torch.zeros_like(fake))
         second.zero_grad()
         self.manual_backward(loss)
+        note("Loss_output_0", step + 1, loss)
+        note("gradient/Gan_discriminator.weight", step + 1, self.discriminator.weight.grad)
         second.step()
         self.untoggle_optimizer(second)
         self.toggle_optimizer(first)
         fake = self.discriminator(self.generator(torch.randn(len(real), 2)))
         first.zero_grad()
-        self.manual_backward(bce(fake, torch.ones_like(fake)))
+        loss = bce(fake, torch.ones_like(fake))
+        self.manual_backward(loss)
+        note("Loss_output_0", step + 2, loss)
+        note("gradient/Gan_generator.weight", step + 2, self.generator.weight.grad)
         first.step()
         self.untoggle_optimizer(first)
 
