@@ -59,7 +59,10 @@ def _step_aside_for_compile(torch: ModuleType, discovery: Discovery) -> None:
     @functools.wraps(compile_function)
     def compile(*args: Any, **kwargs: Any) -> Any:
         with discovery.suspended():
-            return compile_function(*args, **kwargs)
+            compiled = compile_function(*args, **kwargs)
+        if isinstance(compiled, torch.nn.Module):
+            discovery.wrapped(compiled)
+        return compiled
 
     @functools.wraps(compile_method)
     def compile_in_place(module: Any, *args: Any, **kwargs: Any) -> Any:

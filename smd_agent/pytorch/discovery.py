@@ -2,13 +2,14 @@
 
 Trained parameters are those handed to an optimizer. While some of them belong to no known model, every outermost call
 of a module in training is looked at: one that owns such a parameter is a model. Once all are accounted for, ``Module``
-is as it was. A script without an optimizer of ``torch.optim`` shows its parameters in its first backward pass.
+is as it was. A backward pass that gives a gradient to a parameter without a model shows that calls are not enough: the
+model was called in evaluation mode, or where calls cannot be seen, and is looked for among all objects. A script
+without an optimizer of ``torch.optim`` shows its parameters in its first backward pass.
 """
 
 from __future__ import annotations
 
 import functools
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,20 +19,22 @@ import torch
 
 from smd_agent import session
 from smd_agent.guard import say_once
+from smd_agent.pytorch import owners
+from smd_agent.pytorch.calls import CallWatch
 from smd_agent.pytorch.hook import Hook
-from smd_agent.pytorch.opaque import graph_task, is_compiling
-from smd_agent.pytorch.root import wrapper_chain
-from smd_agent.pytorch.sharded import named_parameters
+from smd_agent.pytorch.opaque import graph_task
+from smd_agent.pytorch.passes import PassWatch, leaves
+from smd_agent.pytorch.root import Root
 from smd_agent.pytorch.worker import feeds_a_loader
+from smd_agent.pytorch.wrappers import named_parameters, unwrapped
 
 Module = torch.nn.Module
-LossModule = torch.nn.modules.loss._Loss
 
 _PATIENCE = 100
 
 
 class Discovery:
-    """Watches optimizers being filled and, as long as it must, modules being called.
+    """Watches optimizers being filled and, as long as it must, modules being called and backward passes.
 
     Args:
         make_hook: called once, when the first model is found.
@@ -41,10 +44,16 @@ class Discovery:
         self._make_hook = make_hook
         self._hook: Hook | None = None
         self._trained: dict[int, weakref.ref[torch.Tensor]] = {}
-        self._original_call: Callable[..., Any] | None = None
-        self._original_backward: Callable[..., Any] | None = None
-        self._depth = threading.local()
+        self._without_model: set[int] = set()
+        self._evaluated: dict[int, weakref.ref[Module]] = {}
+        self._calls = CallWatch(self._look_at)
+        self._passes = PassWatch(self._before_pass, self._after_pass)
+        self._filled_in = -1
         self._fruitless = 0
+        # Models that were found without a call of theirs, and the step of the last backward pass.
+        self._uncalled: list[Root] = []
+        self._passed_in = -1
+        self._was_watching = False
         self._over = False
 
     def install(self) -> None:
@@ -59,7 +68,7 @@ class Discovery:
             return result
 
         optimizer.add_param_group = wrapper  # type: ignore[method-assign, assignment]
-        self._watch_backward()
+        self._passes.begin()
 
     @property
     def found_model(self) -> bool:
@@ -79,19 +88,27 @@ class Discovery:
     def stop(self) -> None:
         """Look no further: the script registers its models itself, or nothing can be saved."""
         self._over = True
-        self._unwatch_calls()
-        self._unwatch_backward()
+        self._calls.end()
+        self._passes.end()
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
         """Leave ``Module`` as it is by itself for a while: what is compiled now must not hold our function."""
-        watching = self._original_call is not None
-        self._unwatch_calls()
+        watching = self._calls.watching
+        self._calls.end()
         try:
             yield
         finally:
             if watching and not self._over:
-                self._watch_calls()
+                self._calls.begin()
+
+    @session.fence("looking at a compiled model")
+    def wrapped(self, module: Module) -> None:
+        """A wrapper was made that may be around a known model."""
+        if self._hook is not None:
+            self._hook.follow_wrapper(module)
+
+    # Parameters that are trained.
 
     @session.fence("looking at an optimizer")
     def _optimizer_filled(self, optimizer: Any) -> None:
@@ -105,70 +122,76 @@ class Discovery:
         for parameter in parameters:
             self._trained[id(parameter)] = weakref.ref(parameter)
         self._fruitless = 0
+        self._filled_in = self._step
         if self._homeless():
-            self._watch_calls()
+            self._calls.begin()
+            self._passes.begin()
 
     def _homeless(self) -> set[int]:
         """Trained parameters that are alive and belong to no known model."""
         known = {id(parameter) for root in self._roots() for _, parameter in root.parameters()}
         self._trained = {key: ref for key, ref in self._trained.items() if ref() is not None}
-        return self._trained.keys() - known
+        self._without_model &= self._trained.keys()
+        return self._trained.keys() - known - self._without_model
 
-    def _roots(self) -> list[Any]:
+    def _roots(self) -> list[Root]:
         return self._hook.roots if self._hook is not None else []
+
+    @property
+    def _step(self) -> int:
+        return self._hook.step if self._hook is not None else -1
 
     # Modules being called.
 
-    def _watch_calls(self) -> None:
-        if self._original_call is not None:
-            return
-        original = self._original_call = Module.__call__
-        depth = self._depth
-
-        @functools.wraps(original)
-        def call(module: Module, *args: Any, **kwargs: Any) -> Any:
-            if is_compiling():
-                return original(module, *args, **kwargs)
-            level = getattr(depth, "level", 0)
-            if level == 0:
-                self._look_at(module)
-            depth.level = level + 1
-            try:
-                return original(module, *args, **kwargs)
-            finally:
-                depth.level = level
-
-        Module.__call__ = call  # type: ignore[method-assign]
-
-    def _unwatch_calls(self) -> None:
-        if self._original_call is not None:
-            Module.__call__ = self._original_call  # type: ignore[method-assign]
-            self._original_call = None
-
     @session.fence("looking for the model")
     def _look_at(self, module: Module) -> None:
-        if not module.training or not torch.is_grad_enabled() or graph_task() != -1 or isinstance(module, LossModule):
+        if not torch.is_grad_enabled() or graph_task() != -1:
             return
+        own = _ids(module)
         homeless = self._homeless()
-        if any(id(parameter) in homeless for _, parameter in named_parameters(module)):
-            self._adopt(module)
-            homeless = self._homeless()
-        self._fruitless += 1
-        if not homeless or self._fruitless > _PATIENCE:
-            self._unwatch_calls()
+        if own & homeless:
+            # Trainers switch the mode of the model and forget the wrapper's.
+            if unwrapped(module).training:
+                self._adopt(module)
+            else:
+                self._evaluated[id(module)] = weakref.ref(module)
+        # What has no parameters, such as a transform of the data, may be called any number of times.
+        self._fruitless += bool(own)
+        if self._fruitless > _PATIENCE:
+            self._search(self._homeless())
+        self._rest_if_done()
 
-    def _adopt(self, module: Module) -> None:
+    def _rest_if_done(self) -> None:
+        if not self._homeless():
+            self._calls.end()
+            self._evaluated.clear()
+            if not self._uncalled and self._trained:
+                self._passes.end()
+
+    def _adopt(self, module: Module) -> Root | None:
         hook = self._hook_in_use()
         if hook is None:
             self.stop()
-            return
+            return None
         self._fruitless = 0
         inside = {id(part) for part in module.modules()}
-        for root in [*hook.roots]:
-            if root.module is not None and any(id(entry) in inside for entry in wrapper_chain(root.module)):
-                hook.remove_root(root)
-        hook.add_root(module)
-        self._unwatch_backward()
+        replaced = [root for root in hook.roots if root.model is not None and id(root.model) in inside]
+        for root in replaced:
+            hook.remove_root(root)
+        root = hook.add_root(module, self._owner_of(module, hook))
+        root.last = max([root.last, *(part.last for part in replaced)])
+        if self._filled_in == hook.step:
+            # A training that was prepared after the last step of another one does not belong to that step.
+            root.last = hook.step
+        return root
+
+    def _owner_of(self, module: Module, hook: Hook) -> Module | None:
+        """The module that this one is called as a part of, if the program calls other parts by themselves too."""
+        for root in hook.roots:
+            if root.owner is not None and any(part is module for part in root.owner.modules()):
+                return root.owner
+        others = self._homeless() - _ids(module)
+        return owners.owner_of(module, others) if others else None
 
     def _hook_in_use(self) -> Hook | None:
         if self._hook is None:
@@ -180,47 +203,93 @@ class Discovery:
                 self._hook = self._make_hook()
         return self._hook
 
-    # Backward passes of scripts without an optimizer.
+    # Backward passes.
 
-    def _watch_backward(self) -> None:
-        original = self._original_backward = torch.autograd.backward
+    @session.fence("looking at a backward pass")
+    def _before_pass(self, function: str, tensors: Any, inputs: Any) -> bool | None:
+        self._was_watching = self._calls.watching
+        if not self._trained:
+            reached = leaves(tensors) if function == "backward" else _parameters_in(inputs)
+            if reached and not feeds_a_loader():
+                say_once(
+                    "no optimizer",
+                    "no torch.optim optimizer was used before the first backward pass: "
+                    "capture begins with the next step",
+                )
+                self._expect(reached)
+            return False
+        if not self._uncalled or function != "backward" or self._hook is None:
+            return False
+        return self._begin_step_of_pass(self._hook)
 
-        @functools.wraps(original)
-        def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-            if not self._trained and not self._over and not is_compiling():
-                self._look_behind(tensors)
-            return original(tensors, *args, **kwargs)
-
-        self._backward_wrapper = backward
-        torch.autograd.backward = backward
-
-    def _unwatch_backward(self) -> None:
-        # Whoever has wrapped ours meanwhile keeps it; it only passes calls through by then.
-        if self._original_backward is not None and torch.autograd.backward is self._backward_wrapper:
-            torch.autograd.backward = self._original_backward
-        self._original_backward = None
-
-    @session.fence("looking for the model behind a loss")
-    def _look_behind(self, tensors: Any) -> None:
-        leaves = list(_leaves(tensors if isinstance(tensors, (list, tuple)) else [tensors]))
-        if leaves and not feeds_a_loader():
+    def _begin_step_of_pass(self, hook: Hook) -> bool:
+        """Open a step, unless a call of a model has opened one since the last pass; True if it did."""
+        pulse = hook.pulse
+        if pulse.step != self._passed_in and pulse.clock is pulse.train:
+            # Its calls are seen after all.
+            self._uncalled.clear()
+            self._rest_if_done()
+            return False
+        for root in self._uncalled:
+            called = pulse.step != self._passed_in and root.last == pulse.step
+            if called and root.model is not None and not root.model.training:
+                hook.follow_gradients(root)
+        names = ", ".join(root.title for root in self._uncalled if not root.by_gradients)
+        if names:
             say_once(
-                "no optimizer",
-                "no torch.optim optimizer was used before the first backward pass: capture begins with the next step",
+                ("unseen calls", names),
+                f"calls of {names} cannot be seen, as in a compiled function: every backward pass is a step; "
+                "weights, gradients and losses are saved, inputs and outputs are not",
             )
-            self._expect(leaves)
+        hook.begin_unseen_step()
+        return True
+
+    @session.fence("looking for the model behind a backward pass")
+    def _after_pass(self) -> None:
+        self._passed_in = self._step
+        if not (self._was_watching and self._calls.watching):
+            return
+        homeless = self._homeless()
+        reached = {key for key in homeless if _has_gradient(self._trained[key]())}
+        if not reached:
+            return
+        self._take_evaluated(reached)
+        reached &= self._homeless()
+        if reached:
+            self._search(reached)
+        self._rest_if_done()
+
+    def _take_evaluated(self, reached: set[int]) -> None:
+        """Adopt models that got these gradients in evaluation mode."""
+        for reference in self._evaluated.values():
+            module = reference()
+            if module is not None and _ids(module) & reached:
+                root = self._adopt(module)
+                if root is not None and self._hook is not None:
+                    self._hook.follow_gradients(root)
+
+    def _search(self, wanted: set[int]) -> None:
+        """Adopt the models that own these parameters, whether they were called or not."""
+        for module in owners.topmost(wanted):
+            root = self._adopt(module)
+            if root is None:
+                return
+            self._uncalled.append(root)
+            self._passes.begin()
+        left = wanted & self._homeless()
+        self._without_model |= left
+        if left:
+            say_once("without model", f"{len(left)} trained parameters belong to no module: they are not saved")
 
 
-def _leaves(tensors: Iterable[Any]) -> Iterable[torch.Tensor]:
-    """Parameters that a backward pass from these tensors reaches."""
-    nodes = [tensor.grad_fn for tensor in tensors if isinstance(tensor, torch.Tensor)]
-    seen = set()
-    while nodes:
-        node = nodes.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        variable = getattr(node, "variable", None)
-        if isinstance(variable, torch.nn.Parameter):
-            yield variable
-        nodes.extend(source for source, _ in node.next_functions)
+def _ids(module: Module) -> set[int]:
+    return {id(parameter) for _, parameter in named_parameters(module)}
+
+
+def _has_gradient(parameter: torch.Tensor | None) -> bool:
+    return parameter is not None and parameter.is_leaf and parameter.grad is not None
+
+
+def _parameters_in(inputs: Any) -> list[torch.Tensor]:
+    inputs = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+    return [tensor for tensor in inputs if isinstance(tensor, torch.nn.Parameter)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 
 from smd_agent.guard import say_once
-from smd_agent.pytorch.root import COMPILED, SLOT, Root, RootCall, unwrapped
+from smd_agent.pytorch.root import SLOT, Root, RootCall
+from smd_agent.pytorch.wrappers import COMPILED, unwrapped
 
 
 def hidden_layers(root: Root) -> set[torch.nn.Module]:

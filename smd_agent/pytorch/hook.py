@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,17 +10,20 @@ import numpy.typing as npt
 import torch
 
 from smd_agent import guard, session
-from smd_agent.core.collection_keys import PYTORCH_COLLECTIONS, PYTORCH_DEFAULT_SAVED
+from smd_agent.core.collection_keys import PYTORCH_COLLECTIONS, PYTORCH_DEFAULT_SAVED, CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugError
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.pytorch.arrays import to_array
 from smd_agent.pytorch.collection import Collection
-from smd_agent.pytorch.opaque import is_opaque
-from smd_agent.pytorch.root import Root, RootCall, attach, detach, unwrapped
-from smd_agent.pytorch.saved_step import Gradient, SavedStep
-from smd_agent.pytorch.sharded import class_name
+from smd_agent.pytorch.gradients import Gradient
+from smd_agent.pytorch.opaque import is_opaque, leave_uncompiled
+from smd_agent.pytorch.root import Root, RootCall
+from smd_agent.pytorch.saved_step import SavedStep
 from smd_agent.pytorch.worker import feeds_a_loader, rank_and_size
+from smd_agent.pytorch.wrappers import class_name, named_layers, unwrapped
+
+_IDLE = 100
 
 
 class Hook(FrameworkHook):
@@ -39,6 +43,7 @@ class Hook(FrameworkHook):
         self.registered_losses: list[torch.nn.Module] = []
         self._registered: set[Root] = set()
         self._saved_step: SavedStep | None = None
+        self._thread = 0
 
     # What users call.
 
@@ -89,30 +94,73 @@ class Hook(FrameworkHook):
         self.pulse.train = self.clocks[ModeKeys.TRAIN]
         self.pulse.evaluation = self.clocks[ModeKeys.EVAL]
 
-    def add_root(self, module: torch.nn.Module) -> Root:
-        """Count the steps of a model and save them."""
-        for root in [*self.roots]:
-            if root.module is None:
-                self.roots.remove(root)
-        name = class_name(unwrapped(module))
-        taken = {root.name for root in self.roots}
+    def add_root(self, module: torch.nn.Module, owner: torch.nn.Module | None = None) -> Root:
+        """Count the steps of a model and save them.
+
+        Args:
+            module: the outermost module that is called.
+            owner: the module whose part the model is, if its names are to be those that it has there.
+        """
+        self.roots = [root for root in self.roots if root.model is not None]
+        model = unwrapped(module)
+        path = next((name for name, part in named_layers(owner) if part is model), "") if owner is not None else ""
+        if not path:
+            owner = None
+        siblings = [root for root in self.roots if owner is not None and root.owner is owner]
+        title = siblings[0].title if siblings else self._free_title(class_name(module if owner is None else owner))
+        first = len(siblings) == len(self.roots)
+        root = Root(module, title, first, owner, path)
+        if all(other.last != self.step for other in self.roots):
+            # The models of the open step are gone; this one's first forward is no part of it.
+            root.last = self.step
+        self.roots.append(root)
+        root.attach(self, module)
+        return root
+
+    def _free_title(self, name: str) -> str:
+        taken = {root.title for root in self.roots}
         number = 1
         unique = name
         while unique in taken:
             number += 1
             unique = f"{name}_{number}"
-        root = Root(module, unique, f"{unique}_" if self.roots else "")
-        if all(other.last != self.pulse.step for other in self.roots):
-            # The models of the open step are gone; this one's first forward is no part of it.
-            root.last = self.pulse.step
-        self.roots.append(root)
-        attach(self, root)
-        return root
+        return unique
 
     def remove_root(self, root: Root) -> None:
         """Leave a model alone again."""
-        detach(root)
+        root.detach()
         self.roots.remove(root)
+
+    def follow_wrapper(self, module: torch.nn.Module) -> None:
+        """A wrapper was put around a model: if it is one of ours, its calls are the model's from now on."""
+        for root in self.roots:
+            if root.model is not None and unwrapped(module) is root.model:
+                root.attach(self, module)
+
+    def follow_gradients(self, root: Root) -> None:
+        """A model is trained in evaluation mode: tell its modes apart by whether gradients are enabled, and say so."""
+        root.by_gradients = True
+        line = f"{root.title} is trained in evaluation mode: its next steps are TRAIN where gradients are enabled"
+        guard.say_once(("trained in evaluation", root), line)
+
+    def roots_in_use(self) -> list[Root]:
+        """The models without those that have not been called for many steps: they may only be kept."""
+        return [root for root in self.roots if root.last < 0 or self.step - root.last <= _IDLE]
+
+    def is_loss(self, name: str) -> bool:
+        """Whether a tensor of this name is one of the losses."""
+        return self.collection_manager.get(CollectionKeys.LOSSES).matches(name)
+
+    def begin_unseen_step(self) -> None:
+        """Open a step of training although no call of a model was seen."""
+        pulse = self.pulse
+        if pulse.open:
+            self.finish_step()
+        pulse.step += 1
+        pulse.clock = pulse.train
+        pulse.clock.step += 1
+        if pulse.clock.step >= pulse.clock.due:
+            self.start_step()
 
     def regexes_changed(self) -> bool:
         """Whether a built-in collection has got regexes or names of the user's."""
@@ -151,8 +199,23 @@ class Hook(FrameworkHook):
         if settled:
             self.replan()
 
+    def nested_forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the forward of a model that is called inside of another, in a step that is saved."""
+        if not self.in_this_thread:
+            line = "models are called in several threads at once: of calls at the same time only the first is a step"
+            guard.say_once("threads", line)
+        elif self._saved_step is not None and not call.root.busy:
+            return self._saved_step.forward(call, args, kwargs)
+        return call.forward(*args, **kwargs)
+
+    @property
+    def in_this_thread(self) -> bool:
+        """Whether the call that is captured is one of this thread."""
+        return self._thread == threading.get_ident()
+
     def captured_forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a model's forward in a step that is saved."""
+        self._thread = threading.get_ident()
         if self._saved_step is None:
             return call.forward(*args, **kwargs)
         return self._saved_step.forward(call, args, kwargs)
@@ -173,7 +236,7 @@ class Hook(FrameworkHook):
         if step is not None:
             step.close()
         for root in self.roots:
-            detach(root)
+            root.detach()
 
     def to_array(self, value: Any) -> tuple[npt.NDArray[Any], str | None] | None:
         """A tensor as an array that may share its memory."""
@@ -190,6 +253,13 @@ class Hook(FrameworkHook):
     def __reduce__(self) -> tuple[Any, ...]:
         # A model that holds the hook pickles and copies; the copy's hook is an empty shell.
         return (object.__new__, (type(self),))
+
+
+# A compiled model calls the one inside of it, which may have a counter too.
+for _function in (Hook.nested_forward, Hook.captured_forward, SavedStep.forward):
+    leave_uncompiled(_function)
+# All fenced functions have this one's code.
+leave_uncompiled(Hook.start_step, with_callees=True)
 
 
 def _modules_of(root: Root) -> Iterable[torch.nn.Module]:

@@ -6,6 +6,7 @@ These are private probes; one that a torch version lacks counts as "not opaque".
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -22,6 +23,13 @@ def _probe(owner: Any, path: str, default: Any) -> Callable[..., Any]:
 
 is_compiling: Callable[[], bool] = _probe(torch, "compiler.is_compiling", False)
 
+# The two halves of it, which together take half the time: the compiler takes the first for true where it traces, and
+# the second is set while something else, such as an export, runs the model.
+is_dynamo_compiling: Callable[[], bool] = getattr(torch.compiler, "is_dynamo_compiling", is_compiling)
+compiler: Any = (
+    torch.compiler if hasattr(torch.compiler, "_is_compiling_flag") else SimpleNamespace(_is_compiling_flag=False)
+)
+
 # The number of the backward pass that runs in this thread, -1 outside of one. A forward inside of one is the
 # recomputation of an activation checkpoint.
 graph_task: Callable[[], int] = _probe(torch, "_C._current_graph_task_id", -1)
@@ -34,6 +42,27 @@ _key_is_included = _probe(torch, "_C._dispatch_tls_is_dispatch_key_included", Fa
 _TRANSFORM = "FuncTorchDynamicLayerFrontMode"
 
 _dispatch_modes = _probe(torch, "_C._len_torch_dispatch_stack", 0)
+
+_frames = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
+
+
+def leave_uncompiled(function: Any, with_callees: bool = False) -> None:
+    """Have ``torch.compile`` run a function of ours as it is, though a compiled function calls it.
+
+    Else it would be compiled too: a frame more, and ``is_compiling`` would always be true in it. Where the compiler
+    gets to see the call itself, it may still make the function a part of what it compiles.
+
+    Args:
+        function: what is called.
+        with_callees: whether all that it calls is left alone too.
+    """
+    if hasattr(_frames, "set_code_exec_strategy"):
+        action = _frames._FrameAction  # type: ignore[union-attr]
+        callees = action.SKIP if with_callees else action.DEFAULT
+        strategy = _frames._FrameExecStrategy(action.SKIP, callees)  # type: ignore[union-attr]
+        _frames.set_code_exec_strategy(function.__code__, strategy)  # type: ignore[union-attr]
+    elif hasattr(_frames, "skip_code"):
+        _frames.skip_code(function.__code__)  # type: ignore[union-attr]
 
 
 def is_opaque() -> bool:

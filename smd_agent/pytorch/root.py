@@ -7,6 +7,7 @@ cycle would keep the model's memory until the garbage collector runs.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,89 +15,152 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from smd_agent.pytorch.opaque import graph_task, is_compiling
-from smd_agent.pytorch.sharded import named_parameters
+from smd_agent.pytorch.opaque import compiler, graph_task, is_dynamo_compiling, leave_uncompiled
+from smd_agent.pytorch.wrappers import covering_child, named_layers, named_parameters, unwrapped, wrapper_chain
 
 if TYPE_CHECKING:
     from smd_agent.pytorch.hook import Hook
 
 SLOT = "_compiled_call_impl"
 
-_WRAPPERS = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
-COMPILED = "OptimizedModule"
 _is_grad_enabled = torch.is_grad_enabled
-
-
-def wrapper_chain(module: torch.nn.Module) -> Iterator[torch.nn.Module]:
-    """The module and, as long as it is a wrapper around one model, what it wraps."""
-    while True:
-        yield module
-        inner = getattr(module, _WRAPPERS.get(type(module).__name__, ""), None)
-        if not isinstance(inner, torch.nn.Module):
-            return
-        module = inner
-
-
-def unwrapped(module: torch.nn.Module) -> torch.nn.Module:
-    """The model inside of all wrappers, whose names the user knows."""
-    *_, inner = wrapper_chain(module)
-    return inner
+_references = sys.getrefcount
 
 
 class Root:
     """A model whose forward opens steps.
 
-    name: what its tensors' names begin with, the class name unless another model has it already.
-    layer_prefix: what stands before the names of its layers; empty for the first model.
-    last: the global step in which it was called last; that before the first lets its first call open a step.
-    busy: whether a call of it is being captured.
+    Args:
+        module: the outermost module that is called.
+        title: the class name, of the owner if there is one, with a number behind it if another model has it already.
+        first: whether names of layers need no title before them.
+        owner: the module that the program calls this model as a part of, which gives it its names.
+        path: what the model is called there.
+
+    Attributes:
+        name: what its inputs and outputs are called.
+        last: the global step in which it was called last; that before the first lets its first call open a step.
+        busy: whether a call of it is being captured.
+        by_gradients: whether it is trained in evaluation mode; then gradients being enabled tells TRAIN from EVAL.
     """
 
-    __slots__ = ("__weakref__", "_module", "busy", "last", "layer_prefix", "name")
+    __slots__ = (
+        "__weakref__",
+        "_entries",
+        "_layer_prefix",
+        "_model",
+        "_outer",
+        "_owner",
+        "_prefix",
+        "busy",
+        "by_gradients",
+        "last",
+        "name",
+        "title",
+    )
 
-    def __init__(self, module: torch.nn.Module, name: str, layer_prefix: str) -> None:
-        self._module = weakref.ref(module)
-        self.name = name
-        self.layer_prefix = layer_prefix
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        title: str,
+        first: bool,
+        owner: torch.nn.Module | None = None,
+        path: str = "",
+    ) -> None:
+        self._outer = weakref.ref(module)
+        self._model = weakref.ref(unwrapped(module))
+        self._owner = None if owner is None else weakref.ref(owner)
+        self._entries: list[weakref.ref[torch.nn.Module]] = []
+        before = "" if first else f"{title}_"
+        self.title = title
+        self.name = f"{before}{path}" if path else title
+        self._prefix = f"{title}_{path}." if path else f"{title}_"
+        self._layer_prefix = f"{before}{path}." if path else before
         self.last = -1
         self.busy = False
+        self.by_gradients = False
+
+    @property
+    def owner(self) -> torch.nn.Module | None:
+        """The module that gives the model its names, if it is not the model itself."""
+        return None if self._owner is None else self._owner()
+
+    @property
+    def model(self) -> torch.nn.Module | None:
+        """The model inside of all wrappers, None once the program has let go of it."""
+        return self._model()
 
     @property
     def module(self) -> torch.nn.Module | None:
-        """The outermost module of the model, None once the program has let go of it."""
-        return self._module()
+        """The outermost module around the model that is alive."""
+        # A module may have a length and be false.
+        outer = self._outer()
+        return outer if outer is not None else self._model()
 
     def parameters(self) -> Iterator[tuple[str, torch.nn.Parameter]]:
         """The parameters with the names they are saved under."""
-        module = self.module
-        if module is not None:
-            for name, parameter in named_parameters(unwrapped(module)):
-                yield f"{self.name}_{name}", parameter
+        model = self.model
+        if model is not None:
+            for name, parameter in named_parameters(model):
+                yield f"{self._prefix}{name}", parameter
 
     def layers(self) -> Iterator[tuple[str, torch.nn.Module]]:
         """The modules below the model with the names their inputs and outputs are saved under."""
-        module = self.module
-        if module is not None:
-            for name, layer in unwrapped(module).named_modules():
+        model = self.model
+        if model is not None:
+            for name, layer in named_layers(model):
                 if name:
-                    yield f"{self.layer_prefix}{name}", layer
+                    yield f"{self._layer_prefix}{name}", layer
+
+    def attach(self, hook: Hook, module: torch.nn.Module) -> None:
+        """Put counters in front of the model, of what wraps it and of what it wraps itself.
+
+        Args:
+            module: what is called, around the model or the model itself.
+        """
+        self._outer = weakref.ref(module)
+        for entry in wrapper_chain(module):
+            self._attach_to(hook, entry, self.name)
+        inner = self.model
+        while inner is not None:
+            # A trainer may run the model by way of another module, and evaluate the model itself.
+            inner = covering_child(inner)
+            for entry in wrapper_chain(inner) if inner is not None else ():
+                self._attach_to(hook, entry, None)
+                inner = entry
+
+    def detach(self) -> None:
+        """Take the counters away again."""
+        for reference in self._entries:
+            entry = reference()
+            call = None if entry is None else entry.__dict__.get(SLOT)
+            if entry is not None and isinstance(call, RootCall) and call.root is self:
+                drop_counter(entry)
+        self._entries.clear()
+
+    def _attach_to(self, hook: Hook, entry: torch.nn.Module, name: str | None) -> None:
+        if not isinstance(entry.__dict__.get(SLOT), RootCall):
+            entry.__dict__[SLOT] = counter(hook, self, entry, name)
+            self._entries.append(weakref.ref(entry))
 
 
 class RootCall:
     """Stands in front of one module's forward, in place of ``module._call_impl``.
 
     hook, root: whose steps it counts, of which model.
+    name: what the call's inputs and outputs are saved under; None for a layer of the model, which has its own.
     previous: what stood in its place before, as ``Module.compile`` sets it.
     forward: runs the module as it would run without us.
     """
 
-    __slots__ = ("forward", "hook", "previous", "root")
+    __slots__ = ("forward", "hook", "name", "previous", "root")
 
     forward: Callable[..., Any]
 
-    def __init__(self, hook: Hook, root: Root, previous: Callable[..., Any] | None) -> None:
+    def __init__(self, hook: Hook, root: Root, name: str | None, previous: Callable[..., Any] | None) -> None:
         self.hook = hook
         self.root = root
+        self.name = name
         self.previous = previous
 
     # A class with its own __getstate__ may hand us to pickle or deepcopy; the copy must not have a counter.
@@ -107,7 +171,7 @@ class RootCall:
         return None
 
 
-def counter(hook: Hook, root: Root, module: torch.nn.Module) -> RootCall:
+def counter(hook: Hook, root: Root, module: torch.nn.Module, name: str | None) -> RootCall:
     """Make what counts a module's calls as steps, and has the saved ones captured.
 
     A class of its own for each, because a closure's variables are the cheapest state that there is: this runs in every
@@ -115,24 +179,29 @@ def counter(hook: Hook, root: Root, module: torch.nn.Module) -> RootCall:
     """
     previous: Callable[..., Any] | None = module.__dict__.get(SLOT)
     reference = weakref.ref(module)
+    model = weakref.ref(unwrapped(module))
+    is_model = unwrapped(module) is module
     pulse = hook.pulse
+    usual = _usual_references
 
-    def forward(*args: Any, **kwargs: Any) -> Any:
-        return (previous or reference()._call_impl)(*args, **kwargs)  # type: ignore[union-attr]
+    forward = _forward_of(reference, previous)
 
     class Counter(RootCall):
         __slots__ = ()
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             # First, so that a compiler that traces this folds it to True and sees nothing else.
-            if is_compiling() or graph_task() != -1:
+            if is_dynamo_compiling() or compiler._is_compiling_flag or graph_task() != -1:
                 return forward(*args, **kwargs)
+            # More of them: something has copied the model's __dict__, and us with it.
+            if _references(self) > usual and (other := _copy_that_calls(reference)) is not None:
+                return (previous or other._call_impl)(*args, **kwargs)
             if pulse.inside:
-                if pulse.saving and not root.busy:
-                    return hook.captured_forward(self, args, kwargs)
-                return forward(*args, **kwargs)
+                return hook.nested_forward(self, args, kwargs) if pulse.saving else forward(*args, **kwargs)
             module: Any = reference()
-            clock = pulse.train if module.training and _is_grad_enabled() else pulse.evaluation
+            flags: Any = module if is_model else model()
+            train = _is_grad_enabled() and (flags.training or root.by_gradients)
+            clock = pulse.train if train else pulse.evaluation
             if root.last == pulse.step or clock is not pulse.clock:
                 if pulse.open:
                     hook.finish_step()
@@ -150,24 +219,43 @@ def counter(hook: Hook, root: Root, module: torch.nn.Module) -> RootCall:
             finally:
                 pulse.inside = False
 
-    call = Counter(hook, root, previous)
+    # The compiler would take it for a part of the program where a compiled model calls the one inside of it.
+    leave_uncompiled(Counter.__call__)
+    leave_uncompiled(forward)
+    call = Counter(hook, root, name, previous)
     call.forward = forward
     return call
 
 
-def attach(hook: Hook, root: Root) -> None:
-    """Put counters in front of the model and of what it wraps: evaluation may call an inner one."""
-    for entry in _entries(root):
-        if not isinstance(entry.__dict__.get(SLOT), RootCall):
-            entry.__dict__[SLOT] = counter(hook, root, entry)
+def _forward_of(reference: weakref.ref[torch.nn.Module], previous: Callable[..., Any] | None) -> Callable[..., Any]:
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        return (previous or reference()._call_impl)(*args, **kwargs)  # type: ignore[union-attr]
+
+    return forward
 
 
-def detach(root: Root) -> None:
-    """Take the counters away again."""
-    for entry in _entries(root):
-        call = entry.__dict__.get(SLOT)
-        if isinstance(call, RootCall) and call.root is root:
-            drop_counter(entry)
+class _Probe(RootCall):
+    __slots__ = ()
+
+    def __call__(self) -> int:
+        return _references(self)
+
+
+def _count_usual_references() -> int:
+    # How many there are while a module is called depends on the interpreter, so it is looked up, not known.
+    module = torch.nn.Module()
+    module.__dict__[SLOT] = _Probe.__new__(_Probe)
+    return int(module())
+
+
+_usual_references = _count_usual_references()
+
+
+def _copy_that_calls(reference: weakref.ref[torch.nn.Module]) -> torch.nn.Module | None:
+    """The module whose call this is, if it is not the one that the counter was made for."""
+    frame = sys._getframe(2)
+    caller = frame.f_locals.get("self")
+    return caller if isinstance(caller, torch.nn.Module) and caller is not reference() else None
 
 
 def drop_counter(module: torch.nn.Module) -> None:
@@ -189,14 +277,4 @@ def set_aside(module: torch.nn.Module) -> Iterator[None]:
         yield
     finally:
         if isinstance(call, RootCall):
-            module.__dict__[SLOT] = counter(call.hook, call.root, module)
-
-
-def _entries(root: Root) -> Iterator[torch.nn.Module]:
-    module = root.module
-    if module is not None:
-        for entry in wrapper_chain(module):
-            yield entry
-            if type(entry).__name__ == COMPILED:
-                # What stands on the module inside would be compiled with it.
-                return
+            module.__dict__[SLOT] = counter(call.hook, call.root, module, call.name)

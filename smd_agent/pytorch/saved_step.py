@@ -2,34 +2,33 @@
 
 weights    as they stand when the step opens;
 inputs     of a module before it runs, because it may overwrite them; outputs as it returns them;
-losses     that ``nn`` loss modules return, and otherwise the tensor ``backward`` starts from;
-gradients  of all trained parameters when the outermost ``backward`` returns: reduced over ranks, unscaled, not clipped.
-           A parameter that has none then is read when an optimizer is about to step; what its optimizer has used is
-           not overwritten by a later backward of the same step.
+losses     see ``losses``;
+gradients  see ``gradients``.
 """
 
 from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.nn.parameter import UninitializedParameter
 
 from smd_agent import session
+from smd_agent.core.modes import ModeKeys
 from smd_agent.pytorch.arrays import tensors_in
+from smd_agent.pytorch.gradients import Gradients
 from smd_agent.pytorch.hidden import hidden_layers
-from smd_agent.pytorch.losses import KnownLosses
+from smd_agent.pytorch.losses import Losses
 from smd_agent.pytorch.opaque import graph_task, is_compiling
 from smd_agent.pytorch.root import Root, RootCall
+from smd_agent.pytorch.staying import LossModule, watch
+from smd_agent.pytorch.temporary import Temporary
 
 if TYPE_CHECKING:
     from smd_agent.pytorch.hook import Hook
-
-LossModule = torch.nn.modules.loss._Loss
-UNNAMED_LOSS = "Loss"
 
 _OWN_COLLECTIONS = {"weights", "biases", "gradients", "losses"}
 
@@ -39,40 +38,47 @@ class SavedStep:
 
     def __init__(self, hook: Hook) -> None:
         self._hook = hook
-        self._undo: list[Callable[[], object]] = []
+        self._temporary = Temporary()
         self._counts: Counter[str] = Counter()
-        self._parameters: dict[Root, list[tuple[str, torch.nn.Parameter]]] = {}
-        self._with_gradient: set[int] = set()
-        self._stepped: set[int] = set()
-        self._losses = KnownLosses()
-        self._scaled: dict[int, tuple[torch.Tensor, torch.Tensor, float]] = {}
-        self._scale = 1.0
+        self._roots: set[Root] = set()
+        self._late: dict[Root, list[tuple[str, torch.nn.Parameter]]] = {}
+        self._gradients = Gradients(hook)
+        self._losses = Losses(hook, self._gradients.scales, self.save_io)
         self._every_layer = bool(hook.collections_due() - _OWN_COLLECTIONS) or hook.regexes_changed()
 
     def open(self) -> None:
         """Save the weights and install what sees the rest."""
-        for root in self._hook.roots:
+        for root in self._hook.roots_in_use():
             self.save_weights(root)
-        self._patch(torch.autograd, "backward", self._wrap_backward)
-        self._patch(LossModule, "__call__", self._wrap_loss_call)
-        self._patch(torch.amp.GradScaler, "scale", self._wrap_scale)
-        self._undo.append(register_optimizer_step_pre_hook(self._before_optimizer).remove)
-        for loss in self._hook.registered_losses:
-            if not isinstance(loss, LossModule):
-                self._undo.append(loss.register_forward_hook(self._after_registered_loss).remove)
+        self._temporary.wrap(torch.autograd, "backward", self._wrap_backward)
+        self._gradients.install(self._temporary)
+        self._losses.install(self._temporary)
+        watch.begin(self)
+        self._temporary.on_close(watch.end)
 
     def close(self) -> None:
         """Remove everything that was installed."""
-        while self._undo:
-            self._undo.pop()()
-        self._scaled.clear()
-        self._parameters.clear()
+        self._temporary.close()
+        self._gradients.close()
 
     def save_weights(self, root: Root) -> None:
         """Save a model's parameters, once a step."""
-        if root not in self._parameters:
-            pairs = self._parameters[root] = list(root.parameters())
-            self._hook.save_tensors([name for name, _ in pairs], [parameter for _, parameter in pairs])
+        if root not in self._roots:
+            self._roots.add(root)
+            pairs = list(root.parameters())
+            self._gradients.add_parameters(pairs)
+            self._late[root] = [pair for pair in pairs if not _has_values(pair[1])]
+            self._write([pair for pair in pairs if _has_values(pair[1])])
+
+    def _save_late_weights(self, root: Root) -> None:
+        """Save parameters that had no values before the forward."""
+        late = self._late.get(root)
+        if late:
+            self._write([pair for pair in late if _has_values(pair[1])])
+            self._late[root] = []
+
+    def _write(self, pairs: list[tuple[str, torch.nn.Parameter]]) -> None:
+        self._hook.save_tensors([name for name, _ in pairs], [parameter for _, parameter in pairs])
 
     # Forward.
 
@@ -80,23 +86,28 @@ class SavedStep:
         """Run a model's forward with its layers watched."""
         root = call.root
         handles: list[Callable[[], object]] = []
+        is_loss = isinstance(root.model, LossModule)
         root.busy = True
+        self._losses.in_module += is_loss
         try:
-            self._before_forward(root, args, kwargs, handles)
+            self._before_forward(call, args, kwargs, handles)
             output = call.forward(*args, **kwargs)
-            self._after_forward(root, output)
+            self._after_forward(call, output)
             return output
         finally:
             root.busy = False
+            self._losses.in_module -= is_loss
             for remove in handles:
                 remove()
 
     @session.fence("preparing to save a model's layers")
     def _before_forward(
-        self, root: Root, args: tuple[Any, ...], kwargs: dict[str, Any], handles: list[Callable[[], object]]
+        self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any], handles: list[Callable[[], object]]
     ) -> None:
+        root = call.root
         self.save_weights(root)
-        self.save_io(root.name, "input", (args, kwargs))
+        if call.name is not None:
+            self.save_io(call.name, "input", (args, kwargs))
         wants = self._hook.wants
         layers = [pair for pair in root.layers() if self._every_layer or wants(f"{pair[0]}_output_0")]
         if layers:
@@ -106,19 +117,23 @@ class SavedStep:
                     self._watch_layer(name, layer, handles)
 
     @session.fence("saving what a model returns")
-    def _after_forward(self, root: Root, output: Any) -> None:
-        self.save_io(root.name, "output", output)
-        # Models that work out their loss themselves return it under this name, also in evaluation.
-        loss = output.get("loss") if isinstance(output, Mapping) else None
-        if isinstance(loss, torch.Tensor) and not self._losses.knows(loss):
-            self._save_loss(UNNAMED_LOSS, loss)
+    def _after_forward(self, call: RootCall, output: Any) -> None:
+        self._save_late_weights(call.root)
+        if call.name is not None:
+            self.save_io(call.name, "output", output)
+            if isinstance(call.root.model, LossModule) or self._hook.is_loss(f"{call.name}_output_0"):
+                self._losses.is_saved(output)
+        self._losses.after_model(output)
 
     def _watch_layer(self, name: str, layer: torch.nn.Module, handles: list[Callable[[], object]]) -> None:
+        # Another thread may run the same model at the same time, in no step.
         def before(module: torch.nn.Module, args: Any, kwargs: Any) -> None:
-            self.save_io(name, "input", (args, kwargs))
+            if self._hook.in_this_thread:
+                self.save_io(name, "input", (args, kwargs))
 
         def after(module: torch.nn.Module, args: Any, output: Any) -> None:
-            self.save_io(name, "output", output)
+            if self._hook.in_this_thread:
+                self.save_io(name, "output", output)
 
         handles.append(layer.register_forward_pre_hook(before, with_kwargs=True).remove)
         handles.append(layer.register_forward_hook(after).remove)
@@ -134,135 +149,49 @@ class SavedStep:
             self._counts[f"{name}_{kind}"] += 1
             self._hook.save_tensor_now(f"{name}_{kind}_{number}", tensor)
 
-    # Losses.
+    # Losses, backward passes and optimizers.
 
-    def _wrap_loss_call(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if is_compiling():
-                return original(module, *args, **kwargs)
-            name = type(module).__name__
-            self.save_io(name, "input", (args, kwargs))
-            loss = original(module, *args, **kwargs)
-            self._save_loss(name, loss)
-            return loss
+    def before_loss(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A loss module of ``torch.nn`` is about to run."""
+        self._losses.before_module(module, args, kwargs)
 
-        return call
+    def after_loss(self, module: torch.nn.Module, loss: Any) -> None:
+        """It has run."""
+        self._losses.after_module(module, loss)
 
-    def _after_registered_loss(self, module: torch.nn.Module, args: Any, output: Any) -> None:
-        self._save_loss(type(module).__name__, output)
+    def before_optimizer(self, optimizer: Any) -> None:
+        """An optimizer is about to use gradients."""
+        self._gradients.before_optimizer(optimizer)
+        self._notice_training_in_evaluation(optimizer)
 
-    @session.fence("saving a loss")
-    def _save_loss(self, name: str, loss: Any) -> None:
-        if graph_task() != -1:
+    @session.fence("looking at the mode of a step")
+    def _notice_training_in_evaluation(self, optimizer: Any) -> None:
+        if self._hook.mode is not ModeKeys.EVAL:
             return
-        for tensor in tensors_in(loss):
-            self._losses.add(tensor)
-        self.save_io(name, "output", loss)
-
-    # Backward.
+        updated = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+        for root in self._roots:
+            called = root.last == self._hook.step and root.model is not None and not root.model.training
+            if called and not root.by_gradients and any(id(parameter) in updated for _, parameter in root.parameters()):
+                self._hook.follow_gradients(root)
 
     def _wrap_backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-            outermost = graph_task() == -1 and not is_compiling()
-            if outermost:
-                self._before_backward(tensors)
+            if graph_task() != -1 or is_compiling():
+                return original(tensors, *args, **kwargs)
+            scale = self._before_backward(tensors)
             result = original(tensors, *args, **kwargs)
-            if outermost:
-                self._save_gradients()
+            if scale is not None:
+                self._gradients.after_backward(scale)
             return result
 
         return backward
 
-    @session.fence("saving the loss of a backward pass")
-    def _before_backward(self, tensors: Any) -> None:
-        for tensor in tensors_in(tensors if isinstance(tensors, (list, tuple)) else [tensors]):
-            unscaled, _, scale = self._scaled.get(id(tensor), (tensor, tensor, self._scale))
-            self._scale = scale
-            if not self._losses.knows(unscaled):
-                self._losses.add(unscaled)
-                self.save_io(UNNAMED_LOSS, "output", unscaled if unscaled is not tensor else _unscaled(tensor, scale))
-
-    def _wrap_scale(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def scale(scaler: Any, outputs: Any) -> Any:
-            scaled = original(scaler, outputs)
-            self._note_scale(scaler, outputs, scaled)
-            return scaled
-
-        return scale
-
-    @session.fence("reading the scale of a loss")
-    def _note_scale(self, scaler: Any, outputs: Any, scaled: Any) -> None:
-        self._scale = float(scaler.get_scale()) if scaler.is_enabled() else 1.0
-        for before, after in zip(tensors_in(outputs), tensors_in(scaled), strict=True):
-            # The scaled tensor is kept too, so that its id stays its own.
-            self._scaled[id(after)] = (before, after, self._scale)
-
-    @session.fence("saving gradients")
-    def _save_gradients(self) -> None:
-        pairs = [pair for pair in self._trained() if pair[1].grad is not None and id(pair[1]) not in self._stepped]
-        self._with_gradient.update(id(parameter) for _, parameter in pairs)
-        self._write_gradients(pairs, self._scale)
-        self._scaled.clear()
-
-    @session.fence("saving gradients before an optimizer's step")
-    def _read_missing_gradients(self, optimizer: Any) -> None:
-        pairs = [
-            pair for pair in self._trained() if id(pair[1]) not in self._with_gradient and pair[1].grad is not None
-        ]
-        self._with_gradient.update(id(parameter) for _, parameter in pairs)
-        self._write_gradients(pairs, 1.0)
-        # What another backward adds to these from here on has no part in this step's update.
-        self._stepped.update(id(parameter) for group in optimizer.param_groups for parameter in group["params"])
-
-    def _before_optimizer(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        if not is_compiling():
-            self._read_missing_gradients(optimizer)
-
-    def _trained(self) -> Iterable[tuple[str, torch.nn.Parameter]]:
-        for pairs in self._parameters.values():
-            for name, parameter in pairs:
-                if parameter.requires_grad:
-                    yield name, parameter
-
-    def _write_gradients(self, pairs: list[tuple[str, torch.nn.Parameter]], scale: float) -> None:
-        names = [f"gradient/{name}" for name, _ in pairs]
-        self._hook.save_tensors(names, [Gradient(parameter, scale) for _, parameter in pairs])
-
-    def _patch(self, owner: Any, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-        own = name in vars(owner)
-        original = getattr(owner, name)
-        wrapper = wrap(original)
-        setattr(owner, name, wrapper)
-
-        def restore() -> None:
-            # Somebody may have wrapped ours in the meantime; then theirs stays, and ours only passes calls through.
-            if vars(owner).get(name) is wrapper:
-                if own:
-                    setattr(owner, name, original)
-                else:
-                    delattr(owner, name)
-
-        self._undo.append(restore)
+    @session.fence("looking at a backward pass")
+    def _before_backward(self, tensors: Any) -> float:
+        self._gradients.before_backward()
+        return self._losses.before_backward(tensors)
 
 
-class Gradient:
-    """A parameter's gradient, read and unscaled only if it is saved."""
-
-    __slots__ = ("_parameter", "_scale")
-
-    def __init__(self, parameter: torch.nn.Parameter, scale: float) -> None:
-        self._parameter = parameter
-        self._scale = scale
-
-    def read(self) -> torch.Tensor:
-        """The gradient as the optimizer would see it without clipping."""
-        gradient = self._parameter.grad
-        assert gradient is not None
-        return _unscaled(gradient.detach(), self._scale)
-
-
-def _unscaled(tensor: torch.Tensor, scale: float) -> torch.Tensor:
-    return tensor if scale == 1.0 else tensor.detach() * (1.0 / scale)
+def _has_values(parameter: torch.Tensor) -> bool:
+    return not isinstance(parameter, UninitializedParameter)

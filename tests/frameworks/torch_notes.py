@@ -35,9 +35,10 @@ def note_model(name, step, model, gradients=False, mode="TRAIN"):
             note(f"gradient/{name}_{key}", step, parameter.grad, mode)
 
 
-def digest_of(models, digest):
+def add_weights(digest, models):
     for model in models:
         for _, value in sorted(model.state_dict().items()):
+            value = value.to_local() if hasattr(value, "to_local") else value
             digest.update(value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
 
 
@@ -54,7 +55,7 @@ def play(scenes, speaker=""):
         place["scene"] = scene.__name__
         torch.manual_seed(3)
         models, train, evaluation = scene()
-        digest_of(models, digest)
+        add_weights(digest, models)
         for drawn in (torch.rand(3).numpy(), np.random.rand(3), np.array(random.random())):
             digest.update(drawn.tobytes())
         print(f"{speaker} {scene.__name__} {digest.hexdigest()}".strip() + "\n", end="", flush=True)
@@ -62,7 +63,7 @@ def play(scenes, speaker=""):
         place["TRAIN"] += train
         place["EVAL"] += evaluation
         # A model that lives on would be saved in the steps of the next scene too.
-        del models
+        models = model = None
         gc.collect()
     if noting:
         np.savez(sys.argv[1], **notes)
