@@ -246,6 +246,23 @@ def fully_sharded_in_half():
     return [Local(model)], 2, 0
 
 
+def fully_sharded_accumulating():
+    model = Net()
+    model.extra.requires_grad_(False)
+    state = {key: value.detach().clone() for key, value in model.named_parameters()}
+    if noting:
+        first, second = (gradients_by_hand(whole(state), 11, k) for k in range(2))
+        for key in first:
+            note(f"gradient/Net_{key}", 1, part(first[key] + second[key]))
+    shard(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for k in range(2):
+        model.set_requires_gradient_sync(k == 1)
+        own_loss(model, 11, k, RANK).backward()
+    optimizer.step()
+    return [Local(model)], 2, 0
+
+
 class Local:
     """Shows a sharded model's own part where a whole model's state is asked for."""
 
@@ -266,6 +283,7 @@ SCENES = [
     sharded_optimizer,
     fully_sharded,
     fully_sharded_in_half,
+    fully_sharded_accumulating,
     # Afterwards the ranks are not at the same step any more.
     uneven_batches,
 ]
