@@ -43,8 +43,10 @@ class Discovery:
     def __init__(self, make_hook: Callable[[], Hook | None]) -> None:
         self._make_hook = make_hook
         self._hook: Hook | None = None
-        self._trained: dict[int, weakref.ref[torch.Tensor]] = {}
-        self._without_model: set[int] = set()
+        # Trained parameters for which a model is looked for.
+        self._awaited: dict[int, weakref.ref[torch.Tensor]] = {}
+        self.saw_training = False
+        """Whether the program has shown that it trains."""
         self._evaluated: dict[int, weakref.ref[Module]] = {}
         self._calls = CallWatch(self._look_at)
         self._passes = PassWatch(self._before_pass, self._after_pass)
@@ -79,11 +81,6 @@ class Discovery:
     def stopped(self) -> bool:
         """Whether it has been told to look no further."""
         return self._over
-
-    @property
-    def saw_training(self) -> bool:
-        """Whether the program has shown that it trains."""
-        return bool(self._trained)
 
     def stop(self) -> None:
         """Look no further: the script registers its models itself, or nothing can be saved."""
@@ -120,7 +117,8 @@ class Discovery:
         if self._over:
             return
         for parameter in parameters:
-            self._trained[id(parameter)] = weakref.ref(parameter)
+            self.saw_training = True
+            self._awaited[id(parameter)] = weakref.ref(parameter)
         self._fruitless = 0
         self._filled_in = self._step
         if self._homeless():
@@ -128,11 +126,11 @@ class Discovery:
             self._passes.begin()
 
     def _homeless(self) -> set[int]:
-        """Trained parameters that are alive and belong to no known model."""
+        """Trained parameters that are alive and have not belonged to a known model yet."""
         known = {id(parameter) for root in self._roots() for _, parameter in root.parameters()}
-        self._trained = {key: ref for key, ref in self._trained.items() if ref() is not None}
-        self._without_model &= self._trained.keys()
-        return self._trained.keys() - known - self._without_model
+        awaited = self._awaited.items()
+        self._awaited = {key: ref for key, ref in awaited if key not in known and ref() is not None}
+        return set(self._awaited)
 
     def _roots(self) -> list[Root]:
         return self._hook.roots if self._hook is not None else []
@@ -165,7 +163,7 @@ class Discovery:
         if not self._homeless():
             self._calls.end()
             self._evaluated.clear()
-            if not self._uncalled and self._trained:
+            if not self._uncalled and self.saw_training:
                 self._passes.end()
 
     def _adopt(self, module: Module) -> Root | None:
@@ -208,7 +206,7 @@ class Discovery:
     @session.fence("looking at a backward pass")
     def _before_pass(self, function: str, tensors: Any, inputs: Any) -> bool | None:
         self._was_watching = self._calls.watching
-        if not self._trained:
+        if not self.saw_training:
             reached = leaves(tensors) if function == "backward" else _parameters_in(inputs)
             if reached and not feeds_a_loader():
                 say_once(
@@ -218,6 +216,7 @@ class Discovery:
                 )
                 self._expect(reached)
             return False
+        self._uncalled = [root for root in self._uncalled if root.model is not None]
         if not self._uncalled or function != "backward" or self._hook is None:
             return False
         return self._begin_step_of_pass(self._hook)
@@ -250,7 +249,7 @@ class Discovery:
         if not (self._was_watching and self._calls.watching):
             return
         homeless = self._homeless()
-        reached = {key for key in homeless if _has_gradient(self._trained[key]())}
+        reached = {key for key in homeless if _has_gradient(self._awaited[key]())}
         if not reached:
             return
         self._take_evaluated(reached)
@@ -277,7 +276,8 @@ class Discovery:
             self._uncalled.append(root)
             self._passes.begin()
         left = wanted & self._homeless()
-        self._without_model |= left
+        for key in left:
+            del self._awaited[key]
         if left:
             say_once("without model", f"{len(left)} trained parameters belong to no module: they are not saved")
 

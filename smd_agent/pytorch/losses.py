@@ -106,6 +106,9 @@ class Losses:
     @session.fence("saving a loss")
     def after_module(self, module: torch.nn.Module, loss: Any) -> None:
         """A loss module has run."""
+        if not self.in_module:
+            # It began in the step before.
+            return
         self.in_module -= 1
         self._save(type(module).__name__, loss)
 

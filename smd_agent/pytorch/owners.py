@@ -50,7 +50,9 @@ def topmost(wanted: set[int]) -> list[Module]:
     Graphs that a compiler made of a model own its parameters too; they count only where nothing else does.
     """
     owners = [module for module in living_modules() if _can_be_called(module) and _count(module, wanted)]
-    originals = [module for module in owners if not isinstance(module, torch.fx.GraphModule)]
+    graphs = [owner for owner in owners if isinstance(owner, torch.fx.GraphModule)]
+    in_graphs = {id(part) for graph in graphs for part in graph.modules()}
+    originals = [owner for owner in owners if id(owner) not in in_graphs]
     owners = originals if _together(originals, wanted) == _together(owners, wanted) else owners
     inside = {id(part) for owner in owners for part in owner.modules() if part is not owner}
     return [owner for owner in owners if id(owner) not in inside]

@@ -87,12 +87,14 @@ class SavedStep:
         root = call.root
         handles: list[Callable[[], object]] = []
         is_loss = isinstance(root.model, LossModule)
+        # Where a loss module is just being found to be a model too, it is captured as a loss already.
+        name = None if is_loss and self._losses.in_module else call.name
         root.busy = True
         self._losses.in_module += is_loss
         try:
-            self._before_forward(call, args, kwargs, handles)
+            self._before_forward(root, name, args, kwargs, handles)
             output = call.forward(*args, **kwargs)
-            self._after_forward(call, output)
+            self._after_forward(root, name, output)
             return output
         finally:
             root.busy = False
@@ -102,26 +104,30 @@ class SavedStep:
 
     @session.fence("preparing to save a model's layers")
     def _before_forward(
-        self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any], handles: list[Callable[[], object]]
+        self,
+        root: Root,
+        name: str | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        handles: list[Callable[[], object]],
     ) -> None:
-        root = call.root
         self.save_weights(root)
-        if call.name is not None:
-            self.save_io(call.name, "input", (args, kwargs))
+        if name is not None:
+            self.save_io(name, "input", (args, kwargs))
         wants = self._hook.wants
         layers = [pair for pair in root.layers() if self._every_layer or wants(f"{pair[0]}_output_0")]
         if layers:
             hidden = hidden_layers(root)
-            for name, layer in layers:
+            for layer_name, layer in layers:
                 if layer not in hidden:
-                    self._watch_layer(name, layer, handles)
+                    self._watch_layer(layer_name, layer, handles)
 
     @session.fence("saving what a model returns")
-    def _after_forward(self, call: RootCall, output: Any) -> None:
-        self._save_late_weights(call.root)
-        if call.name is not None:
-            self.save_io(call.name, "output", output)
-            if isinstance(call.root.model, LossModule) or self._hook.is_loss(f"{call.name}_output_0"):
+    def _after_forward(self, root: Root, name: str | None, output: Any) -> None:
+        self._save_late_weights(root)
+        if name is not None:
+            self.save_io(name, "output", output)
+            if isinstance(root.model, LossModule) or self._hook.is_loss(f"{name}_output_0"):
                 self._losses.is_saved(output)
         self._losses.after_model(output)
 

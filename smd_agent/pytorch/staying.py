@@ -94,6 +94,11 @@ def _has_closure(args: Any, kwargs: Any) -> bool:
 
 
 def _wrap_loss_call(original: Any) -> Any:
+    if "__call__" not in vars(LossModule):
+        # What all modules have may be replaced in the meantime.
+        def original(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+            return torch.nn.Module.__call__(module, *args, **kwargs)
+
     @functools.wraps(original)
     def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         # A loss with trained parameters has a counter, which has it captured.

@@ -181,7 +181,7 @@ def scripted():
 
 def traced_by_fx():
     model = torch.fx.symbolic_trace(Net())
-    train(model, model, sgd(model), 2, name="GraphModule")
+    train(model, model, sgd(model), 2)
     return [copy.deepcopy(model)], 2, 0
 
 
