@@ -63,7 +63,7 @@ def play(scenes, speaker=""):
         place["TRAIN"] += train
         place["EVAL"] += evaluation
         # A model that lives on would be saved in the steps of the next scene too.
-        models = model = None
+        models = None
         gc.collect()
     if noting:
         np.savez(sys.argv[1], **notes)
