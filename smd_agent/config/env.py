@@ -21,6 +21,8 @@ HOOK = "SMD_AGENT_HOOK"
 STRICT = "SMD_AGENT_STRICT"
 LAUNCH_PID = "SMD_AGENT_LAUNCH_PID"
 REPORTED = "SMD_AGENT_REPORTED"
+RANK = "RANK"
+RANKS = "WORLD_SIZE"
 
 # (name, type, default, meaning)
 VARIABLES: tuple[tuple[str, str, str, str], ...] = (
@@ -35,6 +37,13 @@ VARIABLES: tuple[tuple[str, str, str, str], ...] = (
     (STRICT, "boolean", "false", "our own failures stop the program instead of ending the capture"),
     (LAUNCH_PID, "integer", "", "pid of the process the launcher started; set by the launcher"),
     (REPORTED, "text", "", "checksum of a complaint made already; set for the child processes"),
+    (
+        RANK,
+        "integer",
+        "",
+        "set by launchers such as torchrun: this process's rank, as long as no process group is there",
+    ),
+    (RANKS, "integer", "", "set by launchers such as torchrun: how many ranks there are"),
 )
 
 BOOLEAN_WORDS = {
@@ -92,6 +101,14 @@ def launch_pid() -> int | None:
     """Return the pid of the process the launcher started, None when no launcher was used."""
     text = os.environ.get(LAUNCH_PID, "").strip()
     return int(text) if text.isdecimal() else None
+
+
+def rank_and_size() -> tuple[int, int] | None:
+    """Return the rank and the number of ranks that a launcher such as torchrun gives a process, None without one."""
+    rank, size = (os.environ.get(name, "").strip() for name in (RANK, RANKS))
+    if rank.isdecimal() and size.isdecimal() and int(rank) < int(size):
+        return int(rank), int(size)
+    return None
 
 
 def get(name: str) -> str | None:

@@ -24,6 +24,7 @@ from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
 from smd_agent.core.sink import RunSink, StepSink
 from smd_agent.core.values import Captured, write_group
+from smd_agent.core.worker import Worker
 from smd_agent.errors import InvalidCollectionConfiguration, SMDebugValueError
 
 
@@ -95,8 +96,7 @@ class Recorder:
         self._step_sink: StepSink | None = None
         self._early_scalars: list[tuple[str, npt.NDArray[Any], float | None]] = []
         self._names_exported = -1
-        self._ready: bool | None = None
-        self._rank = 0
+        self._worker = Worker(sink, include_workers)
         self._off = False
         self._told = ""
         # Nobody asked for these; where there are none, that is how it should be.
@@ -148,7 +148,7 @@ class Recorder:
             return
         self._names_exported = -1
         self._export_collections()
-        self._sink.close(end_marker and self._rank == 0)
+        self._sink.close(end_marker and self._worker.rank == 0)
         summary = self._sink.summary()
         if summary != self._told:
             self._told = summary
@@ -194,6 +194,14 @@ class Recorder:
         self.pulse.train = self.pulse.evaluation = clock
 
     # What frameworks' hooks call.
+
+    def meet_workers(self) -> None:
+        """Go on under another number if ``worker`` gives one now: its process group may begin after the first steps."""
+        worker = self._worker
+        if worker.writes is not None and worker.size == 1:
+            place = self.worker()
+            if place != (worker.rank, worker.size):
+                worker.leave_place(place[0])
 
     def replan(self) -> None:
         """Look up anew which tensors belong to which collection."""
@@ -336,25 +344,19 @@ class Recorder:
         return self._plan
 
     def _begin_writing(self) -> bool:
-        if self._ready is None:
-            self._rank, size = self.worker()
-            self._ready = self._rank == 0 or self.include_workers == "all"
-            if self._ready:
-                self._ready = self._start_run(self._rank, size)
-        return self._ready
+        writes = self._worker.writes
+        if writes is None:
+            writes = self._worker.place(*self.worker())
+            if writes:
+                self._start_run()
+        return writes
 
-    def _start_run(self, rank: int, size: int) -> bool:
-        earlier = self._sink.holds_steps() and size == 1
-        owner = self._sink.start(f"worker_{rank}", alone=size == 1)
-        if owner is not None:
-            guard.say(f"{owner} is saving to {self.out_dir}: nothing is saved from this process")
-            return False
-        if earlier:
-            guard.say(f"{self.out_dir} holds steps of an unfinished run: those with the same number are replaced")
-        self.collection_manager.set_num_workers(size if self.include_workers == "all" else 1)
+    def _start_run(self) -> None:
+        workers = self._worker.size if self.include_workers == "all" else 1
+        self.collection_manager.set_num_workers(workers)
+        self._names_exported = -1
         self._export_collections()
-        guard.say(f"saving {self._what_is_saved()} to {self.out_dir}")
-        return True
+        guard.say_once((self, "saving"), f"saving {self._what_is_saved()} to {self.out_dir}")
 
     def _what_is_saved(self) -> str:
         collections = {name: self.collection_manager.get(name) for name in self.include_collections}

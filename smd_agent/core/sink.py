@@ -49,6 +49,9 @@ class RunSink(Protocol):
     def start(self, worker: str, alone: bool) -> str | None:
         """Make ready for this worker; a description of the process that already writes there, or None."""
 
+    def leave(self) -> None:
+        """Store everything handed over so far, and be this worker no longer."""
+
     def holds_steps(self) -> bool:
         """Whether an earlier, unfinished run left steps there."""
 

@@ -26,7 +26,8 @@ from smd_agent.pytorch.opaque import graph_task
 from smd_agent.pytorch.passes import PassWatch, leaves
 from smd_agent.pytorch.patch import Patch
 from smd_agent.pytorch.root import Root
-from smd_agent.pytorch.wrappers import named_parameters
+from smd_agent.pytorch.worker import feeds_a_loader
+from smd_agent.pytorch.wrappers import named_parameters, unwrapped
 
 Module = torch.nn.Module
 
@@ -116,6 +117,8 @@ class Discovery:
         self._expect(parameter for group in optimizer.param_groups for parameter in group["params"])
 
     def _expect(self, parameters: Iterable[torch.Tensor]) -> None:
+        if feeds_a_loader():
+            self.stop()
         if self._over:
             return
         for parameter in parameters:
@@ -150,7 +153,8 @@ class Discovery:
         own = _ids(module)
         homeless = self._homeless()
         if own & homeless:
-            if module.training:
+            # Trainers switch the mode of the model and forget the wrapper's.
+            if unwrapped(module).training:
                 self._adopt(module)
             else:
                 self._evaluated[id(module)] = weakref.ref(module)
@@ -223,7 +227,7 @@ class Discovery:
         self._was_watching = self._calls.watching
         if not self._saw_training:
             reached = leaves(tensors) if function == "backward" else _parameters_in(inputs)
-            if reached:
+            if reached and not feeds_a_loader():
                 say_once(
                     "no optimizer",
                     "no torch.optim optimizer was used before the first backward pass: "

@@ -21,7 +21,7 @@ from smd_agent.pytorch.gradients import Gradient
 from smd_agent.pytorch.opaque import is_opaque, leave_uncompiled
 from smd_agent.pytorch.root import Root, RootCall
 from smd_agent.pytorch.saved_step import SavedStep
-from smd_agent.pytorch.worker import rank_and_size
+from smd_agent.pytorch.worker import feeds_a_loader, rank_and_size
 from smd_agent.pytorch.wrappers import class_name, named_layers, unwrapped
 
 _IDLE = 100
@@ -179,7 +179,11 @@ class Hook(FrameworkHook):
         if is_opaque():
             guard.say_once("opaque", "a step in which the model is traced or transformed is not saved")
             return
+        if feeds_a_loader():
+            self.disable()
+            return
         self._settle_modules()
+        self.meet_workers()
         saving = self.open_step()
         self._ask_again()
         if not saving:
@@ -294,7 +298,7 @@ class Hook(FrameworkHook):
         return super().to_array(value)
 
     def worker(self) -> tuple[int, int]:
-        """Rank and number of ranks, as ``torch.distributed`` knows them when the first step is saved."""
+        """Rank and number of ranks, as far as they are known; see ``rank_and_size``."""
         return rank_and_size()
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -2,7 +2,8 @@
 
 Loss modules of ``torch.nn`` show theirs when they are called. Any other loss shows when ``backward`` starts from it, so
 in evaluation only functional losses are left: they are seen in the compiled functions that ``torch.nn.functional``
-calls, which neither a program nor a compiler holds on to.
+calls, which neither a program nor a compiler holds on to. A model that works out its loss itself, and returns it under
+the name "loss", shows it in both modes.
 
 A script may scale, weight or average a loss before it calls ``backward``. The result is linked to the loss it was made
 from by walking back through operations that only rescale or reshape one value.
@@ -11,7 +12,8 @@ from by walking back through operations that only rescale or reshape one value.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -80,6 +82,8 @@ class Losses:
         self._scales = scales
         self._save_io = save_io
         self._nodes: set[Node] = set()
+        self._without_graph: dict[int, weakref.ref[torch.Tensor]] = {}
+        self._held: list[tuple[str, torch.Tensor]] = []
         self.in_module = 0
 
     def install(self, temporary: Temporary) -> None:
@@ -126,6 +130,18 @@ class Losses:
         self.is_saved(loss)
         self._save_io(name, "output", loss)
 
+    # Losses that models return.
+
+    def after_model(self, output: Any) -> None:
+        """A model has returned this."""
+        loss = output.get("loss") if isinstance(output, Mapping) else None
+        if isinstance(loss, torch.Tensor) and not self._knows(loss):
+            self._save(UNNAMED_LOSS, loss)
+        held, self._held = self._held, []
+        for name, functional in held:
+            if functional is not loss:
+                self._save_io(name, "output", functional)
+
     # Functional losses in evaluation.
 
     def _wrap_functional(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -142,7 +158,11 @@ class Losses:
     @session.fence("saving a functional loss")
     def _save_functional(self, name: str, loss: Any) -> None:
         if isinstance(loss, torch.Tensor) and not loss.requires_grad and not is_opaque():
-            self._save_io(name, "output", loss)
+            if self._hook.pulse.inside:
+                # Perhaps the model returns it as its loss.
+                self._held.append((name, loss))
+            else:
+                self._save_io(name, "output", loss)
 
     # Backward passes.
 
@@ -160,10 +180,15 @@ class Losses:
     def _add(self, loss: torch.Tensor) -> None:
         if loss.grad_fn is not None:
             self._nodes.add(identity(loss.grad_fn))
+        else:
+            self._without_graph[id(loss)] = weakref.ref(loss)
 
     def _knows(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor is a loss that has been saved, or one rescaled."""
         node: Any = tensor.grad_fn
+        if node is None:
+            known = self._without_graph.get(id(tensor))
+            return known is not None and known() is tensor
         for _ in range(_FARTHEST + 1):
             if node is None:
                 return False

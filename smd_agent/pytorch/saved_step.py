@@ -134,6 +134,7 @@ class SavedStep:
             self.save_io(name, "output", output)
             if isinstance(root.model, LossModule) or self._hook.is_loss(f"{name}_output_0"):
                 self._losses.is_saved(output)
+        self._losses.after_model(output)
 
     def _watch_layer(self, name: str, layer: torch.nn.Module, watched: Temporary) -> None:
         # Another thread may run the same model at the same time, in no step.

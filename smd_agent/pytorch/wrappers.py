@@ -19,6 +19,7 @@ _INSIDE = {
     "DataParallel": "module",
     COMPILED: "_orig_mod",
     "FullyShardedDataParallel": "_fsdp_wrapped_module",
+    "_FabricModule": "_forward_module",
     "CheckpointWrapper": "_checkpoint_wrapped_module",
 }
 _MADE_FROM = ("FSDP", "Parametrized", "Replicate")

@@ -83,6 +83,11 @@ class RunWriter:
         self._worker = worker
         return None
 
+    def leave(self) -> None:
+        """Put on disk what this worker has saved, give the folder up, and have no worker until the next ``start``."""
+        self.close(end_marker=False)
+        self._worker = self._collections_text = ""
+
     def holds_steps(self) -> bool:
         """Whether an earlier, unfinished run left steps in the folder."""
         index = self.root / "index"

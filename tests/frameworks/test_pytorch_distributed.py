@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,53 +15,178 @@ import torch
 import smd_agent.pytorch as smd
 from smd_agent.analysis.trial import create_trial
 
-SCRIPT = """
-import gc, torch, torch.distributed as dist
+pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
+
+HERE = Path(__file__).parent
+SCENES = HERE / "torch_rank_scenes.py"
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+TRAIN = smd.modes.TRAIN
+
+
+class Ranks:
+    """What two ranks have saved of the scenes that they played, which ended as without the agent."""
+
+    def __init__(self, runner, plain, workers):
+        config = {"HookParameters": {"save_interval": 1, "save_all": True, "include_workers": workers}}
+        hook_file = runner.hook_file("run", config)
+        result = runner.by_launcher("--config", hook_file, *TORCHRUN, SCENES, SMD_AGENT_STRICT="1")
+        assert result.returncode == 0, result.stderr
+        assert sorted(result.stdout.splitlines()) == sorted(plain.stdout.splitlines())
+        self.lines = [line for line in result.stderr.splitlines() if line.startswith("smd_agent: ")]
+        self.trial = create_trial(str(runner.folder / "run"))
+
+    def check(self, notes, rank, scene):
+        """Compare each value noted in the scene with the saved one; return how many there were of each kind."""
+        counts = Counter()
+        for key, expected in notes.items():
+            found, _, place = key.partition("|")
+            # Of a parameter with fewer rows than ranks a rank may have nothing.
+            if found != scene or place == "steps" or not expected.size:
+                continue
+            mode, step, name = place.split("|")
+            value = self.trial.tensor(name).value(int(step), mode=smd.modes[mode], worker=f"worker_{rank}")
+            assert value.shape == expected.shape, key
+            np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-6, err_msg=key)
+            counts["gradient" if name.startswith("gradient/") else name.partition("_")[0]] += 1
+        return counts
+
+
+@pytest.fixture(scope="module")
+def plain(module_runner):
+    """Return the result of a run without the agent, and what each rank has noted in it."""
+    runner = module_runner("plain")
+    result = runner.plain(*TORCHRUN, str(SCENES), str(runner.folder / "notes"))
+    assert result.returncode == 0, result.stderr
+    notes = []
+    for rank in range(2):
+        with np.load(runner.folder / f"notes-{rank}.npz") as file:
+            notes.append(dict(file))
+    return result, notes
+
+
+@pytest.fixture(scope="module")
+def every_rank(module_runner, plain):
+    return Ranks(module_runner("every"), plain[0], "all")
+
+
+@pytest.fixture(scope="module")
+def first_rank(module_runner, plain):
+    return Ranks(module_runner("first"), plain[0], "one")
+
+
+# Values noted of each scene: weights and outputs, losses, gradients.
+EXPECTED = {
+    "before_the_process_group": (12, 2, 2),
+    "data_parallel": (18 + 2, 3, 12),
+    "unused_parameters": (24, 4, 16),
+    "static_graph": (18, 3, 12),
+    "accumulation_without_sync": (0, 0, 10),
+    "compiled": (18, 3, 12),
+    "sharded_optimizer": (18, 3, 12),
+    "fully_sharded": (24 + 1, 4, 16),
+    "fully_sharded_in_half": (12, 0, 2),
+    "fully_sharded_accumulating": (0, 0, 4),
+}
+
+
+@pytest.mark.parametrize("scene", EXPECTED)
+def test_each_rank_saves_its_own(every_rank, plain, scene):
+    net, losses, gradients = EXPECTED[scene]
+    expected = Counter({"Net": net, "CrossEntropyLoss": losses, "gradient": gradients})
+    for rank in range(2):
+        assert every_rank.check(plain[1][rank], rank, scene) == +expected
+
+
+def test_uneven_last_batches(every_rank, plain):
+    assert every_rank.check(plain[1][0], 0, "uneven_batches") == {"Net": 12, "gradient": 8}
+    assert every_rank.check(plain[1][1], 1, "uneven_batches") == {"Net": 24, "gradient": 16}
+
+
+def test_ranks_are_workers_of_one_run(every_rank):
+    assert every_rank.trial.workers() == ["worker_0", "worker_1"]
+    losses = every_rank.trial.tensor("CrossEntropyLoss_output_0")
+    assert losses.value(2, mode=TRAIN, worker="worker_0") != losses.value(2, mode=TRAIN, worker="worker_1")
+    # Each says what it saves, and at the end what it has saved.
+    assert [sum(word in line for line in every_rank.lines) for word in (": saving ", ": saved ")] == [2, 2]
+
+
+def test_one_rank_saves_alone_without_the_others_waiting(first_rank, plain):
+    # Anything that takes all ranks, such as putting a sharded tensor together, would stand still here.
+    assert first_rank.trial.workers() == ["worker_0"]
+    for scene, (net, losses, gradients) in EXPECTED.items():
+        assert first_rank.check(plain[1][0], 0, scene).total() == net + losses + gradients
+    assert [sum(word in line for line in first_rank.lines) for word in (": saving ", ": saved ")] == [1, 1]
+
+
+DYING = """
+import os, signal, torch, torch.distributed as dist
 from torch import nn
 torch.set_num_threads(1)
 dist.init_process_group("gloo")
-torch.manual_seed(0)
+torch.manual_seed(dist.get_rank())
 model = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3)))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-torch.manual_seed(dist.get_rank())
-for i in range(4):
+for i in range(50):
     optimizer.zero_grad()
     nn.CrossEntropyLoss()(model(torch.randn(8, 5)), torch.randint(0, 3, (8,))).backward()
     optimizer.step()
-# A process group that is still referred to when the interpreter ends aborts the process in one run of twenty.
-del model, optimizer
-gc.collect()
-dist.barrier()
-dist.destroy_process_group()
+    if i == 40 and dist.get_rank() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
 """
 
-pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
+
+def test_what_was_saved_before_a_rank_died_reads_back(runner, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(DYING)
+    collections = [{"CollectionName": "gradients"}]
+    config = {"HookParameters": {"save_interval": 2, "include_workers": "all"}, "CollectionConfigurations": collections}
+    result = runner.by_launcher("--config", runner.hook_file("run", config), *TORCHRUN, script)
+    assert result.returncode == 1
+    assert "Signal 9 (SIGKILL)" in result.stderr
+    trial = create_trial(str(tmp_path / "run"))
+    assert trial.workers() == ["worker_0", "worker_1"]
+    gradient = trial.tensor("gradient/Sequential_0.weight")
+    losses = trial.tensor("CrossEntropyLoss_output_0")
+    # The last steps may have been on their way to the disk.
+    saved = [step for step in losses.steps(mode=TRAIN) if len(losses.workers(step, mode=TRAIN)) == 2]
+    assert saved[:10] == list(range(0, 20, 2))
+    for step in saved:
+        first, second = (gradient.value(step, mode=TRAIN, worker=worker) for worker in trial.workers())
+        np.testing.assert_array_equal(first, second)
 
 
 @pytest.mark.parametrize("workers", ["one", "all"])
-def test_workers_under_torchrun(runner, tmp_path, workers):
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
-    config = {
-        "LocalPath": str(tmp_path / "run"),
-        "HookParameters": {"save_interval": 2, "include_workers": workers},
-        "CollectionConfigurations": [{"CollectionName": "gradients"}],
-    }
-    (tmp_path / "hook.json").write_text(json.dumps(config))
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    result = runner.by_launcher("--config", tmp_path / "hook.json", *torchrun, script)
+def test_ranks_that_meet_after_the_first_steps(runner, tmp_path, workers):
+    script = HERE / "torch_ranks_that_meet_late.py"
+    config = {"HookParameters": {"save_interval": 1, "include_workers": workers}}
+    result = runner.by_variable(script, str(tmp_path / "store"), str(tmp_path), config=config)
     assert result.returncode == 0, result.stderr
-    assert result.stderr.count("smd_agent: ") == (2 if workers == "one" else 4)
+    lines = "".join(line for line in result.stderr.splitlines(keepends=True) if line.startswith("smd_agent: "))
     trial = create_trial(str(tmp_path / "run"))
-    assert trial.workers() == ["worker_0", "worker_1"][: 1 if workers == "one" else 2]
-    assert trial.steps(mode=smd.modes.TRAIN) == [0, 2]
-    gradient = trial.tensor("gradient/Sequential_0.weight")
     losses = trial.tensor("CrossEntropyLoss_output_0")
-    if workers == "all":
-        # Reduced over the ranks, so equal on both; the losses are each rank's own.
-        first, second = (gradient.value(2, worker=worker) for worker in trial.workers())
-        np.testing.assert_array_equal(first, second)
-        assert losses.value(2, worker="worker_0") != losses.value(2, worker="worker_1")
+    first, second = (np.load(tmp_path / f"losses-{rank}.npy") for rank in range(2))
+
+    def saved_by(worker):
+        steps = [step for step in trial.steps(mode=TRAIN) if worker in losses.workers(step, mode=TRAIN)]
+        return {step: losses.value(step, mode=TRAIN, worker=worker) for step in steps}
+
+    # Until they meet, the process that was first counts as the only one. Then each is known, which is said.
+    assert saved_by("worker_0") == dict(enumerate([*second[:2], *first[2:]]))
+    assert saved_by("worker_1") == ({} if workers == "one" else dict(enumerate(second[2:], 2)))
+    assert lines.count("nothing is saved from this process") == 1
+    assert lines.count("what rank 1 has saved before is stored as worker_0") == 1
+
+
+def test_workers_of_a_data_loader_stay_out(runner, tmp_path):
+    script = HERE / "torch_loader_workers.py"
+    plain = runner.plain(script)
+    config = {"HookParameters": {"save_interval": 1}}
+    result = runner.by_variable(script, config=config, SMD_AGENT_STRICT="1")
+    assert (result.returncode, result.stdout) == (0, plain.stdout)
+    trial = create_trial(str(tmp_path / "run"))
+    assert trial.steps() == list(range(8))
+    assert trial.tensor_names() == ["CrossEntropyLoss_output_0"]
+    assert [line.split()[1] for line in result.stderr.splitlines()] == ["saving", "saved"]
 
 
 FORKING = """

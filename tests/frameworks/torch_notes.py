@@ -43,8 +43,11 @@ def add_weights(digest, models):
             digest.update(value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
 
 
-def play(scenes):
-    """Play scenes, each a function that returns its models, and how many steps of training and evaluation it took."""
+def play(scenes, speaker=""):
+    """Play scenes, each a function that returns its models, and how many steps of training and evaluation it took.
+
+    ``speaker`` names the process in what it prints.
+    """
     torch.set_num_threads(1)
     random.seed(3)
     np.random.seed(3)
@@ -56,12 +59,12 @@ def play(scenes):
         add_weights(digest, models)
         for drawn in (torch.rand(3).numpy(), np.random.rand(3), np.array(random.random())):
             digest.update(drawn.tobytes())
-        print(scene.__name__, digest.hexdigest(), flush=True)
+        print(f"{speaker} {scene.__name__} {digest.hexdigest()}".strip() + "\n", end="", flush=True)
         notes[f"{scene.__name__}|steps"] = np.array([place["TRAIN"], train, place["EVAL"], evaluation])
         place["TRAIN"] += train
         place["EVAL"] += evaluation
         # A model that lives on would be saved in the steps of the next scene too.
-        del models
+        models = None
         gc.collect()
     if noting:
         np.savez(sys.argv[1], **notes)

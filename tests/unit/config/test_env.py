@@ -37,6 +37,16 @@ def test_unset_is_on_and_strict_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
     assert env.strict() is False
 
 
+@pytest.mark.parametrize(
+    "rank, size, found",
+    [("1", "2", (1, 2)), ("0", "1", (0, 1)), ("2", "2", None), ("", "2", None), ("0", "", None), ("-1", "2", None)],
+)
+def test_rank_and_size(rank: str, size: str, found: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", rank)
+    monkeypatch.setenv("WORLD_SIZE", size)
+    assert env.rank_and_size() == found
+
+
 def test_unknown_spelling_is_on_and_reported(monkeypatch: pytest.MonkeyPatch, said: list[str]) -> None:
     monkeypatch.setenv("USE_SMDEBUG", "nope")
     assert env.use_smdebug() is True
