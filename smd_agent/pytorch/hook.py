@@ -94,12 +94,13 @@ class Hook(FrameworkHook):
         self.pulse.train = self.clocks[ModeKeys.TRAIN]
         self.pulse.evaluation = self.clocks[ModeKeys.EVAL]
 
-    def add_root(self, module: torch.nn.Module, owner: torch.nn.Module | None = None) -> Root:
+    def add_root(self, module: torch.nn.Module, owner: torch.nn.Module | None = None, counted: bool = True) -> Root:
         """Count the steps of a model and save them.
 
         Args:
             module: the outermost module that is called.
             owner: the module whose part the model is, if its names are to be those that it has there.
+            counted: whether its calls open steps; else ``Root.attach`` can be called later.
         """
         self.roots = [root for root in self.roots if root.model is not None]
         model = unwrapped(module)
@@ -114,7 +115,8 @@ class Hook(FrameworkHook):
             # The models of the open step are gone; this one's first forward is no part of it.
             root.last = self.step
         self.roots.append(root)
-        root.attach(self, module)
+        if counted:
+            root.attach(self, module)
         return root
 
     def _free_title(self, name: str) -> str:
