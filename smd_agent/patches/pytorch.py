@@ -8,6 +8,7 @@ references to what they find on a module, and ``DataParallel`` copies it, so the
 from __future__ import annotations
 
 import functools
+from contextlib import ExitStack
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ def apply(torch: ModuleType) -> None:
     discovery.install()
     _step_aside_for_compile(torch, discovery)
     _keep_out_of_replicas(torch)
+    _step_aside_for_script(torch)
     tell_if_nothing("a torch.nn.Module called in train mode", settings, discovery.should_have_found)
 
 
@@ -49,11 +51,14 @@ def _make_hook(settings: HookSettings) -> Hook | None:
 
 
 def _step_aside_for_compile(torch: ModuleType, discovery: Discovery) -> None:
+    from smd_agent.pytorch.staying import watch
+
     compile_function = torch.compile
     compile_method = torch.nn.Module.compile
 
     @functools.wraps(compile_function)
     def compile(*args: Any, **kwargs: Any) -> Any:
+        watch.install()
         with discovery.suspended():
             compiled = compile_function(*args, **kwargs)
         if isinstance(compiled, torch.nn.Module):
@@ -85,3 +90,22 @@ def _keep_out_of_replicas(torch: ModuleType) -> None:
         return replica
 
     torch.nn.Module._replicate_for_data_parallel = without_counter
+
+
+def _step_aside_for_script(torch: ModuleType) -> None:
+    # TorchScript wants a type of everything that a module has.
+    recursive = getattr(torch.jit, "_recursive", None)
+    create = getattr(recursive, "create_script_module", None)
+    if create is None:
+        return
+
+    @functools.wraps(create)
+    def create_from_what_the_program_made(module: Any, *args: Any, **kwargs: Any) -> Any:
+        from smd_agent.pytorch.root import set_aside
+
+        with ExitStack() as stack:
+            for part in module.modules():
+                stack.enter_context(set_aside(part))
+            return create(module, *args, **kwargs)
+
+    recursive.create_script_module = create_from_what_the_program_made  # type: ignore[union-attr]

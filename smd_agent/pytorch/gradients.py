@@ -10,7 +10,8 @@ what ``autograd.grad`` returned for the model's parameters is saved.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,8 +25,6 @@ from smd_agent.pytorch.temporary import Temporary
 if TYPE_CHECKING:
     from smd_agent.pytorch.hook import Hook
 
-_UNTOUCHED = (0, 0)
-
 
 class Gradients:
     """The gradients of one step that is saved."""
@@ -34,10 +33,11 @@ class Gradients:
         self._hook = hook
         self.scales = Scales(self._before_unscaling)
         self._names: dict[int, list[str]] = {}
-        self._parameters: dict[int, torch.Tensor] = {}
+        # A model that the program lets go of must not live on for the step that is open.
+        self._parameters: dict[int, weakref.ref[torch.Tensor]] = {}
         self._scale_saved: dict[int, float] = {}
         self._used: set[int] = set()
-        self._before: dict[int, tuple[int, int]] = {}
+        self._before: dict[int, tuple[torch.Tensor, int]] = {}
         self._computed: dict[int, torch.Tensor] = {}
         self._trained = False
 
@@ -50,7 +50,7 @@ class Gradients:
         """Save the gradients of these too, under these names; a parameter may have several."""
         for name, parameter in pairs:
             if parameter.is_leaf:
-                self._parameters[id(parameter)] = parameter
+                self._parameters[id(parameter)] = weakref.ref(parameter)
                 self._names.setdefault(id(parameter), []).append(name)
 
     @session.fence("saving gradients")
@@ -65,19 +65,18 @@ class Gradients:
 
     def before_backward(self) -> None:
         """Remember what the gradients were."""
-        self._before = {key: _mark(p.grad) for key, p in self._parameters.items() if p.grad is not None}
+        # They are held, because what replaces one that is gone may well stand in its place in memory.
+        self._before = {key: (gradient, _version(gradient)) for key, gradient in self._gradients()}
 
     @session.fence("saving gradients")
     def after_backward(self, scale: float) -> None:
         """Save the gradients that the backward pass has changed; ``scale`` is that of its loss."""
         self._trained = True
-        before = self._before
+        before, self._before = self._before, {}
         changed = [
             key
-            for key, parameter in self._parameters.items()
-            if key not in self._used
-            and parameter.grad is not None
-            and _mark(parameter.grad) != before.get(key, _UNTOUCHED)
+            for key, gradient in self._gradients()
+            if key not in self._used and not _is_unchanged(gradient, before.get(key))
         ]
         self._save(changed, scale)
 
@@ -140,9 +139,19 @@ class Gradients:
     # Writing.
 
     def _save(self, keys: list[int], scale: float) -> None:
-        keys = [key for key in keys if self._parameters[key].grad is not None]
-        self._scale_saved.update(dict.fromkeys(keys, scale))
-        self._write({key: Gradient(self._parameters[key], scale) for key in keys})
+        found = {key: Gradient(gradient, scale) for key in keys if (gradient := self._gradient(key)) is not None}
+        self._scale_saved.update(dict.fromkeys(found, scale))
+        self._write(found)
+
+    def _gradients(self) -> Iterator[tuple[int, torch.Tensor]]:
+        for key in self._parameters:
+            gradient = self._gradient(key)
+            if gradient is not None:
+                yield key, gradient
+
+    def _gradient(self, key: int) -> torch.Tensor | None:
+        parameter = self._parameters[key]()
+        return None if parameter is None else parameter.grad
 
     def _write(self, values: dict[int, Any]) -> None:
         pairs = [(f"gradient/{name}", value) for key, value in values.items() for name in self._names[key]]
@@ -150,20 +159,24 @@ class Gradients:
 
 
 class Gradient:
-    """A parameter's gradient, read and unscaled only if it is saved."""
+    """A gradient that is unscaled only if it is saved."""
 
-    __slots__ = ("_parameter", "_scale")
+    __slots__ = ("_scale", "_value")
 
-    def __init__(self, parameter: torch.Tensor, scale: float) -> None:
-        self._parameter = parameter
+    def __init__(self, value: torch.Tensor, scale: float) -> None:
+        self._value = value
         self._scale = scale
 
-    def read(self) -> torch.Tensor | None:
+    def read(self) -> torch.Tensor:
         """The gradient as the optimizer would see it without clipping."""
-        gradient = self._parameter.grad
-        return None if gradient is None else unscaled(gradient.detach(), self._scale)
+        return unscaled(self._value.detach(), self._scale)
 
 
-def _mark(gradient: torch.Tensor) -> tuple[int, int]:
+def _is_unchanged(gradient: torch.Tensor, before: tuple[torch.Tensor, int] | None) -> bool:
+    return before is not None and gradient is before[0] and _version(gradient) == before[1]
+
+
+def _version(gradient: torch.Tensor) -> int:
     # A distributed tensor is added to in its local part.
-    return id(gradient), getattr(gradient, "_local_tensor", gradient)._version
+    version: int = getattr(gradient, "_local_tensor", gradient)._version
+    return version

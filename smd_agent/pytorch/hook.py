@@ -254,7 +254,7 @@ class Hook(FrameworkHook):
 
 
 # A compiled model calls the one inside of it, which may have a counter too.
-for _function in (Hook.nested_forward, Hook.captured_forward, SavedStep.forward):
+for _function in (Hook.nested_forward, Hook.captured_forward, vars(Hook)["in_this_thread"].fget, SavedStep.forward):
     leave_uncompiled(_function)
 # All fenced functions have this one's code.
 leave_uncompiled(Hook.start_step, with_callees=True)

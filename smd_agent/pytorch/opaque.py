@@ -12,7 +12,8 @@ from typing import Any
 import torch
 
 
-def _probe(owner: Any, path: str, default: Any) -> Callable[..., Any]:
+def probe(owner: Any, path: str, default: Any) -> Callable[..., Any]:
+    """The function of this dotted name below a module; where there is none, one that returns the default."""
     for name in path.split("."):
         owner = getattr(owner, name, None)
     if callable(owner):
@@ -21,7 +22,7 @@ def _probe(owner: Any, path: str, default: Any) -> Callable[..., Any]:
     return lambda *_: default
 
 
-is_compiling: Callable[[], bool] = _probe(torch, "compiler.is_compiling", False)
+is_compiling: Callable[[], bool] = probe(torch, "compiler.is_compiling", False)
 
 # The two halves of it, which together take half the time: the compiler takes the first for true where it traces, and
 # the second is set while something else, such as an export, runs the model.
@@ -32,16 +33,16 @@ compiler: Any = (
 
 # The number of the backward pass that runs in this thread, -1 outside of one. A forward inside of one is the
 # recomputation of an activation checkpoint.
-graph_task: Callable[[], int] = _probe(torch, "_C._current_graph_task_id", -1)
+graph_task: Callable[[], int] = probe(torch, "_C._current_graph_task_id", -1)
 
-_tracing_state = _probe(torch, "_C._get_tracing_state", None)
+_tracing_state = probe(torch, "_C._get_tracing_state", None)
 
 # Not functorch's own `peek_interpreter_stack`: its first call makes a thread state that every autograd node copies from
 # then on, which slows the whole rest of the run by 1 to 2 %.
-_key_is_included = _probe(torch, "_C._dispatch_tls_is_dispatch_key_included", False)
+_key_is_included = probe(torch, "_C._dispatch_tls_is_dispatch_key_included", False)
 _TRANSFORM = "FuncTorchDynamicLayerFrontMode"
 
-_dispatch_modes = _probe(torch, "_C._len_torch_dispatch_stack", 0)
+_dispatch_modes = probe(torch, "_C._len_torch_dispatch_stack", 0)
 
 _frames = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
 

@@ -258,6 +258,9 @@ def _copy_that_calls(reference: weakref.ref[torch.nn.Module]) -> torch.nn.Module
     return caller if isinstance(caller, torch.nn.Module) and caller is not reference() else None
 
 
+leave_uncompiled(_copy_that_calls)
+
+
 def drop_counter(module: torch.nn.Module) -> None:
     """Take the counter off one module, if it has one."""
     call = module.__dict__.get(SLOT)

@@ -23,7 +23,8 @@ from smd_agent.pytorch.gradients import Gradients
 from smd_agent.pytorch.hidden import hidden_layers
 from smd_agent.pytorch.losses import Losses
 from smd_agent.pytorch.opaque import graph_task, is_compiling
-from smd_agent.pytorch.root import Root, RootCall
+from smd_agent.pytorch.regions import CompiledRegion
+from smd_agent.pytorch.root import SLOT, Root, RootCall
 from smd_agent.pytorch.staying import LossModule, watch
 from smd_agent.pytorch.temporary import Temporary
 
@@ -86,42 +87,45 @@ class SavedStep:
     def forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a model's forward with its layers watched."""
         root = call.root
-        handles: list[Callable[[], object]] = []
+        watched = Temporary()
         is_loss = isinstance(root.model, LossModule)
         # Where a loss module is just being found to be a model too, it is captured as a loss already.
         name = None if is_loss and self._losses.in_module else call.name
         root.busy = True
         self._losses.in_module += is_loss
         try:
-            self._before_forward(root, name, args, kwargs, handles)
-            output = call.forward(*args, **kwargs)
+            run = self._before_forward(call, name, args, kwargs, watched) or call.forward
+            output = run(*args, **kwargs)
             self._after_forward(root, name, output)
             return output
         finally:
             root.busy = False
             self._losses.in_module -= is_loss
-            for remove in handles:
-                remove()
+            watched.close()
 
     @session.fence("preparing to save a model's layers")
     def _before_forward(
-        self,
-        root: Root,
-        name: str | None,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        handles: list[Callable[[], object]],
-    ) -> None:
+        self, call: RootCall, name: str | None, args: tuple[Any, ...], kwargs: dict[str, Any], watched: Temporary
+    ) -> Callable[..., Any]:
+        root = call.root
         self.save_weights(root)
         if name is not None:
             self.save_io(name, "input", (args, kwargs))
         wants = self._hook.wants
         layers = [pair for pair in root.layers() if self._every_layer or wants(f"{pair[0]}_output_0")]
+        run = call.forward
         if layers:
             hidden = hidden_layers(root)
             for layer_name, layer in layers:
-                if layer not in hidden:
-                    self._watch_layer(layer_name, layer, handles)
+                if layer not in hidden.layers:
+                    self._watch_layer(layer_name, layer, watched)
+            for region in hidden.regions:
+                compiled = CompiledRegion(self, root, region, layers)
+                if region.owner.__dict__.get(SLOT) is call:
+                    run = compiled.around(run)
+                else:
+                    compiled.watch(watched)
+        return run
 
     @session.fence("saving what a model returns")
     def _after_forward(self, root: Root, name: str | None, output: Any) -> None:
@@ -131,7 +135,7 @@ class SavedStep:
             if isinstance(root.model, LossModule) or self._hook.is_loss(f"{name}_output_0"):
                 self._losses.is_saved(output)
 
-    def _watch_layer(self, name: str, layer: torch.nn.Module, handles: list[Callable[[], object]]) -> None:
+    def _watch_layer(self, name: str, layer: torch.nn.Module, watched: Temporary) -> None:
         # Another thread may run the same model at the same time, in no step.
         def before(module: torch.nn.Module, args: Any, kwargs: Any) -> None:
             if self._hook.in_this_thread:
@@ -141,8 +145,8 @@ class SavedStep:
             if self._hook.in_this_thread:
                 self.save_io(name, "output", output)
 
-        handles.append(layer.register_forward_pre_hook(before, with_kwargs=True).remove)
-        handles.append(layer.register_forward_hook(after).remove)
+        watched.on_close(layer.register_forward_pre_hook(before, with_kwargs=True).remove)
+        watched.on_close(layer.register_forward_hook(after).remove)
 
     @session.fence("saving a module's inputs and outputs")
     def save_io(self, name: str, kind: str, value: Any) -> None:

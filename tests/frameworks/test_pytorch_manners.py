@@ -221,9 +221,17 @@ def test_evaluation_of_a_transformer_takes_the_path_it_takes_without_us(out, cap
     assert capsys.readouterr().err.count("a TransformerEncoderLayer computes differently when it is watched") == 1
 
 
+class CountingCalls(nn.Sequential):
+    calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return super().forward(x)
+
+
 def test_layers_of_compiled_and_scripted_models_are_a_line_and_the_rest_is_saved(tmp_path, capsys):
     models = {
-        "compiled region": torch.compile(small(), backend="eager", fullgraph=True),
+        "compiled region": torch.compile(CountingCalls(*small()), backend="eager", fullgraph=True),
         "TorchScript": torch.jit.script(small()),
     }
     for reason, model in models.items():

@@ -29,6 +29,7 @@ def note(name, step, value, mode="TRAIN"):
 def note_model(name, step, model, gradients=False, mode="TRAIN"):
     """Note a model's parameters, or their gradients, as they stand."""
     for key, parameter in model.named_parameters():
+        key = key.replace("_orig_mod.", "")
         if not gradients:
             note(f"{name}_{key}", step, parameter, mode)
         elif parameter.grad is not None:
