@@ -20,6 +20,7 @@ from smd_agent.pytorch.gradients import Gradient
 from smd_agent.pytorch.opaque import is_opaque, leave_uncompiled
 from smd_agent.pytorch.root import Root, RootCall
 from smd_agent.pytorch.saved_step import SavedStep
+from smd_agent.pytorch.temporary import Temporary
 from smd_agent.pytorch.worker import rank_and_size
 from smd_agent.pytorch.wrappers import class_name, named_layers, unwrapped
 
@@ -256,8 +257,9 @@ class Hook(FrameworkHook):
 # A compiled model calls the one inside of it, which may have a counter too.
 for _function in (Hook.nested_forward, Hook.captured_forward, vars(Hook)["in_this_thread"].fget, SavedStep.forward):
     leave_uncompiled(_function)
-# All fenced functions have this one's code.
-leave_uncompiled(Hook.start_step, with_callees=True)
+# All fenced functions have the first one's code.
+for _function in (Hook.start_step, Temporary.close):
+    leave_uncompiled(_function, with_callees=True)
 
 
 def _modules_of(root: Root) -> Iterable[torch.nn.Module]:
