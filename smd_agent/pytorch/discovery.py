@@ -53,8 +53,10 @@ class Discovery:
         self._passes = PassWatch(self._before_pass, self._after_pass)
         self._filled_in = -1
         self._fruitless = 0
-        # Models that were found without a call of theirs, and the step of the last backward pass.
+        # Models that were found without a call of theirs, those of them that have no counter, and the step of the last
+        # backward pass.
         self._uncalled: list[Root] = []
+        self._uncounted: list[Root] = []
         self._passed_in = -1
         self._was_watching = False
         self._transforms: list[Patch] = []
@@ -148,7 +150,9 @@ class Discovery:
 
     @session.fence("looking for the model")
     def _look_at(self, module: Module) -> None:
-        if not torch.is_grad_enabled() or graph_task() != -1:
+        if self._uncounted:
+            self._count_calls_of(module)
+        if not self._awaited or not torch.is_grad_enabled() or graph_task() != -1:
             return
         own = _ids(module)
         homeless = self._homeless()
@@ -161,17 +165,28 @@ class Discovery:
         # What has no parameters, such as a transform of the data, may be called any number of times.
         self._fruitless += bool(own)
         if self._fruitless > _PATIENCE:
-            self._search(self._homeless())
+            self._search(self._homeless(), counted=True)
         self._rest_if_done()
 
+    def _count_calls_of(self, module: Module) -> None:
+        """Put the counter on a model that can be called where calls are seen, now that it is."""
+        for root in self._uncounted:
+            if self._hook is not None and root.model is not None and unwrapped(module) is root.model:
+                root.attach(self._hook, module)
+                self._uncounted.remove(root)
+                self._rest_if_done()
+                return
+
     def _rest_if_done(self) -> None:
+        self._uncounted = [root for root in self._uncounted if root.model is not None]
         if not self._homeless():
-            self._calls.end()
             self._evaluated.clear()
+            if not self._uncounted:
+                self._calls.end()
             if not self._uncalled and self._saw_training:
                 self._passes.end()
 
-    def _adopt(self, module: Module) -> Root | None:
+    def _adopt(self, module: Module, counted: bool = True) -> Root | None:
         hook = self._hook_in_use()
         if hook is None:
             self.stop()
@@ -182,7 +197,7 @@ class Discovery:
         for root in replaced:
             hook.remove_root(root)
         self._leave_transforms()
-        root = hook.add_root(module, self._owner_of(module, hook))
+        root = hook.add_root(module, self._owner_of(module, hook), counted)
         root.last = max([root.last, *(part.last for part in replaced)])
         if self._filled_in == hook.step:
             # A training that was prepared after the last step of another one does not belong to that step.
@@ -274,7 +289,8 @@ class Discovery:
         self._take_evaluated(reached)
         reached &= self._homeless()
         if reached:
-            self._search(reached)
+            # Compiled code may hold it; a counter put on it now would have that compiled anew.
+            self._search(reached, counted=False)
         self._rest_if_done()
 
     def _take_evaluated(self, reached: set[int]) -> None:
@@ -286,13 +302,15 @@ class Discovery:
                 if root is not None and self._hook is not None:
                     self._hook.follow_gradients(root)
 
-    def _search(self, wanted: set[int]) -> None:
+    def _search(self, wanted: set[int], counted: bool) -> None:
         """Adopt the models that own these parameters, whether they were called or not."""
         for module in owners.topmost(wanted):
-            root = self._adopt(module)
+            root = self._adopt(module, counted)
             if root is None:
                 return
             self._uncalled.append(root)
+            if not counted:
+                self._uncounted.append(root)
             self._passes.begin()
         left = wanted & self._homeless()
         for key in left:

@@ -21,6 +21,7 @@ from smd_agent.pytorch.gradients import Gradient
 from smd_agent.pytorch.opaque import is_opaque, leave_uncompiled
 from smd_agent.pytorch.root import Root, RootCall
 from smd_agent.pytorch.saved_step import SavedStep
+from smd_agent.pytorch.temporary import Temporary
 from smd_agent.pytorch.worker import feeds_a_loader, rank_and_size
 from smd_agent.pytorch.wrappers import class_name, named_layers, unwrapped
 
@@ -96,12 +97,13 @@ class Hook(FrameworkHook):
         self.pulse.train = self.clocks[ModeKeys.TRAIN]
         self.pulse.evaluation = self.clocks[ModeKeys.EVAL]
 
-    def add_root(self, module: torch.nn.Module, owner: torch.nn.Module | None = None) -> Root:
+    def add_root(self, module: torch.nn.Module, owner: torch.nn.Module | None = None, counted: bool = True) -> Root:
         """Count the steps of a model and save them.
 
         Args:
             module: the outermost module that is called.
             owner: the module whose part the model is, if its names are to be those that it has there.
+            counted: whether its calls open steps; else ``Root.attach`` can be called later.
         """
         self.roots = [root for root in self.roots if root.model is not None]
         model = unwrapped(module)
@@ -116,7 +118,8 @@ class Hook(FrameworkHook):
             # The models of the open step are gone; this one's first forward is no part of it.
             root.last = self.step
         self.roots.append(root)
-        root.attach(self, module)
+        if counted:
+            root.attach(self, module)
         return root
 
     def _free_title(self, name: str) -> str:
@@ -314,8 +317,9 @@ def _on_device(value: Any) -> bool:
 # A compiled model calls the one inside of it, which may have a counter too.
 for _function in (Hook.nested_forward, Hook.captured_forward, vars(Hook)["in_this_thread"].fget, SavedStep.forward):
     leave_uncompiled(_function)
-# All fenced functions have this one's code.
-leave_uncompiled(Hook.start_step, with_callees=True)
+# All fenced functions have the first one's code.
+for _function in (Hook.start_step, Temporary.close):
+    leave_uncompiled(_function, with_callees=True)
 
 
 def _modules_of(root: Root) -> Iterable[torch.nn.Module]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from smd_agent.pytorch.hook import Hook
 
 SLOT = "_compiled_call_impl"
+TRAINERS_METHOD = "training_step"
 
 _is_grad_enabled = torch.is_grad_enabled
 _references = sys.getrefcount
@@ -113,7 +114,7 @@ class Root:
                     yield f"{self._layer_prefix}{name}", layer
 
     def attach(self, hook: Hook, module: torch.nn.Module) -> None:
-        """Put counters in front of the model, of what wraps it and of what it wraps itself.
+        """Put counters in front of the model and of what wraps it.
 
         Args:
             module: what is called, around the model or the model itself.
@@ -121,13 +122,12 @@ class Root:
         self._outer = weakref.ref(module)
         for entry in wrapper_chain(module):
             self._attach_to(hook, entry, self.name)
-        inner = self.model
-        while inner is not None:
-            # A trainer may run the model by way of another module, and evaluate the model itself.
-            inner = covering_child(inner)
-            for entry in wrapper_chain(inner) if inner is not None else ():
-                self._attach_to(hook, entry, None)
-                inner = entry
+        # A trainer's module may evaluate the model inside of it by itself. Elsewhere that is rare, and would cost
+        # another counter in every step.
+        model = self.model
+        inner = covering_child(model) if model is not None and hasattr(model, TRAINERS_METHOD) else None
+        for entry in wrapper_chain(inner) if inner is not None else ():
+            self._attach_to(hook, entry, None)
 
     def detach(self) -> None:
         """Take the counters away again."""

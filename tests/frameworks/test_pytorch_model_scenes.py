@@ -20,6 +20,12 @@ MODELS = {
     "one_after_the_other": 54,
     "one_after_the_other_kept": 54,
     "all_made_before_the_first_trains": 18,
+    "many_other_modules_first": 18,
+    "lazy_layers": 24,
+    "parametrized": 29,
+    "replaced_head": 18,
+}
+PARTS = {
     "losses_with_parameters": 33,
     "loss_modules_with_parameters": 33,
     "parts_of_a_module": 33,
@@ -27,11 +33,7 @@ MODELS = {
     "own_call": 36,
     "shared_parts": 48,
     "part_first_then_whole": 18,
-    "many_other_modules_first": 18,
-    "lazy_layers": 24,
     "inner_model_evaluated": 28,
-    "parametrized": 29,
-    "replaced_head": 18,
 }
 ODD = {
     "own_optimizer": 18,
@@ -62,15 +64,20 @@ WRAPPERS = {
     "zero_redundancy": 30,
     "scripted": 40,
     "traced_by_fx": 20,
-    "step_compiled_whole": 28,
-    "step_compiled_whole_eager": 28,
-    "step_compiled_up_to_the_loss": 28,
+    "step_compiled_whole": 27,
+    "step_compiled_whole_eager": 29,
+    "step_compiled_up_to_the_loss": 27,
 }
 
 
 @pytest.fixture(scope="module")
 def models(play_script):
     return play_script("torch_model_scenes.py")
+
+
+@pytest.fixture(scope="module")
+def parts(play_script):
+    return play_script("torch_part_scenes.py")
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +96,11 @@ def test_the_model_is_found_among_others(models, scene):
     assert models.check(scene) == MODELS[scene]
 
 
+@pytest.mark.parametrize("scene", PARTS)
+def test_each_part_is_found(parts, scene):
+    assert parts.check(scene) == PARTS[scene]
+
+
 @pytest.mark.parametrize("scene", ODD)
 def test_the_model_is_found_in_odd_trainings(odd, scene):
     assert odd.check(scene) == ODD[scene]
@@ -99,8 +111,8 @@ def test_the_model_is_found_in_wrappers(wrappers, scene):
     assert wrappers.check(scene) == WRAPPERS[scene]
 
 
-def test_every_step_is_one_of_a_scene(models, odd, wrappers):
-    for played, scenes in ((models, MODELS), (odd, ODD), (wrappers, WRAPPERS)):
+def test_every_step_is_one_of_a_scene(models, parts, odd, wrappers):
+    for played, scenes in ((models, MODELS), (parts, PARTS), (odd, ODD), (wrappers, WRAPPERS)):
         for mode in (ModeKeys.TRAIN, ModeKeys.EVAL):
             expected = [step for scene in scenes for step in played.steps(scene, mode)]
             assert played.trial.steps(mode=mode) == expected
@@ -115,9 +127,9 @@ def owners(names):
     return {name.removeprefix("gradient/").partition("_")[0] for name in names if name.endswith(("weight", "bias"))}
 
 
-def test_what_is_not_trained_is_not_taken_for_the_model(models):
+def test_what_is_not_trained_is_not_taken_for_the_model(models, parts):
     assert owners(names_of(models, "copies_of_the_model", 2)) == {"Net"}
-    assert owners(names_of(models, "losses_with_parameters", 2)) == {"Net", "ArcFaceLoss"}
+    assert owners(names_of(parts, "losses_with_parameters", 2)) == {"Net", "ArcFaceLoss"}
     frozen = names_of(models, "frozen_backbone")
     assert "Net_fc1.weight" in frozen
     assert "gradient/Net_fc1.weight" not in frozen
@@ -130,10 +142,10 @@ def test_a_model_gets_gradients_of_its_own_turns_only(models):
     assert models.saved("one_after_the_other_kept", "gradient/Net_fc1.weight") == [0, 1]
 
 
-def test_a_loss_with_parameters_is_saved_once(models):
+def test_a_loss_with_parameters_is_saved_once(parts):
     for scene in ("losses_with_parameters", "loss_modules_with_parameters"):
         for step in range(3):
-            names = names_of(models, scene, step)
+            names = names_of(parts, scene, step)
             assert len([name for name in names if "Loss_output" in name]) == 1
 
 
@@ -148,7 +160,7 @@ def test_wrappers_leave_no_trace_in_names(wrappers):
     assert not [name for name in names if "_orig_mod" in name or "module." in name or "FSDP" in name]
 
 
-def test_each_limit_is_one_line(models, odd, wrappers):
+def test_each_limit_is_one_line(models, parts, odd, wrappers):
     said = [line.removeprefix("smd_agent: ") for line in odd.lines]
     assert [line for line in said if not line.startswith("sav")] == [
         "no torch.optim optimizer was used before the first backward pass: capture begins with the next step",
@@ -157,7 +169,7 @@ def test_each_limit_is_one_line(models, odd, wrappers):
         "1 trained parameters belong to no module: they are not saved",
         "models are called in several threads at once: of calls at the same time only the first is a step",
     ]
-    assert len(models.lines) == 2
+    assert len(models.lines) == len(parts.lines) == 2
     assert [line for line in wrappers.lines if "cannot be seen" in line] == [
         "smd_agent: calls of Net cannot be seen, as in a compiled function: every backward pass is a step; "
         "weights, gradients and losses are saved, inputs and outputs are not"

@@ -9,20 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.optim.swa_utils import AveragedModel
-from torch_nets import Decoder, Encoder, Net, batch, sgd
+from torch_nets import Encoder, Net, batch, sgd, train_batch
 from torch_notes import note, note_model, play
-
-
-def step(model, optimizer, k, name="Net", call=None):
-    """Train one batch; note weights, loss and gradients as those of step ``k``."""
-    x, y = batch()
-    note_model(name, k, model)
-    optimizer.zero_grad()
-    loss = F.cross_entropy((call or model)(x), y)
-    note("Loss_output_0", k, loss)
-    loss.backward()
-    note_model(name, k, model, gradients=True)
-    optimizer.step()
 
 
 class D(nn.Linear):
@@ -106,7 +94,7 @@ def frozen_backbone():
     model.fc1.requires_grad_(False)
     optimizer = sgd(model.fc2)
     for k in range(3):
-        step(model, optimizer, k)
+        train_batch(model, optimizer, k)
     return [model], 3, 0
 
 
@@ -114,9 +102,9 @@ def unfrozen_later():
     model = Net()
     model(batch()[0])
     optimizer = sgd(model.fc2)
-    step(model, optimizer, 0)
+    train_batch(model, optimizer, 0)
     optimizer.add_param_group({"params": model.fc1.parameters(), "lr": 0.01})
-    step(model, optimizer, 1)
+    train_batch(model, optimizer, 1)
     return [model], 2, 0
 
 
@@ -141,7 +129,7 @@ def one_after_the_other():
         model = Net(width=4 + trial)
         optimizer = sgd(model)
         for k in range(2):
-            step(model, optimizer, 2 * trial + k)
+            train_batch(model, optimizer, 2 * trial + k)
     return [model], 6, 0
 
 
@@ -152,166 +140,17 @@ def one_after_the_other_kept():
         models.append(model)
         optimizer = sgd(model)
         for k in range(2):
-            step(model, optimizer, 2 * trial + k, "Net" if trial == 0 else f"Net_{trial + 1}")
+            train_batch(model, optimizer, 2 * trial + k, "Net" if trial == 0 else f"Net_{trial + 1}")
     return models, 6, 0
 
 
 def all_made_before_the_first_trains():
     pairs = [(model, sgd(model)) for model in (Net(4), Net(5))]
     first, optimizer = pairs.pop(0)
-    step(first, optimizer, 0)
+    train_batch(first, optimizer, 0)
     del first, optimizer
-    step(*pairs[0], 1)
+    train_batch(*pairs[0], 1)
     return [pairs[0][0]], 2, 0
-
-
-class ArcFaceLoss(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(3, 3))
-
-    def forward(self, x, y):
-        return F.cross_entropy(F.linear(F.normalize(x), F.normalize(self.weight)), y)
-
-
-class TemperatureLoss(nn.CrossEntropyLoss):
-    def __init__(self):
-        super().__init__()
-        self.temperature = nn.Parameter(torch.tensor([2.0]))
-
-    def forward(self, x, y):
-        return super().forward(x / self.temperature, y)
-
-
-def losses_with_parameters(kind=ArcFaceLoss):
-    model, criterion = Net(), kind()
-    metric = nn.Linear(3, 1)
-    optimizer = sgd(model, criterion)
-    for k in range(3):
-        x, y = batch()
-        note_model("Net", k, model)
-        note_model(kind.__name__, k, criterion)
-        optimizer.zero_grad()
-        out = model(x)
-        metric(out)
-        loss = criterion(out, y)
-        note(f"{kind.__name__}_output_0", k, loss)
-        loss.backward()
-        note_model("Net", k, model, gradients=True)
-        note_model(kind.__name__, k, criterion, gradients=True)
-        optimizer.step()
-    return [model, criterion], 3, 0
-
-
-def loss_modules_with_parameters():
-    return losses_with_parameters(TemperatureLoss)
-
-
-class Auto(nn.Module):
-    """Its parts are called one by one; it never is."""
-
-    def __init__(self):
-        super().__init__()
-        self.encoder, self.decoder = Encoder(5, 4), nn.Sequential(Decoder(4, 3))
-
-    def training_step(self, x):
-        return self.decoder(self.encoder(x))
-
-
-def parts_of_a_module():
-    model = Auto()
-    optimizer = sgd(model)
-    for k in range(3):
-        x, y = batch()
-        note_model("Auto", k, model)
-        optimizer.zero_grad()
-        hidden = model.encoder(x)
-        note("encoder_output_0", k, hidden)
-        out = model.decoder(hidden)
-        note("decoder_output_0", k, out)
-        note("decoder.0_output_0", k, out)
-        F.cross_entropy(out, y).backward()
-        note_model("Auto", k, model, gradients=True)
-        optimizer.step()
-    return [model], 3, 0
-
-
-def parts_of_a_plain_object():
-    encoder, decoder, head = Encoder(5, 4), Decoder(4, 4), Decoder(4, 3)
-    optimizer = sgd(encoder, decoder, head)
-    named = {"Encoder": encoder, "Decoder": decoder, "Decoder_2": head}
-    for k in range(3):
-        x, y = batch()
-        for name, part in named.items():
-            note_model(name, k, part)
-        optimizer.zero_grad()
-        F.cross_entropy(head(decoder(encoder(x))), y).backward()
-        for name, part in named.items():
-            note_model(name, k, part, gradients=True)
-        optimizer.step()
-    return [encoder, decoder, head], 3, 0
-
-
-class Direct(Net):
-    def __call__(self, x):
-        return self.forward(x)
-
-
-class Through(Net):
-    def __call__(self, x):
-        return super().__call__(x * 2)
-
-
-def own_call():
-    for index, kind in enumerate((Direct, Through)):
-        model = kind()
-        optimizer = sgd(model)
-        for k in range(2):
-            step(model, optimizer, 2 * index + k, kind.__name__)
-        del model, optimizer
-    return [], 4, 0
-
-
-class Critic(nn.Module):
-    def __init__(self, body, width):
-        super().__init__()
-        self.body, self.head = body, nn.Linear(4, width)
-
-    def forward(self, x):
-        return self.head(self.body(x))
-
-
-class Actor(Critic):
-    pass
-
-
-def shared_parts():
-    body = Encoder(5, 4)
-    actor, critic = Actor(body, 3), Critic(body, 1)
-    optimizer = torch.optim.SGD([*actor.parameters(), *critic.head.parameters()], lr=0.1)
-    for k in range(3):
-        x, y = batch()
-        note_model("Actor", k, actor)
-        note_model("Critic", k, critic)
-        optimizer.zero_grad()
-        (F.cross_entropy(actor(x), y) + critic(x).mean()).backward()
-        note_model("Actor", k, actor, gradients=True)
-        note_model("Critic", k, critic, gradients=True)
-        optimizer.step()
-    return [actor, critic], 3, 0
-
-
-def part_first_then_whole():
-    # A warm-up trains a part of what is trained afterwards.
-    body = Encoder(5, 4)
-    model = Critic(body, 3)
-    optimizer = sgd(model)
-    optimizer.zero_grad()
-    body(batch()[0]).mean().backward()
-    optimizer.step()
-    for k in (1, 2):
-        step(model, optimizer, k, "Critic")
-    return [model], 3, 0
 
 
 class Transform(nn.Module):
@@ -325,7 +164,7 @@ def many_other_modules_first():
     for _ in range(300):
         transform(torch.ones(2))
     for k in range(2):
-        step(model, optimizer, k)
+        train_batch(model, optimizer, k)
     return [model], 2, 0
 
 
@@ -345,48 +184,25 @@ def lazy_layers():
     return [model], 3, 0
 
 
-class Wrapped(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.model = Net()
-
-    def forward(self, x):
-        return self.model(x)
-
-
-def inner_model_evaluated():
-    model = Wrapped()
-    optimizer = sgd(model)
-    for k in range(2):
-        step(model, optimizer, k, "Wrapped")
-    model.eval()
-    with torch.no_grad():
-        for k in range(2):
-            out = model.model(batch()[0])
-            note("model_output_0", k, out, "EVAL")
-            note_model("Wrapped", k, model, mode="EVAL")
-    return [model], 2, 2
-
-
 def parametrized():
     model = Net()
     nn.utils.parametrizations.weight_norm(model.fc1)
     optimizer = sgd(model)
     for k in range(2):
-        step(model, optimizer, k)
+        train_batch(model, optimizer, k)
     single = nn.utils.parametrizations.weight_norm(Encoder(5, 3))
     optimizer = sgd(single)
-    step(single, optimizer, 2, "Encoder")
+    train_batch(single, optimizer, 2, "Encoder")
     return [model, single], 3, 0
 
 
 def replaced_head():
     model = Net()
     optimizer = sgd(model)
-    step(model, optimizer, 0)
+    train_batch(model, optimizer, 0)
     model.fc2 = nn.Linear(4, 3)
     optimizer = sgd(model)
-    step(model, optimizer, 1)
+    train_batch(model, optimizer, 1)
     return [model], 2, 0
 
 
@@ -400,16 +216,8 @@ SCENES = [
     one_after_the_other,
     one_after_the_other_kept,
     all_made_before_the_first_trains,
-    losses_with_parameters,
-    loss_modules_with_parameters,
-    parts_of_a_module,
-    parts_of_a_plain_object,
-    own_call,
-    shared_parts,
-    part_first_then_whole,
     many_other_modules_first,
     lazy_layers,
-    inner_model_evaluated,
     parametrized,
     replaced_head,
 ]

@@ -1,7 +1,9 @@
 """Small models for scripts of scenes."""
 
 import torch
+import torch.nn.functional as F
 from torch import nn
+from torch_notes import note, note_model
 
 
 class Net(nn.Module):
@@ -28,3 +30,15 @@ def batch(size=6):
 
 def sgd(*models, lr=0.1):
     return torch.optim.SGD([p for model in models for p in model.parameters()], lr=lr)
+
+
+def train_batch(model, optimizer, k, name="Net", call=None):
+    """Train one batch; note weights, loss and gradients as those of step ``k``."""
+    x, y = batch()
+    note_model(name, k, model)
+    optimizer.zero_grad()
+    loss = F.cross_entropy((call or model)(x), y)
+    note("Loss_output_0", k, loss)
+    loss.backward()
+    note_model(name, k, model, gradients=True)
+    optimizer.step()

@@ -4,12 +4,14 @@ usage: python torch_wrapper_scenes.py [NOTES.npz]
 """
 
 import copy
+import functools
 import logging
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
+from torch._dynamo.utils import counters
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
@@ -42,6 +44,20 @@ def evaluate(call, steps=2, first=0, name="Net"):
     with torch.no_grad():
         for k in range(first, first + steps):
             note(f"{name}_output_0", k, call(batch()[0]), "EVAL")
+
+
+def counting_graphs(scene):
+    """Have a scene tell how much was compiled in it."""
+
+    @functools.wraps(scene)
+    def counted():
+        torch._dynamo.reset()
+        counters.clear()
+        result = scene()
+        print(counters["stats"]["unique_graphs"], "graphs,", sum(counters["graph_break"].values()), "breaks")
+        return result
+
+    return counted
 
 
 def compiled(model, **options):
@@ -104,10 +120,12 @@ def wrapped_part(wrap=DistributedDataParallel, attribute="module"):
     return [model], 2, 0
 
 
+@counting_graphs
 def compiled_part():
     return wrapped_part(compiled, "_orig_mod")
 
 
+@counting_graphs
 def compiled_model():
     model = Net()
     wrapper = compiled(model)
@@ -119,6 +137,7 @@ def compiled_model():
     return [model], 3, 6
 
 
+@counting_graphs
 def compiled_by_its_method():
     model = Net()
     model.compile(backend="aot_eager", fullgraph=True)
@@ -126,6 +145,7 @@ def compiled_by_its_method():
     return [model], 3, 0
 
 
+@counting_graphs
 def compiled_after_training_has_begun():
     model = Net()
     optimizer = sgd(model)
@@ -135,6 +155,7 @@ def compiled_after_training_has_begun():
     return [model], 5, 0
 
 
+@counting_graphs
 def two_compiled_forms_of_one_model():
     model = Net()
     trained, evaluated = compiled(model), compiled(model, dynamic=True)
@@ -144,6 +165,7 @@ def two_compiled_forms_of_one_model():
     return [model], 2, 2
 
 
+@counting_graphs
 def compiled_ddp():
     model = Net()
     wrapper = torch.compile(DistributedDataParallel(model), backend="aot_eager")
@@ -185,7 +207,8 @@ def traced_by_fx():
     return [copy.deepcopy(model)], 2, 0
 
 
-def step_compiled_whole(backend="aot_eager", backward=True):
+@counting_graphs
+def step_compiled_whole(backend="aot_eager", backward=True, evaluated=False):
     # The first backward pass tells that no call can be seen; capture begins with the second.
     model = Net()
     optimizer = sgd(model)
@@ -209,19 +232,21 @@ def step_compiled_whole(backend="aot_eager", backward=True):
             note("Loss_output_0", k, loss)
             note_model("Net", k, model, gradients=True)
         optimizer.step()
-        if k == 1:
+        if k == 1 and evaluated:
+            # The counter that its first call in the open brings has the compiled step traced once more.
             model.eval()
-            evaluate(model, 1)
+            evaluate(model, 2)
             model.train()
-    return [model], 3, 1
+    return [model], 3, 2 * evaluated
 
 
 def step_compiled_whole_eager():
-    return step_compiled_whole("eager")
+    return step_compiled_whole.__wrapped__("eager", evaluated=True)
 
 
+@counting_graphs
 def step_compiled_up_to_the_loss():
-    return step_compiled_whole(backward=False)
+    return step_compiled_whole.__wrapped__(backward=False)
 
 
 SCENES = [
