@@ -33,6 +33,9 @@ class Discovery:
 
     Args:
         make_hook: called once, when the first model is found.
+
+    Attributes:
+        resting: whether what is called now is somebody else's business.
     """
 
     def __init__(self, make_hook: Callable[[], Hook | None]) -> None:
@@ -44,6 +47,7 @@ class Discovery:
         self._depth = threading.local()
         self._fruitless = 0
         self._over = False
+        self.resting = False
 
     def install(self) -> None:
         """Begin to watch; called once."""
@@ -143,7 +147,13 @@ class Discovery:
 
     @session.fence("looking for the model")
     def _look_at(self, module: Module) -> None:
-        if not module.training or not torch.is_grad_enabled() or graph_task() != -1 or isinstance(module, LossModule):
+        if (
+            self.resting
+            or not module.training
+            or not torch.is_grad_enabled()
+            or graph_task() != -1
+            or isinstance(module, LossModule)
+        ):
             return
         homeless = self._homeless()
         if any(id(parameter) in homeless for parameter in module.parameters()):
@@ -183,7 +193,7 @@ class Discovery:
 
         @functools.wraps(original)
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-            if not self._trained and not self._over and not is_compiling():
+            if not (self._trained or self._over or self.resting or is_compiling()):
                 self._look_behind(tensors)
             return original(tensors, *args, **kwargs)
 
