@@ -158,6 +158,12 @@ class StepFunction:
             capture.finish(outputs)
         return outputs
 
+    def __getattr__(self, name: str) -> Any:
+        # Programs may look at what the function is.
+        if name == "_function":
+            raise AttributeError(name)
+        return getattr(self._function, name)
+
     def __reduce__(self) -> Any:
         # Functions are not part of a saved or copied model.
         return (type(None), ())
