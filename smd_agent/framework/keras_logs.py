@@ -10,10 +10,18 @@ from smd_agent.framework.hook import FrameworkHook
 
 
 class KerasLogs(FrameworkHook):
-    """Saves losses and metrics as Keras logs them; with the collections of Keras."""
+    """Saves losses and metrics as Keras logs them; has the collections and names of Keras and TensorFlow."""
 
     built_in = KERAS_COLLECTIONS
     default_saved = KERAS_DEFAULT_SAVED
+
+    def place(self, collection: str, tensor_name: str) -> None:
+        """Make a tensor a member of a collection, and its reductions too."""
+        super().place(collection, tensor_name)
+        # They are stored under the name without the output's number.
+        name, colon, _ = tensor_name.rpartition(":")
+        if colon:
+            self.get_collection(collection).add_tensor_name(name)
 
     def save_logs(self, logs: Mapping[str, Any], is_tensor: Callable[[Any], bool]) -> None:
         """Save the logs of a step in it."""

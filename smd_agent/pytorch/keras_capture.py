@@ -39,13 +39,16 @@ class Capture:
         self._counts: Counter[str] = Counter()
         self._undo: list[Callable[[], object]] = []
         self._has_weights = False
+        self._optimizers_saved: set[int] = set()
 
     @session.fence("opening a step")
     def open(self) -> None:
         """Save the variables and install what sees the rest."""
         self._save_weights()
         if self._mode is ModeKeys.TRAIN:
-            self._save_optimizer()
+            optimizer = getattr(self._model, "optimizer", None)
+            if optimizer is not None:
+                self._save_optimizer(optimizer)
         if self._model.jit_compile:
             # What is compiled must not hold functions of ours.
             line = "with jit_compile=True on PyTorch gradients, inputs and outputs are not saved; weights and logs are"
@@ -85,11 +88,16 @@ class Capture:
         self._has_weights = bool(pairs)
         self._hook.save_tensors(list(pairs), list(pairs.values()))
 
-    def _save_optimizer(self) -> None:
+    @session.fence("saving an optimizer's variables")
+    def _save_optimizer(self, optimizer: Any) -> None:
+        """Save an optimizer's variables, once a step; those of the one inside of another belong to that."""
         hook = self._hook
-        optimizer = getattr(self._model, "optimizer", None)
-        if CollectionKeys.OPTIMIZER_VARIABLES not in hook.include_collections or optimizer is None:
+        if (
+            CollectionKeys.OPTIMIZER_VARIABLES not in hook.include_collections
+            or id(optimizer) in self._optimizers_saved
+        ):
             return
+        self._optimizers_saved.update((id(optimizer), id(getattr(optimizer, "inner_optimizer", None))))
         pairs = {self._names.plain(variable): variable.value for variable in variables_of(optimizer)}
         for name in pairs:
             hook.place(CollectionKeys.OPTIMIZER_VARIABLES, name)
@@ -126,6 +134,7 @@ class Capture:
 
     def _around_update(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def update(optimizer: Any, grads: Any, trainable_variables: Any, *args: Any, **kwargs: Any) -> Any:
+            self._save_optimizer(optimizer)
             self._save_gradients(grads, trainable_variables)
             return original(optimizer, grads, trainable_variables, *args, **kwargs)
 

@@ -85,14 +85,6 @@ class TensorflowHook(KerasLogs):
 
     # What the core asks.
 
-    def place(self, collection: str, tensor_name: str) -> None:
-        """Make a tensor a member of a collection, and its reductions too."""
-        super().place(collection, tensor_name)
-        # They are stored under the name without the output's number.
-        name, colon, _ = tensor_name.rpartition(":")
-        if colon:
-            self.get_collection(collection).add_tensor_name(name)
-
     def to_array(self, value: Any) -> Captured | None:
         """A tensor, a variable or a gradient of rows as an array that may share its memory."""
         return to_array(value)

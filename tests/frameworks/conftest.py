@@ -60,6 +60,10 @@ class Runner:
         return subprocess.Popen([sys.executable, str(script)], cwd=self.folder, env=env, stderr=subprocess.DEVNULL)
 
     @staticmethod
+    def script(name):
+        return HERE / name
+
+    @staticmethod
     def environment(**variables):
         return environment(**variables)
 
@@ -211,6 +215,14 @@ class KerasOutcome:
             stored = name if name in ("loss", "accuracy") else self.weight(name)
             np.testing.assert_array_equal(self.value(stored, first + int(step)).reshape(value.shape), value)
         return len(mine)
+
+    def check_seen_at_saved(self, way):
+        """Compare the weights that the program's own callback saw with those of the steps that are saved."""
+        mine = [key for key in self.seen if key[0] == way and key[2] not in ("loss", "accuracy")]
+        saved = [(int(step), name) for _, step, name in mine if int(step) in self.steps(self.weight(name))]
+        for step, name in saved:
+            np.testing.assert_array_equal(self.value(self.weight(name), step), self.seen[way, str(step), name])
+        return len(saved)
 
 
 @pytest.fixture(scope="module")
