@@ -187,6 +187,8 @@ class Counted(keras.Model):
 
 def traced():
     fit("traced", dense("traced", kind=Counted))
+    function = kept[-1].train_function
+    print(function.__name__, getattr(function, "experimental_get_tracing_count", int)())
     kept[-1].evaluate(X, Y, verbose=0)
     fit("tracedjit", dense("tracedjit", kind=Counted), jit_compile=True)
 

@@ -108,6 +108,11 @@ def test_variables_of_every_optimizer(found):
         )
 
 
+def test_the_models_are_not_taken_for_ones_trained_without_keras(found):
+    assert "another framework" not in found.stderr
+    assert "torch.optim" not in found.stderr
+
+
 def test_compiled_steps(found):
     assert found.check_seen("jit", first("jit")) == 10 * 6
     assert found.trial.tensor_names(regex="gradients/jit|jit_a/outputs") == []
