@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from smd_agent import guard, session
 from smd_agent.config.settings import HookSettings
+from smd_agent.core.clock import ModeClock
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.hook import BaseHook
+from smd_agent.core.modes import ModeKeys
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL, SaveConfig, SaveConfigMode
 
@@ -78,6 +80,16 @@ class FrameworkHook(BaseHook):
 
     def set_up(self) -> None:
         """Give a new hook what only its framework's hooks have; called once, by the constructor."""
+
+    def follow_calls(self) -> None:
+        """Take the mode from what the program does until ``set_mode`` is called."""
+        self.pulse.train = self.clocks[ModeKeys.TRAIN]
+        self.pulse.evaluation = self.clocks[ModeKeys.EVAL]
+
+    def clock_for(self, mode: ModeKeys) -> ModeClock:
+        """What counts the steps that are of this mode by themselves: its clock, unless the user has set a mode."""
+        pulse = self.pulse
+        return pulse.train if pulse.train is pulse.evaluation else self.clocks[mode]
 
     @classmethod
     def create_from_json_file(cls, json_file_path: str | None = None) -> Self:

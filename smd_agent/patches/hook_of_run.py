@@ -45,7 +45,9 @@ def make_hook(hook_class: type[H], settings: HookSettings) -> H | None:
         return None
 
 
-def tell_if_nothing(what: str, settings: HookSettings, expected: Callable[[], bool]) -> None:
+def tell_if_nothing(
+    what: str, settings: HookSettings, expected: Callable[[], bool], told: Callable[[], bool] = lambda: False
+) -> None:
     """Say at exit that nothing was captured, in one line for all frameworks that the program imported.
 
     Args:
@@ -53,12 +55,13 @@ def tell_if_nothing(what: str, settings: HookSettings, expected: Callable[[], bo
         settings: of the run.
         expected: asked at exit: whether the program is known to have trained. The launcher's own program is always
             expected to.
+        told: asked at exit: whether the reason has been said.
     """
     pid = os.getpid()
     _looked_for.append(what)
 
     def tell() -> None:
-        if os.getpid() != pid or session.current() is not None:
+        if os.getpid() != pid or session.current() is not None or told():
             return
         if os.path.isdir(os.path.join(settings.out_dir, "index")):
             # A launcher such as torchrun imports the framework too; its workers did the training.

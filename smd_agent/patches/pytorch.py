@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 OLDEST = "2.1"
 
+_applied: list[tuple[HookSettings, Discovery]] = []
+
 
 def apply(torch: ModuleType) -> None:
     """Have the models that the program trains found and saved."""
@@ -35,10 +37,24 @@ def apply(torch: ModuleType) -> None:
 
     discovery = Discovery(lambda: _make_hook(settings))
     discovery.install()
+    _applied.append((settings, discovery))
     _step_aside_for_compile(torch, discovery)
     _keep_out_of_replicas(torch)
     _step_aside_for_script(torch)
     tell_if_nothing("a torch.nn.Module called in train mode", settings, discovery.should_have_found)
+
+
+def watch_keras(keras: ModuleType) -> None:
+    """Watch a Keras on PyTorch that has just been imported."""
+    for settings, discovery in _applied:
+        from smd_agent.pytorch.keras_hook import KerasHook
+        from smd_agent.pytorch.keras_watch import KerasWatch
+
+        try:
+            KerasWatch(keras, functools.partial(make_hook, KerasHook, settings), discovery).install()
+        except (LookupError, AttributeError) as error:
+            version = getattr(keras, "__version__", "")
+            guard.say(f"keras {version}: fit, evaluate and predict are not captured ({guard.describe(error)})")
 
 
 def _make_hook(settings: HookSettings) -> Hook | None:

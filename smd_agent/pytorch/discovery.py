@@ -40,6 +40,9 @@ class Discovery:
 
     Args:
         make_hook: called once, when the first model is found.
+
+    Attributes:
+        resting: whether what is called now is somebody else's business.
     """
 
     def __init__(self, make_hook: Callable[[], Hook | None]) -> None:
@@ -62,6 +65,7 @@ class Discovery:
         self._transforms: list[Patch] = []
         self._transformed = False
         self._over = False
+        self.resting = False
 
     def install(self) -> None:
         """Begin to watch; called once."""
@@ -150,6 +154,8 @@ class Discovery:
 
     @session.fence("looking for the model")
     def _look_at(self, module: Module) -> None:
+        if self.resting:
+            return
         if self._uncounted:
             self._count_calls_of(module)
         if not self._awaited or not torch.is_grad_enabled() or graph_task() != -1:
@@ -240,6 +246,8 @@ class Discovery:
     @session.fence("looking at a backward pass")
     def _before_pass(self, function: str, tensors: Any, inputs: Any) -> bool | None:
         self._was_watching = self._calls.watching
+        if self.resting:
+            return False
         if not self._saw_training:
             reached = leaves(tensors) if function == "backward" else _parameters_in(inputs)
             if reached and not feeds_a_loader():

@@ -9,38 +9,25 @@ import tensorflow as tf
 
 from smd_agent import guard, session
 from smd_agent.core.clock import ModeClock
-from smd_agent.core.modes import ModeKeys
 from smd_agent.core.values import Captured
-from smd_agent.framework.hook import FrameworkHook
+from smd_agent.framework.keras_logs import KerasLogs
 from smd_agent.tensorflow.arrays import to_array
-from smd_agent.tensorflow.collection import BUILT_IN, DEFAULT_SAVED, Collection
+from smd_agent.tensorflow.collection import Collection
 from smd_agent.tensorflow.graph_notes import watch_optimizers
 
 
-class TensorflowHook(FrameworkHook):
+class TensorflowHook(KerasLogs):
     """Saves the tensors of a TensorFlow program by step and mode.
 
     Attributes:
         optimizers: Keras optimizers whose variables are saved with the steps of tapes.
     """
 
-    built_in = BUILT_IN
-    default_saved = DEFAULT_SAVED
     collection_class = Collection
 
     def set_up(self) -> None:
         """No optimizer has been wrapped yet."""
         self.optimizers: list[weakref.ref[Any]] = []
-
-    def follow_calls(self) -> None:
-        """Take the mode from what the program does until ``set_mode`` is called."""
-        self.pulse.train = self.clocks[ModeKeys.TRAIN]
-        self.pulse.evaluation = self.clocks[ModeKeys.EVAL]
-
-    def clock_for(self, mode: ModeKeys) -> ModeClock:
-        """What counts the steps that are of this mode by themselves: its clock, unless the user has set a mode."""
-        pulse = self.pulse
-        return pulse.train if pulse.train is pulse.evaluation else self.clocks[mode]
 
     def next_step(self, clock: ModeClock) -> None:
         """Begin the next step, by this clock."""

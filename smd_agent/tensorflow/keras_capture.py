@@ -11,8 +11,8 @@ import tensorflow as tf
 from smd_agent import guard, session
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.keras_names import leaf_variables, numbered, variables_of
 from smd_agent.tensorflow.arrays import Rows
-from smd_agent.tensorflow.keras_names import leaf_variables, numbered, variables_of
 from smd_agent.tensorflow.taps import Part
 
 if TYPE_CHECKING:
@@ -124,12 +124,8 @@ class Capture:
         step = self._step
         if step.mode is ModeKeys.TRAIN:
             self._tell_of_gradients()
-        if step.mode is ModeKeys.PREDICT or not isinstance(outputs, Mapping):
-            return
-        pairs = list(flat_logs(outputs))
-        for name, _ in pairs:
-            place_log(self._hook, name)
-        self._save(pairs)
+        if step.mode is not ModeKeys.PREDICT and isinstance(outputs, Mapping):
+            self._hook.save_logs(outputs, tf.is_tensor)
 
     def _tell_of_gradients(self) -> None:
         """Say why there are none, if there are none."""
@@ -160,21 +156,3 @@ class Capture:
 
 def _have_values(pairs: Sequence[tuple[str, Any]]) -> bool:
     return all(variable.numpy().shape == tuple(variable.shape) for _, variable in pairs)
-
-
-def flat_logs(logs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Names and values of Keras's logs, those of outputs inside among them."""
-    for name, value in logs.items():
-        if isinstance(value, Mapping):
-            yield from flat_logs(value)
-        elif tf.is_tensor(value) or isinstance(value, (int, float)):
-            yield str(name), value
-
-
-def place_log(hook: TensorflowHook, name: str) -> None:
-    """Put a value of Keras's logs where it belongs."""
-    if name in ("loss", "val_loss"):
-        return
-    hook.place(CollectionKeys.METRICS, name)
-    if name.endswith("_loss"):
-        hook.place(CollectionKeys.LOSSES, name)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from smd_agent.framework.keras_names import definer
+
 
 @dataclass(frozen=True)
 class Flavour:
@@ -36,21 +38,14 @@ def flavour_of(keras: Any) -> Flavour:
     """
     # tf.keras of 2.15 does not tell its version.
     version = int(str(getattr(keras, "__version__", "2")).split(".", 1)[0])
-    trainer = _definer(keras.Model, "make_train_function")
+    trainer = definer(keras.Model, "make_train_function")
     optimizer = keras.optimizers.Optimizer
     if version >= 3:
-        appliers = [(_definer(optimizer, "_distributed_tf_update_step"), "_distributed_tf_update_step")]
+        appliers = [(definer(optimizer, "_distributed_tf_update_step"), "_distributed_tf_update_step")]
     else:
         # 2.11 to 2.15 and tf_keras; the older optimizers stand beside them as "legacy".
-        appliers = [(_definer(optimizer, "_distributed_apply_gradients_fn"), "_distributed_apply_gradients_fn")]
+        appliers = [(definer(optimizer, "_distributed_apply_gradients_fn"), "_distributed_apply_gradients_fn")]
         legacy = getattr(getattr(keras.optimizers, "legacy", None), "Optimizer", None)
         if legacy is not None and hasattr(legacy, "_distributed_apply"):
-            appliers.append((_definer(legacy, "_distributed_apply"), "_distributed_apply"))
+            appliers.append((definer(legacy, "_distributed_apply"), "_distributed_apply"))
     return Flavour(version, trainer, keras.layers.Layer, keras.metrics.Metric, keras.callbacks.History, tuple(appliers))
-
-
-def _definer(cls: type, name: str) -> type:
-    for base in cls.__mro__:
-        if name in vars(base):
-            return base
-    raise LookupError(f"{cls.__name__} has no {name}")

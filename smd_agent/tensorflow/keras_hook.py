@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
 
 from smd_agent import guard, session
-from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.tensorflow.hook import TensorflowHook
-from smd_agent.tensorflow.keras_capture import place_log
 from smd_agent.tensorflow.strategy import rank_and_size
 
 
@@ -50,23 +47,6 @@ class KerasHook(TensorflowHook):
     def worker(self) -> tuple[int, int]:
         """Number of this process among the workers of the strategy that trains, and how many they are."""
         return rank_and_size(self.strategy)
-
-    def save_epoch(self, logs: Mapping[str, Any]) -> None:
-        """Save what an epoch's validation gave, in the current step, whatever that saves otherwise."""
-        for name, value in logs.items():
-            place_log(self, name)
-            collection = CollectionKeys.LOSSES if name.endswith("loss") else CollectionKeys.METRICS
-            captured = self.to_array(value)
-            if captured is not None and captured[0].size and self._is_within(collection):
-                self._write_scalar(name, captured[0].reshape(-1).copy(), None)
-
-    def _is_within(self, collection: str) -> bool:
-        """Whether the current step is not outside of those between which a collection is saved."""
-        if collection not in self.include_collections:
-            return False
-        config = (self.get_collection(collection).save_config or self.save_config).get_save_config(self.mode)
-        step = self.pulse.clock.step
-        return step >= config.start_step and (config.end_step is None or step < config.end_step)
 
     # What Keras calls.
 

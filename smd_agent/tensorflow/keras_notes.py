@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from smd_agent import session
-from smd_agent.tensorflow.keras_hook import KerasHook
-from smd_agent.tensorflow.keras_names import numbered
+from smd_agent.framework.keras_names import numbered
 from smd_agent.tensorflow.strategy import is_other_replica
 
 if TYPE_CHECKING:
@@ -155,5 +154,5 @@ class Notes:
     @session.fence("saving the logs of an epoch")
     def _saw_epoch(self, logs: Any) -> None:
         hook = self._watch.hook()
-        if logs and isinstance(hook, KerasHook):
+        if logs and hook is not None:
             hook.save_epoch({name: value for name, value in logs.items() if name.startswith("val_")})

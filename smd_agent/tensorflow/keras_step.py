@@ -94,6 +94,12 @@ class StepFunction:
             pulse.inside = False
             watch.current = None
 
+    def __getattr__(self, name: str) -> Any:
+        # Programs ask a tf.function for its traces.
+        if name == "function":
+            raise AttributeError(name)
+        return getattr(self.function, name)
+
     def __reduce__(self) -> Any:
         # Functions are not part of a saved or copied model.
         return (type(None), ())

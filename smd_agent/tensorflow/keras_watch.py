@@ -12,13 +12,14 @@ from tensorflow.python.eager.polymorphic_function import transform
 
 from smd_agent import guard, session
 from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.keras_names import Names
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.keras_compiled import CompiledFunction
 from smd_agent.tensorflow.keras_flavour import Flavour, flavour_of
-from smd_agent.tensorflow.keras_names import Names
 from smd_agent.tensorflow.keras_notes import Notes
 from smd_agent.tensorflow.keras_step import StepFunction
 from smd_agent.tensorflow.keras_windows import Windows, feeding, made_for_one_step, steps_per_execution, watch_epochs
+from smd_agent.tensorflow.naming import plain_name
 from smd_agent.tensorflow.taps import NoteBook
 
 _FUNCTIONS = {"train": ModeKeys.TRAIN, "test": ModeKeys.EVAL, "predict": ModeKeys.PREDICT}
@@ -30,7 +31,7 @@ PACKAGES = ("keras", "tf_keras")
 armed = False
 """Whether the agent watches every Keras as soon as it is imported."""
 
-_NAMES = Names()
+_NAMES = Names(plain_name)
 
 
 class KerasWatch:

@@ -7,10 +7,11 @@ without the output number.
 from __future__ import annotations
 
 import re
-import weakref
 from typing import Any
 
 import tensorflow as tf
+
+from smd_agent.framework.keras_names import VariableNames as DistinctNames
 
 _PORT = re.compile(r":\d+$")
 _REPLICA = re.compile(r"/replica_\d+$")
@@ -30,37 +31,11 @@ def plain_name(variable: Any) -> str:
     return _REPLICA.sub("", _PORT.sub("", str(variable.name)))
 
 
-class VariableNames:
-    """Gives each variable a name of its own: of several that are called alike, the later ones get ``_1``, ``_2`` ...
-
-    Variables are held weakly and by identity: they define neither equality nor a hash. The name of one that is gone can
-    be given again, so a model built anew in a loop keeps its names.
-    """
+class VariableNames(DistinctNames):
+    """Gives each variable a name of its own."""
 
     def __init__(self) -> None:
-        self._by_id: dict[int, tuple[weakref.ref[Any], str]] = {}
-        self._taken: set[str] = set()
-
-    def of(self, variable: Any) -> str:
-        """The variable's name in this run."""
-        key = id(variable)
-        known = self._by_id.get(key)
-        if known is not None and known[0]() is variable:
-            return known[1]
-        name = base = plain_name(variable)
-        number = 0
-        while name in self._taken:
-            number += 1
-            name = f"{base}_{number}"
-        self._taken.add(name)
-        self._by_id[key] = (weakref.ref(variable, lambda _: self._forget(key, name)), name)
-        return name
-
-    def _forget(self, key: int, name: str) -> None:
-        known = self._by_id.get(key)
-        if known is not None and known[0]() is None:
-            del self._by_id[key]
-        self._taken.discard(name)
+        super().__init__(plain_name)
 
 
 def weight_name(name: str) -> str:

@@ -58,20 +58,15 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         notes = notes_on(self._graph)
         for variable in tf.compat.v1.trainable_variables():
             self._variables[variable.name] = variable
-            self._place("biases" if "bias" in variable.name else "weights", variable.name)
+            self._hook.place("biases" if "bias" in variable.name else "weights", variable.name)
         for variable in tf.compat.v1.global_variables():
             if variable.name in notes.optimizer_variables:
                 self._variables[variable.name] = variable
-                self._place("optimizer_variables", variable.name)
+                self._hook.place("optimizer_variables", variable.name)
         for name in {**notes.losses, **{loss.name: None for loss in tf.compat.v1.losses.get_losses()}}:
-            self._place("losses", name)
+            self._hook.place("losses", name)
         for names in notes.gradients.values():
-            self._place("gradients", names[0])
-
-    def _place(self, collection: str, name: str) -> None:
-        self._hook.place(collection, name)
-        # Reductions are stored under names without the output's number.
-        self._hook.get_collection(collection).add_tensor_name(name.rpartition(":")[0])
+            self._hook.place("gradients", names[0])
 
     def before_run(self, run_context: Any) -> Any:
         """A run is about to start: ask for more if it is to be saved."""
@@ -118,8 +113,8 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         notes = notes_on(self._graph)
         if needed.trains:
             return self._hook.clock_for(ModeKeys.TRAIN)
-        if notes.updates:
-            # Something else is looked up between the steps.
+        if notes.updates and notes.mode in (None, ModeKeys.TRAIN):
+            # Something else is looked up between the steps. An estimator's evaluation may have updates it does not run.
             return None
         return self._hook.clock_for(notes.mode or ModeKeys.EVAL)
 

@@ -53,29 +53,72 @@ def _is_missing(found):
     return isinstance(found, tuple) and found[0] == "TensorUnavailableForStep"
 
 
-@pytest.mark.parametrize("kind", ["tape", "tape reduced", "session", "session reduced"])
-def test_their_trial_tells_what_ours_tells(kind, tmp_path):
+HAS_ESTIMATORS = importlib.util.find_spec("tensorflow_estimator") is not None
+
+
+@pytest.mark.parametrize("way", ["", " reduced"])
+@pytest.mark.parametrize("kind", ["fit", "estimator", "tape", "session"])
+def test_their_trial_tells_what_ours_tells(kind, way, tmp_path):
+    if kind == "estimator" and not HAS_ESTIMATORS:
+        pytest.skip("this TensorFlow has no estimators")
     folder, told = tmp_path / "run", tmp_path / "told.pickle"
-    run(sys.executable, HERE / "train_tensorflow.py", kind, folder, PYTHONPATH=str(Path(smd_agent.__file__).parents[1]))
+    place = str(Path(smd_agent.__file__).parents[1])
+    run(sys.executable, HERE / "train_tensorflow.py", kind + way, folder, PYTHONPATH=place)
     run(OLD_PYTHON, HERE / "trial_dump.py", folder, told)
     theirs = pickle.loads(told.read_bytes())
     ours = runpy.run_path(str(HERE / "trial_dump.py"))["dump"](create_trial(str(folder)), ModeKeys)
     assert list(differences(theirs, ours)) == []
-    members = theirs["names by collection"]
     # Of a tensor that is reduced, the name is without the output's number.
-    port = "" if kind.endswith("reduced") else ":0"
-    if kind.startswith("session"):
-        # Without a mode, as with the original; the loss is none of the fetches, and losses are never reduced.
-        assert {mode: steps for mode, steps in theirs["steps"].items() if steps} == {"GLOBAL": [0, 2, 4]}
-        assert members["weights"] == [f"layer/w{port}"]
-        assert members["losses"] == ["mean_squared_error/value:0"]
-        assert len(members["gradients"]) == 1
-        assert {f"layer/w/Adam{port}", f"layer/w/Adam_1{port}"} <= {*members["optimizer_variables"]}
-        return
-    if kind == "tape":
+    {"fit": check_fit, "tape": check_tape}.get(kind, check_graph)(theirs, kind, "" if way else ":0", not way)
+
+
+def check_fit(theirs, kind, port, raw):
+    members = theirs["names by collection"]
+    assert theirs["steps"]["TRAIN"] == [0, 2, 4]
+    assert theirs["steps"]["PREDICT"] == [0, 2]
+    # Two validations of 2 steps, and 3 of evaluate; validation's logs are saved in the last step of each.
+    assert theirs["steps"]["EVAL"] == [0, 1, 2, 3, 4, 6]
+    assert members["weights"] == [f"first/weights/first/kernel{port}", f"last/weights/last/kernel{port}"]
+    assert members["biases"] == [f"first/weights/first/bias{port}", f"last/weights/last/bias{port}"]
+    variables = ("first/bias", "first/kernel", "last/bias", "last/kernel")
+    assert members["gradients"] == [f"gradients/{name}Grad" for name in variables]
+    assert members["losses"] == ["batch_loss", "loss", "val_loss"]
+    assert members["metrics"] == ["mae", "val_mae"]
+    assert members["inputs"] == ["inputs"]
+    assert members["outputs"] == ["labels", "predictions"]
+    assert members["layers"] == [f"{layer}/{kind}" for layer in ("first", "last") for kind in ("inputs", "outputs")]
+    # Moments of each variable, and the number of steps.
+    assert len(members["optimizer_variables"]) in (2 * 4 + 1, 2 * 4 + 2)
+    kernel = theirs["tensors"][f"first/weights/first/kernel{port}"]
+    assert [kernel["steps"][mode] for mode in ("TRAIN", "EVAL", "PREDICT")] == [[0, 2, 4], [0, 2, 4, 6], [0, 2]]
+    assert (kernel["TRAIN", 0]["value"][0] == "<f4") == raw
+    stored = kernel["TRAIN", 0]["stored"]
+    assert {op for op, _ in stored or ()} == (set() if raw else {"min", "mean", "std", "l2"})
+
+
+def check_tape(theirs, kind, port, raw):
+    members = theirs["names by collection"]
+    if raw:
         steps = theirs["tensors"]["loss"]["steps"]
         assert (steps["TRAIN"], steps["EVAL"]) == ([0, 2, 4], [0, 2])
     assert members["weights"] == [f"weights/dense/kernel{port}"]
     assert members["biases"] == [f"weights/dense/bias{port}"]
     assert members["gradients"] == ["gradients/dense/biasGrad", "gradients/dense/kernelGrad"]
     assert members["losses"] == ["loss"]
+
+
+def check_graph(theirs, kind, port, raw):
+    members = theirs["names by collection"]
+    # A session is without a mode, as with the original.
+    expected = {"TRAIN": [0, 2, 4], "EVAL": [0, 2, 4], "PREDICT": [0, 2, 4]}
+    found = {mode: steps for mode, steps in theirs["steps"].items() if steps and mode in (*expected, "GLOBAL")}
+    if kind == "session":
+        assert found == {"GLOBAL": [0, 2, 4]}
+    else:
+        del found["GLOBAL"]
+        assert found == expected
+    assert members["weights"] == [f"layer/w{port}"]
+    # It is none of the fetches, and losses are never reduced.
+    assert members["losses"] == ["mean_squared_error/value:0"]
+    assert len(members["gradients"]) == 1
+    assert {f"layer/w/Adam{port}", f"layer/w/Adam_1{port}"} <= {*members["optimizer_variables"]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -59,6 +60,10 @@ class Runner:
         return subprocess.Popen([sys.executable, str(script)], cwd=self.folder, env=env, stderr=subprocess.DEVNULL)
 
     @staticmethod
+    def script(name):
+        return HERE / name
+
+    @staticmethod
     def environment(**variables):
         return environment(**variables)
 
@@ -112,6 +117,118 @@ class Played:
             np.testing.assert_allclose(value, expected, rtol=tolerance, atol=tolerance, err_msg=key)
             count += 1
         return count
+
+
+class KerasRuns:
+    """Runs the ways of a Keras program with the agent and compares what they print with one run without it.
+
+    Args:
+        runner: ``ways`` are played without the agent in its folder.
+        program: prints "way" and its name, then what it has to tell; the file named first gets what a run has seen.
+        variables: of the environment.
+    """
+
+    def __init__(self, runner, program, ways, variables):
+        self.runner = runner
+        self.program = HERE / program
+        self.variables = variables
+        plain = runner.plain(self.program, str(runner.folder / "plain.npz"), *ways, **variables)
+        assert plain.returncode == 0, plain.stderr
+        self.told = _by_way(plain.stdout)
+
+    def agent(self, *ways, name, interval=1, collections, but="$"):
+        """Run these ways with the agent; lines that match ``but`` may be others."""
+        config = {
+            "HookParameters": {"save_interval": interval},
+            "CollectionConfigurations": [{"CollectionName": name} for name in collections],
+        }
+        file = str(self.runner.folder / f"{name}.npz")
+        variables = {"SMD_AGENT_STRICT": "1", **self.variables}
+        ours = self.runner.by_variable(self.program, file, *ways, name=name, config=config, **variables)
+        assert ours.returncode == 0, ours.stderr
+        told = _by_way(ours.stdout)
+        assert [*told] == [way for way in ways if way in self.told]
+        for way in told:
+            ours_told, theirs = (
+                [line for line in lines[way] if not re.match(but, line)] for lines in (told, self.told)
+            )
+            assert ours_told == theirs, way
+        assert "failed" not in ours.stderr, ours.stderr
+        return KerasOutcome(self.runner.folder, name, ours.stderr)
+
+
+def _by_way(stdout):
+    found = {}
+    for line in stdout.splitlines():
+        if line.startswith("way "):
+            found[line[4:]] = lines = []
+        else:
+            lines.append(line)
+    return found
+
+
+class KerasOutcome:
+    """A run with the agent, beside what the same program without it saw."""
+
+    def __init__(self, folder, name, stderr):
+        self.trial = create_trial(str(folder / name))
+        self.stderr = stderr
+        self.seen = {tuple(key.split("|")): value for key, value in np.load(folder / "plain.npz").items()}
+        self.ours = {tuple(key.split("|")): value for key, value in np.load(folder / f"{name}.npz").items()}
+
+    def value(self, name, step, mode=ModeKeys.TRAIN):
+        return self.trial.tensor(name).value(step, mode=mode)
+
+    def steps(self, name, mode=ModeKeys.TRAIN):
+        return self.trial.tensor(name).steps(mode=mode)
+
+    def weight(self, variable):
+        (found,) = [
+            name for name in self.trial.tensor_names(regex="weights/") if name.endswith(f"weights/{variable}:0")
+        ]
+        return found
+
+    def weight_of(self, layer):
+        """Return the name of a layer's kernel."""
+        return self.weight(self.trial.tensor_names(regex=f"weights/.*{layer}/kernel:0$")[0].split("/weights/")[1][:-2])
+
+    def check_updates(self, of="", rate=1.0, exact=True):
+        """Every saved gradient leads from the weights of its step to those of the next; how many did."""
+        checked = 0
+        for name in self.trial.tensor_names(regex=f"^gradients/(.*[/_])?{of}.*Grad$"):
+            weight = self.weight(name[len("gradients/") : -len("Grad")])
+            for step in self.steps(name):
+                if step + 1 in self.steps(weight):
+                    found = self.value(weight, step) - np.float32(rate) * self.value(name, step)
+                    following = self.value(weight, step + 1)
+                    if exact:
+                        np.testing.assert_array_equal(found, following, f"{name} {step}")
+                    else:
+                        np.testing.assert_allclose(found, following, rtol=1e-5, atol=1e-6)
+                    checked += 1
+        return checked
+
+    def check_seen(self, way, first=0):
+        """Weights and logs are those that the program's own callback saw; how many were compared."""
+        mine = {key: value for key, value in self.seen.items() if key[0] == way}
+        for (_, step, name), value in mine.items():
+            stored = name if name in ("loss", "accuracy") else self.weight(name)
+            np.testing.assert_array_equal(self.value(stored, first + int(step)).reshape(value.shape), value)
+        return len(mine)
+
+    def check_seen_at_saved(self, way):
+        """Compare the weights that the program's own callback saw with those of the steps that are saved."""
+        mine = [key for key in self.seen if key[0] == way and key[2] not in ("loss", "accuracy")]
+        saved = [(int(step), name) for _, step, name in mine if int(step) in self.steps(self.weight(name))]
+        for step, name in saved:
+            np.testing.assert_array_equal(self.value(self.weight(name), step), self.seen[way, str(step), name])
+        return len(saved)
+
+
+@pytest.fixture(scope="module")
+def keras_runs(module_runner):
+    """Run a Keras program without the agent; see ``KerasRuns``."""
+    return lambda program, *ways, **variables: KerasRuns(module_runner(program), program, ways, variables)
 
 
 @pytest.fixture

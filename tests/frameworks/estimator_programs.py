@@ -52,9 +52,10 @@ def model(features, labels, mode):
         return tf.estimator.EstimatorSpec(mode, predictions={"logits": logits})
     loss = v1.losses.sparse_softmax_cross_entropy(labels, logits)
     recorder = [Record(mode, loss)]
-    if mode == "eval":
-        return tf.estimator.EstimatorSpec(mode, loss=loss, evaluation_hooks=recorder)
+    # Built in every mode, as many model functions do; evaluation does not run it.
     update = v1.train.AdamOptimizer(0.05).minimize(loss, v1.train.get_global_step())
+    if mode == "eval":
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=update, evaluation_hooks=recorder)
     return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=update, training_hooks=recorder)
 
 

@@ -1,6 +1,7 @@
 """Trains with Keras in the ways that are named as arguments; knows nothing of the agent.
 
-Prints a hash of each model's weights and what fit returned; writes what its own callback saw to the file named first.
+Prints way by way a hash of each model's weights, what fit returned and when Python code of a model ran; writes what its
+own callback saw, and how many functions TensorFlow has traced, to the file named first.
 """
 
 import hashlib
@@ -11,6 +12,7 @@ import numpy as np
 if "keras" in sys.argv:
     import keras
 import tensorflow as tf
+from tensorflow.python.eager.polymorphic_function import transform
 
 if "mirrored" in sys.argv:
     cpu = tf.config.list_physical_devices("CPU")[0]
@@ -27,6 +29,8 @@ WORDS = rng.integers(0, 9, (80, 5))
 Y = rng.integers(0, 3, 80)
 seen = {}
 kept = []
+traces = []
+transform.CONCRETE_FUNCTION_CALLBACKS.append(lambda function: traces.append(function.name))
 
 
 class Watching(keras.callbacks.Callback):
@@ -173,16 +177,18 @@ class Counted(keras.Model):
     """Tells how often its Python code runs."""
 
     def train_step(self, data):
-        print("train_step")
+        print(self.name, "train_step")
         return super().train_step(data)
 
     def test_step(self, data):
-        print("test_step")
+        print(self.name, "test_step")
         return super().test_step(data)
 
 
 def traced():
     fit("traced", dense("traced", kind=Counted))
+    function = kept[-1].train_function
+    print(function.__name__, getattr(function, "experimental_get_tracing_count", int)())
     kept[-1].evaluate(X, Y, verbose=0)
     fit("tracedjit", dense("tracedjit", kind=Counted), jit_compile=True)
 
@@ -291,8 +297,47 @@ def keras_package():
     fit("package", dense("package"))
 
 
+class Doubled(layers.Layer):
+    def __init__(self, name):
+        super().__init__(name=name)
+        self.inner = layers.Dense(5, name=f"{name}_inner")
+
+    def call(self, x):
+        return self.inner(x) * 2
+
+
+class Own(keras.Model):
+    def __init__(self, name):
+        super().__init__(name=name)
+        self.first = Doubled(f"{name}_first")
+        self.last = layers.Dense(3, name=f"{name}_last")
+
+    def call(self, x, training=False):
+        return self.last(tf.nn.relu(self.first(x)) if training else self.first(x))
+
+
+def subclassed():
+    fit("subclassed", Own("subclassed"))
+
+
+def several():
+    """Two models, trained and evaluated in turn."""
+    models = [dense("severalone"), Own("severaltwo")]
+    for model in models:
+        model.compile(sgd(), crossentropy())
+    for _ in range(2):
+        for model in models:
+            model.fit(X, Y, batch_size=40, verbose=0, shuffle=False)
+            model.evaluate(X, Y, batch_size=80, verbose=0)
+    for model in models:
+        tell("several", model)
+
+
 for word in sys.argv[2:]:
     if word not in ("keras", "tf_keras"):
         keras.utils.set_random_seed(3)
+        traces.clear()
+        print("way", word)
         globals()[word]()
+        seen[f"traces|{word}"] = np.array(len(traces))
 np.savez(sys.argv[1], **seen)

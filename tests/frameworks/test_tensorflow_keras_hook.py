@@ -1,12 +1,10 @@
-"""Scripts that make a KerasHook themselves, and what cannot be captured."""
+"""Scripts that make a KerasHook themselves."""
 
 from __future__ import annotations
 
 import importlib.util
-import json
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +14,6 @@ if importlib.util.find_spec("tensorflow") is None:
 
 from smd_agent.analysis.trial import create_trial
 from smd_agent.core.modes import ModeKeys
-from smd_agent.patches.keras import apply
 
 EDITED = Path(__file__).with_name("keras_edited.py")
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
@@ -38,7 +35,7 @@ def test_a_hook_of_the_scripts_own(runner, tmp_path):
     assert trial.steps(mode=EVAL) == [0, 1, 2]
     expected = {
         "mine": {"second/inputs", "second/outputs"},
-        "sm_metrics": set(),
+        "sm_metrics": {"mae", "val_mae"},
         "losses": {"loss", "batch_loss", "val_loss"},
     }
     for collection, names in expected.items():
@@ -79,14 +76,3 @@ def check_numbers(trial):
     assert tensor.reduction_value(2, "min", mode=TRAIN) == whole.min()
     assert tensor.reduction_value(2, "mean", mode=TRAIN) == pytest.approx(whole.mean(), rel=1e-5)
     assert tensor.reduction_value(2, "l2", mode=TRAIN, abs=True) == pytest.approx(np.linalg.norm(whole), rel=1e-5)
-
-
-def test_a_backend_that_is_not_captured_is_said(out, monkeypatch, tmp_path, capsys):
-    config = tmp_path / "hook.json"
-    config.write_text(json.dumps({"LocalPath": out}))
-    monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", str(config))
-    backend = SimpleNamespace(backend=lambda: "jax")
-    for _ in range(2):
-        apply(SimpleNamespace(__version__="3.15.1", backend=backend))
-    line = "smd_agent: Keras on the jax backend: fit, evaluate and predict are not captured, only on TensorFlow\n"
-    assert capsys.readouterr().err == line

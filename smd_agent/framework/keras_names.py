@@ -1,12 +1,47 @@
-"""What Keras's layers and variables are called in a run."""
+"""What Keras's layers and variables are called in a run, whatever Keras computes with."""
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from smd_agent.tensorflow.naming import VariableNames
+
+class VariableNames:
+    """Gives each variable a name of its own: of several that are called alike, the later ones get ``_1``, ``_2`` ...
+
+    Args:
+        plain_name: the name that the user knows a variable by; several may share it.
+
+    Variables are held weakly and by identity: they define neither equality nor a hash. The name of one that is gone can
+    be given again, so a model built anew in a loop keeps its names.
+    """
+
+    def __init__(self, plain_name: Callable[[Any], str]) -> None:
+        self._plain_name = plain_name
+        self._by_id: dict[int, tuple[weakref.ref[Any], str]] = {}
+        self._taken: set[str] = set()
+
+    def of(self, variable: Any) -> str:
+        """The variable's name in this run."""
+        key = id(variable)
+        known = self._by_id.get(key)
+        if known is not None and known[0]() is variable:
+            return known[1]
+        name = base = self._plain_name(variable)
+        number = 0
+        while name in self._taken:
+            number += 1
+            name = f"{base}_{number}"
+        self._taken.add(name)
+        self._by_id[key] = (weakref.ref(variable, lambda _: self._forget(key, name)), name)
+        return name
+
+    def _forget(self, key: int, name: str) -> None:
+        known = self._by_id.get(key)
+        if known is not None and known[0]() is None:
+            del self._by_id[key]
+        self._taken.discard(name)
 
 
 class LayerNames:
@@ -44,9 +79,9 @@ class Names:
     Variables have one name each, in weights and gradients alike: of several called alike, the later ones get ``_1``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, plain_name: Callable[[Any], str]) -> None:
         self.layers = LayerNames()
-        self._variables = VariableNames()
+        self._variables = VariableNames(plain_name)
 
     def weight(self, layer: Any, variable: Any, model: Any) -> str:
         """Where the value of a layer's variable is stored."""
@@ -90,3 +125,15 @@ def variables_of(optimizer: Any) -> list[Any]:
 def numbered(base: str, number: int) -> str:
     """The first is called by the base alone."""
     return base if number == 0 else f"{base}_{number}"
+
+
+def definer(cls: type, name: str) -> type:
+    """The class among a class and its bases that defines a method.
+
+    Raises:
+        LookupError: none does.
+    """
+    for base in cls.__mro__:
+        if name in vars(base):
+            return base
+    raise LookupError(f"{cls.__name__} has no {name}")

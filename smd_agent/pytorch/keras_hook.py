@@ -1,0 +1,28 @@
+"""The hook of a Keras that computes with PyTorch; its collections and names are those of Keras on TensorFlow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from smd_agent.core.values import Captured
+from smd_agent.framework.keras_logs import KerasLogs
+from smd_agent.pytorch.arrays import to_array
+from smd_agent.pytorch.worker import rank_and_size
+
+
+class KerasHook(KerasLogs):
+    """Saves ``fit``, ``evaluate`` and ``predict`` of Keras 3 on PyTorch."""
+
+    def set_up(self) -> None:
+        """The mode follows the call until ``set_mode`` is called."""
+        self.follow_calls()
+
+    def to_array(self, value: Any) -> Captured | None:
+        """A tensor as an array that may share its memory."""
+        return to_array(value) if isinstance(value, torch.Tensor) else super().to_array(value)
+
+    def worker(self) -> tuple[int, int]:
+        """Rank and number of ranks, as ``torch.distributed`` knows them when the first step is saved."""
+        return rank_and_size()
