@@ -8,7 +8,16 @@ from collections.abc import Iterator
 
 from benchmarks.table import Row, heading, line, milliseconds
 
-NAMES = ("startup", "unsaved_step", "saved_reductions", "saved_raw", "xgboost_rounds", "keras_fit", "gluon_steps")
+NAMES = (
+    "startup",
+    "unsaved_step",
+    "saved_reductions",
+    "saved_raw",
+    "xgboost_rounds",
+    "keras_fit",
+    "tensorflow_steps",
+    "gluon_steps",
+)
 
 
 def startup_rows() -> Iterator[Row]:
