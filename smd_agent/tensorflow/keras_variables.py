@@ -54,7 +54,7 @@ class ModelVariables:
 
     def weights(self, model: Any, changes: object) -> Listed:
         """The variables of its layers."""
-        if self._weights_as_of != changes:
+        if self._weights_as_of != changes or not self._weights.names:
             self._weights_as_of = changes
             name = self._names.weight
             found = [(name(layer, variable, model), variable) for layer, variable in leaf_variables(model)]
