@@ -119,6 +119,11 @@ def smdebug_mxnet_python() -> str | None:
     return os.environ.get("SMDEBUG_MXNET_PYTHON") or None
 
 
+def smdebug_tensorflow_python() -> str | None:
+    """Return the interpreter that has TensorFlow and the real smdebug, None when the variable is unset or empty."""
+    return os.environ.get("SMDEBUG_TENSORFLOW_PYTHON") or None
+
+
 def interleave(workers: Sequence[Worker], rounds: int, operation: str, count: int) -> list[list[Sample]]:
     """Run windows of all workers in an order shuffled anew each round; return the samples of each worker."""
     samples: list[list[Sample]] = [[] for _ in workers]

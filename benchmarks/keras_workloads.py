@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,18 @@ from benchmarks.disk import forget_steps
 
 LAYERS = 6
 WIDTH = 256
+
+
+@dataclass
+class Script:
+    """What a script with a hook of its own hands to it, or hands it to; nothing by default."""
+
+    hooks: list[Any] = field(default_factory=list)
+    wrap_tape: Callable[[Any], Any] = lambda tape: tape
+    wrap_optimizer: Callable[[Any], Any] = lambda optimizer: optimizer
+
+
+script = Script()
 
 
 class Fitting:
@@ -42,7 +55,7 @@ class Fitting:
             x = random.standard_normal((self.batch * count, *self.model.input_shape[1:]), dtype=np.float32)
             y = random.integers(0, 10, self.batch * count)
             start = time.process_time(), time.perf_counter()
-            self.model.fit(x, y, batch_size=self.batch, shuffle=False, verbose=0)
+            self.model.fit(x, y, batch_size=self.batch, shuffle=False, verbose=0, callbacks=script.hooks)
             cpu, wall = time.process_time() - start[0], time.perf_counter() - start[1]
             forget_steps(self.folder / "run")
             reply({"cpu": cpu, "wall": wall, "process": cpu})

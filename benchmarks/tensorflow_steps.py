@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
-from benchmarks.family import Family, interleave, middle, pairwise
+from benchmarks.family import Family, interleave, middle, pairwise, smdebug_tensorflow_python
 from benchmarks.table import Row, milliseconds
 
 # Saved are, at each step, five reductions of all of these, or they themselves.
@@ -19,12 +19,13 @@ OPTIONS = {
     "reductions": "min,max,mean,std,l2_norm",
 }
 VARIANTS = ("plain", "unsaved", "plain", "reductions", "raw")
+OLD_VARIANTS = ("plain", "old_unsaved", "old_reductions")
 CASES = (
-    # workload, words, steps a window
-    ("eager_tape", "eager GradientTape", 10),
-    ("compiled_tape", "GradientTape in tf.function", 30),
-    ("xla_tape", "GradientTape in tf.function with jit_compile", 30),
-    ("session", "MonitoredSession", 30),
+    # workload, words, steps a window, the old library's hook for it, which saves nothing where a tape is compiled
+    ("eager_tape", "eager GradientTape", 10, "KerasHook"),
+    ("compiled_tape", "GradientTape in tf.function", 30, ""),
+    ("xla_tape", "GradientTape in tf.function with jit_compile", 30, ""),
+    ("session", "MonitoredSession", 30, "SessionHook"),
 )
 GENERATIONS = 3
 WINDOWS = 20
@@ -35,7 +36,7 @@ def rows() -> Iterator[Row]:
     yield from rows_of("tensorflow", CASES)
 
 
-def rows_of(framework: str, cases: Sequence[tuple[str, str, int]]) -> Iterator[Row]:
+def rows_of(framework: str, cases: Sequence[tuple[str, str, int, str]]) -> Iterator[Row]:
     """Yield, for each workload, the unsaved step, the noise of that, and the step saved as reductions and as it is.
 
     Unsaved steps go by the CPU time of the process, TensorFlow's threads included, saved ones by the clock.
@@ -43,9 +44,11 @@ def rows_of(framework: str, cases: Sequence[tuple[str, str, int]]) -> Iterator[R
     if importlib.util.find_spec("tensorflow") is None:
         print("there is no tensorflow: no rows with it", file=sys.stderr)
         return
-    for workload, words, steps in cases:
+    python = smdebug_tensorflow_python()
+    for workload, words, steps, hook in cases:
         taken = [generation(framework, workload, steps) for _ in range(GENERATIONS)]
         one = {name: median(ratios[name] for ratios in taken) for name in taken[0]}
+        old = old_ratios(framework, workload, steps, python, hook) if python and hook else {}
         low, high = (limit(ratios["again"] for ratios in taken) for limit in (min, max))
         for what, name, by, target in (
             (f"unsaved step, {words}", "unsaved", "cpu", 1.02),
@@ -55,7 +58,7 @@ def rows_of(framework: str, cases: Sequence[tuple[str, str, int]]) -> Iterator[R
         ):
             plain = one[by] / steps
             floor = f"plain step, {milliseconds(plain)}" + (" of CPU time" if by == "cpu" else "")
-            yield Row(what, floor, milliseconds(plain * one[name]), one[name], target)
+            yield Row(what, floor, milliseconds(plain * one[name]), one[name], target, old.get(name))
 
 
 def generation(framework: str, workload: str, steps: int) -> dict[str, float]:
@@ -80,3 +83,15 @@ def generation(framework: str, workload: str, steps: int) -> dict[str, float]:
         "reductions": pairwise(reductions, plain, "wall"),
         "raw": pairwise(raw, plain, "wall"),
     }
+
+
+def old_ratios(framework: str, workload: str, steps: int, python: str, hook: str) -> dict[str, float]:
+    """Measure the old library beside its own plain run; returns the ratios of `unsaved` and `reductions`."""
+    options = {**OPTIONS, "hook": hook}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Family(workload, OLD_VARIANTS, Path(folder), python, options, framework) as workers,
+    ):
+        interleave(workers, 1, "steps", steps)
+        plain, unsaved, reductions = interleave(workers, WINDOWS, "steps", steps)
+    return {"unsaved": pairwise(unsaved, plain, "cpu"), "reductions": pairwise(reductions, plain, "wall")}

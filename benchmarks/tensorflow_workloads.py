@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from benchmarks.disk import forget_steps
-from benchmarks.keras_workloads import LAYERS, WIDTH, dense, prepare, start_threads
+from benchmarks.keras_workloads import LAYERS, WIDTH, dense, prepare, script, start_threads
 
 __all__ = ["WORKLOADS", "prepare", "start_threads"]
 BATCH = 128
@@ -52,7 +52,7 @@ def tape(**options: Any) -> Callable[[], object]:
     x, y = tf.random.normal((BATCH, WIDTH)), tf.zeros(BATCH, tf.int32)
 
     def step(x: Any, y: Any) -> Any:
-        with tf.GradientTape() as recorder:
+        with script.wrap_tape(tf.GradientTape()) as recorder:
             loss = criterion(y, model(x, training=True))
         optimizer.apply_gradients(zip(recorder.gradient(loss, variables), variables, strict=True))
         return loss
@@ -74,8 +74,8 @@ def monitored_session() -> Callable[[], object]:
         x = tf.matmul(x, kernel) + bias
         x = x if number == LAYERS else tf.nn.relu(x)
     loss = v1.losses.sparse_softmax_cross_entropy(y, x)
-    update = v1.train.AdamOptimizer().minimize(loss)
-    return functools.partial(v1.train.MonitoredSession().run, update)
+    update = script.wrap_optimizer(v1.train.AdamOptimizer()).minimize(loss)
+    return functools.partial(v1.train.MonitoredSession(hooks=script.hooks).run, update)
 
 
 WORKLOADS: dict[str, Callable[[Path], Loop]] = {
