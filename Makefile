@@ -5,6 +5,8 @@ QUIETLY := -m pip --disable-pip-version-check --no-input -qq
 # Beside .venv there is an environment .venv-NAME for each tests/environments/NAME.txt. In those files that have a line
 # "# tests: PATHS", that line names the tests that are run there too.
 OTHERS := $(patsubst tests/environments/%.txt,.venv-%,$(wildcard tests/environments/*.txt))
+# Needed by "make bench" alone.
+MEASURED := .venv-smdebug-tensorflow
 TESTED := $(patsubst tests/environments/%.txt,.venv-%,$(shell grep -l '^. tests: ' tests/environments/*.txt))
 INTERPRETERS = SMDEBUG_PYTHON="$$(cat .venv-smdebug/.python)" OLDEST_PYTHON="$$(cat .venv-oldest/.python)" \
   SMDEBUG_MXNET_PYTHON="$$(cat .venv-smdebug-mxnet/.python)" MXNET_PYTHON="$$(cat .venv-mxnet/.python)"
@@ -39,7 +41,7 @@ demo: $(VENV)/.demo
 
 # The script pytest, not "python -m pytest": the latter would put the source tree before the installed wheel. Where ARGS
 # picks none of an environment's tests, pytest ends with 5.
-test: $(VENV)/.test $(OTHERS:=/.python) $(TESTED:=/.wheel)
+test: $(VENV)/.test $(patsubst %,%/.python,$(filter-out $(MEASURED),$(OTHERS))) $(TESTED:=/.wheel)
 	$(INTERPRETERS) $(VENV)/bin/pytest $(ARGS)
 	for venv in $(TESTED); do \
 	  test -s $$venv/.python || continue; \
@@ -54,8 +56,8 @@ lint: $(VENV)/.lint
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-logo
 
-bench: $(VENV)/.demo .venv-smdebug/.python .venv-oldest/.wheel .venv-smdebug-mxnet/.python .venv-mxnet/.wheel
-	$(INTERPRETERS) $(VENV)/bin/python -m benchmarks $(ARGS)
+bench: $(VENV)/.demo .venv-smdebug/.python .venv-oldest/.wheel .venv-smdebug-mxnet/.python .venv-mxnet/.wheel $(MEASURED:=/.python)
+	$(INTERPRETERS) SMDEBUG_TENSORFLOW_PYTHON="$$(cat $(MEASURED)/.python)" $(VENV)/bin/python -m benchmarks $(ARGS)
 
 scenarios: $(VENV)/.demo
 	$(VENV)/bin/python -W ignore -m benchmarks.torch_scenarios $(ARGS) docs/pytorch-scenarios.md

@@ -16,6 +16,7 @@ NAMES = (
     "saved_raw",
     "xgboost_rounds",
     "keras_fit",
+    "tensorflow_steps",
     "gluon_steps",
 )
 

@@ -58,7 +58,7 @@ class Family:
         folder: where the variants write their runs.
         interpreter: the Python to use.
         options: passed to the arms; `pin` keeps all variants on one core.
-        framework: pytorch, xgboost or mxnet.
+        framework: pytorch, xgboost, keras, tensorflow or mxnet.
     """
 
     workload: str
@@ -121,6 +121,11 @@ def mxnet_python() -> str | None:
 def smdebug_mxnet_python() -> str | None:
     """Return the interpreter that has MXNet and the real smdebug, None when the variable is unset or empty."""
     return os.environ.get("SMDEBUG_MXNET_PYTHON") or None
+
+
+def smdebug_tensorflow_python() -> str | None:
+    """Return the interpreter that has TensorFlow and the real smdebug, None when the variable is unset or empty."""
+    return os.environ.get("SMDEBUG_TENSORFLOW_PYTHON") or None
 
 
 def interleave(workers: Sequence[Worker], rounds: int, operation: str, count: int) -> list[list[Sample]]:

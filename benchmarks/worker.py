@@ -23,7 +23,8 @@ from benchmarks.arms import Arm
 MODULES = {
     "pytorch": ("benchmarks.workloads", "benchmarks.arms"),
     "xgboost": ("benchmarks.boosting", "benchmarks.boosting_arms"),
-    "keras": ("benchmarks.keras_workloads", "benchmarks.keras_arms"),
+    "keras": ("benchmarks.keras_workloads", "benchmarks.tensorflow_arms"),
+    "tensorflow": ("benchmarks.tensorflow_workloads", "benchmarks.tensorflow_arms"),
     "mxnet": ("benchmarks.gluon", "benchmarks.gluon_arms"),
 }
 

@@ -57,6 +57,7 @@ class SavePlan:
         self._members: dict[str, int] = {}
         self._hows: dict[int, How] = {}
         self._groups: dict[tuple[tuple[str, ...], int], Group] = {}
+        self._included: dict[frozenset[str], frozenset[str]] = {}
         self._named: set[str] = set()
         self._asked: int = 0 if before is None else self._bits_of(before.names_of(before._asked))
         self._found: int = 0 if before is None else self._bits_of(before.names_of(before._found))
@@ -101,6 +102,15 @@ class SavePlan:
         """Whether anything is saved of a tensor when these collections are."""
         return bool(self._members_of(name) & due)
 
+    def included(self, names: frozenset[str]) -> frozenset[str]:
+        """Those of the names that are in one of the collections."""
+        found = self._included.get(names)
+        if found is None:
+            if len(self._included) >= _CACHED_GROUPS:
+                self._included.clear()
+            found = self._included[names] = frozenset(filter(self._members_of, names))
+        return found
+
     def names_of(self, due: int) -> set[str]:
         """Names of a set of collections."""
         return {collection.name for i, collection in enumerate(self._collections) if due >> i & 1}
@@ -125,6 +135,7 @@ class SavePlan:
         self._members.pop(name, None)
         self._named.discard(name)
         self._groups.clear()
+        self._included.clear()
 
     def _bits_of(self, names: set[str]) -> int:
         return sum(1 << i for i, collection in enumerate(self._collections) if collection.name in names)

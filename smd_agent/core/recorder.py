@@ -292,9 +292,9 @@ class Recorder:
         """Whether the current step saves a tensor of this name."""
         return self.pulse.saving and self._prepared().includes(name, self._due)
 
-    def ever_wants(self, name: str) -> bool:
-        """Whether a tensor of this name is in a collection that is saved, at whatever step."""
-        return self._prepared().includes(name, -1)
+    def ever_wanted(self, names: frozenset[str]) -> frozenset[str]:
+        """Those of several names that are in a collection that is saved, at whatever step."""
+        return self._prepared().included(names)
 
     def next_step_wants(self, clock: ModeClock) -> Callable[[str], bool]:
         """Tells of a tensor's name whether the clock's next step saves it; nothing is begun."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
+from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from smd_agent.tensorflow.naming import is_variable
 from smd_agent.tensorflow.scaling import Unscaled
@@ -28,8 +29,12 @@ class Rows:
 def to_array(value: Any) -> tuple[npt.NDArray[Any], str | None] | None:
     """The values, and the name of their dtype if they had to be widened; None where there is nothing to read.
 
-    An eager tensor's array may share its memory. A gradient of rows comes out whole, zeros where no row was.
+    The array of an eager tensor or a variable may share its memory. A gradient of rows comes out whole, zeros where no
+    row was.
     """
+    array = _view(value)
+    if array is not None:
+        return widened(array)
     if isinstance(value, tf.IndexedSlices):
         value = Rows(value.values, value.indices, tuple(value.dense_shape.numpy()))
     if isinstance(value, Unscaled):
@@ -44,6 +49,26 @@ def to_array(value: Any) -> tuple[npt.NDArray[Any], str | None] | None:
             # A symbolic tensor, a variant or a resource: nothing to read.
             return None
     return widened(np.asarray(value))
+
+
+def _view(value: Any) -> npt.NDArray[Any] | None:
+    """The memory of an eager tensor or a variable; None where this way does not lead to it.
+
+    ``numpy()`` copies, and of a variable runs two operations, which takes five times as long.
+    """
+    if not isinstance(value, tf.Tensor):
+        if not isinstance(value, tf.Variable) and is_variable(value):
+            # Keras 3's own, around TensorFlow's.
+            value = value.value
+        # Variables of other kinds (distributed ones, say) are read in their own way; a graph is not to get our reads.
+        if getattr(type(value), "read_value", None) is not ResourceVariable.read_value or not tf.executing_eagerly():
+            return None
+        value = tf.raw_ops.ReadVariableOp(resource=value.handle, dtype=value.dtype)
+    try:
+        return np.asarray(memoryview(value))
+    except (TypeError, ValueError, BufferError):
+        # A symbolic tensor, a resource, or a type that Python knows nothing of.
+        return None
 
 
 def widened(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], str | None] | None:

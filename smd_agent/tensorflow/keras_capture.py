@@ -11,7 +11,7 @@ import tensorflow as tf
 from smd_agent import guard, session
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
-from smd_agent.framework.keras_names import leaf_variables, numbered, variables_of
+from smd_agent.framework.keras_names import numbered
 from smd_agent.tensorflow.arrays import Rows
 from smd_agent.tensorflow.taps import Part
 
@@ -37,6 +37,7 @@ class Capture:
         self._counts: Counter[str] = Counter()
         self._weights_saved = False
         self._optimizers_saved = False
+        self._changes: object = watch.changes
 
     def begin(self) -> None:
         """The step begins.
@@ -45,6 +46,9 @@ class Capture:
         not have given them values, and reading would make some up.
         """
         model = self._step.model
+        if model.run_eagerly or tf.config.functions_run_eagerly():
+            # Nothing tells when such a model gets other variables.
+            self._changes = object()
         if getattr(model, "built", False) and model.run_eagerly:
             self.before_update()
 
@@ -52,8 +56,7 @@ class Capture:
     def before_update(self) -> None:
         """Save the variables as they stand before the step changes them.
 
-        New variables are empty until TensorFlow runs the function that gives them their values, which is the first of
-        the functions that a first step runs.
+        New ones get their values from the first of the functions that a first step runs.
         """
         if not self._weights_saved:
             self._weights_saved = self._save_weights()
@@ -61,34 +64,21 @@ class Capture:
             self._optimizers_saved = self._step.mode is not ModeKeys.TRAIN or self._save_optimizers()
 
     def _save_weights(self) -> bool:
-        step, names = self._step, self._watch.names
-        pairs = [
-            (names.weight(layer, variable, step.model), variable) for layer, variable in leaf_variables(step.model)
-        ]
-        wanted = [(name, variable) for name, variable in pairs if self._hook.wants(name)]
-        if not step.has_values:
-            if not _have_values(wanted):
-                return False
-            step.has_values = bool(wanted)
-        self._save(wanted)
-        return bool(pairs)
+        step = self._step
+        found = step.variables.weights(step.model, self._changes)
+        if not found.can_be_read(self._hook):
+            return False
+        self._hook.save_tensors(found.names, found.variables)
+        return bool(found.names)
 
     def _save_optimizers(self) -> bool:
-        hook = self._hook
+        step, hook = self._step, self._hook
         if CollectionKeys.OPTIMIZER_VARIABLES not in hook.include_collections:
             return True
-        own = {id(variable) for variable in self._step.model.variables}
-        pairs = {}
-        for optimizer in self._step.optimizers():
-            for variable in variables_of(optimizer):
-                if id(variable) not in own:
-                    name = self._watch.names.plain(variable)
-                    hook.place(CollectionKeys.OPTIMIZER_VARIABLES, name)
-                    pairs[name] = variable
-        wanted = [(name, variable) for name, variable in pairs.items() if hook.wants(name)]
-        if not _have_values(wanted):
+        found = step.variables.of_optimizers(step.model, step.optimizers(), hook, self._changes)
+        if not found.can_be_read(hook):
             return False
-        self._save(wanted)
+        hook.save_tensors(found.names, found.variables)
         return True
 
     @session.fence("saving a tensor of a step")
@@ -152,7 +142,3 @@ class Capture:
 
     def _save(self, pairs: Sequence[tuple[str, Any]]) -> None:
         self._hook.save_tensors([name for name, _ in pairs], [value for _, value in pairs])
-
-
-def _have_values(pairs: Sequence[tuple[str, Any]]) -> bool:
-    return all(variable.numpy().shape == tuple(variable.shape) for _, variable in pairs)

@@ -80,8 +80,8 @@ class CompiledFunction:
         first = self._names is None
         if first:
             self._names = self._reachable()
-        wanted = frozenset(name for name in self._names or () if hook.ever_wants(name))
-        if wanted == self._wanted:
+        wanted = hook.ever_wanted(self._names or frozenset())
+        if wanted is self._wanted or wanted == self._wanted:
             return self._variant
         self._wanted = wanted
         variant = self._build(wanted)

@@ -17,6 +17,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.core.recorder import HeldStep
 from smd_agent.tensorflow.keras_capture import Capture
 from smd_agent.tensorflow.keras_hook import KerasHook
+from smd_agent.tensorflow.keras_variables import ModelVariables
 from smd_agent.tensorflow.strategy import rank_and_size
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class StepFunction:
 
     Attributes:
         capture: what collects the current step; None if that is not saved.
-        has_values: whether the model's variables are known to have got their first values.
+        variables: what the model's saved steps read.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class StepFunction:
         self.function = function
         self.mode = mode
         self.capture: Capture | None = None
-        self.has_values = False
+        self.variables = ModelVariables(watch.names)
         # The model holds this: a cycle would keep both until the garbage collector runs.
         self._model = weakref.ref(model)
         self._watch = watch
@@ -157,6 +158,9 @@ class StepFunction:
             last = self._begin(hook, steps)
             hook.pulse.inside = True
             outputs = function(*args, **kwargs)
+            if self.capture is not None:
+                # Before the last step goes to the writer, which would take turns with us.
+                self.capture.finish(outputs)
         except _END_OF_DATA:
             self._take_back(hook, steps, last)
             last = None
@@ -164,11 +168,9 @@ class StepFunction:
         finally:
             if last is not None:
                 self._end(hook, last)
-            capture, self.capture = self.capture, None
+            self.capture = None
             hook.pulse.inside = False
             watch.current = None
-        if capture is not None:
-            capture.finish(outputs)
         return outputs
 
     @session.fence("opening a step")

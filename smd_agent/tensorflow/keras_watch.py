@@ -46,6 +46,7 @@ class KerasWatch:
         current: the step function that is running now.
         book: what is noted of functions while they are traced.
         names: of layers and variables; those of all Keras in the process are distinct.
+        changes: how often something has happened since which a model may have other variables.
     """
 
     def __init__(self, flavour: Flavour, make_hook: Callable[[], TensorflowHook | None] | None) -> None:
@@ -53,6 +54,7 @@ class KerasWatch:
         self.current: StepFunction | None = None
         self.book = NoteBook()
         self.names = _NAMES
+        self.changes = 0
         self._make_hook = make_hook
 
     def install(self) -> None:
@@ -131,6 +133,7 @@ class KerasWatch:
     def _entered(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def entered(model: Any, *args: Any, **kwargs: Any) -> Any:
             self._look_for_overrides(type(model))
+            self.changes += 1
             return original(model, *args, **kwargs)
 
         return entered
@@ -149,6 +152,7 @@ class KerasWatch:
     def _traced(self, concrete: Any) -> None:
         if self.current is None:
             return
+        self.changes += 1
         name = concrete.name
         self.book.bind(concrete.graph, name.decode() if isinstance(name, bytes) else name)
         CompiledFunction(self, concrete)

@@ -8,6 +8,9 @@ import tensorflow as tf
 
 from smd_agent import guard
 
+# Looked up once: TensorFlow's public modules load their parts when they are asked for, and take their time each time.
+_replica_context = tf.distribute.get_replica_context
+
 _TAPES = "of {} replicas the first one's loss and gradients are saved, as they are before the replicas' are added up"
 
 
@@ -17,7 +20,7 @@ def is_other_replica(line: str = _TAPES) -> bool:
     Several replicas of one process compute the same things on parts of the batch; the first one's are saved, and
     ``line``, with their number in it, says so once.
     """
-    context: Any = tf.distribute.get_replica_context()
+    context: Any = _replica_context()
     if context is None or context.num_replicas_in_sync == 1:
         return False
     number = context.replica_id_in_sync_group

@@ -1,4 +1,4 @@
-"""A plan that replaces another one."""
+"""A plan that replaces another one, and what a plan remembers."""
 
 from __future__ import annotations
 
@@ -19,3 +19,14 @@ def test_a_new_plan_knows_which_collections_came_up_before():
     assert SavePlan([third, second, first]).never_found() == []
     new.due(ModeKeys.TRAIN, 1)
     assert new.never_found() == ["c", "b"]
+
+
+def test_names_that_are_included_are_looked_up_again_when_one_is_placed():
+    some = Collection("some", ["^a"], save_config=SaveConfig(save_interval=7))
+    plan = SavePlan([some])
+    names = frozenset({"a_tensor", "b_tensor"})
+    assert plan.included(names) == {"a_tensor"}
+    assert plan.included(frozenset({"b_tensor"})) == set()
+    some.add_tensor_name("b_tensor")
+    plan.forget("b_tensor")
+    assert plan.included(names) == names
