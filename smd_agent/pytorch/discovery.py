@@ -288,7 +288,7 @@ class Discovery:
     @session.fence("looking for the model behind a backward pass")
     def _after_pass(self) -> None:
         self._passed_in = self._step
-        if not (self._was_watching and self._calls.watching):
+        if self.resting or not (self._was_watching and self._calls.watching):
             return
         homeless = self._homeless()
         reached = {key for key in homeless if _has_gradient(self._awaited[key]())}
