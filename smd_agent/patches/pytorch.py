@@ -58,7 +58,7 @@ def _step_aside_for_compile(torch: ModuleType, discovery: Discovery) -> None:
 
     @functools.wraps(compile_function)
     def compile(*args: Any, **kwargs: Any) -> Any:
-        watch.install()
+        watch.stay()
         with discovery.suspended():
             compiled = compile_function(*args, **kwargs)
         if isinstance(compiled, torch.nn.Module):

@@ -40,6 +40,7 @@ class _Watch:
         self.listener: Listener | None = None
         self._installed = Temporary()
         self._is_installed = False
+        self._stays = False
 
     def begin(self, listener: Listener) -> None:
         """Report to this step."""
@@ -49,9 +50,14 @@ class _Watch:
     def end(self) -> None:
         """Report to nobody."""
         self.listener = None
-        if not _compiles():
+        if not (self._stays or _compiles()):
             self._installed.close()
             self._is_installed = False
+
+    def stay(self) -> None:
+        """Put everything in place for good: the program is about to compile."""
+        self._stays = True
+        self.install()
 
     def install(self) -> None:
         """Put everything in place, if it is not."""

@@ -36,6 +36,7 @@ EXACT = {
 
 
 KINDS = {
+    "a_pass_after_the_update": 2 * 2,
     "sparse_gradients": 3,
     "a_branch_without_gradient": 4 * 2,
     "a_branch_with_zeros": 2 + 3 * 4,

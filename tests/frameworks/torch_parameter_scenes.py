@@ -287,7 +287,31 @@ def functional_losses_in_evaluation():
     return [model], 1, 2
 
 
-SCENES = [sparse_gradients, a_branch_without_gradient, a_branch_with_zeros, a_branch_that_is_not_zeroed, adversaries]
+def a_pass_after_the_update():
+    model = Net()
+    first = torch.optim.SGD(model.fc1.parameters(), lr=0.1)
+    second = torch.optim.SGD(model.fc2.parameters(), lr=0.1)
+    for k in range(2):
+        x, y = data()
+        model.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward(retain_graph=True)
+        note("gradient/Net_fc1.weight", k, model.fc1.weight.grad)
+        first.step()
+        loss.backward()
+        note("gradient/Net_fc2.weight", k, model.fc2.weight.grad)
+        second.step()
+    return [model], 2, 0
+
+
+SCENES = [
+    a_pass_after_the_update,
+    sparse_gradients,
+    a_branch_without_gradient,
+    a_branch_with_zeros,
+    a_branch_that_is_not_zeroed,
+    adversaries,
+]
 SCENES += [penalty_and_two_passes, a_trunk_in_two_models, complex_parameters, bfloat16_parameters]
 SCENES += [parametrized_and_tied, overwritten_in_place, functional_losses_in_evaluation]
 
