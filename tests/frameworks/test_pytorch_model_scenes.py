@@ -28,6 +28,7 @@ MODELS = {
 PARTS = {
     "losses_with_parameters": 33,
     "loss_modules_with_parameters": 33,
+    "loss_with_parameters_called_twice": 4 * 3 + 2 * (4 + 4 + 1),
     "parts_of_a_module": 33,
     "parts_of_a_plain_object": 36,
     "own_call": 36,

@@ -52,6 +52,27 @@ def loss_modules_with_parameters():
     return losses_with_parameters(TemperatureLoss)
 
 
+def loss_with_parameters_called_twice():
+    # The second call opens a step, as that of any model does.
+    model, criterion = Net(), TemperatureLoss()
+    optimizer = sgd(model, criterion)
+    for k in range(0, 4, 2):
+        x, y = batch()
+        optimizer.zero_grad()
+        out = model(x)
+        losses = [criterion(out * factor, y) for factor in (1.0, 3.0)]
+        for j in range(2):
+            note("TemperatureLoss_input_0", k + j, out * (1.0, 3.0)[j])
+            note("TemperatureLoss_output_0", k + j, losses[j])
+            note_model("TemperatureLoss", k + j, criterion)
+        note_model("Net", k + 1, model)
+        sum(losses).backward()
+        note_model("Net", k + 1, model, gradients=True)
+        note_model("TemperatureLoss", k + 1, criterion, gradients=True)
+        optimizer.step()
+    return [model, criterion], 4, 0
+
+
 class Auto(nn.Module):
     """Its parts are called one by one; it never is."""
 
@@ -193,6 +214,7 @@ def inner_model_evaluated():
 SCENES = [
     losses_with_parameters,
     loss_modules_with_parameters,
+    loss_with_parameters_called_twice,
     parts_of_a_module,
     parts_of_a_plain_object,
     own_call,
