@@ -10,19 +10,25 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+_NAMES = [
+    "float16",
+    "float32",
+    "float64",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "bool",
+    "complex64",
+    "complex128",
+    "uint16",
+    "uint32",
+    "uint64",
+]
+# NumPy's notation and size of each dtype that both know.
 _NUMPY_DTYPES = {
-    torch.float16,
-    torch.float32,
-    torch.float64,
-    torch.uint8,
-    torch.int8,
-    torch.int16,
-    torch.int32,
-    torch.int64,
-    torch.bool,
-    torch.complex64,
-    torch.complex128,
-    *(getattr(torch, name) for name in ("uint16", "uint32", "uint64") if hasattr(torch, name)),
+    getattr(torch, name): (np.dtype(name).str, np.dtype(name).itemsize) for name in _NAMES if hasattr(torch, name)
 }
 _WIDER = {torch.complex32: torch.complex64}
 PLAIN_CLASSES = (torch.Tensor, torch.nn.Parameter)
@@ -36,13 +42,11 @@ def to_array(tensor: torch.Tensor) -> tuple[npt.NDArray[Any], str | None] | None
     come out dense, a distributed tensor as this rank's part. None: the tensor holds no values that could be read (a
     ``meta`` tensor, a quantised one, a subclass that gives none away).
     """
-    if type(tensor) in PLAIN_CLASSES:
-        try:
-            return tensor.detach().numpy(), None
-        except (TypeError, RuntimeError):
-            # Another device, layout or dtype than NumPy's: the long way tells which.
-            pass
     try:
+        if type(tensor) in PLAIN_CLASSES and tensor.is_cpu and tensor.layout is torch.strided:
+            array = _shared(tensor)
+            if array is not None:
+                return array, None
         return _read(tensor)
     except (TypeError, RuntimeError):
         # Subclasses may define any operation away; one such tensor must not cost the others.
@@ -62,9 +66,42 @@ def _read(tensor: torch.Tensor) -> tuple[npt.NDArray[Any], str | None] | None:
     if tensor.dtype not in _NUMPY_DTYPES:
         note = str(tensor.dtype).removeprefix("torch.")
         tensor = tensor.to(_WIDER.get(tensor.dtype, torch.float32))
-    if tensor.device.type != "cpu":
-        tensor = tensor.cpu()
-    return np.asarray(tensor.resolve_conj().resolve_neg().numpy()), note
+    tensor = tensor.cpu().resolve_conj().resolve_neg()
+    # A subclass may have no memory of its own, and only says so when it is asked for an array.
+    array = _shared(tensor) if type(tensor) in PLAIN_CLASSES else tensor.numpy()
+    return None if array is None else (array, note)
+
+
+class _Memory:
+    """A tensor's memory, for NumPy.
+
+    ``Tensor.numpy`` forbids for good that the program gives the storage another size, and the wrappers that shard
+    models do so.
+    """
+
+    __slots__ = ("__array_interface__", "tensor")
+
+    def __init__(self, tensor: torch.Tensor, typestr: str, itemsize: int) -> None:
+        self.tensor = tensor
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": typestr,
+            "shape": tuple(tensor.shape),
+            "strides": None if tensor.is_contiguous() else tuple(step * itemsize for step in tensor.stride()),
+            "data": (tensor.data_ptr(), False),
+        }
+
+
+def _shared(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
+    """An array of a CPU tensor's own memory; None if it is of no dtype of NumPy's, lazily changed, or freed."""
+    kind = _NUMPY_DTYPES.get(tensor.dtype)
+    if kind is None or tensor.is_neg() or tensor.is_conj():
+        return None
+    if not tensor.numel():
+        return np.empty(tuple(tensor.shape), kind[0])
+    if not tensor.untyped_storage().nbytes():
+        return None
+    return np.asarray(_Memory(tensor, *kind))
 
 
 def tensors_in(value: Any, depth: int = 0) -> Iterator[torch.Tensor]:

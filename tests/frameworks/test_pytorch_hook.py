@@ -280,6 +280,24 @@ def test_views_of_every_layout(out):
         np.testing.assert_array_equal(value(trial, f"x_output_{i}"), want.numpy())
 
 
+def test_a_saved_tensor_can_still_get_another_size_and_a_freed_one_is_a_line(out, capsys):
+    hook = smd.Hook(out, include_regex="x_output", save_config=EVERY)
+    model = small()
+    hook.register_module(model)
+    model(torch.randn(6, 5))
+    grown, freed = torch.arange(3.0), torch.randn(4)[2:]
+    freed.untyped_storage().resize_(0)
+    for tensor in (grown, freed):
+        hook.record_tensor_value("x", tensor)
+    torch.arange(5.0, out=grown.resize_(5))
+    hook.record_tensor_value("x", grown)
+    trial = trial_of(hook)
+    np.testing.assert_array_equal(value(trial, "x_output_0"), [0, 1, 2])
+    np.testing.assert_array_equal(value(trial, "x_output_2"), [0, 1, 2, 3, 4])
+    assert trial.tensor_names(regex="x_output_1") == []
+    assert "x_output_1" in capsys.readouterr().err
+
+
 def test_structured_inputs_and_outputs_are_numbered_on(out):
     class Pair(nn.Module):
         def forward(self, x, *, scale):
