@@ -266,7 +266,7 @@ class Discovery:
     def _begin_step_of_pass(self, hook: Hook) -> bool:
         """Open a step, unless a call of a model has opened one since the last pass; True if it did."""
         pulse = hook.pulse
-        if pulse.step != self._passed_in and pulse.clock is pulse.train:
+        if not self._pass_opens_step():
             # Its calls are seen after all.
             self._uncalled.clear()
             self._rest_if_done()
@@ -284,6 +284,13 @@ class Discovery:
             )
         hook.begin_unseen_step()
         return True
+
+    def _pass_opens_step(self) -> bool:
+        """Whether the next backward pass is a step of its own."""
+        if self._hook is None or all(root.model is None for root in self._uncalled):
+            return False
+        pulse = self._hook.pulse
+        return pulse.step == self._passed_in or pulse.clock is not pulse.train
 
     @session.fence("looking for the model behind a backward pass")
     def _after_pass(self) -> None:
@@ -317,6 +324,8 @@ class Discovery:
             if root is None:
                 return
             self._uncalled.append(root)
+            if self._hook is not None:
+                self._hook.pass_opens_step = self._pass_opens_step
             if not counted:
                 self._uncounted.append(root)
             self._passes.begin()

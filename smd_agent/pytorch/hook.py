@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -47,6 +47,8 @@ class Hook(FrameworkHook):
         self._saved_step: SavedStep | None = None
         self._arrivals = Arrivals(super().end_held_step)
         self._thread = 0
+        # Whether the next backward pass belongs to a step that is yet to be opened.
+        self.pass_opens_step: Callable[[], bool] = bool
 
     # What users call.
 
