@@ -44,6 +44,7 @@ class Patch:
         leave_uncompiled(patched)
         leave_uncompiled(replacement)
         setattr(patched, _MARK, self)
+        self._patched = patched
         setattr(owner, name, patched)
 
     def remove(self) -> None:
@@ -53,9 +54,10 @@ class Patch:
 
     def _uncover(self) -> None:
         while True:
-            uppermost = getattr(vars(self._owner).get(self._name), _MARK, None)
-            # Somebody else may have wrapped ours in the meantime; theirs stays.
-            if not isinstance(uppermost, Patch) or not uppermost._over:
+            present = vars(self._owner).get(self._name)
+            uppermost = getattr(present, _MARK, None)
+            # Somebody else may have wrapped ours in the meantime; theirs stays. functools.wraps gives it our mark too.
+            if not isinstance(uppermost, Patch) or not uppermost._over or uppermost._patched is not present:
                 return
             if uppermost._own:
                 setattr(self._owner, self._name, uppermost._original)
