@@ -41,3 +41,18 @@ class Pulse:
         self.open = False
         self.saving = False
         self.inside = False
+
+    def begin(self, clock: ModeClock, steps: int = 1) -> bool:
+        """Make the next step the current one, counted by this clock; whether it is due.
+
+        The models' own counters do the same in place, because they run in every step of the training.
+        """
+        self.step += steps
+        self.clock = clock
+        clock.step += steps
+        return clock.step >= clock.due
+
+    def take_back(self, steps: int = 1) -> None:
+        """Undo ``begin``: there was no such step."""
+        self.step -= steps
+        self.clock.step -= steps

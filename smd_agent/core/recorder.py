@@ -20,6 +20,7 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.plan import SavePlan
+from smd_agent.core.ports import Deferred
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
 from smd_agent.core.sink import RunSink, StepSink
@@ -246,8 +247,7 @@ class Recorder:
         """Undo the beginning of the current step, which turned out to be none; what it has saved is forgotten."""
         self.pulse.saving = self.pulse.open = False
         self._step_sink = None
-        self.pulse.step -= 1
-        self.pulse.clock.step -= 1
+        self.pulse.take_back()
         self.pulse.clock.due = 0
 
     def end_step(self) -> None:
@@ -385,7 +385,7 @@ class Recorder:
         return self._step_sink
 
     def _capture(self, name: str, value: Any) -> Captured | None:
-        captured = self.to_array(value)
+        captured = self.to_array(value.read() if isinstance(value, Deferred) else value)
         if captured is None:
             guard.say_once(("no array", name), f"{name} cannot be saved: a {type(value).__name__} is no array")
             return None

@@ -86,6 +86,28 @@ class FrameworkHook(BaseHook):
         self.pulse.train = self.clocks[ModeKeys.TRAIN]
         self.pulse.evaluation = self.clocks[ModeKeys.EVAL]
 
+    def next_step(self, clock: ModeClock, steps: int = 1) -> None:
+        """Close the open step and begin the next one, counted by this clock; it is opened if it is due.
+
+        Args:
+            clock: of the mode.
+            steps: how many steps have been made since, the new one among them.
+        """
+        if self.pulse.open:
+            self.finish_step()
+        if self.pulse.begin(clock, steps):
+            self.start_step()
+
+    @session.fence("opening a step")
+    def start_step(self) -> None:
+        """Decide about the step that has just begun."""
+        self.open_step()
+
+    @session.fence("closing a step")
+    def finish_step(self) -> None:
+        """Close the open step."""
+        self.end_step()
+
     def clock_for(self, mode: ModeKeys) -> ModeClock:
         """What counts the steps that are of this mode by themselves: its clock, unless the user has set a mode."""
         pulse = self.pulse

@@ -7,8 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from smd_agent import guard, session
-from smd_agent.core.clock import ModeClock
+from smd_agent import guard
 from smd_agent.core.values import Captured
 from smd_agent.framework.keras_logs import KerasLogs
 from smd_agent.tensorflow.arrays import to_array
@@ -28,27 +27,6 @@ class TensorflowHook(KerasLogs):
     def set_up(self) -> None:
         """No optimizer has been wrapped yet."""
         self.optimizers: list[weakref.ref[Any]] = []
-
-    def next_step(self, clock: ModeClock) -> None:
-        """Begin the next step, by this clock."""
-        pulse = self.pulse
-        if pulse.open:
-            self.finish_step()
-        pulse.step += 1
-        pulse.clock = clock
-        clock.step += 1
-        if clock.step >= clock.due:
-            self.start_step()
-
-    @session.fence("opening a step")
-    def start_step(self) -> None:
-        """Decide about the step that has just begun."""
-        self.open_step()
-
-    @session.fence("closing a step")
-    def finish_step(self) -> None:
-        """Close the open step."""
-        self.end_step()
 
     def ever_wants_collection(self, name: str) -> bool:
         """Whether a collection is saved at some step."""

@@ -1,0 +1,49 @@
+"""The small interfaces by which captures talk to a hook, so that none of them needs to know a hook's class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from smd_agent.core.clock import Pulse
+from smd_agent.core.modes import ModeKeys
+
+
+class Deferred:
+    """A value that is computed only if it is saved, such as a gradient that is divided by a loss scale."""
+
+    __slots__ = ()
+
+    def read(self) -> Any:
+        """The value, a tensor of the framework or an array."""
+        raise NotImplementedError
+
+
+class StepWriter(Protocol):
+    """Takes the values of the step that is open."""
+
+    @property
+    def pulse(self) -> Pulse:
+        """Where the run stands."""
+
+    @property
+    def mode(self) -> ModeKeys:
+        """The mode of the current step."""
+
+    def wants(self, name: str) -> bool:
+        """Whether the current step saves a tensor of this name."""
+
+    def collections_due(self) -> set[str]:
+        """Names of the collections that the current step saves."""
+
+    def save_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
+        """Save what the current step wants of these tensors; values that are not wanted are not touched."""
+
+    def save_tensor_now(self, name: str, value: Any) -> None:
+        """Save one tensor, if the current step wants it."""
+
+    def place(self, collection: str, tensor_name: str) -> None:
+        """Make a tensor a member of a collection, whatever the collection's regexes say."""
+
+    def cannot_save(self, collection: str, reason: str) -> None:
+        """Say once why a collection, which the user asked for, stays without a tensor."""
