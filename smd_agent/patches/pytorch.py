@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from smd_agent import guard
+from smd_agent.framework.patching import Function, replace
 from smd_agent.patches.hook_of_run import make_hook, tell_if_nothing, wanted_settings
 
 if TYPE_CHECKING:
@@ -67,61 +68,60 @@ def _make_hook(settings: HookSettings) -> Hook | None:
 
 
 def _step_aside_for_compile(torch: ModuleType, discovery: Discovery) -> None:
+    from smd_agent.pytorch.root import set_aside
     from smd_agent.pytorch.staying import watch
 
-    compile_function = torch.compile
-    compile_method = torch.nn.Module.compile
+    def around_function(original: Function) -> Function:
+        def compile(*args: Any, **kwargs: Any) -> Any:
+            watch.stay()
+            with discovery.suspended():
+                compiled = original(*args, **kwargs)
+            if isinstance(compiled, torch.nn.Module):
+                discovery.wrapped(compiled)
+            return compiled
 
-    @functools.wraps(compile_function)
-    def compile(*args: Any, **kwargs: Any) -> Any:
-        watch.stay()
-        with discovery.suspended():
-            compiled = compile_function(*args, **kwargs)
-        if isinstance(compiled, torch.nn.Module):
-            discovery.wrapped(compiled)
-        return compiled
+        return compile
 
-    @functools.wraps(compile_method)
-    def compile_in_place(module: Any, *args: Any, **kwargs: Any) -> Any:
-        from smd_agent.pytorch.root import set_aside
+    def around_method(original: Function) -> Function:
+        def compile_in_place(module: Any, *args: Any, **kwargs: Any) -> Any:
+            with discovery.suspended(), set_aside(module):
+                return original(module, *args, **kwargs)
 
-        with discovery.suspended(), set_aside(module):
-            return compile_method(module, *args, **kwargs)
+        return compile_in_place
 
-    torch.compile = compile  # type: ignore[attr-defined]
-    torch.nn.Module.compile = compile_in_place
+    why = "what is compiled must not hold functions of the agent"
+    replace(torch, "compile", around_function, why=why)
+    replace(torch.nn.Module, "compile", around_method, why=why)
 
 
 def _keep_out_of_replicas(torch: ModuleType) -> None:
-    replicate = getattr(torch.nn.Module, "_replicate_for_data_parallel", None)
-    if replicate is None:
-        return
-
-    @functools.wraps(replicate)
-    def without_counter(module: Any) -> Any:
+    def around(original: Function) -> Function:
         from smd_agent.pytorch.root import drop_counter
 
-        replica = replicate(module)
-        drop_counter(replica)
-        return replica
+        def without_counter(module: Any) -> Any:
+            replica = original(module)
+            drop_counter(replica)
+            return replica
 
-    torch.nn.Module._replicate_for_data_parallel = without_counter
+        return without_counter
+
+    name = "_replicate_for_data_parallel"
+    if hasattr(torch.nn.Module, name):
+        replace(torch.nn.Module, name, around, why="replicas of DataParallel count no steps")
 
 
 def _step_aside_for_script(torch: ModuleType) -> None:
-    # TorchScript wants a type of everything that a module has.
-    recursive = getattr(torch.jit, "_recursive", None)
-    create = getattr(recursive, "create_script_module", None)
-    if create is None:
-        return
-
-    @functools.wraps(create)
-    def create_from_what_the_program_made(module: Any, *args: Any, **kwargs: Any) -> Any:
+    def around(original: Function) -> Function:
         from smd_agent.pytorch.root import set_aside
 
-        with ExitStack() as stack:
-            for part in module.modules():
-                stack.enter_context(set_aside(part))
-            return create(module, *args, **kwargs)
+        def create_from_what_the_program_made(module: Any, *args: Any, **kwargs: Any) -> Any:
+            with ExitStack() as stack:
+                for part in module.modules():
+                    stack.enter_context(set_aside(part))
+                return original(module, *args, **kwargs)
 
-    recursive.create_script_module = create_from_what_the_program_made  # type: ignore[union-attr]
+        return create_from_what_the_program_made
+
+    recursive = getattr(torch.jit, "_recursive", None)
+    if hasattr(recursive, "create_script_module"):
+        replace(recursive, "create_script_module", around, why="TorchScript wants a type of all that a module has")

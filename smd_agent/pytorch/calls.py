@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from smd_agent.framework.patching import Until
 from smd_agent.pytorch.patch import Patch
 
 Module = torch.nn.Module
@@ -33,7 +34,9 @@ class CallWatch:
     def begin(self) -> None:
         """Watch the calls from now on."""
         if self._patch is None:
-            self._patch = Patch(Module, "__call__", self._wrap)
+            self._patch = Patch(
+                Module, "__call__", self._wrap, why="the model is the module that is called", until=Until.MODEL_IS_FOUND
+            )
 
     def end(self) -> None:
         """Leave ``Module`` as it was."""

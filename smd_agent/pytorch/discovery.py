@@ -9,7 +9,6 @@ without an optimizer of ``torch.optim`` shows its parameters in its first backwa
 
 from __future__ import annotations
 
-import functools
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from typing import Any
 import torch
 
 from smd_agent import session
+from smd_agent.framework.patching import Until, replace
 from smd_agent.guard import say_once
 from smd_agent.pytorch import owners
 from smd_agent.pytorch.calls import CallWatch
@@ -70,18 +70,20 @@ class Discovery:
     def install(self) -> None:
         """Begin to watch; called once."""
         optimizer = torch.optim.Optimizer
-        add_param_group = optimizer.add_param_group
+        replace(optimizer, "add_param_group", self._wrap_add, why="an optimizer knows what is trained")
+        self._passes.begin()
+        for name in _TRANSFORMS:
+            why = "models that are trained by gradients of torch.func are told of"
+            patch = Patch(torch.func, name, self._wrap_transform, why=why, until=Until.MODEL_IS_FOUND)
+            self._transforms.append(patch)
 
-        @functools.wraps(add_param_group)
-        def wrapper(optimizer: Any, param_group: Any) -> Any:
-            result = add_param_group(optimizer, param_group)
+    def _wrap_add(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def add_param_group(optimizer: Any, param_group: Any) -> Any:
+            result = original(optimizer, param_group)
             self._optimizer_filled(optimizer)
             return result
 
-        optimizer.add_param_group = wrapper  # type: ignore[method-assign, assignment]
-        self._passes.begin()
-        for name in _TRANSFORMS:
-            self._transforms.append(Patch(torch.func, name, self._wrap_transform))
+        return add_param_group
 
     def should_have_found(self) -> bool:
         """Whether the program, which ends now, has trained something that was not found; what can be said is said."""

@@ -19,8 +19,8 @@ import torch
 from smd_agent import session
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.opaque import graph_task, is_compiling
+from smd_agent.pytorch.patch import Installed
 from smd_agent.pytorch.scaling import Scales, unscaled
-from smd_agent.pytorch.temporary import Temporary
 
 if TYPE_CHECKING:
     from smd_agent.pytorch.hook import Hook
@@ -41,10 +41,10 @@ class Gradients:
         self._computed: dict[int, torch.Tensor] = {}
         self._trained = False
 
-    def install(self, temporary: Temporary) -> None:
+    def install(self, installed: Installed) -> None:
         """Watch what computes and uses gradients until the step closes."""
-        self.scales.install(temporary)
-        temporary.wrap(torch.autograd, "grad", self._wrap_grad)
+        self.scales.install(installed)
+        installed.patch(torch.autograd, "grad", self._wrap_grad, why="gradients that it returns are saved")
 
     def add_parameters(self, pairs: Iterable[tuple[str, torch.Tensor]]) -> None:
         """Save the gradients of these too, under these names; a parameter may have several."""

@@ -19,9 +19,9 @@ from smd_agent.pytorch.arrivals import Arrivals, comes_later, on_device
 from smd_agent.pytorch.collection import Collection
 from smd_agent.pytorch.gradients import Gradient
 from smd_agent.pytorch.opaque import is_opaque, leave_uncompiled
+from smd_agent.pytorch.patch import Installed
 from smd_agent.pytorch.root import Root, RootCall
 from smd_agent.pytorch.saved_step import SavedStep
-from smd_agent.pytorch.temporary import Temporary
 from smd_agent.pytorch.worker import feeds_a_loader, rank_and_size
 from smd_agent.pytorch.wrappers import class_name, named_layers, unwrapped
 
@@ -320,7 +320,7 @@ def _on_device(value: Any) -> bool:
 for _function in (Hook.nested_forward, Hook.captured_forward, vars(Hook)["in_this_thread"].fget, SavedStep.forward):
     leave_uncompiled(_function)
 # All fenced functions have the first one's code.
-for _function in (Hook.start_step, Temporary.close):
+for _function in (Hook.start_step, Installed.close):
     leave_uncompiled(_function, with_callees=True)
 
 

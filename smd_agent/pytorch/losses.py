@@ -22,8 +22,8 @@ from smd_agent import session
 from smd_agent.core.modes import ModeKeys
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.opaque import graph_task, is_compiling, is_opaque
+from smd_agent.pytorch.patch import Installed
 from smd_agent.pytorch.scaling import Node, Scales, identity, unscaled
-from smd_agent.pytorch.temporary import Temporary
 
 if TYPE_CHECKING:
     from smd_agent.pytorch.hook import Hook
@@ -86,15 +86,16 @@ class Losses:
         self._held: list[tuple[str, torch.Tensor]] = []
         self.in_module = 0
 
-    def install(self, temporary: Temporary) -> None:
+    def install(self, installed: Installed) -> None:
         """Watch what computes losses until the step closes."""
         for loss in self._hook.registered_losses:
             if not isinstance(loss, torch.nn.modules.loss._Loss):
-                temporary.on_close(loss.register_forward_hook(self._after_registered_loss).remove)
+                installed.on_close(loss.register_forward_hook(self._after_registered_loss).remove)
         if self._hook.pulse.clock.mode is not ModeKeys.TRAIN:
             for (owner, function), name in _FUNCTIONAL.items():
                 if hasattr(owner, function):
-                    temporary.wrap(owner, function, functools.partial(self._wrap_functional, name))
+                    make = functools.partial(self._wrap_functional, name)
+                    installed.patch(owner, function, make, why="losses computed by functions are saved")
 
     # Loss modules.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from smd_agent.framework.patching import Until
 from smd_agent.pytorch.opaque import graph_task
 from smd_agent.pytorch.patch import Patch
 
@@ -31,7 +32,9 @@ class PassWatch:
         """Watch the calls from now on."""
         if not self._patches:
             for name in ("backward", "grad"):
-                self._patches.append(Patch(torch.autograd, name, functools.partial(self._wrap, name)))
+                make = functools.partial(self._wrap, name)
+                why = "a backward pass shows which parameters are trained"
+                self._patches.append(Patch(torch.autograd, name, make, why=why, until=Until.MODEL_IS_FOUND))
 
     def end(self) -> None:
         """Watch no more calls."""

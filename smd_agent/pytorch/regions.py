@@ -11,9 +11,9 @@ import torch
 from smd_agent import session
 from smd_agent.pytorch.hidden import Region, tell_hidden
 from smd_agent.pytorch.opaque import graph_task, is_compiling, is_opaque
+from smd_agent.pytorch.patch import Installed
 from smd_agent.pytorch.root import SLOT, Root
 from smd_agent.pytorch.shadow import Shadow
-from smd_agent.pytorch.temporary import Temporary
 
 if TYPE_CHECKING:
     from smd_agent.pytorch.saved_step import SavedStep
@@ -39,7 +39,7 @@ class CompiledRegion:
         self._layers = [(name, layer) for name, layer in layers if layer in parts]
         self._name = next((name for name, layer in layers if layer in (region.owner, region.inner)), None)
 
-    def watch(self, watched: Temporary) -> None:
+    def watch(self, watched: Installed) -> None:
         """Save what the region gets and gives, and its layers, until the model's forward is over."""
         owner = self._region.owner
         call = owner.__dict__.get(SLOT)

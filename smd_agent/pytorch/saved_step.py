@@ -23,10 +23,10 @@ from smd_agent.pytorch.gradients import Gradients
 from smd_agent.pytorch.hidden import hidden_layers
 from smd_agent.pytorch.losses import Losses
 from smd_agent.pytorch.opaque import graph_task, is_compiling
+from smd_agent.pytorch.patch import Installed
 from smd_agent.pytorch.regions import CompiledRegion
 from smd_agent.pytorch.root import SLOT, Root, RootCall
 from smd_agent.pytorch.staying import LossModule, watch
-from smd_agent.pytorch.temporary import Temporary
 
 if TYPE_CHECKING:
     from smd_agent.pytorch.hook import Hook
@@ -39,7 +39,7 @@ class SavedStep:
 
     def __init__(self, hook: Hook) -> None:
         self._hook = hook
-        self._temporary = Temporary()
+        self._installed = Installed()
         self._counts: Counter[str] = Counter()
         self._roots: set[Root] = set()
         self._had_pass = False
@@ -52,15 +52,15 @@ class SavedStep:
         """Save the weights and install what sees the rest."""
         for root in self._hook.roots_in_use():
             self.save_weights(root)
-        self._temporary.wrap(torch.autograd, "backward", self._wrap_backward)
-        self._gradients.install(self._temporary)
-        self._losses.install(self._temporary)
+        self._installed.patch(torch.autograd, "backward", self._wrap_backward, why="gradients and losses are saved")
+        self._gradients.install(self._installed)
+        self._losses.install(self._installed)
         watch.begin(self)
-        self._temporary.on_close(watch.end)
+        self._installed.on_close(watch.end)
 
     def close(self) -> None:
         """Remove everything that was installed."""
-        self._temporary.close()
+        self._installed.close()
         self._gradients.close()
 
     def save_weights(self, root: Root) -> None:
@@ -87,7 +87,7 @@ class SavedStep:
     def forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a model's forward with its layers watched."""
         root = call.root
-        watched = Temporary()
+        watched = Installed()
         is_loss = isinstance(root.model, LossModule)
         # Where a loss module is just being found to be a model too, it is captured as a loss already.
         name = None if is_loss and self._losses.in_module else call.name
@@ -105,7 +105,7 @@ class SavedStep:
 
     @session.fence("preparing to save a model's layers")
     def _before_forward(
-        self, call: RootCall, name: str | None, args: tuple[Any, ...], kwargs: dict[str, Any], watched: Temporary
+        self, call: RootCall, name: str | None, args: tuple[Any, ...], kwargs: dict[str, Any], watched: Installed
     ) -> Callable[..., Any]:
         root = call.root
         self.save_weights(root)
@@ -136,7 +136,7 @@ class SavedStep:
                 self._losses.is_saved(output)
         self._losses.after_model(output)
 
-    def _watch_layer(self, name: str, layer: torch.nn.Module, watched: Temporary) -> None:
+    def _watch_layer(self, name: str, layer: torch.nn.Module, watched: Installed) -> None:
         # Another thread may run the same model at the same time, in no step.
         def before(module: torch.nn.Module, args: Any, kwargs: Any) -> None:
             if self._hook.in_this_thread:

@@ -15,7 +15,7 @@ import torch
 from smd_agent import session
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.opaque import is_compiling
-from smd_agent.pytorch.temporary import Temporary
+from smd_agent.pytorch.patch import Installed
 
 _FARTHEST = 32
 """Graph nodes looked at behind a tensor: a sum of some scaled losses, not the model behind them."""
@@ -47,12 +47,12 @@ class Scales:
         self._about_to_unscale = about_to_unscale
         self._scaled: dict[Node, Scaled] = {}
 
-    def install(self, temporary: Temporary) -> None:
+    def install(self, installed: Installed) -> None:
         """Watch all classes of scalers until the step closes."""
         for scaler in _with_subclasses(torch.amp.GradScaler):
             for name, make in (("scale", self._wrap_scale), ("unscale_", self._wrap_unscale)):
                 if name in vars(scaler):
-                    temporary.wrap(scaler, name, make)
+                    installed.patch(scaler, name, make, why="gradients are saved without the loss scale")
 
     def scaled(self, tensor: torch.Tensor) -> Scaled | None:
         """What was scaled to make this tensor, None if it is not what a scaler returned."""

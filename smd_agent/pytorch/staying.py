@@ -14,8 +14,8 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from smd_agent.pytorch.opaque import is_compiling
+from smd_agent.pytorch.patch import Installed
 from smd_agent.pytorch.root import SLOT, RootCall
-from smd_agent.pytorch.temporary import Temporary
 
 LossModule = torch.nn.modules.loss._Loss
 
@@ -38,7 +38,7 @@ class _Watch:
 
     def __init__(self) -> None:
         self.listener: Listener | None = None
-        self._installed = Temporary()
+        self._installed = Installed()
         self._is_installed = False
         self._stays = False
 
@@ -65,7 +65,7 @@ class _Watch:
             self._is_installed = True
             self._installed.on_close(register_optimizer_step_pre_hook(_before_optimizer).remove)
             self._installed.on_close(register_optimizer_step_post_hook(_after_optimizer).remove)
-            self._installed.wrap(LossModule, "__call__", _wrap_loss_call)
+            self._installed.patch(LossModule, "__call__", _wrap_loss_call, why="what loss modules return is saved")
 
 
 watch = _Watch()

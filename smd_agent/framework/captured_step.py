@@ -1,0 +1,61 @@
+"""Base of the saved step of every framework: what is installed while it is open, and how its tensors are numbered."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, ClassVar
+
+from smd_agent.core.ports import StepWriter
+from smd_agent.framework.patching import Make, Patch, Until
+
+
+class Installed:
+    """Changes to a framework that are undone together, the last one first.
+
+    Attributes:
+        patch_class: what ``patch`` makes; a framework may need a patch of its own.
+    """
+
+    patch_class: ClassVar[type[Patch]] = Patch
+
+    def __init__(self) -> None:
+        self._undo = ExitStack()
+
+    def on_close(self, undo: Callable[[], object]) -> None:
+        """Call this when everything is undone."""
+        self._undo.callback(undo)
+
+    def patch(self, owner: Any, name: str, make: Make, *, why: str, until: Until = Until.STEP_CLOSES) -> None:
+        """Replace a function by what ``make`` makes of it."""
+        self._undo.callback(self.patch_class(owner, name, make, why=why, until=until).remove)
+
+    def close(self) -> None:
+        """Undo everything. Repeating it is harmless."""
+        self._undo.close()
+
+
+class CapturedStep:
+    """One step that is being saved.
+
+    Args:
+        writer: takes the step's values.
+
+    Attributes:
+        writer: the same.
+        installed: what is undone when the step closes.
+    """
+
+    installed_class: ClassVar[type[Installed]] = Installed
+
+    def __init__(self, writer: StepWriter) -> None:
+        self.writer = writer
+        self.installed = self.installed_class()
+        self.counts: Counter[str] = Counter()
+
+    def next_number(self, base: str) -> int:
+        """How many tensors of this base name the step has had so far; the next call counts one more."""
+        number = self.counts[base]
+        self.counts[base] += 1
+        return number

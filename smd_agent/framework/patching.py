@@ -1,0 +1,155 @@
+"""Register of the functions of other libraries that the agent has replaced.
+
+Every replacement of an attribute of a framework goes through ``replace`` (for the life of the process) or ``Patch``
+(for a while). Ours are known by identity alone: ``functools.wraps`` copies every attribute of what it wraps, so a
+wrapper of the program's would carry any mark of ours.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, NamedTuple
+
+Function = Callable[..., Any]
+Make = Callable[[Function], Function]
+
+_ABSENT = object()
+
+
+class Until(Enum):
+    """When a replaced function is put back."""
+
+    PROCESS_ENDS = "the process ends"
+    MODEL_IS_FOUND = "the model is found"
+    STEP_CLOSES = "the saved step closes"
+    CALL_RETURNS = "the call in progress returns"
+
+
+class Replaced(NamedTuple):
+    """One entry of the register.
+
+    owner: the module or class whose attribute it is.
+    name: the attribute.
+    why: what the agent needs it for.
+    until: when it is put back.
+    """
+
+    owner: Any
+    name: str
+    why: str
+    until: Until
+
+    @property
+    def path(self) -> str:
+        """Dotted name of the attribute, such as ``torch.autograd.backward``."""
+        module = getattr(self.owner, "__module__", None)
+        own = getattr(self.owner, "__qualname__", None) or getattr(self.owner, "__name__", repr(self.owner))
+        return ".".join(part for part in (module, own, self.name) if part)
+
+
+# What stands in the attribute (which lives as long as its entry), by its id.
+_entries: dict[int, tuple[Any, Replaced, Patch | None]] = {}
+
+
+def replaced() -> list[Replaced]:
+    """What is replaced now, the oldest first; of patches that have ended but are covered, nothing."""
+    return [entry for _, entry, patch in [*_entries.values()] if patch is None or patch.active]
+
+
+def is_ours(function: Any) -> bool:
+    """Whether a function, as it stands in a class or module, is one that the agent has put there."""
+    found = _entries.get(id(function))
+    return found is not None and found[0] is function
+
+
+def replace(owner: Any, name: str, make: Make, *, why: str) -> Function:
+    """Replace a function for the life of the process; returns what stands in its place.
+
+    Args:
+        owner: the module or class whose attribute it is.
+        name: the attribute.
+        make: makes the replacement from the original.
+        why: what the agent needs it for, as the register tells it.
+    """
+    original = getattr(owner, name)
+    replacement = functools.wraps(original)(make(original))
+    installed = _like(vars(owner).get(name), replacement)
+    _entries[id(installed)] = (installed, Replaced(owner, name, why, Until.PROCESS_ENDS), None)
+    setattr(owner, name, installed)
+    return replacement
+
+
+class Patch:
+    """A function that is replaced for a while.
+
+    Patches of one attribute, and wrappers that others put around them, may end in any order. One that has ended while
+    it is covered passes calls on to the original and holds nothing else; its attribute is put back once it is
+    uppermost.
+
+    Args:
+        owner: the module or class whose attribute it is.
+        name: the attribute.
+        make: makes the replacement from the original.
+        why: what the agent needs it for.
+        until: when it is put back.
+    """
+
+    def __init__(self, owner: Any, name: str, make: Make, *, why: str, until: Until = Until.STEP_CLOSES) -> None:
+        self._owner = owner
+        self._name = name
+        self._before = vars(owner).get(name, _ABSENT)
+        original: Function = getattr(owner, name)
+        self._replacement: Function | None = make(original)
+        self._installed = _like(self._before, functools.wraps(original)(self._entrance(original)))
+        _entries[id(self._installed)] = (self._installed, Replaced(owner, name, why, until), self)
+        setattr(owner, name, self._installed)
+
+    @property
+    def active(self) -> bool:
+        """Whether calls reach the replacement."""
+        return self._replacement is not None
+
+    def remove(self) -> None:
+        """Have the original called again. Repeating it is harmless."""
+        self._replacement = None
+        self._uncover()
+
+    def _entrance(self, original: Function) -> Function:
+        """What stands in the attribute: it calls the replacement as long as there is one."""
+
+        def patched(*args: Any, **kwargs: Any) -> Any:
+            replacement = self._replacement
+            if replacement is None:
+                self._uncover()
+                return original(*args, **kwargs)
+            return replacement(*args, **kwargs)
+
+        return patched
+
+    def _uncover(self) -> None:
+        """Put back what stood in the attribute, as long as the uppermost function in it is a patch that has ended."""
+        patch: Patch | None = self
+        present = vars(self._owner).get(self._name)
+        if present is not self._installed:
+            # What others have put over ours stays.
+            patch = _ended(present)
+        while patch is not None:
+            _entries.pop(id(patch._installed), None)
+            if patch._before is _ABSENT:
+                delattr(self._owner, self._name)
+                return
+            setattr(self._owner, self._name, patch._before)
+            patch = _ended(patch._before)
+
+
+def _ended(function: Any) -> Patch | None:
+    found = _entries.get(id(function))
+    if found is None or found[0] is not function or found[2] is None or found[2].active:
+        return None
+    return found[2]
+
+
+def _like(before: Any, function: Function) -> Any:
+    return staticmethod(function) if isinstance(before, staticmethod) else function
