@@ -2,22 +2,118 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy.typing as npt
+import numpy as np
 
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.names import SCALAR_PREFIX
 from smd_agent.core.recorder import Recorder
-from smd_agent.core.values import write_raw
+from smd_agent.core.reduction_config import ReductionConfig
+from smd_agent.core.run_output import RunOutput
+from smd_agent.core.save_config import SaveConfig, SaveConfigMode
+from smd_agent.core.selection import Selection
+from smd_agent.core.sink import RunSink
+from smd_agent.core.values import Captured
 from smd_agent.errors import SMDebugTypeError, SMDebugValueError
 
 
-class BaseHook(Recorder):
-    """What every framework's hook offers the user."""
+class BaseHook:
+    """What every framework's hook offers the user.
+
+    Args:
+        sink: where the values go.
+        manager: the framework's collections.
+        default_collections: collections that are saved whatever is asked for.
+        include_workers: ``"one"`` lets only worker 0 write, ``"all"`` every worker.
+        reduction_config, save_config, include_regex, include_collections, save_all: see ``Selection``.
+
+    Attributes:
+        recorder: takes the steps and their values.
+        selection: what is saved.
+        pulse: where the run stands.
+    """
+
+    def __init__(
+        self,
+        sink: RunSink,
+        manager: CollectionManager,
+        default_collections: Iterable[str],
+        *,
+        reduction_config: ReductionConfig | None = None,
+        save_config: SaveConfig | SaveConfigMode | Mapping[Any, Any] | None = None,
+        include_regex: str | Sequence[str] | None = None,
+        include_collections: Iterable[Any] | None = None,
+        save_all: bool = False,
+        include_workers: str = "one",
+    ) -> None:
+        self.selection = Selection(
+            manager,
+            default_collections,
+            reduction_config=reduction_config,
+            save_config=save_config,
+            include_regex=include_regex,
+            include_collections=include_collections,
+            save_all=save_all,
+        )
+        self._output = RunOutput(sink, self.selection, include_workers, self.worker)
+        self.recorder = Recorder(self.selection, self._output, self.to_array)
+        self.pulse = self.recorder.pulse
+
+    @property
+    def out_dir(self) -> str:
+        """The run's folder."""
+        return self._output.sink.location
+
+    @property
+    def include_workers(self) -> str:
+        """``"one"`` or ``"all"``."""
+        return self._output.include_workers
+
+    @property
+    def collection_manager(self) -> CollectionManager:
+        """All collections of the run."""
+        return self.selection.manager
+
+    @property
+    def include_collections(self) -> list[str]:
+        """Names of the collections that are saved."""
+        return self.selection.names
+
+    @property
+    def save_config(self) -> SaveConfig:
+        """When collections without their own rule are saved."""
+        return self.selection.save_config
+
+    @property
+    def reduction_config(self) -> ReductionConfig | None:
+        """Reductions for collections that have none of their own."""
+        return self.selection.reduction_config
+
+    @property
+    def step(self) -> int:
+        """Number of the current step over all modes, -1 before the first."""
+        return self.pulse.step
+
+    @property
+    def mode(self) -> ModeKeys:
+        """The mode of the current step."""
+        return self.pulse.clock.mode
+
+    @property
+    def mode_steps(self) -> dict[ModeKeys, int]:
+        """The current step of every mode that has begun; GLOBAL counts the steps of all."""
+        begun = {mode: clock.step for mode, clock in self.recorder.clocks.items() if clock.step >= 0}
+        return {**begun, ModeKeys.GLOBAL: self.step}
+
+    @property
+    def writing(self) -> bool:
+        """Whether this process has begun to write the run."""
+        return self._output.sink.started
 
     def set_mode(self, mode: ModeKeys) -> None:
         """Count the steps that follow in this mode.
@@ -27,7 +123,7 @@ class BaseHook(Recorder):
         """
         if not isinstance(mode, ModeKeys):
             raise SMDebugValueError(f"Invalid mode {mode}. Valid modes are TRAIN,EVAL,PREDICT,GLOBAL.")
-        self.use_clock(self.clocks[mode])
+        self.recorder.use_clock(self.recorder.clocks[mode])
 
     def get_collection(self, name: str, create: bool = True) -> Collection:
         """The collection of this name, made now if it is missing.
@@ -50,7 +146,7 @@ class BaseHook(Recorder):
         if not isinstance(collection, Collection):
             raise SMDebugTypeError(f"{collection!r} must be of type Collection")
         self.collection_manager.add(collection)
-        self.replan()
+        self.selection.changed()
 
     def save_scalar(self, name: str, value: Any, sm_metric: bool = False, timestamp: float | None = None) -> None:
         """Save a number as ``scalar/<name>`` in the current step, whatever the step saves otherwise.
@@ -68,11 +164,7 @@ class BaseHook(Recorder):
         captured = self.to_array(value)
         if captured is None or captured[0].size != 1 or captured[0].dtype.kind not in "fiubc":
             raise SMDebugTypeError(f"{name} has non scalar value of type: {type(value)}")
-        array = captured[0].reshape(1).copy()
-        if self.step < 0:
-            self._early_scalars.append((name, array, timestamp))
-        else:
-            self._write_scalar(name, array, timestamp)
+        self.recorder.save_number(name, captured[0].reshape(1).copy(), timestamp)
 
     def save_tensor(
         self, tensor_name: str, tensor_value: Any, collections_to_write: str | Sequence[str] = CollectionKeys.DEFAULT
@@ -87,31 +179,40 @@ class BaseHook(Recorder):
         names = [collections_to_write] if isinstance(collections_to_write, str) else list(collections_to_write)
         for name in names:
             self.collection_manager.get(name).add_tensor_name(tensor_name)
-        if any(name not in self._included for name in names):
-            self._included.update(dict.fromkeys(names))
-            self.replan()
-        self._save_custom(tensor_name, tensor_value)
+        self.selection.include(*names)
+        self.recorder.save_given(tensor_name, tensor_value)
 
     def close(self) -> None:
         """Finish the run: the last step, the collections file and the end mark are on disk afterwards."""
         self.finish(end_marker=True)
 
-    # How it is done.
+    def flush(self) -> None:
+        """Hand the current step to the disk and wait until it is there; the run goes on."""
+        self.recorder.flush()
 
-    def _write_scalar(self, name: str, array: npt.NDArray[Any], timestamp: float | None) -> None:
-        if self._off:
-            return
-        self._prepared()
-        if self._begin_writing() and not self._sink.dry_run:
-            self._step_file().add(name, array, wall_time=timestamp)
+    # What the session calls.
 
-    def _save_custom(self, name: str, value: Any) -> None:
-        plan = self._prepared()
-        plan.forget(name)
-        if not self.pulse.saving:
-            return
-        self._due |= plan.due(self.pulse.clock.mode, self.pulse.clock.step)
-        how = plan.how(name, self._due)
-        found = None if how is None else self._capture(name, value)
-        if found is not None:
-            write_raw(self._step_file(), name, found)
+    def finish(self, end_marker: bool) -> None:
+        """Put everything on disk and, if asked to, mark the run as ended. Repeating it is harmless."""
+        self.recorder.finish(end_marker)
+
+    def disable(self) -> None:
+        """Save nothing more. What has been handed to the disk stays; the current step is dropped."""
+        self.recorder.disable()
+
+    # What frameworks' hooks override.
+
+    def to_array(self, value: Any) -> Captured | None:
+        """The value as an array (not copied where that can be avoided) and, if it had to be widened, its dtype's name.
+
+        None: there is no way to see it as an array.
+        """
+        try:
+            array = np.asarray(value)
+        except (TypeError, ValueError):
+            return None
+        return (array, None) if array.dtype.kind in "fiubcUV" else None
+
+    def worker(self) -> tuple[int, int]:
+        """This process's rank and the number of workers, as they are known when the first step is saved."""
+        return 0, 1

@@ -47,3 +47,13 @@ class StepWriter(Protocol):
 
     def cannot_save(self, collection: str, reason: str) -> None:
         """Say once why a collection, which the user asked for, stays without a tensor."""
+
+
+class OpenCapture(Protocol):
+    """What captures the step that is open: patches, hooks, and values that are saved when the step ends."""
+
+    def close(self) -> None:
+        """The step ends: save what is left and remove everything that was installed."""
+
+    def drop(self) -> None:
+        """Nothing more is saved: remove everything that was installed."""

@@ -1,4 +1,4 @@
-"""How a hook's steps get from the framework to the disk: decided by the plan, captured, handed over.
+"""How steps get from the framework to the disk: decided by the plan, captured, handed over.
 
 A framework's hook advances the ``Pulse`` and compares the clock's step with its ``due`` (nothing else happens in a step
 that is not saved), calls ``open_step`` when it is due, ``save_tensors`` as values come up, and ``end_step`` before the
@@ -7,26 +7,23 @@ next step begins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from smd_agent import guard
 from smd_agent.core.clock import NEVER, ModeClock, Pulse
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.plan import SavePlan
-from smd_agent.core.ports import Deferred
-from smd_agent.core.reduction_config import ReductionConfig
-from smd_agent.core.save_config import SaveConfig, SaveConfigMode
-from smd_agent.core.sink import RunSink, StepSink
-from smd_agent.core.values import Captured, write_group
-from smd_agent.core.worker import Worker
-from smd_agent.errors import InvalidCollectionConfiguration, SMDebugValueError
+from smd_agent.core.plan import Group, SavePlan
+from smd_agent.core.ports import Deferred, OpenCapture
+from smd_agent.core.run_output import RunOutput
+from smd_agent.core.selection import Selection
+from smd_agent.core.sink import StepSink
+from smd_agent.core.values import Captured, write_group, write_raw
+
+ToArray = Callable[[Any], "Captured | None"]
 
 
 @dataclass(frozen=True)
@@ -43,276 +40,173 @@ class Recorder:
     """Saves tensors of a run by step and mode.
 
     Args:
-        sink: where the values go.
-        manager: the framework's collections.
-        default_collections: collections that are saved whatever is asked for.
-        reduction_config: reductions for collections that have none of their own; None saves the tensors themselves.
-        save_config: when collections without their own rule are saved.
-        include_regex: tensors to save beside those of the collections.
-        include_collections: names of the collections to save; nested lists are flattened.
-        save_all: save every tensor.
-        include_workers: ``"one"`` lets only worker 0 write, ``"all"`` every worker.
+        selection: what is saved.
+        output: where it goes.
+        to_array: see ``BaseHook.to_array``.
 
     Attributes:
-        collection_manager: all collections of the run.
         pulse: where the run stands; the framework's hook advances it.
+        clocks: of the modes.
+        capture: what captures the open step, closed when the step ends; None if nothing needs that.
+        late: asked before tensors are saved; takes those whose values come later, and returns the names and values of
+            the rest. None: all values are there at once.
+        hand_over: called with a step that has ended; its values are written by ``commit``, now or later.
     """
 
-    def __init__(
-        self,
-        sink: RunSink,
-        manager: CollectionManager,
-        default_collections: Iterable[str],
-        *,
-        reduction_config: ReductionConfig | None = None,
-        save_config: SaveConfig | SaveConfigMode | Mapping[Any, Any] | None = None,
-        include_regex: str | Sequence[str] | None = None,
-        include_collections: Iterable[Any] | None = None,
-        save_all: bool = False,
-        include_workers: str = "one",
-    ) -> None:
-        if include_workers not in ("one", "all"):
-            raise SMDebugValueError(f"include_workers is {include_workers!r}, allowed are 'one' and 'all'")
-        self.collection_manager = manager
-        self.save_config = SaveConfig.parse(save_config)
-        self.reduction_config = reduction_config
-        self.include_workers = include_workers
-        manager.default_save_config = self.save_config
-        default_collections, asked_for = tuple(default_collections), tuple(_flatten(include_collections or ()))
-        self._included = dict.fromkeys((*default_collections, *asked_for))
-        if include_regex:
-            manager.get(CollectionKeys.DEFAULT).include(
-                include_regex if isinstance(include_regex, str) else list(include_regex)
-            )
-            self._included[CollectionKeys.DEFAULT] = None
-        if save_all:
-            manager.get(CollectionKeys.ALL).include(".*")
-            self._included[CollectionKeys.ALL] = None
+    def __init__(self, selection: Selection, output: RunOutput, to_array: ToArray) -> None:
         self.clocks = {mode: ModeClock(mode) for mode in ModeKeys}
         self.pulse = Pulse(self.clocks[ModeKeys.GLOBAL])
-        self._sink = sink
+        self.capture: OpenCapture | None = None
+        self.late: Callable[[Sequence[str], Sequence[Any]], tuple[Sequence[str], Sequence[Any]]] | None = None
+        self.hand_over: Callable[[HeldStep], object] = self.commit
+        self.selection = selection
+        self.output = output
+        selection.on_change = self.ask_again
+        self._to_array = to_array
         self._due = 0
         self._plan: SavePlan | None = None
-        self._last_plan: SavePlan | None = None
         self._step_sink: StepSink | None = None
         self._early_scalars: list[tuple[str, npt.NDArray[Any], float | None]] = []
-        self._names_exported = -1
-        self._worker = Worker(sink, include_workers)
-        self._off = False
-        self._told = ""
-        # Nobody asked for these; where there are none, that is how it should be.
-        self._explained = set(default_collections) - {*asked_for, CollectionKeys.LOSSES}
         self._ended_step = -1
-
-    @property
-    def out_dir(self) -> str:
-        """The run's folder."""
-        return self._sink.location
-
-    @property
-    def step(self) -> int:
-        """Number of the current step over all modes, -1 before the first."""
-        return self.pulse.step
 
     @property
     def mode(self) -> ModeKeys:
         """The mode of the current step."""
         return self.pulse.clock.mode
 
-    @property
-    def mode_steps(self) -> dict[ModeKeys, int]:
-        """The current step of every mode that has begun; GLOBAL counts the steps of all."""
-        begun = {mode: clock.step for mode, clock in self.clocks.items() if clock.step >= 0}
-        return {**begun, ModeKeys.GLOBAL: self.step}
-
-    @property
-    def include_collections(self) -> list[str]:
-        """Names of the collections that are saved."""
-        names = dict(self._included)
-        if CollectionKeys.ALL in names:
-            names.update(dict.fromkeys(self.collection_manager.get_collections()))
-        return list(names)
-
-    @property
-    def writing(self) -> bool:
-        """Whether this process has begun to write the run."""
-        return self._sink.started
-
-    def finish(self, end_marker: bool) -> None:
-        """Put everything on disk and, if asked to, mark the run as ended. Repeating it is harmless."""
-        if self._early_scalars and not self._off:
-            self._prepared()
-            if self._begin_writing() and not self._sink.dry_run:
-                self._step_file()
-        self.end_step()
-        if not self._sink.started or self._off:
-            return
-        self._names_exported = -1
-        self._export_collections()
-        self._sink.close(end_marker and self._worker.rank == 0)
-        summary = self._sink.summary()
-        if summary != self._told:
-            self._told = summary
-            self._tell_what_never_came()
-            guard.say(summary)
-
-    def _tell_what_never_came(self) -> None:
-        # "default" and "all" hold what other collections leave over, which may well be nothing.
-        catch_all = (CollectionKeys.ALL, CollectionKeys.DEFAULT)
-        known = {*catch_all, *self._explained}
-        missing = [name for name in self._prepared().never_found() if name not in known]
-        if missing and not self._sink.dry_run:
-            guard.say(f"no tensor of {', '.join(missing)} came up in a step that was saved")
-
-    def disable(self) -> None:
-        """Save nothing more. What has been handed to the disk stays; the current step is dropped."""
-        self._off = True
-        self.pulse.saving = self.pulse.open = False
-        self._step_sink = None
-
-    # What frameworks' hooks override.
-
-    def to_array(self, value: Any) -> Captured | None:
-        """The value as an array (not copied where that can be avoided) and, if it had to be widened, its dtype's name.
-
-        None: there is no way to see it as an array.
-        """
-        try:
-            array = np.asarray(value)
-        except (TypeError, ValueError):
-            return None
-        return (array, None) if array.dtype.kind in "fiubcUV" else None
-
-    def worker(self) -> tuple[int, int]:
-        """This process's rank and the number of workers, as they are known when the first step is saved."""
-        return 0, 1
+    # Steps.
 
     def use_clock(self, clock: ModeClock) -> None:
         """Count the steps that follow by this clock."""
         if clock.mode is ModeKeys.GLOBAL:
-            clock.step = self.step
+            clock.step = self.pulse.step
         clock.due = 0
         self.pulse.train = self.pulse.evaluation = clock
 
-    # What frameworks' hooks call.
+    def clock_for(self, mode: ModeKeys) -> ModeClock:
+        """What counts the steps that are of this mode by themselves: its clock, unless the user has set a mode."""
+        pulse = self.pulse
+        return pulse.train if pulse.train is pulse.evaluation else self.clocks[mode]
 
-    def meet_workers(self) -> None:
-        """Go on under another number if ``worker`` gives one now: its process group may begin after the first steps."""
-        worker = self._worker
-        if worker.writes is not None and worker.size == 1:
-            place = self.worker()
-            if place != (worker.rank, worker.size):
-                worker.leave_place(place[0])
+    def follow_calls(self) -> None:
+        """Take the mode from what the program does until ``use_clock`` is called."""
+        self.pulse.train = self.clocks[ModeKeys.TRAIN]
+        self.pulse.evaluation = self.clocks[ModeKeys.EVAL]
 
-    def replan(self) -> None:
-        """Look up anew which tensors belong to which collection."""
-        if self._plan is not None:
-            self._plan, self._last_plan = None, self._plan
+    def ask_again(self) -> None:
+        """Decide about the next step of every mode anew."""
         for clock in self.clocks.values():
             clock.due = 0
-
-    def place(self, collection: str, tensor_name: str) -> None:
-        """Make a tensor a member of a collection, whatever the collection's regexes say."""
-        known = collection in self.collection_manager.get_collections()
-        found = self.collection_manager.get(collection)
-        if found.has_tensor_name(tensor_name):
-            return
-        found.add_tensor_name(tensor_name)
-        if not known:
-            self.replan()
-        elif self._plan is not None:
-            self._plan.forget(tensor_name)
-
-    def include_collection(self, name: str) -> None:
-        """Save a collection too."""
-        if name not in self._included:
-            self._included[name] = None
-            self.replan()
 
     def open_step(self) -> bool:
         """Decide about the step that has just begun, and open it if something is saved."""
         clock = self.pulse.clock
-        if self._off:
+        if self.output.off:
             clock.due = NEVER
             return False
-        plan = self._prepared()
+        plan = self._current_plan()
         self._due = plan.due(clock.mode, clock.step)
         clock.due = plan.next_due(clock.mode, clock.step + 1)
-        self.pulse.saving = bool(self._due) and self._begin_writing() and not self._sink.dry_run
+        self.pulse.saving = bool(self._due) and self.output.begin()
         if self.pulse.saving:
             self._step_file()
         return self.pulse.saving
 
-    def drop_step(self) -> None:
+    def drop_step(self, steps: int = 1) -> None:
         """Undo the beginning of the current step, which turned out to be none; what it has saved is forgotten."""
         self.pulse.saving = self.pulse.open = False
         self._step_sink = None
-        self.pulse.take_back()
+        self.pulse.take_back(steps)
         self.pulse.clock.due = 0
 
     def end_step(self) -> None:
-        """Hand what the current step has saved to the disk."""
+        """Remove what captured the current step, and hand what it has saved to the disk."""
         held = self.hold_step()
         if held is not None:
-            self.end_held_step(held)
+            # What comes after it must not replace it, wherever it waits.
+            self._ended_step = max(held.step, 0)
+            self.hand_over(held)
 
     def hold_step(self) -> HeldStep | None:
         """Take what the current step has saved out of the way of the next one, which may turn out to be none.
 
-        It has to be given to ``end_held_step``, or back by ``resume_step``; None: nothing was saved.
+        It has to be given to ``commit``, or back by ``resume_step``; None: nothing was saved.
         """
+        capture, self.capture = self.capture, None
+        if capture is not None:
+            capture.close()
         saving = self.pulse.saving
         self.pulse.saving = self.pulse.open = False
         sink, self._step_sink = self._step_sink, None
-        return None if sink is None else HeldStep(sink, self.step, self._due, saving)
+        return None if sink is None else HeldStep(sink, self.pulse.step, self._due, saving)
 
     def resume_step(self, held: HeldStep) -> None:
         """Make a step that was held the current one again, after the next one was dropped."""
         self._step_sink, self._due = held.sink, held.due
         self.pulse.open, self.pulse.saving = True, held.saving
 
-    def end_held_step(self, held: HeldStep) -> None:
-        """Hand what a step that was held has saved to the disk."""
+    def commit(self, held: HeldStep) -> None:
+        """Hand a step that was held to the disk."""
         self._ended_step = max(held.step, 0)
-        self._export_collections()
-        self._sink.commit(held.sink)
+        self.output.export_collections()
+        self.output.sink.commit(held.sink)
 
     def flush(self) -> None:
         """Hand the current step to the disk and wait until it is there; the run goes on."""
         self.end_step()
-        if self._sink.started and not self._off:
-            self._sink.flush()
+        if self.output.sink.started and not self.output.off:
+            self.output.sink.flush()
 
-    def cannot_save(self, collection: str, reason: str) -> None:
-        """Say once why a collection, which the user asked for, stays without a tensor."""
-        self._explained.add(collection)
-        guard.say_once((self, collection), f"{collection} cannot be saved: {reason}")
+    def finish(self, end_marker: bool) -> None:
+        """Put everything on disk and, if asked to, mark the run as ended. Repeating it is harmless."""
+        if self._early_scalars and not self.output.off:
+            self._current_plan()
+            if self.output.begin():
+                self._step_file()
+        self.end_step()
+        self.output.finish(end_marker)
+
+    def disable(self) -> None:
+        """Save nothing more. What has been handed to the disk stays; the current step is dropped."""
+        self.output.off = True
+        self.pulse.saving = self.pulse.open = False
+        self._step_sink = None
+        capture, self.capture = self.capture, None
+        if capture is not None:
+            capture.drop()
+
+    # Tensors.
 
     def wants(self, name: str) -> bool:
         """Whether the current step saves a tensor of this name."""
-        return self.pulse.saving and self._prepared().includes(name, self._due)
+        return self.pulse.saving and self._current_plan().includes(name, self._due)
 
     def ever_wanted(self, names: frozenset[str]) -> frozenset[str]:
         """Those of several names that are in a collection that is saved, at whatever step."""
-        return self._prepared().included(names)
+        return self._current_plan().included(names)
 
     def next_step_wants(self, clock: ModeClock) -> Callable[[str], bool]:
         """Tells of a tensor's name whether the clock's next step saves it; nothing is begun."""
-        plan = self._prepared()
+        plan = self._current_plan()
         due = plan.due(clock.mode, clock.step + 1)
         return lambda name: plan.includes(name, due)
 
     def collections_due(self) -> set[str]:
         """Names of the collections that the current step saves."""
-        return self._prepared().names_of(self._due) if self.pulse.saving else set()
+        return self._current_plan().names_of(self._due) if self.pulse.saving else set()
+
+    def group(self, names: tuple[str, ...]) -> Group:
+        """What the current step saves of tensors that come together."""
+        return self._current_plan().group(names, self._due)
 
     def save_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
         """Save what the current step wants of these tensors; values that are not wanted are not touched."""
         if not self.pulse.saving:
             return
+        if self.late is not None:
+            names, values = self.late(names, values)
         names = tuple(names)
-        plan = self._prepared()
-        group = plan.group(names, self._due)
+        group = self.group(names)
         if not group.wanted:
             return
         sink = self._step_file()
@@ -323,78 +217,67 @@ class Recorder:
         """Save one tensor, if the current step wants it."""
         self.save_tensors((name,), (value,))
 
+    def save_given(self, name: str, value: Any) -> None:
+        """Save a tensor that the user has handed over as it is, if the step saves one of its collections."""
+        plan = self._current_plan()
+        plan.forget(name)
+        if not self.pulse.saving:
+            return
+        self._due |= plan.due(self.pulse.clock.mode, self.pulse.clock.step)
+        how = plan.how(name, self._due)
+        found = None if how is None else self._capture(name, value)
+        if found is not None:
+            write_raw(self._step_file(), name, found)
+
+    def save_number(self, name: str, array: npt.NDArray[Any], timestamp: float | None) -> None:
+        """Save an array of shape (1,) in the current step, whatever that saves otherwise; before the first: in that.
+
+        ``timestamp`` is in seconds since the epoch; the step's, if None.
+        """
+        if self.pulse.step < 0:
+            self._early_scalars.append((name, array, timestamp))
+        elif not self.output.off:
+            self._current_plan()
+            if self.output.begin():
+                self._step_file().add(name, array, wall_time=timestamp)
+
+    def place(self, collection: str, tensor_name: str) -> None:
+        """Make a tensor a member of a collection, whatever the collection's regexes say."""
+        self.selection.place(collection, tensor_name)
+
+    def cannot_save(self, collection: str, reason: str) -> None:
+        """Say once why a collection, which the user asked for, stays without a tensor."""
+        self.selection.explained.add(collection)
+        guard.say_once((self, collection), f"{collection} cannot be saved: {reason}")
+
     # How it is done.
 
-    def _prepared(self) -> SavePlan:
-        if self._plan is None:
-            manager = self.collection_manager
-            while True:
-                try:
-                    manager.prepare(self.save_config, self.reduction_config)
-                    break
-                except InvalidCollectionConfiguration as error:
-                    # One misspelt name must not cost the other collections.
-                    guard.say(f"collection {error.c_name} is left out: it has neither include_regex nor tensor_names")
-                    manager.get_collections().pop(error.c_name)
-                    self._included.pop(error.c_name, None)
-            self._plan = SavePlan([manager.get(name) for name in self.include_collections], self._last_plan)
+    def _current_plan(self) -> SavePlan:
+        plan = self.selection.plan()
+        if plan is not self._plan:
+            self._plan = plan
             if self.pulse.saving:
                 # The open step goes by the new plan, whose collections may be numbered otherwise.
-                self._due = self._plan.due(self.pulse.clock.mode, self.pulse.clock.step)
-        return self._plan
-
-    def _begin_writing(self) -> bool:
-        writes = self._worker.writes
-        if writes is None:
-            writes = self._worker.place(*self.worker())
-            if writes:
-                self._start_run()
-        return writes
-
-    def _start_run(self) -> None:
-        workers = self._worker.size if self.include_workers == "all" else 1
-        self.collection_manager.set_num_workers(workers)
-        self._names_exported = -1
-        self._export_collections()
-        guard.say_once((self, "saving"), f"saving {self._what_is_saved()} to {self.out_dir}")
-
-    def _what_is_saved(self) -> str:
-        collections = {name: self.collection_manager.get(name) for name in self.include_collections}
-        if CollectionKeys.ALL in collections and ".*" in collections[CollectionKeys.ALL].include_regex:
-            return "all tensors"
-        return ", ".join(name for name, found in collections.items() if found.include_regex or found.tensor_names)
-
-    def _export_collections(self) -> None:
-        seen = self._plan.names_seen if self._plan is not None else 0
-        if seen != self._names_exported:
-            self._names_exported = seen
-            self._sink.write_collections(self.collection_manager.to_json())
+                self._due = plan.due(self.pulse.clock.mode, self.pulse.clock.step)
+        return plan
 
     def _step_file(self) -> StepSink:
         if self._step_sink is None:
-            clock = self.pulse.clock
-            if self.step == self._ended_step:
+            pulse = self.pulse
+            if pulse.step == self._ended_step:
                 # Its file is complete; what comes after it must not replace it.
-                self.pulse.step += 1
-                clock.step += 1
-            self._step_sink = self._sink.begin_step(max(self.step, 0), clock.mode, max(clock.step, 0))
-            self.pulse.open = True
+                pulse.begin(pulse.clock)
+            at = max(pulse.step, 0), pulse.clock.mode, max(pulse.clock.step, 0)
+            self._step_sink = self.output.sink.begin_step(*at)
+            pulse.open = True
             early, self._early_scalars = self._early_scalars, []
             for name, array, timestamp in early:
                 self._step_sink.add(name, array, wall_time=timestamp)
         return self._step_sink
 
     def _capture(self, name: str, value: Any) -> Captured | None:
-        captured = self.to_array(value.read() if isinstance(value, Deferred) else value)
+        captured = self._to_array(value.read() if isinstance(value, Deferred) else value)
         if captured is None:
             guard.say_once(("no array", name), f"{name} cannot be saved: a {type(value).__name__} is no array")
             return None
         return captured if captured[0].size else None
-
-
-def _flatten(names: Iterable[Any]) -> Iterable[str]:
-    for name in names:
-        if isinstance(name, str):
-            yield name
-        else:
-            yield from _flatten(name)

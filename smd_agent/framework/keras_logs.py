@@ -15,13 +15,10 @@ class KerasLogs(FrameworkHook):
     built_in = KERAS_COLLECTIONS
     default_saved = KERAS_DEFAULT_SAVED
 
-    def place(self, collection: str, tensor_name: str) -> None:
-        """Make a tensor a member of a collection, and its reductions too."""
-        super().place(collection, tensor_name)
-        # They are stored under the name without the output's number.
-        name, colon, _ = tensor_name.rpartition(":")
-        if colon:
-            self.get_collection(collection).add_tensor_name(name)
+    def set_up(self) -> None:
+        """The reductions of a tensor are stored under its name without the output's number."""
+        super().set_up()
+        self.selection.other_names = _without_number
 
     def save_logs(self, logs: Mapping[str, Any], is_tensor: Callable[[Any], bool]) -> None:
         """Save the logs of a step in it."""
@@ -37,7 +34,7 @@ class KerasLogs(FrameworkHook):
             collection = CollectionKeys.LOSSES if name.endswith("loss") else CollectionKeys.METRICS
             captured = self.to_array(value)
             if captured is not None and captured[0].size and self._is_within(collection):
-                self._write_scalar(name, captured[0].reshape(-1).copy(), None)
+                self.recorder.save_number(name, captured[0].reshape(-1).copy(), None)
 
     def _is_within(self, collection: str) -> bool:
         """Whether the current step is not outside of those between which a collection is saved."""
@@ -54,6 +51,12 @@ class KerasLogs(FrameworkHook):
         self.place(CollectionKeys.METRICS, name)
         if name.endswith("_loss"):
             self.place(CollectionKeys.LOSSES, name)
+
+
+def _without_number(tensor_name: str) -> Iterator[str]:
+    name, colon, _ = tensor_name.rpartition(":")
+    if colon:
+        yield name
 
 
 def _flat(logs: Mapping[str, Any], is_tensor: Callable[[Any], bool]) -> Iterator[tuple[str, Any]]:

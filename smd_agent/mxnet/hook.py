@@ -45,7 +45,6 @@ class Hook(FrameworkHook):
         self.registered_losses: list[Block] = []
         self.seers: weakref.WeakKeyDictionary[HybridBlock, SeeThrough] = weakref.WeakKeyDictionary()
         self._registered: set[Root] = set()
-        self._saved_step: SavedStep | None = None
         self._counters = Counters(self)
         self._names: dict[str, weakref.ref[Parameter]] = {}
         backward.install()
@@ -88,8 +87,9 @@ class Hook(FrameworkHook):
         """
         if not isinstance(tensor_value, NDArray):
             raise AssertionError(f"tensor_value={tensor_value!r} must be an mxnet NDArray")
-        if self._saved_step is not None:
-            self._saved_step.save_io(tensor_name, "output", tensor_value)
+        capture = self.recorder.capture
+        if isinstance(capture, SavedStep):
+            capture.save_io(tensor_name, "output", tensor_value)
 
     # What the patches and the saved step call.
 
@@ -141,32 +141,17 @@ class Hook(FrameworkHook):
         """Decide about a step that is due, and have it saved."""
         if not self.open_step():
             return
-        self._saved_step = SavedStep(self)
-        self._saved_step.open()
-
-    @session.fence("closing a step")
-    def finish_step(self) -> None:
-        """Close the open step."""
-        self.end_step()
+        capture = self.recorder.capture = SavedStep(self)
+        capture.open()
 
     def _widened(self, names: set[str]) -> bool:
         return any(self.collection_manager.get(name).include_regex != list(BUILT_IN[name]) for name in names)
 
     # What BaseHook leaves to us.
 
-    def end_step(self) -> None:
-        """Remove what watched the step, and hand its values to the disk."""
-        step, self._saved_step = self._saved_step, None
-        if step is not None:
-            step.close()
-        super().end_step()
-
     def disable(self) -> None:
         """Save nothing more and leave the blocks alone."""
         super().disable()
-        step, self._saved_step = self._saved_step, None
-        if step is not None:
-            step.drop()
         for root in self.roots:
             self._counters.detach(root)
 

@@ -12,6 +12,7 @@ import torch
 from smd_agent import guard, session
 from smd_agent.core.collection_keys import PYTORCH_COLLECTIONS, PYTORCH_DEFAULT_SAVED, CollectionKeys
 from smd_agent.core.modes import ModeKeys
+from smd_agent.core.recorder import HeldStep
 from smd_agent.errors import SMDebugError
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.pytorch.arrays import PLAIN_CLASSES, to_array
@@ -44,8 +45,9 @@ class Hook(FrameworkHook):
         self.roots: list[Root] = []
         self.registered_losses: list[torch.nn.Module] = []
         self._registered: set[Root] = set()
-        self._saved_step: SavedStep | None = None
-        self._arrivals = Arrivals(super().end_held_step)
+        self._arrivals = Arrivals(self.recorder.commit)
+        self.recorder.hand_over = self._wait_for_values
+        self.recorder.late = self._ask_for
         self._thread = 0
         # Whether the next backward pass belongs to a step that is yet to be opened.
         self.pass_opens_step: Callable[[], bool] = bool
@@ -193,13 +195,13 @@ class Hook(FrameworkHook):
         self._ask_again()
         if not saving:
             return
-        self._saved_step = SavedStep(self)
-        self._saved_step.open()
+        capture = self.recorder.capture = SavedStep(self)
+        capture.open()
 
-    @session.fence("closing a step")
-    def finish_step(self) -> None:
-        """Close the open step."""
-        self.end_step()
+    @property
+    def _saved_step(self) -> SavedStep | None:
+        capture = self.recorder.capture
+        return capture if isinstance(capture, SavedStep) else None
 
     def _settle_modules(self) -> None:
         names = {id(layer): name for root in self.roots for name, layer in root.layers()}
@@ -232,23 +234,15 @@ class Hook(FrameworkHook):
 
     # What BaseHook leaves to us.
 
-    def end_step(self) -> None:
-        """Remove what watched the step, and hand its values to the disk, once they are all in."""
-        step, self._saved_step = self._saved_step, None
-        if step is not None:
-            step.close()
-        held = self.hold_step()
-        if held is not None:
-            # What comes after it must not replace it, wherever it waits.
-            self._ended_step = max(held.step, 0)
-            self._arrivals.end(held)
+    def _wait_for_values(self, held: HeldStep) -> None:
+        """Hand a step's values to the disk, once they are all in."""
+        self._arrivals.end(held)
         self._ask_again()
 
     def _ask_again(self) -> None:
         """Have the next step look for values that a step still waits for."""
         if self._arrivals.waiting:
-            for clock in self.clocks.values():
-                clock.due = 0
+            self.recorder.ask_again()
 
     def flush(self) -> None:
         """Hand the current step to the disk and wait until it is there; the run goes on."""
@@ -262,15 +256,12 @@ class Hook(FrameworkHook):
         self._arrivals.settle(wait=True)
         super().finish(end_marker)
 
-    def save_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
-        """Save what the current step wants of these tensors; what is on an accelerator comes later."""
-        if self.pulse.saving and any(map(_on_device, values)):
-            names, values = self._ask_for(tuple(names), values)
-        super().save_tensors(names, values)
-
-    def _ask_for(self, names: tuple[str, ...], values: Sequence[Any]) -> tuple[Sequence[str], Sequence[Any]]:
-        """Ask for what can come later; the other names and values are returned."""
-        group = self._prepared().group(names, self._due)
+    def _ask_for(self, names: Sequence[str], values: Sequence[Any]) -> tuple[Sequence[str], Sequence[Any]]:
+        """Ask for what is on an accelerator and can come later; the other names and values are returned."""
+        if not any(map(_on_device, values)):
+            return names, values
+        names = tuple(names)
+        group = self.recorder.group(names)
         devices: dict[torch.device, dict[int, torch.Tensor]] = {}
         for i in group.wanted:
             if _on_device(values[i]):
@@ -279,7 +270,7 @@ class Hook(FrameworkHook):
                     devices.setdefault(tensor.device, {})[i] = tensor
         for tensors in devices.values():
             late = tuple(names[i] for i in tensors)
-            self._arrivals.ask(late, list(tensors.values()), self._prepared().group(late, self._due))
+            self._arrivals.ask(late, list(tensors.values()), self.recorder.group(late))
         asked = {i for tensors in devices.values() for i in tensors}
         rest = [i for i in range(len(names)) if i not in asked]
         return [names[i] for i in rest], [values[i] for i in rest]
@@ -288,9 +279,6 @@ class Hook(FrameworkHook):
         """Save nothing more and leave the models alone."""
         super().disable()
         self._arrivals.drop()
-        step, self._saved_step = self._saved_step, None
-        if step is not None:
-            step.close()
         for root in self.roots:
             root.detach()
 

@@ -17,6 +17,7 @@ class KerasHook(KerasLogs):
 
     def set_up(self) -> None:
         """The mode follows the call until ``set_mode`` is called."""
+        super().set_up()
         self.follow_calls()
 
     def to_array(self, value: Any) -> Captured | None:

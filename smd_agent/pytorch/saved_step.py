@@ -63,6 +63,10 @@ class SavedStep:
         self._installed.close()
         self._gradients.close()
 
+    def drop(self) -> None:
+        """Remove everything that was installed; nothing more is saved."""
+        self.close()
+
     def save_weights(self, root: Root) -> None:
         """Save a model's parameters, once a step."""
         if root not in self._roots:

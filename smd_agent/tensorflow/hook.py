@@ -26,6 +26,7 @@ class TensorflowHook(KerasLogs):
 
     def set_up(self) -> None:
         """No optimizer has been wrapped yet."""
+        super().set_up()
         self.optimizers: list[weakref.ref[Any]] = []
 
     def ever_wants_collection(self, name: str) -> bool:

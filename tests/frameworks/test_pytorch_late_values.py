@@ -92,7 +92,7 @@ def test_a_step_is_handed_over_when_its_values_are_in(tmp_path, copies):
     index = tmp_path / "run" / "index"
 
     def on_disk():
-        hook._sink.flush()
+        hook._output.sink.flush()
         return sorted(int(path.name.split("_")[0]) for path in index.rglob("*.json"))
 
     train(hook, model, optimizer, 2)
@@ -117,7 +117,7 @@ def test_an_unsaved_step_hands_over_what_has_come(tmp_path, copies):
     copies.append("all")
     train(hook, model, optimizer, 1)
     assert not hook._arrivals.waiting
-    assert all(clock.due > 3 for clock in hook.clocks.values() if clock.step > 0)
+    assert all(clock.due > 3 for clock in hook.recorder.clocks.values() if clock.step > 0)
     hook.close()
     assert create_trial(str(tmp_path / "run")).steps() == [0]
 

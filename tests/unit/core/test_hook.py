@@ -80,11 +80,11 @@ def begin(hook):
     """What a framework's hook does when a step begins."""
     pulse = hook.pulse
     if pulse.open:
-        hook.end_step()
+        hook.recorder.end_step()
     pulse.clock = pulse.train
     pulse.step += 1
     pulse.clock.step += 1
-    return pulse.clock.step >= pulse.clock.due and hook.open_step()
+    return pulse.clock.step >= pulse.clock.due and hook.recorder.open_step()
 
 
 TENSORS = {
@@ -101,12 +101,12 @@ def train(hook, steps, mode=None):
         hook.set_mode(mode)
     for _ in range(steps):
         if begin(hook):
-            hook.save_tensors(list(TENSORS), list(TENSORS.values()))
+            hook.recorder.save_tensors(list(TENSORS), list(TENSORS.values()))
 
 
 def saved(hook):
-    hook.end_step()
-    return {step.at: step.values for step in hook._sink.steps}
+    hook.recorder.end_step()
+    return {step.at: step.values for step in hook._output.sink.steps}
 
 
 def test_only_losses_every_500_steps_by_default():
@@ -176,8 +176,8 @@ def test_a_tensor_of_two_collections_is_saved_once_in_each_form():
     hook = make(include_collections=["weights", "mine"], save_config=SaveConfig(save_interval=1))
     hook.add_collection(Collection("mine", "conv.weight", reduction_config=ReductionConfig(["min"], save_shape=True)))
     train(hook, 1)
-    hook.end_step()
-    (step,) = hook._sink.steps
+    hook.recorder.end_step()
+    (step,) = hook._output.sink.steps
     assert set(step.values) == {
         "Net_conv.weight",
         "CrossEntropyLoss_output_0",
@@ -222,7 +222,7 @@ def test_values_without_reductions_are_named_once(capsys):
     for _ in range(2):
         begin(hook)
         hook.pulse.clock.due = 0
-        hook.save_tensors(["z", "text"], [np.ones(3, complex), np.array(["a"])])
+        hook.recorder.save_tensors(["z", "text"], [np.ones(3, complex), np.array(["a"])])
     (values, *_) = saved(hook).values()
     assert set(values) == {"smdebug/reductions/l2/z"}
     lines = capsys.readouterr().err.splitlines()
@@ -234,8 +234,8 @@ def test_a_scalar_belongs_to_the_step_and_mode_of_its_call():
     train(hook, 2, ModeKeys.TRAIN)
     hook.save_scalar("lr", 0.1, timestamp=5.0)
     train(hook, 1)
-    hook.end_step()
-    step = next(step for step in hook._sink.steps if step.at[0] == 1)
+    hook.recorder.end_step()
+    step = next(step for step in hook._output.sink.steps if step.at[0] == 1)
     assert step.at == (1, ModeKeys.TRAIN, 1)
     assert step.values["scalar/lr"].shape == (1,)
     assert step.values["scalar/lr"] == [0.1]
@@ -285,25 +285,25 @@ def test_a_dry_run_writes_collections_and_the_end_but_no_step():
     train(hook, 3)
     hook.save_scalar("x", 1)
     hook.close()
-    assert hook._sink.steps == []
-    assert hook._sink.collections
-    assert hook._sink.ends == [True]
+    assert hook._output.sink.steps == []
+    assert hook._output.sink.collections
+    assert hook._output.sink.ends == [True]
 
 
 def test_the_collections_file_is_there_first_and_grows_with_the_names():
     hook = make(include_collections=["weights"], save_config=SaveConfig(save_interval=1))
     begin(hook)
-    assert len(hook._sink.collections) == 1
+    assert len(hook._output.sink.collections) == 1
     train(hook, 3)
     hook.close()
-    assert len(hook._sink.collections) == 3
-    assert "Net_conv.weight" in hook._sink.collections[1]
+    assert len(hook._output.sink.collections) == 3
+    assert "Net_conv.weight" in hook._output.sink.collections[1]
 
 
 def test_a_folder_in_use_means_one_line_and_no_writing(capsys):
     hook = make(MemoryRun(owner="process 7 on here"))
     train(hook, 600)
-    assert hook._sink.steps == []
+    assert hook._output.sink.steps == []
     assert capsys.readouterr().err.count("process 7 on here is saving to memory: nothing is saved") == 1
 
 
@@ -319,10 +319,10 @@ def test_other_workers_write_only_when_all_are_asked_for():
         assert bool(saved(hook)) == writes
         hook.close()
         # The first worker's end is the run's.
-        assert hook._sink.ends == ([False] if writes else [])
+        assert hook._output.sink.ends == ([False] if writes else [])
         if writes:
-            assert hook._sink.worker == "worker_2"
-            assert '"num_workers": 4' in hook._sink.collections[0]
+            assert hook._output.sink.worker == "worker_2"
+            assert '"num_workers": 4' in hook._output.sink.collections[0]
 
 
 def test_a_disabled_hook_saves_nothing_more():
@@ -332,7 +332,7 @@ def test_a_disabled_hook_saves_nothing_more():
     train(hook, 2)
     hook.save_scalar("x", 1)
     hook.close()
-    assert len(hook._sink.steps) == 1
+    assert len(hook._output.sink.steps) == 1
 
 
 def test_a_collection_without_members_is_left_out_with_a_line(capsys):

@@ -1,0 +1,89 @@
+"""The run on its way to storage: whether this process writes, the collections file, the end of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from smd_agent import guard
+from smd_agent.core.selection import Selection
+from smd_agent.core.sink import RunSink
+from smd_agent.core.worker import Worker
+from smd_agent.errors import SMDebugValueError
+
+
+class RunOutput:
+    """One worker's part of a run.
+
+    Args:
+        sink: where the values go.
+        selection: what is saved.
+        include_workers: ``"one"`` lets only worker 0 write, ``"all"`` every worker.
+        rank_and_size: gives this process's rank and the number of workers, asked when the first step is saved.
+
+    Attributes:
+        sink: the same.
+        off: nothing more is saved.
+    """
+
+    def __init__(
+        self,
+        sink: RunSink,
+        selection: Selection,
+        include_workers: str,
+        rank_and_size: Callable[[], tuple[int, int]],
+    ) -> None:
+        if include_workers not in ("one", "all"):
+            raise SMDebugValueError(f"include_workers is {include_workers!r}, allowed are 'one' and 'all'")
+        self.sink = sink
+        self.include_workers = include_workers
+        self.off = False
+        self._selection = selection
+        self._rank_and_size = rank_and_size
+        self._worker = Worker(sink, include_workers)
+        self._names_exported = -1
+        self._told = ""
+
+    def begin(self) -> bool:
+        """Begin to write the run, if that has not happened; whether this process saves steps."""
+        writes = self._worker.writes
+        if writes is None:
+            writes = self._worker.place(*self._rank_and_size())
+            if writes:
+                self._start()
+        return writes and not self.sink.dry_run
+
+    def meet_workers(self) -> None:
+        """Go on under another number if there is one now: a process group may begin after the first steps."""
+        worker = self._worker
+        if worker.writes is not None and worker.size == 1:
+            place = self._rank_and_size()
+            if place != (worker.rank, worker.size):
+                worker.leave_place(place[0])
+
+    def export_collections(self, anew: bool = False) -> None:
+        """Store the collections file, if it has changed or ``anew``."""
+        seen = self._selection.tensors_seen
+        if anew or seen != self._names_exported:
+            self._names_exported = seen
+            self.sink.write_collections(self._selection.manager.to_json())
+
+    def finish(self, end_marker: bool) -> None:
+        """Put everything on disk, mark the run as ended if asked to, and say what was saved."""
+        if not self.sink.started or self.off:
+            return
+        self.export_collections(anew=True)
+        self.sink.close(end_marker and self._worker.rank == 0)
+        summary = self.sink.summary()
+        if summary == self._told:
+            return
+        self._told = summary
+        missing = self._selection.never_found()
+        if missing and not self.sink.dry_run:
+            guard.say(f"no tensor of {', '.join(missing)} came up in a step that was saved")
+        guard.say(summary)
+
+    def _start(self) -> None:
+        workers = self._worker.size if self.include_workers == "all" else 1
+        self._selection.manager.set_num_workers(workers)
+        self.export_collections(anew=True)
+        guard.say_once((self, "saving"), f"saving {self._selection.describe()} to {self.sink.location}")

@@ -1,0 +1,151 @@
+"""Which tensors a run saves and when: its collections, and the plan that is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from smd_agent import guard
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.collection_manager import CollectionManager
+from smd_agent.core.plan import SavePlan
+from smd_agent.core.reduction_config import ReductionConfig
+from smd_agent.core.save_config import SaveConfig, SaveConfigMode
+from smd_agent.errors import InvalidCollectionConfiguration
+
+
+class Selection:
+    """The collections of a run, of which some are saved.
+
+    Args:
+        manager: the framework's collections.
+        default_collections: collections that are saved whatever is asked for.
+        reduction_config: reductions for collections that have none of their own; None saves the tensors themselves.
+        save_config: when collections without their own rule are saved.
+        include_regex: tensors to save beside those of the collections.
+        include_collections: names of the collections to save; nested lists are flattened.
+        save_all: save every tensor.
+
+    Attributes:
+        manager: the same.
+        explained: names of collections that may stay without a tensor: nobody asked for them, or a line has said why.
+        on_change: called when other tensors may be due than before.
+        other_names: gives further names under which a tensor that is placed in a collection belongs to it.
+    """
+
+    def __init__(
+        self,
+        manager: CollectionManager,
+        default_collections: Iterable[str],
+        *,
+        reduction_config: ReductionConfig | None = None,
+        save_config: SaveConfig | SaveConfigMode | Mapping[Any, Any] | None = None,
+        include_regex: str | Sequence[str] | None = None,
+        include_collections: Iterable[Any] | None = None,
+        save_all: bool = False,
+    ) -> None:
+        self.manager = manager
+        self.save_config = SaveConfig.parse(save_config)
+        self.reduction_config = reduction_config
+        manager.default_save_config = self.save_config
+        defaults, asked_for = tuple(default_collections), tuple(_flatten(include_collections or ()))
+        self._included = dict.fromkeys((*defaults, *asked_for))
+        if include_regex:
+            found = [include_regex] if isinstance(include_regex, str) else list(include_regex)
+            self._include_tensors(CollectionKeys.DEFAULT, found)
+        if save_all:
+            self._include_tensors(CollectionKeys.ALL, [".*"])
+        self.explained = set(defaults) - {*asked_for, CollectionKeys.LOSSES}
+        self.on_change: Callable[[], object] = bool
+        self.other_names: Callable[[str], Iterable[str]] = lambda _: ()
+        self._plan: SavePlan | None = None
+        self._last_plan: SavePlan | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the collections that are saved."""
+        names = dict(self._included)
+        if CollectionKeys.ALL in names:
+            names.update(dict.fromkeys(self.manager.get_collections()))
+        return list(names)
+
+    @property
+    def tensors_seen(self) -> int:
+        """How many different tensors have been saved."""
+        return self._plan.names_seen if self._plan is not None else 0
+
+    def plan(self) -> SavePlan:
+        """The plan, made now if something has changed since the last one."""
+        if self._plan is None:
+            self._prepare_collections()
+            self._plan = SavePlan([self.manager.get(name) for name in self.names], self._last_plan)
+        return self._plan
+
+    def changed(self) -> None:
+        """Look up anew which tensors belong to which collection."""
+        if self._plan is not None:
+            self._plan, self._last_plan = None, self._plan
+        self.on_change()
+
+    def include(self, *names: str) -> None:
+        """Save these collections too."""
+        if any(name not in self._included for name in names):
+            self._included.update(dict.fromkeys(names))
+            self.changed()
+
+    def place(self, collection: str, tensor_name: str) -> None:
+        """Make a tensor a member of a collection, whatever the collection's regexes say."""
+        self._place(collection, tensor_name)
+        for name in self.other_names(tensor_name):
+            self.manager.get(collection).add_tensor_name(name)
+
+    def describe(self) -> str:
+        """What is saved, for a message."""
+        collections = {name: self.manager.get(name) for name in self.names}
+        if CollectionKeys.ALL in collections and ".*" in collections[CollectionKeys.ALL].include_regex:
+            return "all tensors"
+        return ", ".join(name for name, found in collections.items() if found.include_regex or found.tensor_names)
+
+    def never_found(self) -> list[str]:
+        """Collections that were asked for and due, and of which no tensor has come up without a word."""
+        # "default" and "all" hold what other collections leave over, which may well be nothing.
+        known = {CollectionKeys.ALL, CollectionKeys.DEFAULT, *self.explained}
+        return [name for name in self.plan().never_found() if name not in known]
+
+    def _include_tensors(self, collection: str, regexes: list[str]) -> None:
+        self.manager.get(collection).include(regexes)
+        self._included[collection] = None
+
+    def _place(self, collection: str, tensor_name: str) -> None:
+        known = collection in self.manager.get_collections()
+        found = self.manager.get(collection)
+        if found.has_tensor_name(tensor_name):
+            return
+        found.add_tensor_name(tensor_name)
+        if not known:
+            self.changed()
+        elif self._plan is not None:
+            self._plan.forget(tensor_name)
+
+    def _prepare_collections(self) -> None:
+        # One misspelt name must not cost the other collections.
+        while (name := self._empty_collection()) is not None:
+            guard.say(f"collection {name} is left out: it has neither include_regex nor tensor_names")
+            self.manager.get_collections().pop(name)
+            self._included.pop(name, None)
+
+    def _empty_collection(self) -> str | None:
+        """Prepare all collections; the name of one that cannot be."""
+        try:
+            self.manager.prepare(self.save_config, self.reduction_config)
+        except InvalidCollectionConfiguration as error:
+            return error.c_name
+        return None
+
+
+def _flatten(names: Iterable[Any]) -> Iterable[str]:
+    for name in names:
+        if isinstance(name, str):
+            yield name
+        else:
+            yield from _flatten(name)
