@@ -102,7 +102,9 @@ class RunWriter:
         """Put a filled step on disk, in the background."""
         if step.lost:
             self.steps_lost += 1
-            guard.say_once("stalled disk", f"{self.root} takes no more data: step {step.stamp.step} is not saved")
+            guard.say_once(
+                ("stalled disk", self.root), f"{self.root} takes no more data: step {step.stamp.step} is not saved"
+            )
         step.commit(partial(self._saved, step))
 
     def write_collections(self, text: str) -> None:
@@ -140,7 +142,7 @@ class RunWriter:
     def _failed(self, error: Exception) -> None:
         self.steps_lost += 1
         line = f"cannot write to {self.root} ({error}): the run goes on, further steps are tried"
-        guard.say_once("failed write", line)
+        guard.say_once(("failed write", self.root), line)
 
 
 def _size(count: float) -> str:

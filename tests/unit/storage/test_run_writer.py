@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -161,6 +162,65 @@ def test_a_disk_that_stands_still_costs_steps_and_not_the_run(tmp_path, monkeypa
     run.close(end_marker=True)
     assert list(read_step(run.root, 1)) == ["x"]
     assert not (run.root / "index/000000000/000000000000_worker_0.json").exists()
+
+
+def test_a_disk_that_stands_still_is_waited_for_once(tmp_path):
+    run = RunWriter(str(tmp_path / "run"), budget_bytes=10 * BLOCK_BYTES)
+    run.start("worker_0", alone=True)
+    run._writer = Writer(10 * BLOCK_BYTES, run._failed, stall_seconds=0.5)
+    moving = threading.Event()
+    run._writer.submit(moving.wait)
+    values = np.ones(14 << 18, np.float32)
+    waited, lost = [], []
+    for step in range(8):
+        since = time.monotonic()
+        lost.append(save(run, step, {"x": values}).lost)
+        waited.append(time.monotonic() - since)
+    assert not lost[0]
+    assert lost[-4:] == [True] * 4
+    # Each lost step gives its blocks back, which does not mean that the disk has moved.
+    assert [seconds > 0.4 for seconds in waited].count(True) == 1
+    assert sum(waited) < 1.5
+    moving.set()
+    assert run.flush()
+    assert run.steps_saved == lost.count(False)
+    assert not save(run, 8, {"x": values}).lost
+    run.close(end_marker=False)
+    assert read_step(run.root, 8)["x"].value.shape == values.shape
+
+
+def test_a_disk_that_stands_still_again_is_waited_for_again(tmp_path):
+    run = RunWriter(str(tmp_path / "run"), budget_bytes=4 * BLOCK_BYTES)
+    run.start("worker_0", alone=True)
+    run._writer = Writer(4 * BLOCK_BYTES, run._failed, stall_seconds=0.3)
+    values = np.ones(6 * BLOCK_BYTES, np.uint8)
+    for step in range(2):
+        moving = threading.Event()
+        run._writer.submit(moving.wait)
+        since = time.monotonic()
+        assert save(run, step, {"x": values}).lost
+        assert time.monotonic() - since > 0.25
+        moving.set()
+        assert run.flush()
+    run.close(end_marker=False)
+
+
+def test_a_thread_that_is_stuck_is_not_overtaken_by_another(tmp_path, monkeypatch):
+    run = RunWriter(str(tmp_path / "run"))
+    run.start("worker_0", alone=True)
+    run._writer = Writer(on_failure=run._failed, stall_seconds=0.2)
+    moving = threading.Event()
+    write = os.write
+    monkeypatch.setattr(step_file.os, "write", lambda *args: moving.wait() and write(*args))
+    save(run, 0, {"x": np.ones(300_000)})
+    run.close(end_marker=False)
+    # A second thread would put the index in place while the first one has not written the values yet.
+    run._writer.submit(int)
+    time.sleep(0.1)
+    assert not list(run.root.rglob("*.json"))
+    moving.set()
+    assert run.flush()
+    assert read_step(run.root, 0)["x"].value.shape == (300_000,)
 
 
 def test_a_finished_run_is_not_written_into(tmp_path):
