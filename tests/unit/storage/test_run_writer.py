@@ -14,10 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from smd_agent import create_trial
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugRuntimeError
 from smd_agent.formats.event import decode_tensor
 from smd_agent.formats.tfrecord import read_record
+from smd_agent.storage import collections_file as collections_file_module
 from smd_agent.storage import step_file
 from smd_agent.storage.run_writer import RunWriter
 from smd_agent.storage.writer import BLOCK_BYTES, Writer
@@ -144,6 +146,101 @@ def test_a_failed_write_is_reported_once_and_the_run_goes_on(run, monkeypatch, c
     assert read_step(run.root, 9)["x"].value.tolist() == [1, 1, 1]
     assert "5 could not be written" in run.summary()
     assert not list(run.root.rglob("*.tmp"))
+
+
+COLLECTIONS = '{"collections": {}, "_meta": {"num_workers": 1}}'
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """A disk that takes nothing between ``full_disk.set()`` and ``full_disk.clear()``."""
+    full = threading.Event()
+    write, write_bytes = os.write, Path.write_bytes
+
+    def check():
+        if full.is_set():
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(step_file.os, "write", lambda *args: check() or write(*args))
+    monkeypatch.setattr(step_file.Path, "write_bytes", lambda *args: check() or write_bytes(*args))
+    full.check = check
+    return full
+
+
+def collections_file(run):
+    return run.root / "collections/000000000/worker_0_collections.json"
+
+
+def test_a_collections_file_that_failed_is_written_with_a_later_step(run, full_disk):
+    full_disk.set()
+    run.write_collections(COLLECTIONS)
+    assert run.flush()
+    full_disk.clear()
+    for step in range(2):
+        save(run, step, {"x": np.ones(3)})
+    assert run.flush()
+    assert collections_file(run).read_text() == COLLECTIONS
+    assert run.steps_lost == 0
+
+
+@pytest.mark.parametrize("closings", [1, 2])
+def test_a_collections_file_that_failed_is_written_at_the_end(run, full_disk, closings):
+    save(run, 0, {"x": np.ones(3)})
+    assert run.flush()
+    full_disk.set()
+    run.write_collections(COLLECTIONS)
+    assert run.flush()
+    if closings == 2:
+        run.close(end_marker=False)
+    full_disk.clear()
+    run.close(end_marker=True)
+    assert collections_file(run).read_text() == COLLECTIONS
+    assert (run.steps_saved, run.steps_lost) == (1, 0)
+
+
+def test_the_newest_collections_file_is_the_one_that_is_written_again(run, full_disk):
+    run.write_collections("first")
+    assert run.flush()
+    full_disk.set()
+    for text in ("second", "third"):
+        run.write_collections(text)
+    assert run.flush()
+    full_disk.clear()
+    run.close(end_marker=True)
+    assert collections_file(run).read_text() == "third"
+
+
+def test_a_collections_file_that_cannot_be_written_at_all_is_told(run, full_disk, capsys):
+    full_disk.set()
+    run.write_collections(COLLECTIONS)
+    run.close(end_marker=True)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "collections file" in line]
+    assert len(lines) == 1
+    assert str(collections_file(run)) in lines[0]
+
+
+def test_a_run_whose_collections_file_failed_for_good_has_no_end_mark_and_can_be_read(run, full_disk, monkeypatch):
+    save(run, 0, {"x": np.ones(3)})
+    assert run.flush()
+    monkeypatch.setattr(collections_file_module, "replace_file", lambda *args: full_disk.check())
+    full_disk.set()
+    run.write_collections(COLLECTIONS)
+    run.close(end_marker=True)
+    trial = create_trial(str(run.root), timeout=0)
+    assert trial.tensor("x").value(0).tolist() == [1, 1, 1]
+
+
+def test_a_collections_file_is_written_once_for_each_text(run, monkeypatch):
+    put = []
+    replace_file = step_file.replace_file
+    monkeypatch.setattr(
+        collections_file_module, "replace_file", lambda *args: put.append(args[0].name) or replace_file(*args)
+    )
+    for step in range(3):
+        run.write_collections(COLLECTIONS)
+        save(run, step, {"x": np.ones(3)})
+    run.close(end_marker=False)
+    assert put == ["worker_0_collections.json"]
 
 
 def test_a_disk_that_stands_still_costs_steps_and_not_the_run(tmp_path, monkeypatch, capsys):
