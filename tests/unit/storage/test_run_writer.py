@@ -351,6 +351,13 @@ def test_the_old_librarys_empty_claim_is_taken_over(tmp_path):
     assert RunWriter(str(tmp_path)).start("worker_0", alone=True) is None
 
 
+@pytest.mark.usefixtures("impatient")
+def test_a_claim_that_is_no_file_is_taken_over(tmp_path):
+    os.mkfifo(tmp_path / "claim.smd")
+    assert RunWriter(str(tmp_path)).start("worker_0", alone=True) is None
+    assert json.loads((tmp_path / "claim.smd").read_text())["pid"] == os.getpid()
+
+
 def test_closing_gives_the_folder_up_and_marks_the_end(tmp_path):
     run = RunWriter(str(tmp_path))
     run.start("worker_0", alone=True)
