@@ -73,10 +73,11 @@ def _tell_if_no_framework(pid: int) -> None:
 def _out_dir() -> str | None:
     import json
 
+    from smd_agent.regular_file import read_text
+
     text = env.hook_json()
     if text is None:
-        with open(env.config_path() or env.DEFAULT_CONFIG_PATH, encoding="utf-8-sig") as file:
-            text = file.read()
+        text = read_text(env.config_path() or env.DEFAULT_CONFIG_PATH, encoding="utf-8-sig")
     folder = json.loads(text).get("LocalPath")
     return folder if isinstance(folder, str) else None
 

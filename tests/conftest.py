@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 
@@ -14,3 +15,17 @@ def clean_environment(monkeypatch):
             monkeypatch.delenv(name)
     monkeypatch.delenv("USE_SMDEBUG", raising=False)
     monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
+
+
+@pytest.fixture
+def impatient():
+    """Fails a test that waits for five seconds in one system call, such as one that opens a pipe."""
+
+    def fail(signum, frame):
+        pytest.fail("it hangs")
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.alarm(5)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)

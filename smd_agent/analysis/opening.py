@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.errors import MissingCollectionFiles, SMDebugError, SMDebugRuntimeError
 from smd_agent.formats import paths
+from smd_agent.regular_file import read_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,9 +91,11 @@ class CollectionsFiles:
 
     def _take(self, path: Path) -> None:
         try:
-            found = CollectionManager.load(str(path))
+            found = CollectionManager.load_from_string(read_text(path))
         except FileNotFoundError:
             return
+        except OSError as error:
+            raise SMDebugRuntimeError(f"{path} cannot be read: {error.strerror}") from error
         except SMDebugError as error:
             raise SMDebugRuntimeError(f"{path} cannot be understood: {error}") from error
         if self._signature is None:

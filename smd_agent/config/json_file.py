@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from smd_agent.errors import ConfigError
+from smd_agent.regular_file import read_text
+
+_LARGEST_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,7 @@ def _text(source: Source) -> str:
     if source.text is not None:
         return source.text
     try:
-        with open(source.name, encoding="utf-8-sig") as file:
-            return file.read()
+        return read_text(source.name, encoding="utf-8-sig", largest=_LARGEST_BYTES)
     except FileNotFoundError as error:
         named = f", which {source.origin} names," if source.origin else ""
         raise ConfigError(f"the hook configuration {source.name}{named} does not exist") from error

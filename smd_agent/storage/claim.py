@@ -13,6 +13,9 @@ import socket
 from pathlib import Path
 
 from smd_agent.formats.paths import CLAIM
+from smd_agent.regular_file import read_text
+
+_LARGEST_BYTES = 1 << 16
 
 
 class Claim:
@@ -51,7 +54,7 @@ class Claim:
     def owner(self) -> dict[str, object] | None:
         """Whoever the claim file names (pid, host, start tick); None when it names nobody."""
         try:
-            owner = json.loads(self._path.read_text())
+            owner = json.loads(read_text(self._path, largest=_LARGEST_BYTES))
         except (OSError, ValueError):
             return None
         return owner if isinstance(owner, dict) and isinstance(owner.get("pid"), int) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from pathlib import Path
@@ -17,6 +18,7 @@ from smd_agent.formats.tfrecord import (
     check_footer,
     payload_length,
 )
+from smd_agent.regular_file import open_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,14 +39,14 @@ def read_payload(path: Path, start: int, length: int) -> bytes:
         RecordError: the frame is cut off or changed.
         OSError: the file cannot be read.
     """
-    with path.open("rb", buffering=0) as file:
+    with open_to_read(path) as file:
         file.seek(start)
         return _next_payload(file, length)
 
 
 def read_head(path: Path, start: int, length: int) -> bytes:
     """Return the first bytes, up to 16 KiB, of the payload of the record at byte ``start``, unchecked."""
-    with path.open("rb", buffering=0) as file:
+    with open_to_read(path) as file:
         file.seek(start + FRAME_HEADER_BYTES)
         return _read(file, min(length - FRAME_BYTES, _HEAD_BYTES))
 
@@ -57,7 +59,7 @@ class FileReader:
 
     def __init__(self, fname: str | os.PathLike[str]) -> None:
         self._path = Path(fname)
-        self._file = self._path.open("rb")
+        self._file = io.BufferedReader(open_to_read(self._path))
 
     def __enter__(self) -> FileReader:
         return self

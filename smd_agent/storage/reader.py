@@ -18,6 +18,7 @@ from smd_agent.formats import paths
 from smd_agent.formats.event import Form, SavedTensor, decode_tensor, peek_form
 from smd_agent.formats.index import Index, IndexParser
 from smd_agent.formats.tfrecord import RecordError
+from smd_agent.regular_file import NotARegularFile, read_text
 from smd_agent.storage.event_file import read_head, read_payload
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class RunReader:
             signature = (status.st_mtime_ns, status.st_size)
             if self._bad.get(key) == signature:
                 return None
-            index = self._parser.parse(path.read_text(encoding="utf-8"))
+            index = self._parser.parse(read_text(path))
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError) as error:
@@ -158,8 +159,8 @@ class RunReader:
             tensor = decode_tensor(read_payload(path, start, length))
         except FileNotFoundError:
             raise TensorUnavailableForStep(name, index.mode_step, index.mode) from None
-        except RecordError as error:
-            raise DamagedRecord(str(path), name, place.step, str(error)) from None
+        except (RecordError, NotARegularFile) as error:
+            raise DamagedRecord(str(path), name, place.step, _reason(error)) from None
         if tensor.tag != name:
             raise DamagedRecord(str(path), name, place.step, f"its place holds {tensor.tag}")
         return tensor
@@ -207,6 +208,10 @@ def _names_in(folder: Path) -> set[str]:
         return set(os.listdir(folder))
     except OSError:
         return set()
+
+
+def _reason(error: RecordError | NotARegularFile) -> str:
+    return str(error.strerror) if isinstance(error, NotARegularFile) else str(error)
 
 
 def _change_time(path: Path) -> int | None:

@@ -16,6 +16,7 @@ from smd_agent.errors import SMDebugRuntimeError
 from smd_agent.formats.encoder import Stamp
 from smd_agent.formats.paths import END_MARKER, collections_path
 from smd_agent.storage.claim import Claim
+from smd_agent.storage.collections_file import CollectionsFile
 from smd_agent.storage.step_file import Layouts, StepFile, replace_file
 from smd_agent.storage.writer import DEFAULT_BUDGET_BYTES, Writer
 
@@ -48,7 +49,7 @@ class RunWriter:
         self._claim: Claim | None = None
         self._layouts = Layouts()
         self._writer = Writer(budget_bytes, self._failed)
-        self._collections_text = ""
+        self._collections: CollectionsFile | None = None
 
     @property
     def location(self) -> str:
@@ -81,12 +82,14 @@ class RunWriter:
                 return owner
             self._claim = claim
         self._worker = worker
+        self._collections = CollectionsFile(self.root / collections_path(worker))
         return None
 
     def leave(self) -> None:
         """Put on disk what this worker has saved, give the folder up, and have no worker until the next ``start``."""
         self.close(end_marker=False)
-        self._worker = self._collections_text = ""
+        self._worker = ""
+        self._collections = None
 
     def holds_steps(self) -> bool:
         """Whether an earlier, unfinished run left steps in the folder."""
@@ -102,15 +105,17 @@ class RunWriter:
         """Put a filled step on disk, in the background."""
         if step.lost:
             self.steps_lost += 1
-            guard.say_once("stalled disk", f"{self.root} takes no more data: step {step.stamp.step} is not saved")
+            line = f"{self.root} takes no more data: step {step.stamp.step} is not saved"
+            guard.say_once(("stalled disk", self.root), line)
+        if self._collections is not None and self._collections.failure is not None:
+            self._put(self._collections)
         step.commit(partial(self._saved, step))
 
     def write_collections(self, text: str) -> None:
-        """Put the collections file in place, in the background, when it differs from the one there."""
-        if text != self._collections_text:
-            self._collections_text = text
-            path = self.root / collections_path(self._worker)
-            self._writer.submit(partial(replace_file, path, text.encode()))
+        """Put the collections file in place, in the background; if that fails, again with every step and at the end."""
+        if self._collections is not None and text != self._collections.text:
+            self._collections.text = text
+            self._put(self._collections)
 
     def flush(self) -> bool:
         """Wait until all committed steps are on disk; False when the disk stands still."""
@@ -118,10 +123,19 @@ class RunWriter:
 
     def close(self, end_marker: bool) -> None:
         """Wait for the disk, mark the run as ended and give the folder up. Can be called again after further steps."""
+        collections = self._collections
+        if collections is not None:
+            self._put(collections)
         if end_marker and self.started:
-            self._writer.submit(partial(replace_file, self.root / END_MARKER, b""))
+            self._writer.submit(self._mark_end)
         if not self._writer.close():
             guard.say(f"{self.root} takes no more data: the last steps may be missing")
+        if collections is not None and collections.failure is not None:
+            lacks = (
+                "lacks the newest names" if collections.exists else "is missing, which collections there are is unknown"
+            )
+            line = f"the collections file {collections.path} {lacks} ({collections.failure.strerror})"
+            guard.say_once(("no collections", collections.path), line)
         if self._claim is not None:
             self._claim.release()
 
@@ -137,10 +151,26 @@ class RunWriter:
         self.tensors_saved += step.tensors
         self.bytes_saved += step.size
 
+    def _put(self, collections: CollectionsFile) -> None:
+        self._writer.submit(partial(self._put_now, collections))
+
+    def _put_now(self, collections: CollectionsFile) -> None:
+        failure = guard.attempt(collections.put)
+        if failure is not None:
+            self._tell(failure)
+
+    def _mark_end(self) -> None:
+        # A run that has ended without a collections file cannot be read; one that was cut off can.
+        if self._collections is None or self._collections.text is None or self._collections.exists:
+            replace_file(self.root / END_MARKER, b"")
+
     def _failed(self, error: Exception) -> None:
         self.steps_lost += 1
+        self._tell(error)
+
+    def _tell(self, error: Exception) -> None:
         line = f"cannot write to {self.root} ({error}): the run goes on, further steps are tried"
-        guard.say_once("failed write", line)
+        guard.say_once(("failed write", self.root), line)
 
 
 def _size(count: float) -> str:

@@ -259,7 +259,7 @@ class StepFile:
 
     def _hand_over(self) -> None:
         if self._full:
-            self._writer.submit(partial(self._output.write, self._full, self._writer.give_back))
+            self._writer.submit(partial(self._output.write, self._full, self._writer.written))
             self._full = []
 
 
@@ -275,7 +275,7 @@ class _Output:
         self._checksum = 0
         self._failed = False
 
-    def write(self, blocks: list[Block], give_back: Callable[[Block], None]) -> None:
+    def write(self, blocks: list[Block], written: Callable[[Block], None]) -> None:
         pending = blocks[::-1]
         try:
             if not self._failed:
@@ -283,11 +283,11 @@ class _Output:
             while pending:
                 if not self._failed:
                     self._write(pending[-1])
-                give_back(pending.pop())
+                written(pending.pop())
         except BaseException:
             self.abandon()
             for block in pending:
-                give_back(block)
+                written(block)
             raise
 
     def _open(self, size: int) -> None:

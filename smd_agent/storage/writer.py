@@ -2,6 +2,7 @@
 
 Memory between the training thread and the disk is a fixed set of blocks. When all of them are waiting for the disk the
 training thread waits for one to come free, and gives up on the step when the disk has not moved for ``STALL_SECONDS``.
+From then on nobody waits again until it has moved.
 The thread runs a handful of system calls and checksums for each block, all of which release the interpreter lock; it
 encodes nothing.
 """
@@ -23,6 +24,9 @@ BLOCK_BYTES = 4 << 20
 SLAB_BLOCKS = 8
 DEFAULT_BUDGET_BYTES = 256 << 20
 STALL_SECONDS = 30.0
+
+# What is left to wait for a disk that has been given up already: it may be moving again just now.
+_LAST_LOOK_SECONDS = 1.0
 
 _HUGE_PAGE_BYTES = 2 << 20
 
@@ -69,25 +73,32 @@ class Writer:
         self._slab: list[npt.NDArray[np.uint8]] = []
         self._on_failure = on_failure
         self._stall_seconds = stall_seconds
-        self._stalled = False
-        self._done = 0
+        # Blocks written and jobs done; and how many there were when a wait was in vain.
+        self._moved = 0
+        self._stood_at = -1
         self._thread: threading.Thread | None = None
 
     def take_block(self) -> Block | None:
         """An empty block, or None when the disk stands still and no more memory may be used."""
         try:
-            block = self._free.get_nowait()
+            return self._free.get_nowait()
         except Empty:
             if self._spare_blocks:
                 self._spare_blocks -= 1
                 return Block(self._memory())
-            try:
-                block = self._free.get(timeout=0.0 if self._stalled else self._stall_seconds)
-            except Empty:
-                self._stalled = True
-                return None
-        self._stalled = False
+        block = None
+        while block is None and self._moved != self._stood_at:
+            block = self._wait_for_block()
         return block
+
+    def _wait_for_block(self) -> Block | None:
+        seen = self._moved
+        try:
+            return self._free.get(timeout=self._stall_seconds)
+        except Empty:
+            if self._moved == seen:
+                self._stood_at = seen
+            return None
 
     def _memory(self) -> npt.NDArray[np.uint8]:
         if not self._slab:
@@ -97,8 +108,13 @@ class Writer:
             self._slab = [room[start + i * BLOCK_BYTES :][:BLOCK_BYTES] for i in range(SLAB_BLOCKS)]
         return self._slab.pop()
 
+    def written(self, block: Block) -> None:
+        """Make a block available again that has been written; for jobs on the thread."""
+        self._moved += 1
+        self.give_back(block)
+
     def give_back(self, block: Block) -> None:
-        """Make a block available again; any thread may call this."""
+        """Make a block available again that was not handed over; any thread may call this."""
         block.used = 0
         block.checks.clear()
         self._free.put(block)
@@ -116,21 +132,28 @@ class Writer:
             return True
         reached = threading.Event()
         self._jobs.put(reached.set)
-        seen, since = self._done, time.monotonic()
+        seen, since = self._moved, time.monotonic()
         while not reached.wait(0.05):
-            if self._done != seen:
-                seen, since = self._done, time.monotonic()
-            elif time.monotonic() - since > self._stall_seconds or not self._thread.is_alive():
+            if self._moved != seen:
+                seen, since = self._moved, time.monotonic()
+                continue
+            limit = min(self._stall_seconds, _LAST_LOOK_SECONDS) if seen == self._stood_at else self._stall_seconds
+            if time.monotonic() - since > limit or not self._thread.is_alive():
+                self._stood_at = seen
                 return False
         return True
 
     def close(self) -> bool:
-        """Drain and end the thread; a later ``submit`` starts a new one."""
+        """Drain and end the thread; a later ``submit`` starts a new one.
+
+        A thread that is stuck stays the only one: another would take the jobs that have to wait for the one it is at.
+        """
         drained = self.drain()
         if self._thread is not None and drained:
             self._jobs.put(None)
             self._thread.join()
-        self._thread = None
+        if drained or (self._thread is not None and not self._thread.is_alive()):
+            self._thread = None
         return drained
 
     def _run(self) -> None:
@@ -141,4 +164,4 @@ class Writer:
             failure = guard.attempt(job)
             if failure is not None and self._on_failure is not None:
                 guard.attempt(lambda error=failure: self._on_failure(error))  # type: ignore[misc]
-            self._done += 1
+            self._moved += 1

@@ -8,15 +8,18 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from smd_agent import create_trial
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugRuntimeError
 from smd_agent.formats.event import decode_tensor
 from smd_agent.formats.tfrecord import read_record
+from smd_agent.storage import collections_file as collections_file_module
 from smd_agent.storage import step_file
 from smd_agent.storage.run_writer import RunWriter
 from smd_agent.storage.writer import BLOCK_BYTES, Writer
@@ -145,6 +148,101 @@ def test_a_failed_write_is_reported_once_and_the_run_goes_on(run, monkeypatch, c
     assert not list(run.root.rglob("*.tmp"))
 
 
+COLLECTIONS = '{"collections": {}, "_meta": {"num_workers": 1}}'
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """A disk that takes nothing between ``full_disk.set()`` and ``full_disk.clear()``."""
+    full = threading.Event()
+    write, write_bytes = os.write, Path.write_bytes
+
+    def check():
+        if full.is_set():
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(step_file.os, "write", lambda *args: check() or write(*args))
+    monkeypatch.setattr(step_file.Path, "write_bytes", lambda *args: check() or write_bytes(*args))
+    full.check = check
+    return full
+
+
+def collections_file(run):
+    return run.root / "collections/000000000/worker_0_collections.json"
+
+
+def test_a_collections_file_that_failed_is_written_with_a_later_step(run, full_disk):
+    full_disk.set()
+    run.write_collections(COLLECTIONS)
+    assert run.flush()
+    full_disk.clear()
+    for step in range(2):
+        save(run, step, {"x": np.ones(3)})
+    assert run.flush()
+    assert collections_file(run).read_text() == COLLECTIONS
+    assert run.steps_lost == 0
+
+
+@pytest.mark.parametrize("closings", [1, 2])
+def test_a_collections_file_that_failed_is_written_at_the_end(run, full_disk, closings):
+    save(run, 0, {"x": np.ones(3)})
+    assert run.flush()
+    full_disk.set()
+    run.write_collections(COLLECTIONS)
+    assert run.flush()
+    if closings == 2:
+        run.close(end_marker=False)
+    full_disk.clear()
+    run.close(end_marker=True)
+    assert collections_file(run).read_text() == COLLECTIONS
+    assert (run.steps_saved, run.steps_lost) == (1, 0)
+
+
+def test_the_newest_collections_file_is_the_one_that_is_written_again(run, full_disk):
+    run.write_collections("first")
+    assert run.flush()
+    full_disk.set()
+    for text in ("second", "third"):
+        run.write_collections(text)
+    assert run.flush()
+    full_disk.clear()
+    run.close(end_marker=True)
+    assert collections_file(run).read_text() == "third"
+
+
+def test_a_collections_file_that_cannot_be_written_at_all_is_told(run, full_disk, capsys):
+    full_disk.set()
+    run.write_collections(COLLECTIONS)
+    run.close(end_marker=True)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "collections file" in line]
+    assert len(lines) == 1
+    assert str(collections_file(run)) in lines[0]
+
+
+def test_a_run_whose_collections_file_failed_for_good_has_no_end_mark_and_can_be_read(run, full_disk, monkeypatch):
+    save(run, 0, {"x": np.ones(3)})
+    assert run.flush()
+    monkeypatch.setattr(collections_file_module, "replace_file", lambda *args: full_disk.check())
+    full_disk.set()
+    run.write_collections(COLLECTIONS)
+    run.close(end_marker=True)
+    trial = create_trial(str(run.root), timeout=0)
+    assert trial.tensor("x").value(0).tolist() == [1, 1, 1]
+
+
+def test_a_collections_file_is_written_once_for_each_text(run, monkeypatch):
+    put = []
+    replace_file = step_file.replace_file
+    monkeypatch.setattr(
+        collections_file_module, "replace_file", lambda *args: put.append(args[0].name) or replace_file(*args)
+    )
+    for step in range(3):
+        run.write_collections(COLLECTIONS)
+        save(run, step, {"x": np.ones(3)})
+    run.close(end_marker=False)
+    assert put == ["worker_0_collections.json"]
+
+
 def test_a_disk_that_stands_still_costs_steps_and_not_the_run(tmp_path, monkeypatch, capsys):
     run = RunWriter(str(tmp_path / "run"), budget_bytes=2 * BLOCK_BYTES)
     run.start("worker_0", alone=True)
@@ -161,6 +259,65 @@ def test_a_disk_that_stands_still_costs_steps_and_not_the_run(tmp_path, monkeypa
     run.close(end_marker=True)
     assert list(read_step(run.root, 1)) == ["x"]
     assert not (run.root / "index/000000000/000000000000_worker_0.json").exists()
+
+
+def test_a_disk_that_stands_still_is_waited_for_once(tmp_path):
+    run = RunWriter(str(tmp_path / "run"), budget_bytes=10 * BLOCK_BYTES)
+    run.start("worker_0", alone=True)
+    run._writer = Writer(10 * BLOCK_BYTES, run._failed, stall_seconds=0.5)
+    moving = threading.Event()
+    run._writer.submit(moving.wait)
+    values = np.ones(14 << 18, np.float32)
+    waited, lost = [], []
+    for step in range(8):
+        since = time.monotonic()
+        lost.append(save(run, step, {"x": values}).lost)
+        waited.append(time.monotonic() - since)
+    assert not lost[0]
+    assert lost[-4:] == [True] * 4
+    # Each lost step gives its blocks back, which does not mean that the disk has moved.
+    assert [seconds > 0.4 for seconds in waited].count(True) == 1
+    assert sum(waited) < 1.5
+    moving.set()
+    assert run.flush()
+    assert run.steps_saved == lost.count(False)
+    assert not save(run, 8, {"x": values}).lost
+    run.close(end_marker=False)
+    assert read_step(run.root, 8)["x"].value.shape == values.shape
+
+
+def test_a_disk_that_stands_still_again_is_waited_for_again(tmp_path):
+    run = RunWriter(str(tmp_path / "run"), budget_bytes=4 * BLOCK_BYTES)
+    run.start("worker_0", alone=True)
+    run._writer = Writer(4 * BLOCK_BYTES, run._failed, stall_seconds=0.3)
+    values = np.ones(6 * BLOCK_BYTES, np.uint8)
+    for step in range(2):
+        moving = threading.Event()
+        run._writer.submit(moving.wait)
+        since = time.monotonic()
+        assert save(run, step, {"x": values}).lost
+        assert time.monotonic() - since > 0.25
+        moving.set()
+        assert run.flush()
+    run.close(end_marker=False)
+
+
+def test_a_thread_that_is_stuck_is_not_overtaken_by_another(tmp_path, monkeypatch):
+    run = RunWriter(str(tmp_path / "run"))
+    run.start("worker_0", alone=True)
+    run._writer = Writer(on_failure=run._failed, stall_seconds=0.2)
+    moving = threading.Event()
+    write = os.write
+    monkeypatch.setattr(step_file.os, "write", lambda *args: moving.wait() and write(*args))
+    save(run, 0, {"x": np.ones(300_000)})
+    run.close(end_marker=False)
+    # A second thread would put the index in place while the first one has not written the values yet.
+    run._writer.submit(int)
+    time.sleep(0.1)
+    assert not list(run.root.rglob("*.json"))
+    moving.set()
+    assert run.flush()
+    assert read_step(run.root, 0)["x"].value.shape == (300_000,)
 
 
 def test_a_finished_run_is_not_written_into(tmp_path):
@@ -192,6 +349,13 @@ def test_a_second_process_is_told_who_writes_and_a_dead_one_is_replaced(tmp_path
 def test_the_old_librarys_empty_claim_is_taken_over(tmp_path):
     (tmp_path / "claim.smd").touch()
     assert RunWriter(str(tmp_path)).start("worker_0", alone=True) is None
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_claim_that_is_no_file_is_taken_over(tmp_path):
+    os.mkfifo(tmp_path / "claim.smd")
+    assert RunWriter(str(tmp_path)).start("worker_0", alone=True) is None
+    assert json.loads((tmp_path / "claim.smd").read_text())["pid"] == os.getpid()
 
 
 def test_closing_gives_the_folder_up_and_marks_the_end(tmp_path):
