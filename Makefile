@@ -13,6 +13,8 @@ INTERPRETERS = SMDEBUG_PYTHON="$$(cat .venv-smdebug/.python)" OLDEST_PYTHON="$$(
 SOURCES := $(shell find smd_agent -name '*.py' -o -name '*.c' -o -name py.typed) \
   $(wildcard smd_agent.pth smd_agent.start) sitecustomize.py hatch_build.py pyproject.toml README.md
 DEMO_RUN := smd_runs/digits
+# The slowest tests are shown, so that nobody need guess what to make faster.
+SLOWEST := --durations=25 --durations-min=1
 
 .PHONY: help setup demo test lint bench scenarios check clean
 .SILENT:
@@ -42,12 +44,12 @@ demo: $(VENV)/.demo
 # The script pytest, not "python -m pytest": the latter would put the source tree before the installed wheel. Where ARGS
 # picks none of an environment's tests, pytest ends with 5.
 test: $(VENV)/.test $(patsubst %,%/.python,$(filter-out $(MEASURED),$(OTHERS))) $(TESTED:=/.wheel)
-	$(INTERPRETERS) $(VENV)/bin/pytest $(ARGS)
+	$(INTERPRETERS) $(VENV)/bin/pytest $(SLOWEST) $(ARGS)
 	for venv in $(TESTED); do \
 	  test -s $$venv/.python || continue; \
 	  echo "make: tests in $$venv"; \
 	  paths="$$(sed -n 's/^# tests: //p' tests/environments/$${venv#.venv-}.txt)"; \
-	  $(INTERPRETERS) $$venv/bin/pytest -o testpaths="$$paths" $(ARGS) $(if $(ARGS),|| test $$? = 5) || exit 1; \
+	  $(INTERPRETERS) $$venv/bin/pytest -o testpaths="$$paths" $(SLOWEST) $(ARGS) $(if $(ARGS),|| test $$? = 5) || exit 1; \
 	done
 
 lint: $(VENV)/.lint
