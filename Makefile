@@ -13,8 +13,15 @@ INTERPRETERS = SMDEBUG_PYTHON="$$(cat .venv-smdebug/.python)" OLDEST_PYTHON="$$(
 SOURCES := $(shell find smd_agent -name '*.py' -o -name '*.c' -o -name py.typed) \
   $(wildcard smd_agent.pth smd_agent.start) sitecustomize.py hatch_build.py pyproject.toml README.md
 DEMO_RUN := smd_runs/digits
+# Environments made at a time, and processes that tests are spread over: a file's tests, which share what they look at, are
+# run by one of them.
+JOBS ?= 2
+WORKERS ?= auto
+SPREAD = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# The slowest tests are shown, so that nobody need guess what to make faster.
+SLOWEST := --durations=25 --durations-min=1
 
-.PHONY: help setup demo test lint bench scenarios check clean
+.PHONY: help setup environments demo test lint bench scenarios check clean
 .SILENT:
 
 help:
@@ -27,7 +34,10 @@ help:
 	echo 'make setup   only make the environments'
 	echo 'make clean   remove the environments and the demo runs'
 
-setup: $(VENV)/.test $(VENV)/.lint $(OTHERS:=/.python) $(TESTED:=/.wheel)
+setup:
+	$(MAKE) --no-print-directory --jobs $(JOBS) environments
+
+environments: $(VENV)/.test $(VENV)/.lint $(OTHERS:=/.python) $(TESTED:=/.wheel)
 
 demo: $(VENV)/.demo
 	rm -rf $(DEMO_RUN)
@@ -39,15 +49,19 @@ demo: $(VENV)/.demo
 	echo; echo 'The same with XGBoost: $(VENV)/bin/python -m smd_agent --out smd_runs/cancer --save all --every 20 examples/xgboost_cancer.py'
 	echo 'And with MXNet, after "make setup": .venv-mxnet/bin/python -m smd_agent --out smd_runs/gluon --every 20 examples/gluon_digits.py'
 
+# Environments are made side by side, the tests of each are spread over the processors; WORKERS=0 keeps them in one process.
 # The script pytest, not "python -m pytest": the latter would put the source tree before the installed wheel. Where ARGS
 # picks none of an environment's tests, pytest ends with 5.
-test: $(VENV)/.test $(patsubst %,%/.python,$(filter-out $(MEASURED),$(OTHERS))) $(TESTED:=/.wheel)
-	$(INTERPRETERS) $(VENV)/bin/pytest $(ARGS)
+test:
+	$(MAKE) --no-print-directory --jobs $(JOBS) $(VENV)/.test \
+	  $(patsubst %,%/.python,$(filter-out $(MEASURED),$(OTHERS))) $(TESTED:=/.wheel)
+	$(INTERPRETERS) $(VENV)/bin/pytest $(SPREAD) $(SLOWEST) $(ARGS)
 	for venv in $(TESTED); do \
 	  test -s $$venv/.python || continue; \
 	  echo "make: tests in $$venv"; \
 	  paths="$$(sed -n 's/^# tests: //p' tests/environments/$${venv#.venv-}.txt)"; \
-	  $(INTERPRETERS) $$venv/bin/pytest -o testpaths="$$paths" $(ARGS) $(if $(ARGS),|| test $$? = 5) || exit 1; \
+	  $(INTERPRETERS) $$venv/bin/pytest -o testpaths="$$paths" $(SPREAD) $(SLOWEST) $(ARGS) \
+	    $(if $(ARGS),|| test $$? = 5) || exit 1; \
 	done
 
 lint: $(VENV)/.lint

@@ -4,8 +4,22 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
+
+HERE = Path(__file__).parent
+# Folders whose tests take longest come first: at the end no processor shall wait for one long file.
+ORDER = ("frameworks", "compat", "process")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    def place(item):
+        folder = item.path.relative_to(HERE).parts[0]
+        return ORDER.index(folder) if folder in ORDER else len(ORDER)
+
+    items.sort(key=place)
 
 
 @pytest.fixture(autouse=True)
