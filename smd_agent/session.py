@@ -7,17 +7,18 @@ import os
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from smd_agent import guard
 from smd_agent.config import env
 from smd_agent.config.load import Source, find_source, load_settings
 from smd_agent.config.settings import HookSettings
-from smd_agent.core.hook import BaseHook
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL
 from smd_agent.core.sink import RunSink
-from smd_agent.errors import SMDebugTypeError
 from smd_agent.storage.run_writer import RunWriter
+
+if TYPE_CHECKING:
+    from smd_agent.core.hook import BaseHook
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -60,14 +61,8 @@ def current() -> BaseHook | None:
 
 
 def make_current(hook: BaseHook) -> None:
-    """Make this the hook of the process; it is ended at exit.
-
-    Raises:
-        SMDebugTypeError: it is no hook.
-    """
+    """Make this the hook of the process; it is ended at exit."""
     global _current, _prepared
-    if not isinstance(hook, BaseHook):
-        raise SMDebugTypeError(f"{hook!r} must be a hook")
     if _current is not None and _current is not hook:
         _finish(_current)
         _current.disable()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
@@ -18,10 +18,12 @@ from smd_agent.core.clock import NEVER, ModeClock, Pulse
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.plan import Group, SavePlan
 from smd_agent.core.ports import Deferred, OpenCapture
-from smd_agent.core.run_output import RunOutput
-from smd_agent.core.selection import Selection
 from smd_agent.core.sink import StepSink
 from smd_agent.core.values import Captured, write_group, write_raw
+
+if TYPE_CHECKING:
+    from smd_agent.core.run_output import RunOutput
+    from smd_agent.core.selection import Selection
 
 ToArray = Callable[[Any], "Captured | None"]
 

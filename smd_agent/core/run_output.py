@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from smd_agent import guard
-from smd_agent.core.selection import Selection
 from smd_agent.core.sink import RunSink
 from smd_agent.core.worker import Worker
 from smd_agent.errors import SMDebugValueError
+
+if TYPE_CHECKING:
+    from smd_agent.core.selection import Selection
 
 
 class RunOutput:

@@ -7,7 +7,7 @@ from typing import TypeVar
 from smd_agent import guard, session
 from smd_agent.config import env
 from smd_agent.core.hook import BaseHook
-from smd_agent.errors import SMDebugError
+from smd_agent.errors import SMDebugError, SMDebugTypeError
 from smd_agent.framework.hook import FrameworkHook
 
 H = TypeVar("H", bound=FrameworkHook)
@@ -46,6 +46,8 @@ def set_hook(custom_hook: BaseHook) -> None:
     Raises:
         SMDebugTypeError: it is no hook.
     """
+    if not isinstance(custom_hook, BaseHook):
+        raise SMDebugTypeError(f"{custom_hook!r} must be a hook")
     session.make_current(custom_hook)
 
 
