@@ -12,12 +12,13 @@ import torch
 from smd_agent import guard, session
 from smd_agent.core.collection_keys import PYTORCH_COLLECTIONS, PYTORCH_DEFAULT_SAVED, CollectionKeys
 from smd_agent.core.modes import ModeKeys
+from smd_agent.core.plan import Group
+from smd_agent.core.recorder import HeldStep
 from smd_agent.errors import SMDebugError
 from smd_agent.framework.hook import FrameworkHook
-from smd_agent.pytorch.arrays import PLAIN_CLASSES, to_array
-from smd_agent.pytorch.arrivals import Arrivals, comes_later, on_device
+from smd_agent.pytorch.arrays import to_array
 from smd_agent.pytorch.collection import Collection
-from smd_agent.pytorch.gradients import Gradient
+from smd_agent.pytorch.late_values import LateValues, may_come_later
 from smd_agent.pytorch.opaque import is_opaque, leave_uncompiled
 from smd_agent.pytorch.patch import Installed
 from smd_agent.pytorch.root import Root, RootCall
@@ -45,7 +46,7 @@ class Hook(FrameworkHook):
         self.registered_losses: list[torch.nn.Module] = []
         self._registered: set[Root] = set()
         self._saved_step: SavedStep | None = None
-        self._arrivals = Arrivals(super().end_held_step)
+        self._late: LateValues | None = None
         self._thread = 0
         # Whether the next backward pass belongs to a step that is yet to be opened.
         self.pass_opens_step: Callable[[], bool] = bool
@@ -180,7 +181,8 @@ class Hook(FrameworkHook):
     @session.fence("opening a step")
     def start_step(self) -> None:
         """Decide about a step that is due, and have it saved."""
-        self._arrivals.settle()
+        if self._late is not None:
+            self._late.settle()
         if is_opaque():
             guard.say_once("opaque", "a step in which the model is traced or transformed is not saved")
             return
@@ -190,7 +192,8 @@ class Hook(FrameworkHook):
         self._settle_modules()
         self.meet_workers()
         saving = self.open_step()
-        self._ask_again()
+        if self._late is not None:
+            self._late.look_again()
         if not saving:
             return
         self._saved_step = SavedStep(self)
@@ -238,56 +241,50 @@ class Hook(FrameworkHook):
         if step is not None:
             step.close()
         held = self.hold_step()
-        if held is not None:
+        if held is None:
+            return
+        if self._late is None:
+            self.end_held_step(held)
+        else:
             # What comes after it must not replace it, wherever it waits.
             self._ended_step = max(held.step, 0)
-            self._arrivals.end(held)
-        self._ask_again()
+            self._late.end(held)
 
-    def _ask_again(self) -> None:
-        """Have the next step look for values that a step still waits for."""
-        if self._arrivals.waiting:
-            for clock in self.clocks.values():
-                clock.due = 0
+    def _commit_late(self, held: HeldStep) -> None:
+        ended = self._ended_step
+        self.end_held_step(held)
+        self._ended_step = max(ended, self._ended_step)
 
     def flush(self) -> None:
         """Hand the current step to the disk and wait until it is there; the run goes on."""
         self.end_step()
-        self._arrivals.settle(wait=True)
+        if self._late is not None:
+            self._late.settle(wait=True)
         super().flush()
 
     def finish(self, end_marker: bool) -> None:
         """Put everything on disk and, if asked to, mark the run as ended. Repeating it is harmless."""
         self.end_step()
-        self._arrivals.settle(wait=True)
+        if self._late is not None:
+            self._late.settle(wait=True)
         super().finish(end_marker)
 
     def save_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
         """Save what the current step wants of these tensors; what is on an accelerator comes later."""
-        if self.pulse.saving and any(map(_on_device, values)):
-            names, values = self._ask_for(tuple(names), values)
+        if self.pulse.saving and any(map(may_come_later, values)):
+            if self._late is None:
+                self._late = LateValues(self._group_now, self._commit_late, self.clocks.values())
+            names, values = self._late.ask(tuple(names), values)
         super().save_tensors(names, values)
 
-    def _ask_for(self, names: tuple[str, ...], values: Sequence[Any]) -> tuple[Sequence[str], Sequence[Any]]:
-        """Ask for what can come later; the other names and values are returned."""
-        group = self._prepared().group(names, self._due)
-        devices: dict[torch.device, dict[int, torch.Tensor]] = {}
-        for i in group.wanted:
-            if _on_device(values[i]):
-                tensor = values[i].read() if isinstance(values[i], Gradient) else values[i]
-                if comes_later(tensor, i, group):
-                    devices.setdefault(tensor.device, {})[i] = tensor
-        for tensors in devices.values():
-            late = tuple(names[i] for i in tensors)
-            self._arrivals.ask(late, list(tensors.values()), self._prepared().group(late, self._due))
-        asked = {i for tensors in devices.values() for i in tensors}
-        rest = [i for i in range(len(names)) if i not in asked]
-        return [names[i] for i in rest], [values[i] for i in rest]
+    def _group_now(self, names: tuple[str, ...]) -> Group:
+        return self._prepared().group(names, self._due)
 
     def disable(self) -> None:
         """Save nothing more and leave the models alone."""
         super().disable()
-        self._arrivals.drop()
+        if self._late is not None:
+            self._late.drop()
         step, self._saved_step = self._saved_step, None
         if step is not None:
             step.close()
@@ -296,8 +293,6 @@ class Hook(FrameworkHook):
 
     def to_array(self, value: Any) -> tuple[npt.NDArray[Any], str | None] | None:
         """A tensor as an array that may share its memory."""
-        if isinstance(value, Gradient):
-            value = value.read()
         if isinstance(value, torch.Tensor):
             return to_array(value)
         return super().to_array(value)
@@ -309,11 +304,6 @@ class Hook(FrameworkHook):
     def __reduce__(self) -> tuple[Any, ...]:
         # A model that holds the hook pickles and copies; the copy's hook is an empty shell.
         return (object.__new__, (type(self),))
-
-
-def _on_device(value: Any) -> bool:
-    tensor = value.value if isinstance(value, Gradient) else value
-    return type(tensor) in PLAIN_CLASSES and on_device(tensor)
 
 
 # A compiled model calls the one inside of it, which may have a counter too.
