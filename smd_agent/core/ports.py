@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from smd_agent.core.clock import Pulse
 from smd_agent.core.modes import ModeKeys
+from smd_agent.core.sink import StepSink
+
+
+@dataclass(frozen=True)
+class HeldStep:
+    """What a step has saved while it is neither current nor on its way to the disk."""
+
+    sink: StepSink
+    step: int
+    due: int
+    saving: bool
 
 
 class Deferred:
@@ -57,3 +69,23 @@ class OpenCapture(Protocol):
 
     def drop(self) -> None:
         """Nothing more is saved: remove everything that was installed."""
+
+
+class LateValues(Protocol):
+    """Takes values that are on their way, such as those on an accelerator, and the steps that wait for them."""
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a step that has ended is not on its way to the disk."""
+
+    def ask(self, names: Sequence[str], values: Sequence[Any]) -> tuple[Sequence[str], Sequence[Any]]:
+        """Take what comes later of these tensors of the open step; the names and values of the rest are returned."""
+
+    def end(self, held: HeldStep) -> None:
+        """Take a step that has ended; it is committed once all its values, and those of earlier steps, are in."""
+
+    def settle(self, wait: bool = False) -> None:
+        """Commit the steps whose values are in; if asked to, wait for all."""
+
+    def drop(self) -> None:
+        """Forget everything."""

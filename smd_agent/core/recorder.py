@@ -8,7 +8,6 @@ next step begins.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -17,7 +16,7 @@ from smd_agent import guard
 from smd_agent.core.clock import NEVER, ModeClock, Pulse
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.plan import Group, SavePlan
-from smd_agent.core.ports import Deferred, OpenCapture
+from smd_agent.core.ports import Deferred, HeldStep, LateValues, OpenCapture
 from smd_agent.core.sink import StepSink
 from smd_agent.core.values import Captured, write_group, write_raw
 
@@ -26,16 +25,6 @@ if TYPE_CHECKING:
     from smd_agent.core.selection import Selection
 
 ToArray = Callable[[Any], "Captured | None"]
-
-
-@dataclass(frozen=True)
-class HeldStep:
-    """What a step has saved while it is neither current nor on its way to the disk."""
-
-    sink: StepSink
-    step: int
-    due: int
-    saving: bool
 
 
 class Recorder:
@@ -50,17 +39,14 @@ class Recorder:
         pulse: where the run stands; the framework's hook advances it.
         clocks: of the modes.
         capture: what captures the open step, closed when the step ends; None if nothing needs that.
-        late: asked before tensors are saved; takes those whose values come later, and returns the names and values of
-            the rest. None: all values are there at once.
-        hand_over: called with a step that has ended; its values are written by ``commit``, now or later.
+        late: takes values that come later, such as those on an accelerator; None if all are there at once.
     """
 
     def __init__(self, selection: Selection, output: RunOutput, to_array: ToArray) -> None:
         self.clocks = {mode: ModeClock(mode) for mode in ModeKeys}
         self.pulse = Pulse(self.clocks[ModeKeys.GLOBAL])
         self.capture: OpenCapture | None = None
-        self.late: Callable[[Sequence[str], Sequence[Any]], tuple[Sequence[str], Sequence[Any]]] | None = None
-        self.hand_over: Callable[[HeldStep], object] = self.commit
+        self.late: LateValues | None = None
         self.selection = selection
         self.output = output
         selection.on_change = self.ask_again
@@ -103,6 +89,8 @@ class Recorder:
     def open_step(self) -> bool:
         """Decide about the step that has just begun, and open it if something is saved."""
         clock = self.pulse.clock
+        if self.late is not None:
+            self.late.settle()
         if self.output.off:
             clock.due = NEVER
             return False
@@ -112,6 +100,7 @@ class Recorder:
         self.pulse.saving = bool(self._due) and self.output.begin()
         if self.pulse.saving:
             self._step_file()
+        self._ask_again_for_late_values()
         return self.pulse.saving
 
     def drop_step(self, steps: int = 1) -> None:
@@ -124,10 +113,15 @@ class Recorder:
     def end_step(self) -> None:
         """Remove what captured the current step, and hand what it has saved to the disk."""
         held = self.hold_step()
-        if held is not None:
+        if held is None:
+            return
+        if self.late is None:
+            self.commit(held)
+        else:
             # What comes after it must not replace it, wherever it waits.
             self._ended_step = max(held.step, 0)
-            self.hand_over(held)
+            self.late.end(held)
+            self._ask_again_for_late_values()
 
     def hold_step(self) -> HeldStep | None:
         """Take what the current step has saved out of the way of the next one, which may turn out to be none.
@@ -149,13 +143,13 @@ class Recorder:
 
     def commit(self, held: HeldStep) -> None:
         """Hand a step that was held to the disk."""
-        self._ended_step = max(held.step, 0)
+        self._ended_step = max(held.step, self._ended_step, 0)
         self.output.export_collections()
         self.output.sink.commit(held.sink)
 
     def flush(self) -> None:
         """Hand the current step to the disk and wait until it is there; the run goes on."""
-        self.end_step()
+        self._end_steps()
         if self.output.sink.started and not self.output.off:
             self.output.sink.flush()
 
@@ -165,7 +159,7 @@ class Recorder:
             self._current_plan()
             if self.output.begin():
                 self._step_file()
-        self.end_step()
+        self._end_steps()
         self.output.finish(end_marker)
 
     def disable(self) -> None:
@@ -176,6 +170,8 @@ class Recorder:
         capture, self.capture = self.capture, None
         if capture is not None:
             capture.drop()
+        if self.late is not None:
+            self.late.drop()
 
     # Tensors.
 
@@ -206,7 +202,7 @@ class Recorder:
         if not self.pulse.saving:
             return
         if self.late is not None:
-            names, values = self.late(names, values)
+            names, values = self.late.ask(names, values)
         names = tuple(names)
         group = self.group(names)
         if not group.wanted:
@@ -253,6 +249,16 @@ class Recorder:
         guard.say_once((self, collection), f"{collection} cannot be saved: {reason}")
 
     # How it is done.
+
+    def _end_steps(self) -> None:
+        self.end_step()
+        if self.late is not None:
+            self.late.settle(wait=True)
+
+    def _ask_again_for_late_values(self) -> None:
+        """Have the next step, saved or not, look for values that a step still waits for."""
+        if self.late is not None and self.late.waiting:
+            self.ask_again()
 
     def _current_plan(self) -> SavePlan:
         plan = self.selection.plan()

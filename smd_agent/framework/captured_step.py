@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
@@ -53,6 +53,15 @@ class CapturedStep:
         self.writer = writer
         self.installed = self.installed_class()
         self.counts: Counter[str] = Counter()
+
+    def drop(self) -> None:
+        """Undo what was installed, and save nothing more."""
+        self.installed.close()
+
+    def save_numbered(self, base: str, values: Iterable[Any]) -> None:
+        """Save values as ``<base>_<i>``, numbered over the whole step."""
+        for value in values:
+            self.writer.save_tensor_now(f"{base}_{self.next_number(base)}", value)
 
     def next_number(self, base: str) -> int:
         """How many tensors of this base name the step has had so far; the next call counts one more."""

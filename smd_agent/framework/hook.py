@@ -12,7 +12,7 @@ from smd_agent.core.collection import Collection
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.hook import BaseHook
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.recorder import HeldStep
+from smd_agent.core.ports import HeldStep
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL, SaveConfig, SaveConfigMode
 

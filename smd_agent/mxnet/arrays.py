@@ -6,7 +6,7 @@ enough: a convolution in inference brings the weights it *reads* into another la
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,17 +16,18 @@ from mxnet.base import MXNetError
 from mxnet.ndarray import NDArray
 from mxnet.symbol import Symbol
 
+from smd_agent.framework.nested import nested
+
 _SHARED_DTYPES = frozenset(
     np.dtype(name) for name in ("float16", "float32", "float64", "int8", "uint8", "int32", "int64")
 )
-_DEEPEST = 8
 _CPU = 1
 
-_unheard: list[MXNetError] = []
+_pending_errors: list[MXNetError] = []
 
 
 class OperationFailedError(MXNetError):  # type: ignore[misc]
-    """What was to be saved depends on an operation that failed; the program hears of it by ``raise_unheard``."""
+    """What was to be saved depends on an operation that failed; ``raise_pending_error`` raises it in the program."""
 
 
 class _Shared:
@@ -77,11 +78,11 @@ def _wait_until_idle() -> None:
     try:
         ndarray.waitall()
     except MXNetError as error:
-        _unheard.append(error)
+        _pending_errors.append(error)
         raise OperationFailedError("an operation of the program has failed") from error
 
 
-def raise_unheard() -> None:
+def raise_pending_error() -> None:
     """Hand the program the failure of an operation of its own that has come up while we waited.
 
     MXNet tells of it only once, at the next wait, and goes on afterwards as if nothing had been.
@@ -89,9 +90,9 @@ def raise_unheard() -> None:
     Raises:
         MXNetError: there was such a failure.
     """
-    if _unheard:
-        error = _unheard[0]
-        _unheard.clear()
+    if _pending_errors:
+        error = _pending_errors[0]
+        _pending_errors.clear()
         raise error
 
 
@@ -99,16 +100,9 @@ def raise_unheard() -> None:
 _SHARED_DTYPES_AS_TYPES = frozenset(dtype.type for dtype in _SHARED_DTYPES)
 
 
-def arrays_in(value: Any, depth: int = 0) -> Iterator[NDArray]:
+def arrays_in(value: Any) -> Iterator[NDArray]:
     """The arrays of a block's input or output, in order, out of lists, tuples and mappings."""
-    if isinstance(value, NDArray):
-        yield value
-    elif depth < _DEEPEST and isinstance(value, (list, tuple)):
-        for part in value:
-            yield from arrays_in(part, depth + 1)
-    elif depth < _DEEPEST and isinstance(value, Mapping):
-        for part in value.values():
-            yield from arrays_in(part, depth + 1)
+    return nested(value, NDArray)
 
 
 def is_symbolic(args: tuple[Any, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""Looks into hybridized blocks, whose inner blocks are not called: their graph runs as one operation.
+"""Inputs and outputs of the blocks inside of a hybridized block, whose graph runs as one operation.
 
 While a block is traced, which happens once, the inner blocks are called with symbols; what goes in and comes out of
 each is noted. In a step that saves some of it, the block runs through a second operation, made of the same graph, that
@@ -25,6 +25,7 @@ from mxnet.ndarray import NDArray
 from mxnet.symbol import Symbol
 
 from smd_agent import guard, session
+from smd_agent.framework.patching import replace
 from smd_agent.mxnet.arrays import arrays_in, copied, is_symbolic
 from smd_agent.mxnet.calls import watch
 
@@ -47,12 +48,15 @@ class Trace(NamedTuple):
     calls: list[InnerCall]
 
 
-class End(NamedTuple):
-    """An output of an operation in a graph."""
+class NodeOutput(NamedTuple):
+    """One output of one operation in a graph."""
 
     node: int
     output: int
 
+
+# A variable, which is an outer input or a parameter, is known by its name.
+Place = NodeOutput | str
 
 _traces: weakref.WeakKeyDictionary[HybridBlock, Trace] = weakref.WeakKeyDictionary()
 _watching = False
@@ -61,12 +65,12 @@ _watching = False
 def watch_tracing() -> None:
     """Note from now on what happens when a block is traced. Costs nothing in a step: a graph is made once."""
     global _watching
-    original = getattr(HybridBlock, "_get_graph", None)
-    if _watching or original is None:
-        return
-    _watching = True
+    if not _watching and hasattr(HybridBlock, "_get_graph"):
+        _watching = True
+        replace(HybridBlock, "_get_graph", _noting, why="a traced graph shows where the inner blocks are in it")
 
-    @functools.wraps(original)
+
+def _noting(original: Callable[..., Any]) -> Callable[..., Any]:
     def get_graph(block: HybridBlock, *args: Any) -> Any:
         if block._cached_graph:
             return original(block, *args)
@@ -79,23 +83,23 @@ def watch_tracing() -> None:
         _traces[block] = Trace(block._cached_graph, calls)
         return graph
 
-    HybridBlock._get_graph = get_graph
+    return get_graph
 
 
 def _note(calls: list[InnerCall], original: Callable[..., Any], block: Block, *args: Any, **kwargs: Any) -> Any:
     result = original(block, *args, **kwargs)
     if is_symbolic(args):
-        _note_ends(calls, block, args, result)
+        _note_symbols(calls, block, args, result)
     return result
 
 
 @session.fence("looking at a block that is traced")
-def _note_ends(calls: list[InnerCall], block: Block, args: tuple[Any, ...], result: Any) -> None:
-    ends = list(_symbols_in(args)), list(_symbols_in(result))
-    calls.append(InnerCall(block.name, *ends, isinstance(block, LossBlock)))
+def _note_symbols(calls: list[InnerCall], block: Block, args: tuple[Any, ...], result: Any) -> None:
+    inputs, outputs = list(_symbols_in(args)), list(_symbols_in(result))
+    calls.append(InnerCall(block.name, inputs, outputs, isinstance(block, LossBlock)))
 
 
-class SeeThrough:
+class GraphTap:
     """A hybridized block's second operation, and what is to be saved of what it shows."""
 
     def __init__(self, block: HybridBlock, trace: Trace | None) -> None:
@@ -108,25 +112,28 @@ class SeeThrough:
         self._data = [symbol.name for symbol in data]
         self._graph = _Graph(out, calls)
         self._operation: Any = None
-        self._shown: _Shown | None = None
+        self._results: _TapResults | None = None
         self._flags = [pair for pair in block._flags if pair[0] not in ("static_alloc", "static_shape")]
 
-    def names(self, counts: Counter[str], wants: Callable[[str], bool]) -> dict[End | str, list[str]]:
-        """Under which names the results and the outer inputs are wanted; ``counts`` goes on counting."""
-        names: dict[End | str, list[str]] = {}
-        for kind, ends in self._graph.calls:
-            for end in ends:
-                name = f"{kind}_{counts[kind]}"
-                counts[kind] += 1
+    def names(self, next_number: Callable[[str], int], wants: Callable[[str], bool]) -> dict[Place, list[str]]:
+        """Under which names the results and the outer inputs are wanted.
+
+        Args:
+            next_number: numbers the tensors of a base name over the step.
+            wants: tells whether the step saves a tensor of this name.
+        """
+        names: dict[Place, list[str]] = {}
+        for kind, places in self._graph.calls:
+            for place in places:
+                name = f"{kind}_{next_number(kind)}"
                 if wants(name):
-                    names.setdefault(end, []).append(name)
+                    names.setdefault(place, []).append(name)
         return names
 
-    def begin(
-        self, block: HybridBlock, args: tuple[Any, ...], names: Mapping[End | str, list[str]], save: Save
-    ) -> None:
+    def install(self, block: HybridBlock, args: tuple[Any, ...], names: Mapping[Place, list[str]], save: Save) -> None:
         """Have the next call of the block show the wanted results."""
-        self._shown = _Shown(self._graph, {end: found for end, found in names.items() if isinstance(end, End)}, save)
+        wanted = {place: found for place, found in names.items() if isinstance(place, NodeOutput)}
+        self._results = _TapResults(self._graph, wanted, save)
         for name, array in zip(self._data, arrays_in(args), strict=False):
             if name in names:
                 save(names[name], array)
@@ -139,13 +146,13 @@ class SeeThrough:
         arrays = list(arrays_in(result))
         return [arrays[i] for i in self._graph.losses if i < len(arrays)]
 
-    def end(self, block: HybridBlock) -> None:
+    def remove(self, block: HybridBlock) -> None:
         """Give the block its own operation back."""
         if block._cached_op is self._operation:
             block._cached_op = self.original
-        shown, self._shown = self._shown, None
-        if shown is not None:
-            shown.settle(block.name)
+        results, self._results = self._results, None
+        if results is not None:
+            results.settle(block.name)
 
     def _make(self, block: HybridBlock) -> Any:
         places: dict[str, list[int]] = {"data_indices": [], "param_indices": []}
@@ -158,9 +165,9 @@ class SeeThrough:
         def show(name: Any, operator: Any, handle: Any) -> None:
             # The handle is ours to free, which the array does when it goes.
             array = _as_array(handle)
-            seer = this()
-            if seer is not None and seer._shown is not None:
-                seer._shown.take(py_str(name), array)
+            tap = this()
+            if tap is not None and tap._results is not None:
+                tap._results.take(py_str(name), array)
 
         operation._register_op_hook(show, False)
         return operation
@@ -177,19 +184,18 @@ class _Graph:
         nodes = graph["nodes"]
         outer = len(out.list_outputs())
         heads = iter(graph["heads"][outer:])
-        losses: set[End | str] = set()
-        self.calls: list[tuple[str, list[End | str]]] = []
+        losses: set[Place] = set()
+        self.calls: list[tuple[str, list[Place]]] = []
         for call in calls:
             for kind, parts in (("input", call.inputs), ("output", call.outputs)):
-                ends: list[End | str] = []
+                places: list[Place] = []
                 for _ in parts:
                     node, output = next(heads)[:2]
-                    # A variable is an outer input or a parameter; it is known by its name.
-                    ends.append(nodes[node]["name"] if nodes[node]["op"] == "null" else End(node, output))
-                self.calls.append((f"{call.name}_{kind}", ends))
+                    places.append(nodes[node]["name"] if nodes[node]["op"] == "null" else NodeOutput(node, output))
+                self.calls.append((f"{call.name}_{kind}", places))
             if call.is_loss:
-                losses.update(ends)
-        self.losses = [i for i, head in enumerate(graph["heads"][:outer]) if End(*head[:2]) in losses]
+                losses.update(places)
+        self.losses = [i for i, head in enumerate(graph["heads"][:outer]) if NodeOutput(*head[:2]) in losses]
         self.operations: dict[str, list[int]] = {}
         for i, node in enumerate(nodes):
             if node["op"] != "null":
@@ -205,10 +211,10 @@ class _Graph:
         return None
 
 
-class _Shown:
-    """Puts the results that a run shows to the names they are wanted under."""
+class _TapResults:
+    """The results that a tap shows in one call, and the names they are wanted under."""
 
-    def __init__(self, graph: _Graph, names: dict[End, list[str]], save: Save) -> None:
+    def __init__(self, graph: _Graph, names: dict[NodeOutput, list[str]], save: Save) -> None:
         self._graph = graph
         self._names = names
         self._save = save
@@ -231,11 +237,11 @@ class _Shown:
         self._seen[shown] += 1
         if turn >= len(nodes):
             return
-        end = End(nodes[turn], outputs.index(shown))
-        names = self._names.get(end)
+        place = NodeOutput(nodes[turn], outputs.index(shown))
+        names = self._names.get(place)
         if names is None:
             return
-        self._missing.discard(end)
+        self._missing.discard(place)
         if len(nodes) == 1:
             self._save(names, array)
         else:

@@ -1,4 +1,4 @@
-"""The gradients of a saved step: which ones are the step's, and when they are read.
+"""The gradients of a saved step: which of them belong to it, and when they are read.
 
 Of a parameter that a Trainer owns: what the Trainer is about to apply, that is after it has summed over the contexts
 and workers, and after the script has clipped; before the division by the batch size, which the optimizer does itself.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +20,9 @@ from mxnet.ndarray import NDArray
 
 from smd_agent import guard, session
 from smd_agent.core.modes import ModeKeys
+from smd_agent.core.ports import Deferred
 from smd_agent.mxnet.arrays import to_array
-
-if TYPE_CHECKING:
-    from smd_agent.mxnet.hook import Hook
+from smd_agent.mxnet.ports import GluonWriter
 
 Pair = tuple[str, Parameter]
 
@@ -33,14 +32,14 @@ _WITHOUT_GRADIENTS = (ModeKeys.EVAL, ModeKeys.PREDICT)
 class Gradients:
     """What becomes of the gradients of one saved step."""
 
-    def __init__(self, hook: Hook) -> None:
-        self._hook = hook
+    def __init__(self, writer: GluonWriter) -> None:
+        self._writer = writer
         self._reached: dict[int, Pair] = {}
         self._applied: set[int] = set()
 
     def trained(self) -> list[Pair]:
         """The parameters that get a gradient."""
-        pairs = (pair for root in self._hook.roots for pair in self._hook.parameters(root))
+        pairs = (pair for root in self._writer.roots for pair in self._writer.parameters(root))
         return [pair for pair in pairs if pair[1].grad_req != "null"]
 
     @session.fence("looking at gradients before a backward pass")
@@ -66,9 +65,9 @@ class Gradients:
             if _trainer_of(parameter) is None and len(arrays) <= 1:
                 now.append((name, parameter))
         self._write(now)
-        if reached and "gradients" in self._hook.include_collections and self._hook.mode in _WITHOUT_GRADIENTS:
-            line = f"gradients of a backward pass in a step of mode {self._hook.mode.name} are not saved"
-            guard.say_once(("gradients", self._hook.mode), line)
+        if reached and "gradients" in self._writer.include_collections and self._writer.mode in _WITHOUT_GRADIENTS:
+            line = f"gradients of a backward pass in a step of mode {self._writer.mode.name} are not saved"
+            guard.say_once(("gradients", self._writer.mode), line)
 
     @session.fence("saving the gradients that a Trainer applies")
     def before_update(self, trainer: Any, summed: bool) -> None:
@@ -87,7 +86,7 @@ class Gradients:
         for _, parameter in pairs:
             self._reached.pop(id(parameter), None)
         names = [f"gradient/{name}" for name, _ in pairs]
-        self._hook.save_tensors(names, [Gradient(parameter, summed, scale) for _, parameter in pairs])
+        self._writer.save_tensors(names, [Gradient(parameter, summed, scale) for _, parameter in pairs])
 
 
 class Freshness:
@@ -113,7 +112,7 @@ class Freshness:
         return reached
 
 
-class Gradient:
+class Gradient(Deferred):
     """A parameter's gradient over all contexts, read only if it is saved."""
 
     __slots__ = ("_parameter", "_scale", "_summed")
@@ -123,15 +122,15 @@ class Gradient:
         self._summed = summed
         self._scale = scale
 
-    def read(self) -> tuple[npt.NDArray[Any], str | None]:
+    def read(self) -> NDArray | npt.NDArray[Any]:
         """The gradient of the whole batch, without a scale that mixed precision has put on the loss."""
         arrays = self._parameter.list_grad()
-        values, note = to_array(arrays[0])
+        if self._scale == 1.0 and (self._summed or len(arrays) == 1):
+            return arrays[0]
+        values, _ = to_array(arrays[0])
         if not self._summed and len(arrays) > 1:
             values = functools.reduce(np.add, (to_array(array)[0] for array in arrays[1:]), values)
-        if self._scale != 1.0:
-            values = values * values.dtype.type(self._scale)
-        return values, note
+        return values if self._scale == 1.0 else values * values.dtype.type(self._scale)
 
 
 def values_of(parameter: Parameter) -> list[NDArray]:

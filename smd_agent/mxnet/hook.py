@@ -17,8 +17,7 @@ from smd_agent.framework.hook import FrameworkHook
 from smd_agent.mxnet import backward
 from smd_agent.mxnet.arrays import to_array
 from smd_agent.mxnet.collection import BUILT_IN, DEFAULT_SAVED, Collection
-from smd_agent.mxnet.compiled import SeeThrough, watch_tracing
-from smd_agent.mxnet.gradients import Gradient
+from smd_agent.mxnet.compiled import GraphTap, watch_tracing
 from smd_agent.mxnet.root import Counters, Root
 from smd_agent.mxnet.saved_step import SavedStep
 from smd_agent.mxnet.worker import rank_and_size
@@ -43,7 +42,7 @@ class Hook(FrameworkHook):
         """No block is known yet."""
         self.roots: list[Root] = []
         self.registered_losses: list[Block] = []
-        self.seers: weakref.WeakKeyDictionary[HybridBlock, SeeThrough] = weakref.WeakKeyDictionary()
+        self.taps: weakref.WeakKeyDictionary[HybridBlock, GraphTap] = weakref.WeakKeyDictionary()
         self._registered: set[Root] = set()
         self._counters = Counters(self)
         self._names: dict[str, weakref.ref[Parameter]] = {}
@@ -157,8 +156,6 @@ class Hook(FrameworkHook):
 
     def to_array(self, value: Any) -> tuple[npt.NDArray[Any], str | None] | None:
         """An array of MXNet as one of NumPy that may share its memory."""
-        if isinstance(value, Gradient):
-            return value.read()
         if isinstance(value, NDArray):
             return to_array(value)
         return super().to_array(value)

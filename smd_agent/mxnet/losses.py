@@ -1,7 +1,6 @@
-"""Recognises the loss a backward pass starts from among the losses that loss blocks have returned.
+"""The losses that loss blocks have returned, by which the loss that a backward pass starts from is recognised.
 
-A script may scale, weight or average a loss before it calls ``backward``. The result is linked to the loss it was made
-from by walking back through operations that only rescale or reshape one value, in the graph that autograd recorded.
+See ``framework.loss_links``; the graph is the one that autograd recorded.
 """
 
 from __future__ import annotations
@@ -13,7 +12,11 @@ from mxnet import autograd
 from mxnet.base import MXNetError
 from mxnet.ndarray import NDArray
 
-_FARTHEST = 6
+from smd_agent.framework.loss_links import comes_from
+
+Output = tuple[int, int]
+"""Position of an operation in a recorded graph, and which of its outputs."""
+
 _RESCALING = {
     "Cast",
     "Flatten",
@@ -55,24 +58,23 @@ class KnownLosses:
         nodes, head = _recorded(array)
         if head is None:
             return False
-        known = {end for loss in self._ids.values() for end in _ends(loss)}
-        position, output = head
-        for _ in range(_FARTHEST + 1):
-            node = nodes[position]
-            if (node["name"], output) in known:
-                return True
+        known = {output for loss in self._ids.values() for output in _made_by(loss)}
+
+        def rescaled(output: Output) -> Output | None:
+            node = nodes[output[0]]
             if node["op"] not in _RESCALING or len(node["inputs"]) != 1:
-                return False
-            position, output = node["inputs"][0][:2]
-        return False
+                return None
+            return node["inputs"][0][0], node["inputs"][0][1]
+
+        return comes_from(head, lambda output: (nodes[output[0]]["name"], output[1]) in known, rescaled)
 
 
-def _ends(loss: NDArray) -> list[tuple[str, int]]:
+def _made_by(loss: NDArray) -> list[tuple[str, int]]:
     nodes, head = _recorded(loss)
     return [] if head is None else [(nodes[head[0]]["name"], head[1])]
 
 
-def _recorded(array: NDArray) -> tuple[list[dict[str, Any]], tuple[int, int] | None]:
+def _recorded(array: NDArray) -> tuple[list[dict[str, Any]], Output | None]:
     # Names of recorded operations are numbered over the whole process, so they identify an operation.
     try:
         graph = json.loads(autograd.get_symbol(array).tojson())

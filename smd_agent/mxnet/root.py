@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mxnet import autograd
 from mxnet.gluon import Block, Parameter
 
-from smd_agent.mxnet.arrays import arrays_in, is_symbolic, raise_unheard
+from smd_agent.mxnet.arrays import arrays_in, is_symbolic, raise_pending_error
 
 if TYPE_CHECKING:
     from smd_agent.mxnet.hook import Hook
@@ -155,13 +155,13 @@ class Counters:
             if begins:
                 if pulse.open:
                     hook.finish_step()
-                    raise_unheard()
+                    raise_pending_error()
                 pulse.step += 1
                 pulse.clock = clock
                 clock.step += 1
                 if clock.step >= clock.due:
                     hook.start_step()
-                    raise_unheard()
+                    raise_pending_error()
             root.last = pulse.step
             pulse.inside = True
             try:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+
+from smd_agent.framework.nested import nested, parts_of
 
 _NAMES = [
     "float16",
@@ -32,7 +34,6 @@ _NUMPY_DTYPES = {
 }
 _WIDER = {torch.complex32: torch.complex64}
 PLAIN_CLASSES = (torch.Tensor, torch.nn.Parameter)
-_DEEPEST = 8
 
 
 def to_array(tensor: torch.Tensor) -> tuple[npt.NDArray[Any], str | None] | None:
@@ -104,20 +105,12 @@ def _shared(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
     return np.asarray(_Memory(tensor, *kind))
 
 
-def tensors_in(value: Any, depth: int = 0) -> Iterator[torch.Tensor]:
+def tensors_in(value: Any) -> Iterator[torch.Tensor]:
     """The tensors of a module's input or output, in order, out of lists, tuples, mappings and dataclasses."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif depth < _DEEPEST:
-        for part in _parts(value):
-            yield from tensors_in(part, depth + 1)
+    return nested(value, torch.Tensor, _parts)
 
 
-def _parts(value: Any) -> Iterator[Any]:
-    if isinstance(value, (list, tuple)):
-        yield from value
-    elif isinstance(value, Mapping):
-        yield from value.values()
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        for field in dataclasses.fields(value):
-            yield getattr(value, field.name, None)
+def _parts(value: Any) -> Iterable[Any]:
+    if dataclasses.is_dataclass(value) and not isinstance(value, (type, list, tuple, Mapping)):
+        return [getattr(value, field.name, None) for field in dataclasses.fields(value)]
+    return parts_of(value)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from smd_agent.core.plan import Group
-from smd_agent.core.recorder import HeldStep
+from smd_agent.core.ports import HeldStep
 from smd_agent.core.sink import StepSink
 from smd_agent.core.values import write_raw
 from smd_agent.pytorch.arrays import PLAIN_CLASSES, to_array
@@ -102,6 +102,9 @@ class Arrivals:
     def end(self, held: HeldStep) -> None:
         """Take a step that has ended, with what was asked for in it."""
         groups, self._groups = self._groups, []
+        if not groups and not self._steps:
+            self._commit(held)
+            return
         self._steps.append((held, groups))
         self.settle()
 

@@ -1,36 +1,34 @@
-"""Which gradients a step has, and when they are read.
+"""The gradients of a saved step: which of them belong to it, and when they are read.
 
 After the outermost ``backward`` those that it has changed are read: reduced over ranks, not clipped, divided by the
 scale of the loss. What a backward pass has not touched may be left over from an earlier step; it is read when an
-optimizer is about to use it (or a scaler to unscale it). A parameter that its optimizer has used is done with for this
-step: what a later backward adds belongs to the next update. In a step with neither a backward pass nor an optimizer,
+optimizer is about to use it (or a scaler to unscale it). After the optimizer has used a parameter, gradients from later
+backward passes count for the next step. In a step with neither a backward pass nor an optimizer,
 what ``autograd.grad`` returned for the model's parameters is saved.
 """
 
 from __future__ import annotations
 
-import functools
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from smd_agent import session
+from smd_agent.core.ports import Deferred
+from smd_agent.framework.captured_step import Installed
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.opaque import graph_task, is_compiling
-from smd_agent.pytorch.patch import Installed
+from smd_agent.pytorch.ports import ModelWriter
 from smd_agent.pytorch.scaling import Scales, unscaled
-
-if TYPE_CHECKING:
-    from smd_agent.pytorch.hook import Hook
 
 
 class Gradients:
     """The gradients of one step that is saved."""
 
-    def __init__(self, hook: Hook) -> None:
-        self._hook = hook
+    def __init__(self, writer: ModelWriter) -> None:
+        self._writer = writer
         self.scales = Scales(self._before_unscaling)
         self._names: dict[int, list[str]] = {}
         # A model that the program lets go of must not live on for the step that is open.
@@ -105,7 +103,6 @@ class Gradients:
     # autograd.grad.
 
     def _wrap_grad(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
         def grad(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
             if is_compiling() or graph_task() != -1:
                 return original(outputs, inputs, *args, **kwargs)
@@ -132,7 +129,7 @@ class Gradients:
             known = self._names.get(id(parameter))
             if known is None or gradient is None or gradient.shape != parameter.shape:
                 continue
-            if any(self._hook.wants(f"gradient/{name}") for name in known):
+            if any(self._writer.wants(f"gradient/{name}") for name in known):
                 # The program may go on computing in it.
                 self._computed[id(parameter)] = unscaled(gradient.detach(), scale or 1.0).clone()
 
@@ -155,10 +152,10 @@ class Gradients:
 
     def _write(self, values: dict[int, Any]) -> None:
         pairs = [(f"gradient/{name}", value) for key, value in values.items() for name in self._names[key]]
-        self._hook.save_tensors([name for name, _ in pairs], [value for _, value in pairs])
+        self._writer.save_tensors([name for name, _ in pairs], [value for _, value in pairs])
 
 
-class Gradient:
+class Gradient(Deferred):
     """A gradient that is unscaled only if it is saved."""
 
     __slots__ = ("_scale", "value")

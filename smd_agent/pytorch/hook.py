@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy.typing as npt
@@ -12,13 +12,11 @@ import torch
 from smd_agent import guard, session
 from smd_agent.core.collection_keys import PYTORCH_COLLECTIONS, PYTORCH_DEFAULT_SAVED, CollectionKeys
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.recorder import HeldStep
 from smd_agent.errors import SMDebugError
 from smd_agent.framework.hook import FrameworkHook
-from smd_agent.pytorch.arrays import PLAIN_CLASSES, to_array
-from smd_agent.pytorch.arrivals import Arrivals, comes_later, on_device
+from smd_agent.pytorch.arrays import to_array
 from smd_agent.pytorch.collection import Collection
-from smd_agent.pytorch.gradients import Gradient
+from smd_agent.pytorch.late_values import LateValues
 from smd_agent.pytorch.opaque import is_opaque, leave_uncompiled
 from smd_agent.pytorch.patch import Installed
 from smd_agent.pytorch.root import Root, RootCall
@@ -45,9 +43,7 @@ class Hook(FrameworkHook):
         self.roots: list[Root] = []
         self.registered_losses: list[torch.nn.Module] = []
         self._registered: set[Root] = set()
-        self._arrivals = Arrivals(self.recorder.commit)
-        self.recorder.hand_over = self._wait_for_values
-        self.recorder.late = self._ask_for
+        self.recorder.late = LateValues(self.recorder)
         self._thread = 0
         # Whether the next backward pass belongs to a step that is yet to be opened.
         self.pass_opens_step: Callable[[], bool] = bool
@@ -182,7 +178,6 @@ class Hook(FrameworkHook):
     @session.fence("opening a step")
     def start_step(self) -> None:
         """Decide about a step that is due, and have it saved."""
-        self._arrivals.settle()
         if is_opaque():
             guard.say_once("opaque", "a step in which the model is traced or transformed is not saved")
             return
@@ -191,9 +186,7 @@ class Hook(FrameworkHook):
             return
         self._settle_modules()
         self.meet_workers()
-        saving = self.open_step()
-        self._ask_again()
-        if not saving:
+        if not self.recorder.open_step():
             return
         capture = self.recorder.capture = SavedStep(self)
         capture.open()
@@ -234,58 +227,14 @@ class Hook(FrameworkHook):
 
     # What BaseHook leaves to us.
 
-    def _wait_for_values(self, held: HeldStep) -> None:
-        """Hand a step's values to the disk, once they are all in."""
-        self._arrivals.end(held)
-        self._ask_again()
-
-    def _ask_again(self) -> None:
-        """Have the next step look for values that a step still waits for."""
-        if self._arrivals.waiting:
-            self.recorder.ask_again()
-
-    def flush(self) -> None:
-        """Hand the current step to the disk and wait until it is there; the run goes on."""
-        self.end_step()
-        self._arrivals.settle(wait=True)
-        super().flush()
-
-    def finish(self, end_marker: bool) -> None:
-        """Put everything on disk and, if asked to, mark the run as ended. Repeating it is harmless."""
-        self.end_step()
-        self._arrivals.settle(wait=True)
-        super().finish(end_marker)
-
-    def _ask_for(self, names: Sequence[str], values: Sequence[Any]) -> tuple[Sequence[str], Sequence[Any]]:
-        """Ask for what is on an accelerator and can come later; the other names and values are returned."""
-        if not any(map(_on_device, values)):
-            return names, values
-        names = tuple(names)
-        group = self.recorder.group(names)
-        devices: dict[torch.device, dict[int, torch.Tensor]] = {}
-        for i in group.wanted:
-            if _on_device(values[i]):
-                tensor = values[i].read() if isinstance(values[i], Gradient) else values[i]
-                if comes_later(tensor, i, group):
-                    devices.setdefault(tensor.device, {})[i] = tensor
-        for tensors in devices.values():
-            late = tuple(names[i] for i in tensors)
-            self._arrivals.ask(late, list(tensors.values()), self.recorder.group(late))
-        asked = {i for tensors in devices.values() for i in tensors}
-        rest = [i for i in range(len(names)) if i not in asked]
-        return [names[i] for i in rest], [values[i] for i in rest]
-
     def disable(self) -> None:
         """Save nothing more and leave the models alone."""
         super().disable()
-        self._arrivals.drop()
         for root in self.roots:
             root.detach()
 
     def to_array(self, value: Any) -> tuple[npt.NDArray[Any], str | None] | None:
         """A tensor as an array that may share its memory."""
-        if isinstance(value, Gradient):
-            value = value.read()
         if isinstance(value, torch.Tensor):
             return to_array(value)
         return super().to_array(value)
@@ -297,11 +246,6 @@ class Hook(FrameworkHook):
     def __reduce__(self) -> tuple[Any, ...]:
         # A model that holds the hook pickles and copies; the copy's hook is an empty shell.
         return (object.__new__, (type(self),))
-
-
-def _on_device(value: Any) -> bool:
-    tensor = value.value if isinstance(value, Gradient) else value
-    return type(tensor) in PLAIN_CLASSES and on_device(tensor)
 
 
 # A compiled model calls the one inside of it, which may have a counter too.

@@ -4,9 +4,6 @@ Loss modules of ``torch.nn`` show theirs when they are called. Any other loss sh
 in evaluation only functional losses are left: they are seen in the compiled functions that ``torch.nn.functional``
 calls, which neither a program nor a compiler holds on to. A model that works out its loss itself, and returns it under
 the name "loss", shows it in both modes.
-
-A script may scale, weight or average a loss before it calls ``backward``. The result is linked to the loss it was made
-from by walking back through operations that only rescale or reshape one value.
 """
 
 from __future__ import annotations
@@ -14,25 +11,21 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from smd_agent import session
 from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.captured_step import Installed
+from smd_agent.framework.loss_links import comes_from
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.opaque import graph_task, is_compiling, is_opaque
-from smd_agent.pytorch.patch import Installed
+from smd_agent.pytorch.ports import ModelWriter, SaveIO
 from smd_agent.pytorch.scaling import Node, Scales, identity, unscaled
-
-if TYPE_CHECKING:
-    from smd_agent.pytorch.hook import Hook
-
-SaveIO = Callable[[str, str, Any], object]
 
 UNNAMED_LOSS = "Loss"
 
-_FARTHEST = 6
 _RESCALING = {
     "AliasBackward0",
     "CloneBackward0",
@@ -72,13 +65,13 @@ class Losses:
     """Saves each loss of a step once.
 
     Args:
-        hook: whose step it is.
+        writer: takes the step's values.
         scales: what scalers have done in the step.
         save_io: saves the tensors of a module's input or output.
     """
 
-    def __init__(self, hook: Hook, scales: Scales, save_io: SaveIO) -> None:
-        self._hook = hook
+    def __init__(self, writer: ModelWriter, scales: Scales, save_io: SaveIO) -> None:
+        self._writer = writer
         self._scales = scales
         self._save_io = save_io
         self._nodes: set[Node] = set()
@@ -88,10 +81,10 @@ class Losses:
 
     def install(self, installed: Installed) -> None:
         """Watch what computes losses until the step closes."""
-        for loss in self._hook.registered_losses:
+        for loss in self._writer.registered_losses:
             if not isinstance(loss, torch.nn.modules.loss._Loss):
                 installed.on_close(loss.register_forward_hook(self._after_registered_loss).remove)
-        if self._hook.pulse.clock.mode is not ModeKeys.TRAIN:
+        if self._writer.pulse.clock.mode is not ModeKeys.TRAIN:
             for (owner, function), name in _FUNCTIONAL.items():
                 if hasattr(owner, function):
                     make = functools.partial(self._wrap_functional, name)
@@ -146,7 +139,6 @@ class Losses:
     # Functional losses in evaluation.
 
     def _wrap_functional(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
         def loss_function(*args: Any, **kwargs: Any) -> Any:
             loss = original(*args, **kwargs)
             # Inside of a loss module it is the module's, and what can be differentiated shows when it is.
@@ -159,7 +151,7 @@ class Losses:
     @session.fence("saving a functional loss")
     def _save_functional(self, name: str, loss: Any) -> None:
         if isinstance(loss, torch.Tensor) and not loss.requires_grad and not is_opaque():
-            if self._hook.pulse.inside:
+            if self._writer.pulse.inside:
                 # Perhaps the model returns it as its loss.
                 self._held.append((name, loss))
             else:
@@ -186,17 +178,12 @@ class Losses:
 
     def _knows(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor is a loss that has been saved, or one rescaled."""
-        node: Any = tensor.grad_fn
-        if node is None:
+        if tensor.grad_fn is None:
             known = self._without_graph.get(id(tensor))
             return known is not None and known() is tensor
-        for _ in range(_FARTHEST + 1):
-            if node is None:
-                return False
-            if identity(node) in self._nodes:
-                return True
-            inputs = [source for source, _ in node.next_functions if source is not None]
-            if node.name() not in _RESCALING or len(inputs) != 1:
-                return False
-            node = inputs[0]
-        return False
+        return comes_from(tensor.grad_fn, lambda node: identity(node) in self._nodes, _rescaled)
+
+
+def _rescaled(node: Any) -> Any:
+    inputs = [source for source, _ in node.next_functions if source is not None]
+    return inputs[0] if node.name() in _RESCALING and len(inputs) == 1 else None

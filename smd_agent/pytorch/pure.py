@@ -1,4 +1,4 @@
-"""Whether compiled code does nothing but run a graph of tensor operations.
+"""A check that compiled code does nothing but run a graph of tensor operations.
 
 The compiler turns a function into bytecode of its own: it calls the compiled graph, and then repeats whatever else the
 function does (a print, a counter, an attribute that is set, the part after a graph break). Bytecode that calls nothing

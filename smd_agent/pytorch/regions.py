@@ -1,38 +1,63 @@
-"""What is saved of a compiled region inside a model while a step is saved."""
+"""Layers inside of compiled regions, whose values a second, eager run of the region shows; a ``LayerSource``."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from smd_agent import session
+from smd_agent.framework.captured_step import Installed
 from smd_agent.pytorch.hidden import Region, tell_hidden
 from smd_agent.pytorch.opaque import graph_task, is_compiling, is_opaque
-from smd_agent.pytorch.patch import Installed
-from smd_agent.pytorch.root import SLOT, Root
+from smd_agent.pytorch.ports import Layers, SaveIO
+from smd_agent.pytorch.root import SLOT, Root, RootCall
 from smd_agent.pytorch.shadow import Shadow
 
-if TYPE_CHECKING:
-    from smd_agent.pytorch.saved_step import SavedStep
 
-Layers = list[tuple[str, torch.nn.Module]]
+class CompiledLayers:
+    """The layers of the compiled regions of models, in one step.
+
+    Args:
+        save_io: saves what a layer gets and returns.
+    """
+
+    def __init__(self, save_io: SaveIO) -> None:
+        self._save_io = save_io
+
+    def watch(self, call: RootCall, regions: list[Region], layers: Layers, watched: Installed) -> Callable[..., Any]:
+        """Save the layers of compiled regions during one call of a model; the result runs the model's forward.
+
+        Args:
+            call: of the model.
+            regions: the compiled regions in it.
+            layers: all layers of the model that the step wants, with their names.
+            watched: what is undone when the model's forward is over.
+        """
+        run = call.forward
+        for region in regions:
+            compiled = CompiledRegion(self._save_io, call.root, region, layers)
+            if region.owner.__dict__.get(SLOT) is call:
+                run = compiled.around(run)
+            else:
+                compiled.watch(watched)
+        return run
 
 
 class CompiledRegion:
-    """A compiled region and the step that saves its layers.
+    """A compiled region and how its layers are saved.
 
     Args:
-        step: the step.
+        save_io: saves what a layer gets and returns.
         root: the model that the region is in.
         region: the region.
         layers: all layers of the model that the step wants, with their names.
     """
 
-    def __init__(self, step: SavedStep, root: Root, region: Region, layers: Layers) -> None:
-        self._step = step
+    def __init__(self, save_io: SaveIO, root: Root, region: Region, layers: Layers) -> None:
+        self._save_io = save_io
         self._root = root
         self._region = region
         parts = set() if region.inner is None else {*region.inner.modules()} - {region.inner, region.owner}
@@ -46,10 +71,10 @@ class CompiledRegion:
 
         def with_values(*args: Any, **kwargs: Any) -> Any:
             if self._name is not None:
-                self._step.save_io(self._name, "input", (args, kwargs))
+                self._save_io(self._name, "input", (args, kwargs))
             output = run(*args, **kwargs)
             if self._name is not None:
-                self._step.save_io(self._name, "output", output)
+                self._save_io(self._name, "output", output)
             return output
 
         run = self.around(call or owner._call_impl)
@@ -87,7 +112,7 @@ class CompiledRegion:
             tell_hidden(self._root, seen)
             return
         for name, kind, tensors in seen:
-            self._step.save_io(name, kind, tensors)
+            self._save_io(name, kind, tensors)
 
 
 def _restore(owner: torch.nn.Module, call: Any) -> None:

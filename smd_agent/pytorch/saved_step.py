@@ -1,4 +1,4 @@
-"""Everything that is installed while a step is saved, and nothing that stays behind.
+"""The patches and hooks of one saved step and what they save; all of them are removed when the step closes.
 
 weights    as they stand when the step opens;
 inputs     of a module before it runs, because it may overwrite them; outputs as it returns them;
@@ -8,59 +8,58 @@ gradients  see ``gradients``.
 
 from __future__ import annotations
 
-import functools
-from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.nn.parameter import UninitializedParameter
 
 from smd_agent import session
 from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.gradients import Gradients
 from smd_agent.pytorch.hidden import hidden_layers
 from smd_agent.pytorch.losses import Losses
 from smd_agent.pytorch.opaque import graph_task, is_compiling
 from smd_agent.pytorch.patch import Installed
-from smd_agent.pytorch.regions import CompiledRegion
-from smd_agent.pytorch.root import SLOT, Root, RootCall
+from smd_agent.pytorch.ports import LayerSource, ModelWriter
+from smd_agent.pytorch.regions import CompiledLayers
+from smd_agent.pytorch.root import Root, RootCall
 from smd_agent.pytorch.staying import LossModule, watch
-
-if TYPE_CHECKING:
-    from smd_agent.pytorch.hook import Hook
 
 _OWN_COLLECTIONS = {"weights", "biases", "gradients", "losses"}
 
 
-class SavedStep:
+class SavedStep(CapturedStep):
     """One step that is being saved: what is installed, and what has been saved so far."""
 
-    def __init__(self, hook: Hook) -> None:
-        self._hook = hook
-        self._installed = Installed()
-        self._counts: Counter[str] = Counter()
+    writer: ModelWriter
+    installed_class = Installed
+
+    def __init__(self, writer: ModelWriter) -> None:
+        super().__init__(writer)
         self._roots: set[Root] = set()
         self._had_pass = False
         self._late: dict[Root, list[tuple[str, torch.nn.Parameter]]] = {}
-        self._gradients = Gradients(hook)
-        self._losses = Losses(hook, self._gradients.scales, self.save_io)
-        self._every_layer = bool(hook.collections_due() - _OWN_COLLECTIONS) or hook.regexes_changed()
+        self._gradients = Gradients(writer)
+        self._losses = Losses(writer, self._gradients.scales, self.save_io)
+        self._compiled: LayerSource = CompiledLayers(self.save_io)
+        self._every_layer = bool(writer.collections_due() - _OWN_COLLECTIONS) or writer.regexes_changed()
 
     def open(self) -> None:
         """Save the weights and install what sees the rest."""
-        for root in self._hook.roots_in_use():
+        for root in self.writer.roots_in_use():
             self.save_weights(root)
-        self._installed.patch(torch.autograd, "backward", self._wrap_backward, why="gradients and losses are saved")
-        self._gradients.install(self._installed)
-        self._losses.install(self._installed)
+        self.installed.patch(torch.autograd, "backward", self._wrap_backward, why="gradients and losses are saved")
+        self._gradients.install(self.installed)
+        self._losses.install(self.installed)
         watch.begin(self)
-        self._installed.on_close(watch.end)
+        self.installed.on_close(watch.end)
 
     def close(self) -> None:
         """Remove everything that was installed."""
-        self._installed.close()
+        self.installed.close()
         self._gradients.close()
 
     def drop(self) -> None:
@@ -84,7 +83,7 @@ class SavedStep:
             self._late[root] = []
 
     def _write(self, pairs: list[tuple[str, torch.nn.Parameter]]) -> None:
-        self._hook.save_tensors([name for name, _ in pairs], [parameter for _, parameter in pairs])
+        self.writer.save_tensors([name for name, _ in pairs], [parameter for _, parameter in pairs])
 
     # Forward.
 
@@ -115,39 +114,34 @@ class SavedStep:
         self.save_weights(root)
         if name is not None:
             self.save_io(name, "input", (args, kwargs))
-        wants = self._hook.wants
+        wants = self.writer.wants
         layers = [pair for pair in root.layers() if self._every_layer or wants(f"{pair[0]}_output_0")]
-        run = call.forward
         if layers:
             hidden = hidden_layers(root)
             for layer_name, layer in layers:
                 if layer not in hidden.layers:
                     self._watch_layer(layer_name, layer, watched)
-            for region in hidden.regions:
-                compiled = CompiledRegion(self, root, region, layers)
-                if region.owner.__dict__.get(SLOT) is call:
-                    run = compiled.around(run)
-                else:
-                    compiled.watch(watched)
-        return run
+            if hidden.regions:
+                return self._compiled.watch(call, hidden.regions, layers, watched)
+        return call.forward
 
     @session.fence("saving what a model returns")
     def _after_forward(self, root: Root, name: str | None, output: Any) -> None:
         self._save_late_weights(root)
         if name is not None:
             self.save_io(name, "output", output)
-            if isinstance(root.model, LossModule) or self._hook.is_loss(f"{name}_output_0"):
+            if isinstance(root.model, LossModule) or self.writer.is_loss(f"{name}_output_0"):
                 self._losses.is_saved(output)
         self._losses.after_model(output)
 
     def _watch_layer(self, name: str, layer: torch.nn.Module, watched: Installed) -> None:
         # Another thread may run the same model at the same time, in no step.
         def before(module: torch.nn.Module, args: Any, kwargs: Any) -> None:
-            if self._hook.in_this_thread:
+            if self.writer.in_this_thread:
                 self.save_io(name, "input", (args, kwargs))
 
         def after(module: torch.nn.Module, args: Any, output: Any) -> None:
-            if self._hook.in_this_thread:
+            if self.writer.in_this_thread:
                 self.save_io(name, "output", output)
 
         watched.on_close(layer.register_forward_pre_hook(before, with_kwargs=True).remove)
@@ -157,12 +151,9 @@ class SavedStep:
     def save_io(self, name: str, kind: str, value: Any) -> None:
         """Save the tensors of a module's input or output, numbered over the whole step."""
         # Inside a backward pass this is the recomputation of an activation checkpoint: the values were saved before.
-        if not self._hook.pulse.saving or graph_task() != -1:
+        if not self.writer.pulse.saving or graph_task() != -1:
             return
-        for tensor in tensors_in(value):
-            number = self._counts[f"{name}_{kind}"]
-            self._counts[f"{name}_{kind}"] += 1
-            self._hook.save_tensor_now(f"{name}_{kind}_{number}", tensor)
+        self.save_numbered(f"{name}_{kind}", tensors_in(value))
 
     # Losses, backward passes and optimizers.
 
@@ -181,18 +172,17 @@ class SavedStep:
 
     @session.fence("looking at the mode of a step")
     def _notice_training_in_evaluation(self, optimizer: Any) -> None:
-        if self._hook.mode is not ModeKeys.EVAL or not self._had_pass:
+        if self.writer.mode is not ModeKeys.EVAL or not self._had_pass:
             return
         updated = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
         for root in self._roots:
-            called = root.last == self._hook.step and root.model is not None and not root.model.training
+            called = root.last == self.writer.step and root.model is not None and not root.model.training
             if called and not root.by_gradients and any(id(parameter) in updated for _, parameter in root.parameters()):
-                self._hook.follow_gradients(root)
+                self.writer.follow_gradients(root)
 
     def _wrap_backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-            if graph_task() != -1 or is_compiling() or self._hook.pass_opens_step():
+            if graph_task() != -1 or is_compiling() or self.writer.pass_opens_step():
                 return original(tensors, *args, **kwargs)
             scale = self._before_backward(tensors)
             result = original(tensors, *args, **kwargs)

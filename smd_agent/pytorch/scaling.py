@@ -1,4 +1,4 @@
-"""What ``GradScaler`` multiplies losses by in a step that is saved, so that they and their gradients can be divided.
+"""The scales by which a ``GradScaler`` multiplies losses in a saved step; what is saved is divided by them.
 
 A scale belongs to the graph node that applied it: a program may have several scalers, add scaled losses up, or run a
 backward pass that is not scaled at all.
@@ -6,16 +6,15 @@ backward pass that is not scaled at all.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import torch
 
 from smd_agent import session
+from smd_agent.framework.captured_step import Installed
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.opaque import is_compiling
-from smd_agent.pytorch.patch import Installed
 
 _FARTHEST = 32
 """Graph nodes looked at behind a tensor: a sum of some scaled losses, not the model behind them."""
@@ -68,7 +67,6 @@ class Scales:
         return 1.0
 
     def _wrap_scale(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
         def scale(scaler: Any, outputs: Any) -> Any:
             if is_compiling():
                 return original(scaler, outputs)
@@ -88,7 +86,6 @@ class Scales:
                 self._scaled[identity(after.grad_fn)] = Scaled(node, value, float(scaler.get_scale()))
 
     def _wrap_unscale(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
         def unscale(scaler: Any, optimizer: Any) -> Any:
             if not is_compiling():
                 self._before_unscaling(scaler, optimizer)

@@ -1,12 +1,11 @@
-"""What compiled code would be guarded on: hooks on all optimizers, and the call of loss modules.
+"""Hooks on all optimizers, and the patch of the call of loss modules.
 
-They come and go with the steps that are saved, unless the program compiles. Then their coming and going would have code
-compiled anew, so they stay once they are there, and pass everything on between the saved steps.
+They come and go with the steps that are saved. Once the program uses ``torch.compile`` they stay and pass everything on
+between the saved steps: compiled code is guarded on them, so that removing them would have it compiled anew.
 """
 
 from __future__ import annotations
 
-import functools
 import sys
 from typing import Any, Protocol
 
@@ -106,7 +105,6 @@ def _wrap_loss_call(original: Any) -> Any:
         def original(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
             return torch.nn.Module.__call__(module, *args, **kwargs)
 
-    @functools.wraps(original)
     def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         # A loss with trained parameters has a counter, which has it captured.
         if is_compiling() or watch.listener is None or isinstance(module.__dict__.get(SLOT), RootCall):

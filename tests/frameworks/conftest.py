@@ -254,6 +254,45 @@ def play_script(module_runner):
     return lambda script, parameters=None: Played(module_runner(script), script, parameters)
 
 
+@pytest.fixture(scope="module")
+def wrapped(shared_runner):
+    """Run a script whose profiler wraps what the agent replaces, with the agent and without, and compare."""
+    unwrapped = {}
+
+    def check(script, *args, replaced, how=""):
+        """Return the saved tensors' names and steps by mode; ``replaced`` must be among what is wrapped at a moment."""
+        folder = shared_runner.folder
+        config = {"HookParameters": {"save_interval": 2, "save_all": True}}
+        file = folder / f"{'_'.join(args)}{how}.json"
+
+        def saved(what):
+            name = f"{what}_{file.stem}"
+            agent = shared_runner.by_variable(
+                HERE / script, str(file), what, *args, how, name=name, config=config, SMD_AGENT_STRICT="1"
+            )
+            assert agent.returncode == 0, agent.stderr
+            trial = create_trial(str(folder / name))
+            names = {
+                mode: {name: trial.tensor(name).steps(mode=mode) for name in trial.tensor_names(mode=mode)}
+                for mode in (ModeKeys.TRAIN, ModeKeys.EVAL)
+            }
+            return agent.stdout, names
+
+        if how not in unwrapped:
+            unwrapped[how] = saved("nothing")[1]
+        ours, names = saved("found")
+        plain = shared_runner.plain(HERE / script, str(file), "named", *args, how)
+        assert plain.returncode == 0, plain.stderr
+        assert ours == plain.stdout
+        assert names == unwrapped[how]
+        moments = {moment: set(map(tuple, found)) for moment, found in json.loads(file.read_text()).items()}
+        for moment, wanted in replaced.items():
+            assert wanted <= moments[moment], moment
+        return names
+
+    return check
+
+
 @pytest.fixture(autouse=True)
 def own_hook():
     # The tests of other frameworks also run where there is no torch.

@@ -10,7 +10,7 @@ from torch import nn
 import smd_agent.pytorch as smd
 from smd_agent import create_trial
 from smd_agent.core import reductions
-from smd_agent.pytorch import arrivals, device_reductions
+from smd_agent.pytorch import arrivals, device_reductions, late_values
 
 OPS = ("min", "max", "mean", "std", "l1", "l2")
 
@@ -19,7 +19,7 @@ OPS = ("min", "max", "mean", "std", "l1", "l2")
 def copies(monkeypatch):
     """Take all tensors for an accelerator's; what is in this list by name has arrived."""
     monkeypatch.setattr(arrivals, "on_device", lambda tensor: True)
-    monkeypatch.setattr("smd_agent.pytorch.hook.on_device", lambda tensor: True)
+    monkeypatch.setattr(late_values, "on_device", lambda tensor: True)
     arrived = []
     for copy in (device_reductions.HostCopy, device_reductions.Snapshot):
         monkeypatch.setattr(copy, "ready", lambda self: bool(arrived))
@@ -113,26 +113,28 @@ def test_an_unsaved_step_hands_over_what_has_come(tmp_path, copies):
     hook = smd.Hook(str(tmp_path / "run"), save_config=save, include_collections=["weights"])
     model, optimizer = model_of(hook)
     train(hook, model, optimizer, 3)
-    assert hook._arrivals.waiting
+    assert hook.recorder.late.waiting
     copies.append("all")
     train(hook, model, optimizer, 1)
-    assert not hook._arrivals.waiting
+    assert not hook.recorder.late.waiting
     assert all(clock.due > 3 for clock in hook.recorder.clocks.values() if clock.step > 0)
     hook.close()
     assert create_trial(str(tmp_path / "run")).steps() == [0]
 
 
-def test_a_scalar_between_two_steps_takes_nothing_from_the_one_that_waits(tmp_path, copies):
+@pytest.mark.parametrize("steps", [1, 5])
+def test_a_scalar_between_two_steps_takes_nothing_from_those_that_wait(tmp_path, copies, steps):
     hook = make_hook(str(tmp_path / "run"))
     model, optimizer = model_of(hook)
-    seen = train(hook, model, optimizer, 1)
+    seen = train(hook, model, optimizer, steps)
     hook.end_step()
     hook.save_scalar("late", 1.5)
     hook.close()
     trial = create_trial(str(tmp_path / "run"))
     name = "Sequential_0.weight"
-    np.testing.assert_array_equal(trial.tensor(name).value(0), seen[0][name])
-    assert trial.tensor("scalar/late").value(1) == 1.5
+    for step in range(steps):
+        np.testing.assert_array_equal(trial.tensor(name).value(step), seen[step][name])
+    assert trial.tensor("scalar/late").value(steps) == 1.5
 
 
 def test_memory_of_snapshots_is_used_again():

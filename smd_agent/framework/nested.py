@@ -1,0 +1,33 @@
+"""The tensors of what a model gets and returns: values in lists, tuples and mappings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+DEEPEST = 8
+
+
+def parts_of(value: Any) -> Iterable[Any]:
+    """What a list, tuple or mapping holds; nothing, if the value is none of them."""
+    if isinstance(value, (list, tuple)):
+        return value
+    return value.values() if isinstance(value, Mapping) else ()
+
+
+def nested(value: Any, kind: type[T], parts: Callable[[Any], Iterable[Any]] = parts_of, depth: int = 0) -> Iterator[T]:
+    """The instances of a class in a value, in order, at most ``DEEPEST`` levels below it.
+
+    Args:
+        value: an instance itself, or something that holds some.
+        kind: the class.
+        parts: gives what a container holds.
+        depth: how many levels the value itself is below the outermost one.
+    """
+    if isinstance(value, kind):
+        yield value
+    elif depth < DEEPEST:
+        for part in parts(value):
+            yield from nested(part, kind, parts, depth + 1)
