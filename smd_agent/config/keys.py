@@ -60,10 +60,15 @@ STEPS = (SAVE_INTERVAL, START_STEP, END_STEP, SAVE_STEPS)
 
 # In HookParameters and in CollectionParameters.
 REDUCTIONS = Key("reductions", values.reductions, "", "summaries to save instead of whole tensors")
-SAVE_RAW_TENSOR = Key("save_raw_tensor", values.boolean, "false", "save the whole tensor beside its reductions")
+SAVE_RAW_TENSOR = Key(
+    "save_raw_tensor",
+    values.boolean,
+    None,
+    "save the whole tensor beside its reductions; without any it is saved anyhow",
+)
 SAVE_SHAPE = Key("save_shape", values.boolean, "false", "save the shape as well")
 INCLUDE_REGEX = Key(
-    "include_regex", values.regexes, "", "tensors to save; for a collection, the tensors that belong to it"
+    "include_regex", values.regexes, None, "tensors to save; for a collection, the tensors that belong to it"
 )
 FORM = (REDUCTIONS, SAVE_RAW_TENSOR, SAVE_SHAPE, INCLUDE_REGEX)
 

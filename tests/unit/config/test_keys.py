@@ -1,17 +1,21 @@
 """The table of keys says of each what the loader does with it."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from smd_agent.config import keys, values
 from smd_agent.config.load import Source, load_settings
+from smd_agent.core.reduction_config import ReductionConfig
 
 IN_HOOK = (*keys.STEPS, *keys.FORM, *keys.OF_HOOK)
 
 
 def settings(content):
-    return load_settings(Source("hook.json", text=json.dumps(content)))
+    found = load_settings(Source("hook.json", text=json.dumps(content)))
+    # No reductions, and whole tensors only, are the same.
+    return replace(found, reduction_config=found.reduction_config or ReductionConfig(save_raw_tensor=True))
 
 
 @pytest.mark.parametrize("key", [key for key in IN_HOOK if key.default is not None], ids=lambda key: key.name)
