@@ -106,11 +106,11 @@ def floors() -> str:
 
 
 def first_sentence(name: str) -> str:
-    """Return what a part of the package says it is, cut at the first full stop, colon or semicolon."""
+    """Return what a part of the package says it is, cut short at the first punctuation."""
     path = ROOT / "smd_agent" / name
     source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     text = " ".join((ast.get_docstring(ast.parse(source.read_text())) or "").split("\n\n")[0].split())
-    for end in (". ", ": ", "; "):
+    for end in (". ", ": ", "; ", ", "):
         text = text.split(end)[0]
     return text.rstrip(".").replace("`", "")
 
