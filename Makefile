@@ -64,9 +64,10 @@ bench: $(VENV)/.demo .venv-smdebug/.python .venv-oldest/.wheel .venv-smdebug-mxn
 scenarios: $(VENV)/.demo
 	$(VENV)/bin/python -W ignore -m benchmarks.torch_scenarios $(ARGS) docs/pytorch-scenarios.md
 
-# -W ends with an error after the first warning was printed and all others too; -n warns of names that are nowhere.
+# -W ends with an error after the first warning was printed and all others too; -n warns of names that are nowhere, -E reads
+# all pages again: parts of them are made from the sources.
 docs: $(VENV)/.docs
-	$(VENV)/bin/sphinx-build -W --keep-going -n -q -b html docs build/docs
+	$(VENV)/bin/sphinx-build -W --keep-going -n -E -q -b html docs build/docs
 	echo 'make: the site is build/docs/index.html'
 
 dist: $(VENV)/.dist
