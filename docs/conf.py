@@ -26,7 +26,6 @@ pygments_style = "friendly"
 # Headings can be linked to, such as page.md#a-heading.
 myst_heading_anchors = 4
 myst_enable_extensions = ["deflist"]
-myst_fence_as_directive = []
 
 # Docstrings. MXNet cannot be imported beside the other frameworks' NumPy: what its face takes from it is stood in for.
 default_role = "code"

@@ -212,7 +212,7 @@ def interpreter(needs):
 def run(command, folder, python):
     """Run a line of shell as a user does; return what appears on the terminal."""
     path = f"{Path(python).parent}:{os.environ['PATH']}"
-    quiet = {"PYTHONUNBUFFERED": "1", "PATH": path, "PYTHONWARNINGS": "ignore"}
+    quiet = {"PYTHONUNBUFFERED": "1", "PATH": path, "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     done = subprocess.run(
         command, shell=True, cwd=folder, env={**os.environ, **quiet}, timeout=120, check=False, **streams
@@ -264,7 +264,8 @@ def test_a_wrong_output_is_noticed():
 
 def commands(text):
     """(command, what it prints) of each line that begins with a dollar sign."""
-    for part in re.split(r"^\$ ", text, flags=re.M)[1:]:
+    joined = re.sub(r"\\\n\s*", "", text)
+    for part in re.split(r"^\$ ", joined, flags=re.M)[1:]:
         command, _, printed = part.partition("\n")
         yield command, printed
 
