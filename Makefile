@@ -11,7 +11,7 @@ TESTED := $(patsubst tests/environments/%.txt,.venv-%,$(shell grep -l '^. tests:
 INTERPRETERS = SMDEBUG_PYTHON="$$(cat .venv-smdebug/.python)" OLDEST_PYTHON="$$(cat .venv-oldest/.python)" \
   SMDEBUG_MXNET_PYTHON="$$(cat .venv-smdebug-mxnet/.python)" MXNET_PYTHON="$$(cat .venv-mxnet/.python)"
 SOURCES := $(shell find smd_agent -name '*.py' -o -name '*.c' -o -name py.typed) \
-  $(wildcard smd_agent.pth smd_agent.start) sitecustomize.py hatch_build.py pyproject.toml README.md
+  $(wildcard smd_agent.pth smd_agent.start) sitecustomize.py hatch_build.py pyproject.toml README.md LICENSE
 DEMO_RUN := smd_runs/digits
 # Environments made at a time, and processes that tests are spread over: a file's tests, which share what they look at, are
 # run by one of them.
@@ -21,7 +21,7 @@ SPREAD = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # The slowest tests are shown, so that nobody need guess what to make faster.
 SLOWEST := --durations=25 --durations-min=1
 
-.PHONY: help setup environments demo test lint bench scenarios check clean
+.PHONY: help setup environments demo test lint bench scenarios docs dist check clean
 .SILENT:
 
 help:
@@ -30,7 +30,9 @@ help:
 	echo 'make lint    ruff, mypy, import floors'
 	echo 'make bench   what it costs, as a table'
 	echo 'make scenarios  write docs/pytorch-scenarios.md: what is captured of each, and what it costs'
-	echo 'make check   lint and test'
+	echo 'make docs    build the documentation into build/docs; broken links and missing pages fail'
+	echo 'make dist    build the sdist and the wheel into dist'
+	echo 'make check   lint, docs and test'
 	echo 'make setup   only make the environments'
 	echo 'make clean   remove the environments and the demo runs'
 
@@ -76,7 +78,17 @@ bench: $(VENV)/.demo .venv-smdebug/.python .venv-oldest/.wheel .venv-smdebug-mxn
 scenarios: $(VENV)/.demo
 	$(VENV)/bin/python -W ignore -m benchmarks.torch_scenarios $(ARGS) docs/pytorch-scenarios.md
 
-check: lint test
+# -W ends with an error after the first warning was printed and all others too; -n warns of names that are nowhere, -E reads
+# all pages again: parts of them are made from the sources.
+docs: $(VENV)/.docs
+	$(VENV)/bin/sphinx-build -W --keep-going -n -E -q -b html docs build/docs
+	echo 'make: the site is build/docs/index.html'
+
+dist: $(VENV)/.dist
+	rm -rf dist
+	$(VENV)/bin/python -m build --outdir dist
+
+check: lint docs test
 
 clean:
 	rm -rf $(VENV) $(OTHERS) smd_runs build dist

@@ -1,19 +1,21 @@
 """The tree of exceptions a user can meet; each class makes its own sentence from what it is given.
 
-SMDebugError
-├── SMDebugCustomerError
-├── SMDebugTypeError (TypeError)
-├── SMDebugNotImplementedError (NotImplementedError)
-├── SMDebugValueError (ValueError)
-│   └── ConfigError                               a hook file or setting that cannot be followed
-├── SMDebugRuntimeError (RuntimeError)
-│   └── DamagedRecord                             a saved value whose bytes changed
-├── InvalidCollectionConfiguration                a collection that can match nothing
-├── StepNotYetAvailable, StepUnavailable
-├── TensorUnavailable, TensorUnavailableForStep, ShapeUnavailableForStep
-├── InvalidWorker, MissingCollectionFiles, IndexReaderException
-├── NoMoreData, NoMoreProfilerData
-└── RuleEvaluationConditionMet, InsufficientInformationForRuleInvocation
+::
+
+    SMDebugError
+    ├── SMDebugCustomerError
+    ├── SMDebugTypeError (TypeError)
+    ├── SMDebugNotImplementedError (NotImplementedError)
+    ├── SMDebugValueError (ValueError)
+    │   └── ConfigError                               a hook file or setting that cannot be followed
+    ├── SMDebugRuntimeError (RuntimeError)
+    │   └── DamagedRecord                             a saved value whose bytes changed
+    ├── InvalidCollectionConfiguration                a collection that can match nothing
+    ├── StepNotYetAvailable, StepUnavailable
+    ├── TensorUnavailable, TensorUnavailableForStep, ShapeUnavailableForStep
+    ├── InvalidWorker, MissingCollectionFiles, IndexReaderException
+    ├── NoMoreData, NoMoreProfilerData
+    └── RuleEvaluationConditionMet, InsufficientInformationForRuleInvocation
 
 Names, attributes and the sentences of the older classes are those of the old system: programs match on them.
 Every class hands all its arguments to `Exception`, so that errors can be pickled from worker to parent.

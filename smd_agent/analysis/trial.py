@@ -132,7 +132,7 @@ class Trial:
 
     @property
     def problems(self) -> dict[str, str]:
-        """What could not be read: index file, as a path below the run's folder -> what is wrong with it."""
+        """What is wrong with the index files that could not be read, by their paths below the run's folder."""
         return dict(self._reader.problems)
 
     def refresh_data(self) -> None:

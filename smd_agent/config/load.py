@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
-from smd_agent.config import env, values
+from smd_agent.config import env, keys, values
 from smd_agent.config.json_file import Source, read_object
+from smd_agent.config.keys import DEFAULT_OUT_DIR, Key
 from smd_agent.config.settings import CollectionSettings, HookSettings
 from smd_agent.config.values import Section
 from smd_agent.core.collection_keys import BUILT_IN_NAMES
@@ -31,17 +32,8 @@ from smd_agent.errors import ConfigError
 
 __all__ = ["DEFAULT_OUT_DIR", "Source", "find_source", "load_settings"]
 
-DEFAULT_OUT_DIR = "/opt/ml/output/tensors"
+T = TypeVar("T")
 
-# Where tensors go in the end is for the training service to know, which copies them there.
-IGNORED_KEYS = ("S3OutputPath", "S3Path")
-
-STEP_FIELDS = {
-    "save_interval": values.count,
-    "start_step": values.step,
-    "end_step": values.step,
-    "save_steps": values.steps,
-}
 MODE_PREFIXES = tuple(mode.name.lower() for mode in ModeKeys)
 
 # Values by key as it stands in the file, such as `end_step` or `eval.end_step`.
@@ -72,21 +64,21 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
     top = Section(source.name, "", content, warnings)
     for key in twice:
         top.warn(f"the key {key} stands there twice and the last one counts")
-    out_dir = top.take("LocalPath", values.folder) or DEFAULT_OUT_DIR
-    hook = top.section("HookParameters")
-    listed = top.take("CollectionConfigurations", values.objects) or []
-    for key in IGNORED_KEYS:
-        top.take(key, values.anything)
+    out_dir = _take(top, keys.LOCAL_PATH) or DEFAULT_OUT_DIR
+    hook = top.section(keys.HOOK_PARAMETERS.name)
+    listed = _take(top, keys.COLLECTIONS) or []
+    for ignored in keys.IGNORED:
+        _take(top, ignored)
     top.warn_unknown()
 
     hook_steps = _step_keys(hook)
     default = SaveConfigMode(save_interval=default_save_interval)
     reduction_config = _hook_reductions(hook)
     include_regex = tuple(_regexes(hook))
-    named = hook.take("include_collections", values.names) or []
-    save_all = hook.take("save_all", values.boolean)
-    include_workers = hook.take("include_workers", values.workers)
-    dry_run = hook.take("dry_run", values.boolean)
+    named = _take(hook, keys.INCLUDE_COLLECTIONS) or []
+    save_all = _take(hook, keys.SAVE_ALL)
+    include_workers = _take(hook, keys.INCLUDE_WORKERS)
+    dry_run = _take(hook, keys.DRY_RUN)
     tensorboard_dir = _tensorboard_dir(hook, out_dir)
     hook.warn_unknown()
 
@@ -120,13 +112,13 @@ def _collection(
     default: SaveConfigMode,
     hook_reductions: ReductionConfig | None,
 ) -> CollectionSettings:
-    entry = top.item("CollectionConfigurations", number, content)
-    name = entry.take("CollectionName", values.text)
+    entry = top.item(keys.COLLECTIONS.name, number, content)
+    name = _take(entry, keys.COLLECTION_NAME)
     if name is None:
         raise ConfigError(
             f"{entry.file}: {entry.path}CollectionName is missing, allowed is a collection's name (a string)"
         )
-    parameters = entry.section("CollectionParameters")
+    parameters = entry.section(keys.COLLECTION_PARAMETERS.name)
     entry.warn_unknown()
     parameters.path = f"CollectionConfigurations[{name}]."
     own_steps = _step_keys(parameters)
@@ -135,20 +127,24 @@ def _collection(
         include_regex=tuple(_regexes(parameters)),
         save_config=_merged([hook_steps, own_steps], default) if own_steps else None,
         reduction_config=_collection_reductions(parameters, hook_reductions),
-        save_histogram=parameters.take("save_histogram", values.boolean),
+        save_histogram=_take(parameters, keys.SAVE_HISTOGRAM),
     )
     parameters.warn_unknown()
     return collection
+
+
+def _take(section: Section, key: Key[T]) -> T | None:
+    return section.take(key.name, key.kind)
 
 
 def _step_keys(section: Section) -> StepKeys:
     section.lower_prefixes(MODE_PREFIXES)
     found = {}
     for prefix in ("", *(f"{mode}." for mode in MODE_PREFIXES)):
-        for field, kind in STEP_FIELDS.items():
-            value = section.take(prefix + field, kind)
+        for key in keys.STEPS:
+            value = section.take(prefix + key.name, key.kind)
             if value is not None:
-                found[prefix + field] = value
+                found[prefix + key.name] = value
     return found
 
 
@@ -188,9 +184,9 @@ def _collection_reductions(parameters: Section, of_hook: ReductionConfig | None)
 
 def _reduction_keys(section: Section) -> tuple[list[str] | None, bool | None, bool | None]:
     return (
-        section.take("reductions", values.reductions),
-        section.take("save_raw_tensor", values.boolean),
-        section.take("save_shape", values.boolean),
+        _take(section, keys.REDUCTIONS),
+        _take(section, keys.SAVE_RAW_TENSOR),
+        _take(section, keys.SAVE_SHAPE),
     )
 
 
@@ -202,7 +198,7 @@ def _something(section: Section, tokens: list[str], raw: bool, shape: bool) -> R
 
 
 def _regexes(section: Section) -> list[str]:
-    found = section.take("include_regex", values.regexes) or []
+    found = _take(section, keys.INCLUDE_REGEX) or []
     if "" in found:
         section.warn(f"an empty regex in {section.path}include_regex is ignored: it would match every tensor")
     return [regex for regex in found if regex]
@@ -234,8 +230,8 @@ def _warn_of_empty(top: Section, named: list[str], collections: Mapping[str, Col
 
 
 def _tensorboard_dir(hook: Section, out_dir: str) -> str | None:
-    wanted = hook.take("export_tensorboard", values.boolean)
-    folder = hook.take("tensorboard_dir", values.folder)
+    wanted = _take(hook, keys.EXPORT_TENSORBOARD)
+    folder = _take(hook, keys.TENSORBOARD_DIR)
     if env.in_training_job():
         return _tensorboard_dir_of_job()
     if folder is None and wanted:
@@ -248,4 +244,4 @@ def _tensorboard_dir_of_job() -> str | None:
     if not os.path.isfile(path):
         return None
     content, _ = read_object(Source(path))
-    return Section(path, "", content, []).take("LocalPath", values.folder)
+    return _take(Section(path, "", content, []), keys.LOCAL_PATH)

@@ -55,9 +55,7 @@ class Section:
 
     def section(self, key: str) -> Section:
         """Return the object under a key; missing and null are an empty one."""
-        self._taken.append(key)
-        content = self._left.pop(key, None)
-        return Section(self.file, f"{self.path}{key}.", {} if content is None else content, self._warnings)
+        return Section(self.file, f"{self.path}{key}.", self.take(key, json_object) or {}, self._warnings)
 
     def item(self, key: str, number: int, content: object) -> Section:
         """Return an object out of the list that stands under a key."""
@@ -174,6 +172,13 @@ def folder(value: Any) -> str:
 
 def anything(value: Any) -> Any:
     """Accept whatever it is."""
+    return value
+
+
+def json_object(value: Any) -> dict[str, Any]:
+    """Accept a JSON object."""
+    if not isinstance(value, dict):
+        raise Unfit("a JSON object ({...})")
     return value
 
 

@@ -12,11 +12,22 @@ from smd_agent.errors import SMDebugTypeError, SMDebugValueError
 
 
 class Collection:
-    """Tensors listed in `tensor_names`, and those in whose name an `include_regex` is found (`re.search`).
+    """A named group of tensors with rules of its own.
 
-    save_config, reduction_config: None takes the hook's. save_config may be a dict by mode; modes it leaves
-    out take the hook's.
-    save_histogram: write histograms of these tensors when TensorBoard files are written.
+    Members are the tensors listed in `tensor_names`, and those in whose name an `include_regex` is found (`re.search`).
+
+    Args:
+        name: the collection's name.
+        include_regex: one or several regular expressions.
+        tensor_names: exact names.
+        reduction_config: what is saved of each tensor; None takes the hook's.
+        save_config: when they are saved; None takes the hook's. It may be a dict by mode; modes that are left out take
+            the hook's.
+        save_histogram: write histograms of these tensors when TensorBoard files are written.
+
+    Raises:
+        SMDebugTypeError: a value has the wrong type.
+        SMDebugValueError: a regex does not compile.
     """
 
     def __init__(

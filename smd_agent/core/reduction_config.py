@@ -27,10 +27,16 @@ _EXTRA_KEY = "extra_reductions"
 class ReductionConfig:
     """What is saved of a tensor.
 
-    reductions, abs_reductions: of min max mean median std variance sum prod; the latter on absolute values.
-    norms, abs_norms: of l1 l2.
-    save_raw_tensor: save the tensor as well. Without it and without any reduction nothing is saved.
-    save_shape: save the shape as well.
+    Args:
+        reductions: of min max mean median std variance sum prod.
+        abs_reductions: of the same, on absolute values.
+        norms: of l1 l2.
+        abs_norms: of the same, on absolute values.
+        save_raw_tensor: save the tensor as well. Without it and without any reduction nothing is saved.
+        save_shape: save the shape as well.
+
+    Raises:
+        SMDebugValueError: a name is unknown, or a flag is no boolean.
     """
 
     def __init__(

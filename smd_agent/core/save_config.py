@@ -20,10 +20,17 @@ FIELDS = ("save_interval", "save_steps", "start_step", "end_step")
 class SaveConfigMode:
     """The steps saved in one mode; every field can be assigned later and is checked when it is.
 
-    save_interval: at least 1; None is 500. Its multiples are saved, counted from 0, not from start_step.
-    start_step: first step the interval applies to; None is 0.
-    end_step: first step it no longer applies to; None is never.
-    save_steps: list of further steps, whatever the other fields say.
+    A step is saved if it is one of ``save_steps``, or if ``start_step <= step < end_step`` and it is a multiple of
+    ``save_interval``.
+
+    Args:
+        save_interval: in steps, at least 1; None is 500. Its multiples are saved, counted from 0, not from start_step.
+        start_step: first step the interval applies to; None is 0.
+        end_step: first step it no longer applies to; None is never.
+        save_steps: further steps, whatever the other fields say.
+
+    Raises:
+        SMDebugValueError: a value is no whole number, or too small.
     """
 
     __slots__ = FIELDS
@@ -115,9 +122,18 @@ class _EveryMode:
 class SaveConfig:
     """When to save, for each mode: one rule for all modes, or `mode_save_configs` with a rule for some.
 
-    `mode_save_configs` (ModeKeys -> SaveConfigMode) makes the other arguments unused. A mode it leaves out
-    has the hook's rule when this belongs to a collection, else the defaults. The four fields are attributes
-    of this object too: assigning `config.end_step = 0` sets it in every mode.
+    The four fields of a rule are attributes of this object too: assigning `config.end_step = 0` sets it in every mode.
+
+    Args:
+        mode_save_configs: rules by mode; they make the other arguments unused. A mode that is left out has the hook's
+            rule when this belongs to a collection, else the defaults.
+        save_interval: see SaveConfigMode; likewise the other three.
+        start_step: first step the interval applies to.
+        end_step: first step it no longer applies to.
+        save_steps: further steps.
+
+    Raises:
+        SMDebugValueError: a mode is none, or a value is wrong.
     """
 
     save_interval = _EveryMode()

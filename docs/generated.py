@@ -1,0 +1,164 @@
+"""A Sphinx extension: a line `[[name]]` of a page stands for a part that is made from the sources.
+
+Also finds what a docstring calls by a class's bare name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import os
+import sys
+import typing
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from smd_agent import cli
+from smd_agent.cli import run
+from smd_agent.config import env, keys, values
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+ROOT = Path(__file__).parent.parent
+
+TYPES = {
+    bool: "boolean",
+    int: "whole number",
+    str: "text",
+    Any: "anything",
+    list[int]: "list of whole numbers",
+    list[str]: "list",
+    list[Any]: "list of objects",
+    dict[str, Any]: "object",
+}
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """Return a Markdown table."""
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+
+
+def allowed(key: keys.Key[Any]) -> str:
+    """Return the words with which a wrong value of this key is answered."""
+    try:
+        key.kind(object())
+    except values.Unfit as unfit:
+        return str(unfit)
+    return "anything"
+
+
+def of_keys(*listed: keys.Key[Any]) -> str:
+    """Return the table of some keys of the hook file."""
+    return table(("key", "type", "default", "allowed", "meaning"), map(_row, listed))
+
+
+def _row(key: keys.Key[Any]) -> tuple[str, ...]:
+    kind = TYPES[typing.get_type_hints(key.kind)["return"]]
+    default = f"`{key.default}`" if key.default else "none"
+    return f"`{key.name}`", kind, default, allowed(key), key.meaning
+
+
+def of_variables() -> str:
+    """Return the table of the environment variables."""
+    rows = ((f"`{name}`", kind, f"`{text}`" if text else "none", use) for name, kind, text, use in env.VARIABLES)
+    return table(("variable", "type", "default", "meaning"), rows)
+
+
+def help_text(command: str) -> str:
+    """Return what a command prints with --help, as a block of text."""
+    if command in ("", "run"):
+        text = (run if command else cli).__doc__ or ""
+    else:
+        os.environ["COLUMNS"] = "120"
+        module = importlib.import_module(cli.COMMANDS[command])
+        parser = argparse.ArgumentParser(
+            prog=f"python -m smd_agent {command}",
+            description=module.__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.prepare_parser(parser)
+        text = parser.format_help()
+    return f"```text\n{text.strip()}\n```"
+
+
+def floors() -> str:
+    """Return a picture of the floors, from the contract that the import linter checks."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
+    lines: list[str] = []
+    for layer in layers:
+        names = [name.strip(" ()") for name in layer.split("|")]
+        lines += [f"{name:<12} {first_sentence(name)}".rstrip() for name in names]
+        lines.append("")
+    width = max(map(len, lines))
+    rule = "─" * (width + 2)
+    body = "\n".join(f"│ {line:<{width}} │" if line else f"├{rule}┤" for line in lines[:-1])
+    return f"```text\n┌{rule}┐\n{body}\n└{rule}┘\n```"
+
+
+def first_sentence(name: str) -> str:
+    """Return what a part of the package says it is, cut short at the first punctuation."""
+    path = ROOT / "smd_agent" / name
+    source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    text = " ".join((ast.get_docstring(ast.parse(source.read_text())) or "").split("\n\n")[0].split())
+    for end in (". ", ": ", "; ", ", "):
+        text = text.split(end)[0]
+    return text.rstrip(".").replace("`", "")
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "keys of the file": lambda: of_keys(*keys.TOP),
+    "keys of a collection's entry": lambda: of_keys(*keys.COLLECTION),
+    "keys of steps": lambda: of_keys(*keys.STEPS),
+    "keys of form": lambda: of_keys(*keys.FORM),
+    "keys of a collection": lambda: of_keys(keys.SAVE_HISTOGRAM),
+    "keys of the hook": lambda: of_keys(*keys.OF_HOOK),
+    "variables": of_variables,
+    "help": lambda: help_text(""),
+    "help run": lambda: help_text("run"),
+    "help ls": lambda: help_text("ls"),
+    "help show": lambda: help_text("show"),
+    "floors": floors,
+}
+
+
+def fill_in(page: str) -> str:
+    """Put the parts into a page's text.
+
+    Raises:
+        KeyError: the page asks for a part that there is not.
+    """
+    lines = page.split("\n")
+    return "\n".join(PARTS[line[2:-2]]() if line.startswith("[[") and line.endswith("]]") else line for line in lines)
+
+
+def _source_read(app: Sphinx, name: str, source: list[str]) -> None:
+    source[0] = fill_in(source[0])
+
+
+def _missing_reference(app: Sphinx, environment: Any, node: Any, content: Any) -> Any:
+    # "SMDebugError" and "smd_agent.core.modes.ModeKeys" are documented under the names that users import.
+    if node.get("refdomain") != "py":
+        return None
+    python = environment.get_domain("py")
+    bare = {"ModeKeys": "modes"}.get(name := node["reftarget"].rpartition(".")[2], name)
+    found = [full for full in sorted(python.objects) if full.rpartition(".")[2] == bare]
+    if not found:
+        return None
+    return python.resolve_xref(environment, node["refdoc"], app.builder, "obj", found[0], node, content)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Called by Sphinx."""
+    app.connect("source-read", _source_read)
+    app.connect("missing-reference", _missing_reference)
+    return {"parallel_read_safe": True}

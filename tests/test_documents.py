@@ -1,0 +1,296 @@
+"""What the pages say is so: about files, keys, commands and each other; and commands print what stands there.
+
+Compared is everything but numbers with a decimal point and sizes in bytes, which differ between releases of the
+frameworks. ``…`` in a line of a page stands for any text, alone in a line for any lines.
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib.util
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from smd_agent import cli, create_trial
+from smd_agent.cli import run as launcher
+from smd_agent.config import env, keys
+from smd_agent.config.load import Source, load_settings
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+ABOUT_THE_PROJECT = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
+
+_BLOCK = re.compile(r"^(?:<!-- needs: (\w+) -->\n)?```(\w+)\n(.*?)^```$", re.M | re.S)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, its text, and the variable that names the interpreter it needs, if it needs one."""
+
+    language: str
+    text: str
+    needs: str
+
+
+def blocks(page: Path, *languages: str) -> list[Block]:
+    """The blocks of these languages, in order."""
+    found = [Block(match[2], match[3], match[1] or "") for match in _BLOCK.finditer(page.read_text())]
+    return [block for block in found if block.language in languages]
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def generator():
+    """The module that fills parts made from the sources into the pages."""
+    spec = importlib.util.spec_from_file_location("generated", ROOT / "docs" / "generated.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+README = ROOT / "README.md"
+MOST_LINES = 150
+
+
+def all_keys():
+    return [one for listed in (keys.TOP, keys.COLLECTION, keys.STEPS, keys.FORM, keys.OF_HOOK) for one in listed]
+
+
+def text_of(page):
+    return re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
+
+
+def test_the_readme_is_a_door_and_no_manual():
+    assert len(README.read_text().splitlines()) <= MOST_LINES
+
+
+def test_links_lead_to_pages_that_exist():
+    broken = [
+        (name_of(page), target)
+        for page in [*PAGES, *ABOUT_THE_PROJECT]
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text_of(page))
+        if "://" not in target and not (page.parent / target).exists()
+    ]
+    assert broken == []
+
+
+def test_files_that_pages_name_exist():
+    named = re.compile(r"`((?:smd_agent|tests|docs|examples|benchmarks)/[\w./-]*)`")
+    missing = [
+        (name_of(page), path)
+        for page in [*PAGES, *ABOUT_THE_PROJECT]
+        for path in named.findall(page.read_text())
+        if not (ROOT / path).exists()
+    ]
+    assert missing == []
+    assert len(named.findall((ROOT / "docs" / "architecture.md").read_text())) > 20
+
+
+def test_every_part_that_is_made_from_the_sources_stands_on_a_page():
+    asked = {part for page in PAGES for part in re.findall(r"^\[\[(.+)\]\]$", page.read_text(), re.M)}
+    assert asked == set(generator().PARTS)
+
+
+def test_the_configuration_page_has_every_key_and_variable():
+    page = generator().fill_in((ROOT / "docs" / "configuration.md").read_text())
+    names = [key.name for key in vars(keys).values() if isinstance(key, keys.Key)]
+    assert len(names) == len(all_keys()) + 1
+    assert [name for name in names if f"| `{name}` |" not in page] == []
+    assert [row[0] for row in env.VARIABLES if f"| `{row[0]}` |" not in page] == []
+
+
+def test_the_commands_page_has_every_command():
+    page = generator().fill_in((ROOT / "docs" / "commands.md").read_text())
+    assert [name for name in cli.COMMANDS if f"## python -m smd_agent {name}\n" not in page] == []
+    assert [option for option in (*launcher.VALUE_OPTIONS, "--strict", "--raw", "--all") if option not in page] == []
+
+
+def test_the_installation_page_names_every_make_target():
+    makefile = (ROOT / "Makefile").read_text()
+    targets = re.findall(r"^echo 'make (\w+)", makefile.replace("\t", ""), re.M)
+    page = (ROOT / "docs" / "install.md").read_text()
+    assert {"demo", "test", "lint", "bench", "docs", "dist", "check"} <= set(targets)
+    assert [name for name in targets if name not in ("help", "setup", "clean") and f"make {name}" not in page] == []
+
+
+def test_make_targets_that_pages_name_exist():
+    makefile = (ROOT / "Makefile").read_text()
+    known = set(re.findall(r"^(\w+):", makefile, re.M))
+    named = {
+        target
+        for page in [*PAGES, *ABOUT_THE_PROJECT]
+        for target in re.findall(r"(?:^|`)make ([a-z]+)", page.read_text(), re.M)
+    }
+    assert {"test", "docs"} <= named
+    assert named - known == set()
+
+
+def test_the_floors_page_shows_every_floor():
+    picture = generator().floors()
+    for name in ("cli", "boot", "patches", "core", "formats", "storage", "analysis", "guard", "errors"):
+        assert re.search(rf"^│ {name} ", picture, re.M)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_command_lines_can_be_followed(page):
+    for block in blocks(page, "sh"):
+        for line in block.text.splitlines():
+            words = shlex.split(line, comments=True)
+            if words[:3] == ["python", "-m", "smd_agent"] and words[3] not in ("ls", "show"):
+                _, target = launcher.split(words[3:])
+                assert target, line
+
+
+def test_the_configuration_in_the_pages_loads_without_a_warning():
+    for block in blocks(ROOT / "docs" / "configuration.md", "json"):
+        assert load_settings(Source("page", text=block.text)).warnings == ()
+    for path in (ROOT / "examples").glob("*.json"):
+        assert load_settings(Source(str(path))).warnings == ()
+
+
+def test_json_in_the_pages_is_json():
+    for page in PAGES:
+        for block in blocks(page, "json"):
+            json.loads(block.text)
+
+
+BUILDS = pytest.mark.skipif(importlib.util.find_spec("hatchling") is None, reason="hatchling is not installed")
+
+
+@BUILDS
+def test_the_sdist_has_what_a_build_needs(tmp_path):
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path)]
+    subprocess.run([*build, "-t", "sdist"], cwd=ROOT, capture_output=True, check=True, timeout=120)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        opened.extractall(tmp_path, filter="data")
+    unpacked = tmp_path / archive.name.removesuffix(".tar.gz")
+    for name in ("LICENSE", "README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/conf.py", "Makefile"):
+        assert (unpacked / name).is_file(), name
+    assert not (unpacked / "build").exists()
+    without_compiler = {**os.environ, "CC": "no-such-compiler"}
+    subprocess.run(
+        [*build, "-t", "wheel"], cwd=unpacked, capture_output=True, check=True, timeout=120, env=without_compiler
+    )
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as opened:
+        files = opened.namelist()
+        metadata = opened.read(next(name for name in files if name.endswith("dist-info/METADATA"))).decode()
+    assert {"smd_agent.pth", "smd_agent.start", "smd_agent/_site/sitecustomize.py", "smd_agent/py.typed"} <= set(files)
+    assert any(name.endswith("licenses/LICENSE") for name in files)
+    assert "License-Expression: Apache-2.0" in metadata
+
+
+SIZE = re.compile(r"\b\d+(?:\.\d+)? k?B\b")
+DECIMAL = re.compile(r"-?\b\d+(?:\.\d+(?:e[+-]?\d+)?|e[+-]?\d+)(?![\w.])")
+WITH_COMMANDS = [page for page in PAGES if blocks(page, "console", "pycon")]
+SCRIPTS = [(page, number) for page in PAGES for number, _ in enumerate(blocks(page, "python"))]
+
+
+def interpreter(needs):
+    """The interpreter that a block asks for; its test is skipped where there is none."""
+    if not needs:
+        return sys.executable
+    if not os.environ.get(needs):
+        pytest.skip(f"{needs} names no interpreter")
+    return os.environ[needs]
+
+
+def run(command, folder, python):
+    """Run a line of shell as a user does; return what appears on the terminal."""
+    path = f"{Path(python).parent}:{os.environ['PATH']}"
+    quiet = {"PYTHONUNBUFFERED": "1", "PATH": path, "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    done = subprocess.run(
+        command, shell=True, cwd=folder, env={**os.environ, **quiet}, timeout=120, check=False, **streams
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def launch(tmp_path_factory):
+    """Run a command; a training that several pages show is run once, and its folder copied."""
+    done = {}
+
+    def once(command, folder, python):
+        out = re.match(r"python -m smd_agent --out (\S+) ", command)
+        if not out:
+            return run(command, folder, python)
+        if command not in done:
+            place = tmp_path_factory.mktemp("trained")
+            (place / "examples").symlink_to(ROOT / "examples")
+            done[command] = run(command, place, python), place
+        printed, place = done[command]
+        shutil.copytree(place / out[1], folder / out[1], dirs_exist_ok=True)
+        return printed
+
+    return once
+
+
+def plain(text):
+    """The text with what differs between releases made alike."""
+    text = DECIMAL.sub("#", SIZE.sub("# B", text))
+    return [" ".join(line.split()) for line in text.strip().splitlines()]
+
+
+def matches(expected, printed):
+    pattern = "".join(
+        "(?:.*\n)*?" if line == "…" else ".*".join(map(re.escape, line.split("…"))) + "\n" for line in plain(expected)
+    )
+    return re.fullmatch(pattern, "".join(f"{line}\n" for line in plain(printed))) is not None
+
+
+def test_a_wrong_output_is_noticed():
+    assert matches("a 1.25\n…\nc …/d 3 kB", "a   2.5\nb\nb\nc  /tmp/d 3.7 kB\n")
+    assert not matches("a 1", "a 2")
+    assert not matches("a nan", "a 1.5")
+    assert not matches("a\n…\nc", "a\nb\n")
+    assert not matches("a", "a\nb")
+
+
+def commands(text):
+    """(command, what it prints) of each line that begins with a dollar sign."""
+    joined = re.sub(r"\\\n\s*", "", text)
+    for part in re.split(r"^\$ ", joined, flags=re.M)[1:]:
+        command, _, printed = part.partition("\n")
+        yield command, printed
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=name_of)
+def test_commands_print_what_the_page_says(page, tmp_path, monkeypatch, launch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    names = {}
+    for number, block in enumerate(blocks(page, "console", "pycon")):
+        if block.language == "console":
+            for command, expected in commands(block.text):
+                printed = launch(command, tmp_path, interpreter(block.needs))
+                assert matches(expected, printed), f"$ {command}\n{printed}"
+        else:
+            test = doctest.DocTestParser().get_doctest(block.text, names, f"block {number}", name_of(page), 0)
+            said = []
+            runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+            assert runner.run(test, out=said.append, clear_globs=False).failed == 0, "".join(said)
+            names = test.globs
+
+
+@pytest.mark.parametrize("page, number", SCRIPTS, ids=lambda value: value if isinstance(value, int) else name_of(value))
+def test_scripts_save_a_run(page, number, tmp_path):
+    block = blocks(page, "python")[number]
+    (tmp_path / "script.py").write_text(block.text)
+    run("python script.py", tmp_path, interpreter(block.needs))
+    assert create_trial(tmp_path / "smd_runs" / "mine").tensor_names()
