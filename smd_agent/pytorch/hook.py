@@ -249,8 +249,10 @@ class Hook(FrameworkHook):
 
 
 # A compiled model calls the one inside of it, which may have a counter too.
-for _function in (Hook.nested_forward, Hook.captured_forward, vars(Hook)["in_this_thread"].fget, SavedStep.forward):
+for _function in (Hook.nested_forward, Hook.captured_forward, SavedStep.forward):
     leave_uncompiled(_function)
+for _name in ("in_this_thread", "_saved_step"):
+    leave_uncompiled(vars(Hook)[_name].fget)
 # All fenced functions have the first one's code.
 for _function in (Hook.start_step, Installed.close):
     leave_uncompiled(_function, with_callees=True)
