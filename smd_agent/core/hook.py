@@ -12,6 +12,7 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.names import SCALAR_PREFIX
 from smd_agent.core.recorder import Recorder
+from smd_agent.core.turns import in_turn
 from smd_agent.core.values import write_raw
 from smd_agent.errors import SMDebugTypeError, SMDebugValueError
 
@@ -41,6 +42,7 @@ class BaseHook(Recorder):
         """All collections by name."""
         return self.collection_manager.get_collections()
 
+    @in_turn
     def add_collection(self, collection: Collection) -> None:
         """Add a collection; one of the same name is replaced.
 
@@ -84,12 +86,7 @@ class BaseHook(Recorder):
             tensor_value: anything that converts to an array.
             collections_to_write: names of collections that get the tensor; missing ones are made, and are saved.
         """
-        names = [collections_to_write] if isinstance(collections_to_write, str) else list(collections_to_write)
-        for name in names:
-            self.collection_manager.get(name).add_tensor_name(tensor_name)
-        if any(name not in self._included for name in names):
-            self._included.update(dict.fromkeys(names))
-            self.replan()
+        self._join_collections(tensor_name, collections_to_write)
         self._save_custom(tensor_name, tensor_value)
 
     def close(self) -> None:
@@ -98,6 +95,16 @@ class BaseHook(Recorder):
 
     # How it is done.
 
+    @in_turn
+    def _join_collections(self, tensor_name: str, collections_to_write: str | Sequence[str]) -> None:
+        names = [collections_to_write] if isinstance(collections_to_write, str) else list(collections_to_write)
+        for name in names:
+            self.collection_manager.get(name).add_tensor_name(tensor_name)
+        if any(name not in self._included for name in names):
+            self._included.update(dict.fromkeys(names))
+            self.replan()
+
+    @in_turn
     def _write_scalar(self, name: str, array: npt.NDArray[Any], timestamp: float | None) -> None:
         if self._off:
             return
@@ -105,6 +112,7 @@ class BaseHook(Recorder):
         if self._begin_writing() and not self._sink.dry_run:
             self._step_file().add(name, array, wall_time=timestamp)
 
+    @in_turn
     def _save_custom(self, name: str, value: Any) -> None:
         plan = self._prepared()
         plan.forget(name)

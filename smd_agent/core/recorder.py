@@ -7,8 +7,8 @@ next step begins.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,23 +19,15 @@ from smd_agent.core.clock import NEVER, ModeClock, Pulse
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
+from smd_agent.core.names import flattened
 from smd_agent.core.plan import SavePlan
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
-from smd_agent.core.sink import RunSink, StepSink
+from smd_agent.core.sink import HeldStep, RunSink, StepSink
+from smd_agent.core.turns import in_turn
 from smd_agent.core.values import Captured, write_group
 from smd_agent.core.worker import Worker
 from smd_agent.errors import InvalidCollectionConfiguration, SMDebugValueError
-
-
-@dataclass(frozen=True)
-class HeldStep:
-    """What a step has saved while it is neither current nor on its way to the disk."""
-
-    sink: StepSink
-    step: int
-    due: int
-    saving: bool
 
 
 class Recorder:
@@ -77,7 +69,7 @@ class Recorder:
         self.reduction_config = reduction_config
         self.include_workers = include_workers
         manager.default_save_config = self.save_config
-        default_collections, asked_for = tuple(default_collections), tuple(_flatten(include_collections or ()))
+        default_collections, asked_for = tuple(default_collections), tuple(flattened(include_collections or ()))
         self._included = dict.fromkeys((*default_collections, *asked_for))
         if include_regex:
             manager.get(CollectionKeys.DEFAULT).include(
@@ -89,6 +81,7 @@ class Recorder:
             self._included[CollectionKeys.ALL] = None
         self.clocks = {mode: ModeClock(mode) for mode in ModeKeys}
         self.pulse = Pulse(self.clocks[ModeKeys.GLOBAL])
+        self.turn = threading.RLock()
         self._sink = sink
         self._due = 0
         self._plan: SavePlan | None = None
@@ -101,7 +94,7 @@ class Recorder:
         self._told = ""
         # Nobody asked for these; where there are none, that is how it should be.
         self._explained = set(default_collections) - {*asked_for, CollectionKeys.LOSSES}
-        self._ended_step = -1
+        self._ended_step = self._open_step = -1
 
     @property
     def out_dir(self) -> str:
@@ -137,6 +130,7 @@ class Recorder:
         """Whether this process has begun to write the run."""
         return self._sink.started
 
+    @in_turn
     def finish(self, end_marker: bool) -> None:
         """Put everything on disk and, if asked to, mark the run as ended. Repeating it is harmless."""
         if self._early_scalars and not self._off:
@@ -166,6 +160,8 @@ class Recorder:
     def disable(self) -> None:
         """Save nothing more. What has been handed to the disk stays; the current step is dropped."""
         self._off = True
+        # A thread that a fork has left behind may hold the old one for ever.
+        self.turn = threading.RLock()
         self.pulse.saving = self.pulse.open = False
         self._step_sink = None
 
@@ -203,6 +199,7 @@ class Recorder:
             if place != (worker.rank, worker.size):
                 worker.leave_place(place[0])
 
+    @in_turn
     def replan(self) -> None:
         """Look up anew which tensors belong to which collection."""
         if self._plan is not None:
@@ -210,6 +207,7 @@ class Recorder:
         for clock in self.clocks.values():
             clock.due = 0
 
+    @in_turn
     def place(self, collection: str, tensor_name: str) -> None:
         """Make a tensor a member of a collection, whatever the collection's regexes say."""
         known = collection in self.collection_manager.get_collections()
@@ -228,6 +226,7 @@ class Recorder:
             self._included[name] = None
             self.replan()
 
+    @in_turn
     def open_step(self) -> bool:
         """Decide about the step that has just begun, and open it if something is saved."""
         clock = self.pulse.clock
@@ -242,6 +241,7 @@ class Recorder:
             self._step_file()
         return self.pulse.saving
 
+    @in_turn
     def drop_step(self) -> None:
         """Undo the beginning of the current step, which turned out to be none; what it has saved is forgotten."""
         self.pulse.saving = self.pulse.open = False
@@ -256,6 +256,7 @@ class Recorder:
         if held is not None:
             self.end_held_step(held)
 
+    @in_turn
     def hold_step(self) -> HeldStep | None:
         """Take what the current step has saved out of the way of the next one, which may turn out to be none.
 
@@ -264,16 +265,17 @@ class Recorder:
         saving = self.pulse.saving
         self.pulse.saving = self.pulse.open = False
         sink, self._step_sink = self._step_sink, None
-        return None if sink is None else HeldStep(sink, self.step, self._due, saving)
+        return None if sink is None else HeldStep(sink, self._open_step, self._due, saving)
 
     def resume_step(self, held: HeldStep) -> None:
         """Make a step that was held the current one again, after the next one was dropped."""
-        self._step_sink, self._due = held.sink, held.due
+        self._step_sink, self._open_step, self._due = held.sink, held.step, held.due
         self.pulse.open, self.pulse.saving = True, held.saving
 
+    @in_turn
     def end_held_step(self, held: HeldStep) -> None:
         """Hand what a step that was held has saved to the disk."""
-        self._ended_step = max(held.step, 0)
+        self._ended_step = held.step
         self._export_collections()
         self._sink.commit(held.sink)
 
@@ -306,6 +308,7 @@ class Recorder:
         """Names of the collections that the current step saves."""
         return self._prepared().names_of(self._due) if self.pulse.saving else set()
 
+    @in_turn
     def save_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
         """Save what the current step wants of these tensors; values that are not wanted are not touched."""
         if not self.pulse.saving:
@@ -326,6 +329,10 @@ class Recorder:
     # How it is done.
 
     def _prepared(self) -> SavePlan:
+        return self._plan or self._make_plan()
+
+    @in_turn
+    def _make_plan(self) -> SavePlan:
         if self._plan is None:
             manager = self.collection_manager
             while True:
@@ -373,11 +380,12 @@ class Recorder:
     def _step_file(self) -> StepSink:
         if self._step_sink is None:
             clock = self.pulse.clock
-            if self.step == self._ended_step:
+            if self.step <= self._ended_step:
                 # Its file is complete; what comes after it must not replace it.
-                self.pulse.step += 1
+                self.pulse.step = self._ended_step + 1
                 clock.step += 1
-            self._step_sink = self._sink.begin_step(max(self.step, 0), clock.mode, max(clock.step, 0))
+            self._open_step = max(self.step, 0)
+            self._step_sink = self._sink.begin_step(self._open_step, clock.mode, max(clock.step, 0))
             self.pulse.open = True
             early, self._early_scalars = self._early_scalars, []
             for name, array, timestamp in early:
@@ -390,11 +398,3 @@ class Recorder:
             guard.say_once(("no array", name), f"{name} cannot be saved: a {type(value).__name__} is no array")
             return None
         return captured if captured[0].size else None
-
-
-def _flatten(names: Iterable[Any]) -> Iterable[str]:
-    for name in names:
-        if isinstance(name, str):
-            yield name
-        else:
-            yield from _flatten(name)

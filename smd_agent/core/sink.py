@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,6 +32,16 @@ class StepSink(Protocol):
 
     def add_shape(self, name: str, original_name: str, shape: tuple[int, ...]) -> None:
         """Take a tensor's shape."""
+
+
+@dataclass(frozen=True)
+class HeldStep:
+    """What a step has saved while it is neither current nor on its way to the disk."""
+
+    sink: StepSink
+    step: int
+    due: int
+    saving: bool
 
 
 class RunSink(Protocol):

@@ -13,8 +13,7 @@ from typing import Any
 import torch
 
 from smd_agent.core.plan import Group
-from smd_agent.core.recorder import HeldStep
-from smd_agent.core.sink import StepSink
+from smd_agent.core.sink import HeldStep, StepSink
 from smd_agent.core.values import write_raw
 from smd_agent.pytorch.arrays import PLAIN_CLASSES, to_array
 from smd_agent.pytorch.device_reductions import Buffers, DeviceReductions, Snapshot, reducible_on_device

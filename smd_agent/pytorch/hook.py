@@ -12,6 +12,7 @@ import torch
 from smd_agent import guard, session
 from smd_agent.core.collection_keys import PYTORCH_COLLECTIONS, PYTORCH_DEFAULT_SAVED, CollectionKeys
 from smd_agent.core.modes import ModeKeys
+from smd_agent.core.turns import in_turn
 from smd_agent.errors import SMDebugError
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.pytorch.arrays import PLAIN_CLASSES, to_array
@@ -22,6 +23,7 @@ from smd_agent.pytorch.opaque import is_opaque, leave_uncompiled
 from smd_agent.pytorch.root import Root, RootCall
 from smd_agent.pytorch.saved_step import SavedStep
 from smd_agent.pytorch.temporary import Temporary
+from smd_agent.pytorch.training_threads import TrainingThreads, is_of_this_thread
 from smd_agent.pytorch.worker import feeds_a_loader, rank_and_size
 from smd_agent.pytorch.wrappers import class_name, named_layers, unwrapped
 
@@ -47,6 +49,8 @@ class Hook(FrameworkHook):
         self._saved_step: SavedStep | None = None
         self._arrivals = Arrivals(super().end_held_step)
         self._thread = 0
+        self._threads = TrainingThreads()
+        self._step_clock = self.pulse.clock
         # Whether the next backward pass belongs to a step that is yet to be opened.
         self.pass_opens_step: Callable[[], bool] = bool
 
@@ -151,8 +155,9 @@ class Hook(FrameworkHook):
         guard.say_once(("trained in evaluation", root), line)
 
     def roots_in_use(self) -> list[Root]:
-        """The models without those that have not been called for many steps: they may only be kept."""
-        return [root for root in self.roots if root.last < 0 or self.step - root.last <= _IDLE]
+        """The models without those that have not been called for many steps, and those of other threads."""
+        used = [root for root in self.roots if root.last < 0 or self.step - root.last <= _IDLE]
+        return [root for root in used if is_of_this_thread(root.thread)]
 
     def is_loss(self, name: str) -> bool:
         """Whether a tensor of this name is one of the losses."""
@@ -178,8 +183,17 @@ class Hook(FrameworkHook):
         )
 
     @session.fence("opening a step")
+    @in_turn
     def start_step(self) -> None:
         """Decide about a step that is due, and have it saved."""
+        if not self._threads.may_begin():
+            # The next call in the thread whose steps are saved is this step.
+            self.pulse.step -= 1
+            self.pulse.clock.step -= 1
+            return
+        if self._saved_step is not None:
+            # Another thread has opened it since this one looked.
+            self.end_step()
         self._arrivals.settle()
         if is_opaque():
             guard.say_once("opaque", "a step in which the model is traced or transformed is not saved")
@@ -193,13 +207,17 @@ class Hook(FrameworkHook):
         self._ask_again()
         if not saving:
             return
+        self._threads.begin()
+        self._step_clock = self.pulse.clock
         self._saved_step = SavedStep(self)
         self._saved_step.open()
 
     @session.fence("closing a step")
+    @in_turn
     def finish_step(self) -> None:
         """Close the open step."""
-        self.end_step()
+        if self._threads.may_begin():
+            self.end_step()
 
     def _settle_modules(self) -> None:
         names = {id(layer): name for root in self.roots for name, layer in root.layers()}
@@ -212,6 +230,10 @@ class Hook(FrameworkHook):
     def nested_forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the forward of a model that is called inside of another, in a step that is saved."""
         if not self.in_this_thread:
+            if self._thread == 0 and self._threads.is_opener:
+                # The model around it is another thread's.
+                return self.captured_forward(call, args, kwargs)
+            self._threads.call_inside()
             line = "models are called in several threads at once: of calls at the same time only the first is a step"
             guard.say_once("threads", line)
         elif self._saved_step is not None and not call.root.busy:
@@ -225,13 +247,48 @@ class Hook(FrameworkHook):
 
     def captured_forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a model's forward in a step that is saved."""
-        self._thread = threading.get_ident()
-        if self._saved_step is None:
+        if not self._take_call(call.root) or self._saved_step is None:
             return call.forward(*args, **kwargs)
-        return self._saved_step.forward(call, args, kwargs)
+        self._thread = threading.get_ident()
+        try:
+            return self._saved_step.forward(call, args, kwargs)
+        finally:
+            self._thread = 0
+
+    @session.fence("looking at a model's call")
+    @in_turn
+    def _take_call(self, root: Root) -> bool:
+        root.thread = threading.get_ident()
+        if not self._threads.call():
+            return False
+        step = self._saved_step
+        if step is not None and root in step.called:
+            # Calls in other threads have kept this one from being counted as the step that it is.
+            self._begin_uncounted_step()
+            root.last = self.pulse.step
+            step = self._saved_step
+        if step is not None:
+            step.called.add(root)
+        return True
+
+    def _begin_uncounted_step(self) -> None:
+        pulse = self.pulse
+        opened = self._saved_step.step if self._saved_step is not None else pulse.step
+        self.end_step()
+        if pulse.step == opened:
+            pulse.step += 1
+            pulse.clock = self._step_clock
+            pulse.clock.step += 1
+        if pulse.clock.step >= pulse.clock.due:
+            self.start_step()
+
+    def left_out(self) -> bool:
+        """Whether what this thread computes is none of the step's."""
+        return self._threads.left_out()
 
     # What BaseHook leaves to us.
 
+    @in_turn
     def end_step(self) -> None:
         """Remove what watched the step, and hand its values to the disk, once they are all in."""
         step, self._saved_step = self._saved_step, None
@@ -240,7 +297,7 @@ class Hook(FrameworkHook):
         held = self.hold_step()
         if held is not None:
             # What comes after it must not replace it, wherever it waits.
-            self._ended_step = max(held.step, 0)
+            self._ended_step = held.step
             self._arrivals.end(held)
         self._ask_again()
 
@@ -252,19 +309,25 @@ class Hook(FrameworkHook):
 
     def flush(self) -> None:
         """Hand the current step to the disk and wait until it is there; the run goes on."""
-        self.end_step()
-        self._arrivals.settle(wait=True)
+        self._end_all_steps()
         super().flush()
 
     def finish(self, end_marker: bool) -> None:
         """Put everything on disk and, if asked to, mark the run as ended. Repeating it is harmless."""
-        self.end_step()
-        self._arrivals.settle(wait=True)
+        self._end_all_steps()
         super().finish(end_marker)
 
+    @in_turn
+    def _end_all_steps(self) -> None:
+        self.end_step()
+        self._arrivals.settle(wait=True)
+
+    @in_turn
     def save_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
         """Save what the current step wants of these tensors; what is on an accelerator comes later."""
-        if self.pulse.saving and any(map(_on_device, values)):
+        if not self.pulse.saving or self.left_out():
+            return
+        if any(map(_on_device, values)):
             names, values = self._ask_for(tuple(names), values)
         super().save_tensors(names, values)
 
@@ -320,7 +383,7 @@ def _on_device(value: Any) -> bool:
 for _function in (Hook.nested_forward, Hook.captured_forward, vars(Hook)["in_this_thread"].fget, SavedStep.forward):
     leave_uncompiled(_function)
 # All fenced functions have the first one's code.
-for _function in (Hook.start_step, Temporary.close):
+for _function in (Hook.start_step, Hook.left_out, Temporary.close):
     leave_uncompiled(_function, with_callees=True)
 
 

@@ -35,14 +35,22 @@ _OWN_COLLECTIONS = {"weights", "biases", "gradients", "losses"}
 
 
 class SavedStep:
-    """One step that is being saved: what is installed, and what has been saved so far."""
+    """One step that is being saved: what is installed, and what has been saved so far.
+
+    Attributes:
+        step: its number over all modes.
+        called: the models that were called in it, from no other model.
+    """
 
     def __init__(self, hook: Hook) -> None:
         self._hook = hook
         self._temporary = Temporary()
         self._counts: Counter[str] = Counter()
         self._roots: set[Root] = set()
+        self.step = hook.step
+        self.called: set[Root] = set()
         self._had_pass = False
+        self._closed = False
         self._late: dict[Root, list[tuple[str, torch.nn.Parameter]]] = {}
         self._gradients = Gradients(hook)
         self._losses = Losses(hook, self._gradients.scales, self.save_io)
@@ -62,6 +70,11 @@ class SavedStep:
         """Remove everything that was installed."""
         self._temporary.close()
         self._gradients.close()
+        self._closed = True
+
+    def _left_out(self) -> bool:
+        # What another thread is in the middle of comes back to a step that is closed.
+        return self._closed or self._hook.left_out()
 
     def save_weights(self, root: Root) -> None:
         """Save a model's parameters, once a step."""
@@ -153,7 +166,7 @@ class SavedStep:
     def save_io(self, name: str, kind: str, value: Any) -> None:
         """Save the tensors of a module's input or output, numbered over the whole step."""
         # Inside a backward pass this is the recomputation of an activation checkpoint: the values were saved before.
-        if not self._hook.pulse.saving or graph_task() != -1:
+        if not self._hook.pulse.saving or graph_task() != -1 or self._left_out():
             return
         for tensor in tensors_in(value):
             number = self._counts[f"{name}_{kind}"]
@@ -164,14 +177,18 @@ class SavedStep:
 
     def before_loss(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A loss module of ``torch.nn`` is about to run."""
-        self._losses.before_module(module, args, kwargs)
+        if not self._left_out():
+            self._losses.before_module(module, args, kwargs)
 
     def after_loss(self, module: torch.nn.Module, loss: Any) -> None:
         """It has run."""
-        self._losses.after_module(module, loss)
+        if not self._left_out():
+            self._losses.after_module(module, loss)
 
     def before_optimizer(self, optimizer: Any) -> None:
         """An optimizer is about to use gradients."""
+        if self._left_out():
+            return
         self._gradients.before_optimizer(optimizer)
         self._notice_training_in_evaluation(optimizer)
 
@@ -188,12 +205,12 @@ class SavedStep:
     def _wrap_backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-            if graph_task() != -1 or is_compiling() or self._hook.pass_opens_step():
+            if graph_task() != -1 or is_compiling() or self._hook.pass_opens_step() or self._left_out():
                 return original(tensors, *args, **kwargs)
             scale = self._before_backward(tensors)
             result = original(tensors, *args, **kwargs)
             self._had_pass = True
-            if scale is not None:
+            if scale is not None and not self._left_out():
                 self._gradients.after_backward(scale)
             return result
 

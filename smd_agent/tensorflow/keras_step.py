@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from smd_agent import guard, session
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.recorder import HeldStep
+from smd_agent.core.sink import HeldStep
 from smd_agent.tensorflow.keras_capture import Capture
 from smd_agent.tensorflow.keras_hook import KerasHook
 from smd_agent.tensorflow.keras_variables import ModelVariables
