@@ -10,14 +10,14 @@ import numpy.typing as npt
 import torch
 
 from smd_agent import guard, session
-from smd_agent.core.collection_keys import PYTORCH_COLLECTIONS, PYTORCH_DEFAULT_SAVED, CollectionKeys
+from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.turns import in_turn
 from smd_agent.errors import SMDebugError
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.pytorch.arrays import PLAIN_CLASSES, to_array
 from smd_agent.pytorch.arrivals import Arrivals, comes_later, on_device
-from smd_agent.pytorch.collection import Collection
+from smd_agent.pytorch.collection import BUILT_IN, DEFAULT_SAVED, Collection
 from smd_agent.pytorch.gradients import Gradient
 from smd_agent.pytorch.opaque import is_opaque, leave_uncompiled
 from smd_agent.pytorch.root import Root, RootCall
@@ -37,8 +37,8 @@ class Hook(FrameworkHook):
     when that model was called in the open step already. The mode is the one set with ``set_mode``, GLOBAL before that.
     """
 
-    built_in = PYTORCH_COLLECTIONS
-    default_saved = PYTORCH_DEFAULT_SAVED
+    built_in = BUILT_IN
+    default_saved = DEFAULT_SAVED
     collection_class = Collection
 
     def set_up(self) -> None:
@@ -178,7 +178,7 @@ class Hook(FrameworkHook):
         """Whether a built-in collection has got regexes or names of the user's."""
         return any(
             self.collection_manager.get(name).include_regex != list(regexes)
-            for name, regexes in PYTORCH_COLLECTIONS.items()
+            for name, regexes in BUILT_IN.items()
             if regexes
         )
 
