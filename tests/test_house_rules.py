@@ -105,7 +105,7 @@ def test_the_readme_names_every_environment_variable():
     from smd_agent.config.env import VARIABLES
 
     readme = (ROOT / "README.md").read_text()
-    assert [row[0] for row in VARIABLES if f"`{row[0]}`" not in readme] == []
+    assert [variable.name for variable in VARIABLES if f"`{variable.name}`" not in readme] == []
 
 
 def test_the_readme_names_every_command():
