@@ -69,7 +69,7 @@ def _row(key: keys.Key[Any]) -> tuple[str, ...]:
 
 def of_variables() -> str:
     """Return the table of the environment variables."""
-    rows = ((f"`{name}`", kind, f"`{text}`" if text else "none", use) for name, kind, text, use in env.VARIABLES)
+    rows = ((f"`{v.name}`", v.kind, f"`{v.default}`" if v.default else "none", v.meaning) for v in env.VARIABLES)
     return table(("variable", "type", "default", "meaning"), rows)
 
 

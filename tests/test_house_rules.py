@@ -78,6 +78,35 @@ def test_the_rules_are_asked_of_files():
     assert {"smd_agent/boot.py", "sitecustomize.py"} <= {relative(path) for path in SOURCES}
 
 
+def test_the_core_and_the_formats_open_no_file():
+    opening = {"open", "read_text", "read_bytes", "write_text", "write_bytes", "mkdir", "unlink", "replace_file"}
+    modules = {"io", "os", "shutil", "socket", "subprocess", "tempfile"}
+    found = []
+    for path in sorted([*(ROOT / "smd_agent/core").rglob("*.py"), *(ROOT / "smd_agent/formats").rglob("*.py")]):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                found += [(relative(path), name)] * (name in opening)
+            elif isinstance(node, (ast.Import, ast.ImportFrom)):
+                imported = [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
+                found += [(relative(path), name) for name in imported if name.split(".")[0] in modules]
+    assert found == []
+
+
+def test_the_core_names_no_framework():
+    frameworks = re.compile("torch|tensorflow|keras|xgboost|mxnet|gluon", re.I)
+    # A collection of the old library, whose name old configurations have.
+    kept = re.compile("tensorflow_summaries", re.I)
+    found = [
+        (relative(path), line.strip())
+        for path in sorted((ROOT / "smd_agent/core").rglob("*.[pc]*"))
+        if path.suffix in (".py", ".c")
+        for line in path.read_text().splitlines()
+        if frameworks.search(kept.sub("", line))
+    ]
+    assert found == []
+
+
 def test_importing_the_package_loads_nothing_heavy():
     heavy = ["numpy", "wrapt", "google.protobuf", "crc32c", "torch", "logging", "json", "threading"]
     code = "import sys; before = set(sys.modules); import smd_agent; print(*(set(sys.modules) - before))"

@@ -18,6 +18,7 @@ import os
 import sys
 
 from smd_agent import guard
+from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.errors import ConfigError, SMDebugError
 
 TYPE_CHECKING = False
@@ -27,17 +28,6 @@ if TYPE_CHECKING:
 
 COMMANDS = {"run": "smd_agent.cli.run", "ls": "smd_agent.cli.ls", "show": "smd_agent.cli.show"}
 """Command -> its module; the module's docstring is the command's help."""
-
-USAGE_ERROR = 2
-
-
-class CommandError(Exception):
-    """Ends a command with one line on stderr and an exit code."""
-
-    def __init__(self, message: str, code: int = 1) -> None:
-        super().__init__(message, code)
-        self.message = message
-        self.code = code
 
 
 def main(argv: Sequence[str] | None = None) -> int:

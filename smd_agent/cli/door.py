@@ -10,7 +10,7 @@ import site
 import sys
 
 import smd_agent
-from smd_agent.cli import USAGE_ERROR, CommandError
+from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.config import env
 
 HOOK_FILES = ("smd_agent.pth",) if sys.version_info < (3, 15) else ("smd_agent.pth", "smd_agent.start")

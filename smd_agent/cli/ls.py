@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from smd_agent.cli import USAGE_ERROR, CommandError
+from smd_agent.cli.run_folder import open_run
 from smd_agent.cli.table import shape_text, size_text, table
 
 TYPE_CHECKING = False
@@ -49,26 +49,6 @@ def run(args: argparse.Namespace) -> int:
     for line in _tensors(groups, limit):
         print(line)
     return 1 if trial.problems else 0
-
-
-def open_run(path: str) -> Trial:
-    """Open a run without waiting for anything.
-
-    Raises:
-        CommandError: there is no readable run.
-    """
-    from smd_agent.analysis.trial import create_trial
-    from smd_agent.errors import MissingCollectionFiles, SMDebugError
-
-    try:
-        trial = create_trial(path, timeout=0)
-        trial.maybe_refresh()
-    except MissingCollectionFiles as error:
-        raise CommandError(f"{path} cannot be opened: {error}", USAGE_ERROR) from error
-    except SMDebugError as error:
-        raise CommandError(str(error), USAGE_ERROR) from error
-    trial.dynamic_refresh = False
-    return trial
 
 
 @dataclass

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 
 from smd_agent import guard
-from smd_agent.cli import USAGE_ERROR, CommandError
-from smd_agent.cli.ls import open_run
+from smd_agent.cli.errors import USAGE_ERROR, CommandError
+from smd_agent.cli.run_folder import open_run
 from smd_agent.cli.table import aligned, shape_text
 
 TYPE_CHECKING = False

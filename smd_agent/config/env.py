@@ -24,27 +24,41 @@ REPORTED = "SMD_AGENT_REPORTED"
 RANK = "RANK"
 RANKS = "WORLD_SIZE"
 
-# (name, type, default, meaning)
-VARIABLES: tuple[tuple[str, str, str, str], ...] = (
-    (USE, "boolean", "true", "false switches everything off, whatever else is set"),
-    (CONFIG_PATH, "path", DEFAULT_CONFIG_PATH, "the hook file to capture by"),
-    (TENSORBOARD_CONFIG_PATH, "path", DEFAULT_TENSORBOARD_CONFIG_PATH, "names a job's TensorBoard folder"),
-    (TRAINING_JOB, "text", "", "present at all: a SageMaker training job, which gets no end marker"),
-    (END_DELAY, "seconds", "1", "a reader's wait between its last two looks at a finished run"),
-    (STEP_WINDOW, "integer", "1000", "steps after which a reader no longer waits for a missing worker"),
-    (RETRY_LIMIT, "integer", "100", "looks (2 s apart) for an event file that an index already names"),
-    (HOOK, "JSON", "", "the hook file's content itself; set by the launcher for its child processes"),
-    (STRICT, "boolean", "false", "our own failures stop the program instead of ending the capture"),
-    (LAUNCH_PID, "integer", "", "pid of the process the launcher started; set by the launcher"),
-    (REPORTED, "text", "", "checksum of a complaint made already; set for the child processes"),
-    (
+
+class Variable:
+    """A variable as it is documented: ``default`` is what it counts as where it is unset or empty."""
+
+    __slots__ = ("default", "kind", "meaning", "name")
+
+    def __init__(self, name: str, kind: str, default: str, meaning: str) -> None:
+        self.name = name
+        self.kind = kind
+        self.default = default
+        self.meaning = meaning
+
+
+VARIABLES = (
+    Variable(USE, "boolean", "true", "false switches everything off, whatever else is set"),
+    Variable(CONFIG_PATH, "path", DEFAULT_CONFIG_PATH, "the hook file to capture by"),
+    Variable(TENSORBOARD_CONFIG_PATH, "path", DEFAULT_TENSORBOARD_CONFIG_PATH, "names a job's TensorBoard folder"),
+    Variable(TRAINING_JOB, "text", "", "present at all: a SageMaker training job, which gets no end marker"),
+    Variable(END_DELAY, "seconds", "1", "a reader's wait between its last two looks at a finished run"),
+    Variable(STEP_WINDOW, "integer", "1000", "steps after which a reader no longer waits for a missing worker"),
+    Variable(RETRY_LIMIT, "integer", "100", "looks (2 s apart) for an event file that an index already names"),
+    Variable(HOOK, "JSON", "", "the hook file's content itself; set by the launcher for its child processes"),
+    Variable(STRICT, "boolean", "false", "our own failures stop the program instead of ending the capture"),
+    Variable(LAUNCH_PID, "integer", "", "pid of the process the launcher started; set by the launcher"),
+    Variable(REPORTED, "text", "", "checksum of a complaint made already; set for the child processes"),
+    Variable(
         RANK,
         "integer",
         "",
         "set by launchers such as torchrun: this process's rank, as long as no process group is there",
     ),
-    (RANKS, "integer", "", "set by launchers such as torchrun: how many ranks there are"),
+    Variable(RANKS, "integer", "", "set by launchers such as torchrun: how many ranks there are"),
 )
+
+_DEFAULTS = {variable.name: variable.default for variable in VARIABLES}
 
 BOOLEAN_WORDS = {
     **dict.fromkeys(("y", "yes", "t", "true", "on", "1"), True),
@@ -54,12 +68,12 @@ BOOLEAN_WORDS = {
 
 def use_smdebug() -> bool:
     """Tell whether capturing is allowed at all; a spelling nobody knows counts as allowed and is reported."""
-    return _boolean(USE, default=True)
+    return _boolean(USE)
 
 
 def strict() -> bool:
     """Tell whether our own failures shall stop the user's program."""
-    return _boolean(STRICT, default=False)
+    return _boolean(STRICT)
 
 
 def hook_json() -> str | None:
@@ -74,7 +88,7 @@ def config_path() -> str | None:
 
 def tensorboard_config_path() -> str:
     """Return the path of the file in which a training job names its TensorBoard folder."""
-    return os.environ.get(TENSORBOARD_CONFIG_PATH) or DEFAULT_TENSORBOARD_CONFIG_PATH
+    return os.environ.get(TENSORBOARD_CONFIG_PATH) or _DEFAULTS[TENSORBOARD_CONFIG_PATH]
 
 
 def in_training_job() -> bool:
@@ -84,17 +98,17 @@ def in_training_job() -> bool:
 
 def training_end_delay() -> float:
     """Return a reader's wait in seconds between its last two looks at a finished run."""
-    return _number(END_DELAY, 1.0)
+    return _number(END_DELAY)
 
 
 def incomplete_step_window() -> int:
     """Return the number of steps after which a reader stops waiting for a missing worker."""
-    return int(_number(STEP_WINDOW, 1000))
+    return int(_number(STEP_WINDOW))
 
 
 def event_file_retry_limit() -> int:
     """Return how often a reader looks for an event file that an index already names."""
-    return int(_number(RETRY_LIMIT, 100))
+    return int(_number(RETRY_LIMIT))
 
 
 def launch_pid() -> int | None:
@@ -124,10 +138,8 @@ def put(name: str, value: str | None) -> None:
         os.environ[name] = value
 
 
-def _boolean(name: str, *, default: bool) -> bool:
-    text = os.environ.get(name, "").strip()
-    if not text:
-        return default
+def _boolean(name: str) -> bool:
+    text = os.environ.get(name, "").strip() or _DEFAULTS[name]
     known = BOOLEAN_WORDS.get(text.lower())
     if known is not None:
         return known
@@ -135,15 +147,15 @@ def _boolean(name: str, *, default: bool) -> bool:
     return True
 
 
-def _number(name: str, default: float) -> float:
-    text = os.environ.get(name, "").strip()
+def _number(name: str) -> float:
+    text = os.environ.get(name, "").strip() or _DEFAULTS[name]
     try:
-        value = float(text) if text else default
+        value = float(text)
     except ValueError:
         value = -1.0
     if not 0 <= value < float("inf"):
-        _report(name, text, "a number from 0 up", f"{default:g}")
-        return default
+        _report(name, text, "a number from 0 up", _DEFAULTS[name])
+        return float(_DEFAULTS[name])
     return value
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from smd_agent.core.collection import Collection
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from smd_agent.core.save_config import SaveConfig
-
-DEFAULT_COLLECTIONS_FILE_NAME = "worker_0_collections.json"
 
 _TOP_LEVEL_KEYS = ("collections", "_meta")
 
@@ -129,27 +126,6 @@ class CollectionManager:
         import json
 
         return json.dumps(self.to_json_dict())
-
-    def export(self, out_dir: str, filename: str) -> None:
-        """Write `<out_dir>/collections/000000000/<filename>`; a reader finds the old text or the new one."""
-        folder = os.path.join(os.path.expanduser(out_dir), "collections", "000000000")
-        os.makedirs(folder, exist_ok=True)
-        path = os.path.join(folder, filename)
-        temporary = f"{path}.{os.getpid()}.tmp"
-        try:
-            with open(temporary, "w", encoding="utf-8") as file:
-                file.write(self.to_json())
-            os.replace(temporary, path)
-        except BaseException:
-            if os.path.exists(temporary):
-                os.unlink(temporary)
-            raise
-
-    @classmethod
-    def load(cls, filename: str, collection_class: type[Collection] = Collection) -> CollectionManager:
-        """Read a collections file."""
-        with open(filename, encoding="utf-8") as file:
-            return cls.load_from_string(file.read(), collection_class)
 
     @classmethod
     def load_from_string(cls, s: str, collection_class: type[Collection] = Collection) -> CollectionManager:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -63,6 +64,11 @@ class BaseHook:
         self._output = RunOutput(sink, self.selection, include_workers, self.worker)
         self.recorder = Recorder(self.selection, self._output, self.to_array)
         self.pulse = self.recorder.pulse
+
+    @property
+    def turn(self) -> threading.RLock:
+        """Held by the thread that changes what the hook saves."""
+        return self.selection.turn
 
     @property
     def out_dir(self) -> str:
@@ -177,9 +183,7 @@ class BaseHook:
             collections_to_write: names of collections that get the tensor; missing ones are made, and are saved.
         """
         names = [collections_to_write] if isinstance(collections_to_write, str) else list(collections_to_write)
-        for name in names:
-            self.collection_manager.get(name).add_tensor_name(tensor_name)
-        self.selection.include(*names)
+        self.selection.join(tensor_name, names)
         self.recorder.save_given(tensor_name, tensor_value)
 
     def close(self) -> None:

@@ -7,6 +7,7 @@ next step begins.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.core.plan import Group, SavePlan
 from smd_agent.core.ports import Deferred, HeldStep, LateValues, OpenCapture
 from smd_agent.core.sink import StepSink
+from smd_agent.core.turns import in_turn
 from smd_agent.core.values import Captured, write_group, write_raw
 
 if TYPE_CHECKING:
@@ -49,13 +51,15 @@ class Recorder:
         self.late: LateValues | None = None
         self.selection = selection
         self.output = output
+        # Two trainings may run in one process, and users' threads save too.
+        self.turn = selection.turn
         selection.on_change = self.ask_again
         self._to_array = to_array
         self._due = 0
         self._plan: SavePlan | None = None
         self._step_sink: StepSink | None = None
         self._early_scalars: list[tuple[str, npt.NDArray[Any], float | None]] = []
-        self._ended_step = -1
+        self._ended_step = self._open_step = -1
 
     @property
     def mode(self) -> ModeKeys:
@@ -86,6 +90,7 @@ class Recorder:
         for clock in self.clocks.values():
             clock.due = 0
 
+    @in_turn
     def open_step(self) -> bool:
         """Decide about the step that has just begun, and open it if something is saved."""
         clock = self.pulse.clock
@@ -103,6 +108,7 @@ class Recorder:
         self._ask_again_for_late_values()
         return self.pulse.saving
 
+    @in_turn
     def drop_step(self, steps: int = 1) -> None:
         """Undo the beginning of the current step, which turned out to be none; what it has saved is forgotten."""
         self.pulse.saving = self.pulse.open = False
@@ -110,6 +116,7 @@ class Recorder:
         self.pulse.take_back(steps)
         self.pulse.clock.due = 0
 
+    @in_turn
     def end_step(self) -> None:
         """Remove what captured the current step, and hand what it has saved to the disk."""
         held = self.hold_step()
@@ -119,10 +126,11 @@ class Recorder:
             self.commit(held)
         else:
             # What comes after it must not replace it, wherever it waits.
-            self._ended_step = max(held.step, 0)
+            self._ended_step = held.step
             self.late.end(held)
             self._ask_again_for_late_values()
 
+    @in_turn
     def hold_step(self) -> HeldStep | None:
         """Take what the current step has saved out of the way of the next one, which may turn out to be none.
 
@@ -134,16 +142,17 @@ class Recorder:
         saving = self.pulse.saving
         self.pulse.saving = self.pulse.open = False
         sink, self._step_sink = self._step_sink, None
-        return None if sink is None else HeldStep(sink, self.pulse.step, self._due, saving)
+        return None if sink is None else HeldStep(sink, self._open_step, self._due, saving)
 
     def resume_step(self, held: HeldStep) -> None:
         """Make a step that was held the current one again, after the next one was dropped."""
-        self._step_sink, self._due = held.sink, held.due
+        self._step_sink, self._open_step, self._due = held.sink, held.step, held.due
         self.pulse.open, self.pulse.saving = True, held.saving
 
+    @in_turn
     def commit(self, held: HeldStep) -> None:
         """Hand a step that was held to the disk."""
-        self._ended_step = max(held.step, self._ended_step, 0)
+        self._ended_step = max(held.step, self._ended_step)
         self.output.export_collections()
         self.output.sink.commit(held.sink)
 
@@ -153,6 +162,7 @@ class Recorder:
         if self.output.sink.started and not self.output.off:
             self.output.sink.flush()
 
+    @in_turn
     def finish(self, end_marker: bool) -> None:
         """Put everything on disk and, if asked to, mark the run as ended. Repeating it is harmless."""
         if self._early_scalars and not self.output.off:
@@ -165,6 +175,8 @@ class Recorder:
     def disable(self) -> None:
         """Save nothing more. What has been handed to the disk stays; the current step is dropped."""
         self.output.off = True
+        # A thread that a fork has left behind may hold the old one for ever.
+        self.turn = self.selection.turn = threading.RLock()
         self.pulse.saving = self.pulse.open = False
         self._step_sink = None
         capture, self.capture = self.capture, None
@@ -197,6 +209,7 @@ class Recorder:
         """What the current step saves of tensors that come together."""
         return self._current_plan().group(names, self._due)
 
+    @in_turn
     def save_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
         """Save what the current step wants of these tensors; values that are not wanted are not touched."""
         if not self.pulse.saving:
@@ -215,6 +228,7 @@ class Recorder:
         """Save one tensor, if the current step wants it."""
         self.save_tensors((name,), (value,))
 
+    @in_turn
     def save_given(self, name: str, value: Any) -> None:
         """Save a tensor that the user has handed over as it is, if the step saves one of its collections."""
         plan = self._current_plan()
@@ -227,6 +241,7 @@ class Recorder:
         if found is not None:
             write_raw(self._step_file(), name, found)
 
+    @in_turn
     def save_number(self, name: str, array: npt.NDArray[Any], timestamp: float | None) -> None:
         """Save an array of shape (1,) in the current step, whatever that saves otherwise; before the first: in that.
 
@@ -239,6 +254,7 @@ class Recorder:
             if self.output.begin():
                 self._step_file().add(name, array, wall_time=timestamp)
 
+    @in_turn
     def place(self, collection: str, tensor_name: str) -> None:
         """Make a tensor a member of a collection, whatever the collection's regexes say."""
         self.selection.place(collection, tensor_name)
@@ -250,6 +266,7 @@ class Recorder:
 
     # How it is done.
 
+    @in_turn
     def _end_steps(self) -> None:
         self.end_step()
         if self.late is not None:
@@ -262,21 +279,25 @@ class Recorder:
 
     def _current_plan(self) -> SavePlan:
         plan = self.selection.plan()
-        if plan is not self._plan:
-            self._plan = plan
-            if self.pulse.saving:
-                # The open step goes by the new plan, whose collections may be numbered otherwise.
-                self._due = plan.due(self.pulse.clock.mode, self.pulse.clock.step)
+        return plan if plan is self._plan else self._take_plan(plan)
+
+    @in_turn
+    def _take_plan(self, plan: SavePlan) -> SavePlan:
+        self._plan = plan
+        if self.pulse.saving:
+            # The open step goes by the new plan, whose collections may be numbered otherwise.
+            self._due = plan.due(self.pulse.clock.mode, self.pulse.clock.step)
         return plan
 
     def _step_file(self) -> StepSink:
         if self._step_sink is None:
             pulse = self.pulse
-            if pulse.step == self._ended_step:
+            if pulse.step <= self._ended_step:
                 # Its file is complete; what comes after it must not replace it.
-                pulse.begin(pulse.clock)
-            at = max(pulse.step, 0), pulse.clock.mode, max(pulse.clock.step, 0)
-            self._step_sink = self.output.sink.begin_step(*at)
+                pulse.step = self._ended_step + 1
+                pulse.clock.step += 1
+            self._open_step = max(pulse.step, 0)
+            self._step_sink = self.output.sink.begin_step(self._open_step, pulse.clock.mode, max(pulse.clock.step, 0))
             pulse.open = True
             early, self._early_scalars = self._early_scalars, []
             for name, array, timestamp in early:

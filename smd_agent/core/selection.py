@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.collection_manager import CollectionManager
+from smd_agent.core.names import flattened
 from smd_agent.core.plan import SavePlan
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
+from smd_agent.core.turns import in_turn
 from smd_agent.errors import InvalidCollectionConfiguration
 
 
@@ -28,6 +31,7 @@ class Selection:
 
     Attributes:
         manager: the same.
+        turn: held by the thread that changes the selection or saves what it asks for.
         explained: names of collections that may stay without a tensor: nobody asked for them, or a line has said why.
         on_change: called when other tensors may be due than before.
         other_names: gives further names under which a tensor that is placed in a collection belongs to it.
@@ -44,11 +48,12 @@ class Selection:
         include_collections: Iterable[Any] | None = None,
         save_all: bool = False,
     ) -> None:
+        self.turn = threading.RLock()
         self.manager = manager
         self.save_config = SaveConfig.parse(save_config)
         self.reduction_config = reduction_config
         manager.default_save_config = self.save_config
-        defaults, asked_for = tuple(default_collections), tuple(_flatten(include_collections or ()))
+        defaults, asked_for = tuple(default_collections), tuple(flattened(include_collections or ()))
         self._included = dict.fromkeys((*defaults, *asked_for))
         if include_regex:
             found = [include_regex] if isinstance(include_regex, str) else list(include_regex)
@@ -76,23 +81,37 @@ class Selection:
 
     def plan(self) -> SavePlan:
         """The plan, made now if something has changed since the last one."""
+        return self._plan or self._make_plan()
+
+    @in_turn
+    def _make_plan(self) -> SavePlan:
         if self._plan is None:
             self._prepare_collections()
             self._plan = SavePlan([self.manager.get(name) for name in self.names], self._last_plan)
         return self._plan
 
+    @in_turn
     def changed(self) -> None:
         """Look up anew which tensors belong to which collection."""
         if self._plan is not None:
             self._plan, self._last_plan = None, self._plan
         self.on_change()
 
+    @in_turn
     def include(self, *names: str) -> None:
         """Save these collections too."""
         if any(name not in self._included for name in names):
             self._included.update(dict.fromkeys(names))
             self.changed()
 
+    @in_turn
+    def join(self, tensor_name: str, collections: Sequence[str]) -> None:
+        """Put a tensor of the user's into these collections, and save them too."""
+        for name in collections:
+            self.manager.get(name).add_tensor_name(tensor_name)
+        self.include(*collections)
+
+    @in_turn
     def place(self, collection: str, tensor_name: str) -> None:
         """Make a tensor a member of a collection, whatever the collection's regexes say."""
         self._place(collection, tensor_name)
@@ -141,11 +160,3 @@ class Selection:
         except InvalidCollectionConfiguration as error:
             return error.c_name
         return None
-
-
-def _flatten(names: Iterable[Any]) -> Iterable[str]:
-    for name in names:
-        if isinstance(name, str):
-            yield name
-        else:
-            yield from _flatten(name)

@@ -165,7 +165,7 @@ class FrameworkHook(BaseHook):
 
     def save_tensor_now(self, name: str, value: Any) -> None:
         """See ``Recorder``."""
-        self.recorder.save_tensors((name,), (value,))
+        self.save_tensors((name,), (value,))
 
     def place(self, collection: str, tensor_name: str) -> None:
         """See ``Recorder``."""

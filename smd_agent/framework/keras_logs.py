@@ -1,19 +1,40 @@
-"""What a hook saves of the logs that Keras hands to its callbacks, whatever Keras computes with."""
+"""The collections of Keras, and what a hook saves of the logs that Keras hands to its callbacks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from smd_agent.core.collection_keys import KERAS_COLLECTIONS, KERAS_DEFAULT_SAVED, CollectionKeys
+from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.framework.hook import FrameworkHook
+
+# The collections that there are from the start: "weights/<variable>:0" of tapes,
+# "<layer>/weights/<variable>:0" of fit. The gradients of a v1 graph lie in a scope that is called "gradients" too,
+# together with everything that leads to them.
+BUILT_IN: Mapping[str, tuple[str, ...]] = {
+    CollectionKeys.ALL: (),
+    CollectionKeys.DEFAULT: (),
+    CollectionKeys.WEIGHTS: ("(^|/)weights/((?!bias).)*$",),
+    CollectionKeys.BIASES: ("(^|/)weights/.*bias",),
+    CollectionKeys.GRADIENTS: ("^gradients/.*Grad(_[0-9]+)?$",),
+    CollectionKeys.LOSSES: ("^(val_|batch_)?loss(_[0-9]+)?$",),
+    CollectionKeys.METRICS: (),
+    CollectionKeys.INPUTS: ("^inputs(_[0-9]+)?$",),
+    CollectionKeys.OUTPUTS: ("^(labels|predictions)(_[0-9]+)?$",),
+    CollectionKeys.LAYERS: ("/(inputs|outputs)(_[0-9]+)?$",),
+    CollectionKeys.SM_METRICS: (),
+    CollectionKeys.OPTIMIZER_VARIABLES: (),
+}
+
+# Saved whatever else is asked for; only end_step 0 takes them out.
+DEFAULT_SAVED = (CollectionKeys.METRICS, CollectionKeys.LOSSES, CollectionKeys.SM_METRICS)
 
 
 class KerasLogs(FrameworkHook):
     """Saves losses and metrics as Keras logs them; has the collections and names of Keras and TensorFlow."""
 
-    built_in = KERAS_COLLECTIONS
-    default_saved = KERAS_DEFAULT_SAVED
+    built_in = BUILT_IN
+    default_saved = DEFAULT_SAVED
 
     def set_up(self) -> None:
         """The reductions of a tensor are stored under its name without the output's number."""

@@ -1,12 +1,27 @@
-"""PyTorch's collections: those of the core, and the inputs and outputs of a module."""
+"""PyTorch's collections: which there are, and how the inputs and outputs of a module join one."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import torch
 
 from smd_agent.core.collection import Collection as BaseCollection
+from smd_agent.core.collection_keys import CollectionKeys
+
+# The collections that there are from the start, and the regexes by which tensors join them.
+BUILT_IN: Mapping[str, tuple[str, ...]] = {
+    CollectionKeys.ALL: (),
+    CollectionKeys.DEFAULT: (),
+    CollectionKeys.WEIGHTS: ("^(?!gradient).*weight",),
+    CollectionKeys.BIASES: ("^(?!gradient).*bias",),
+    CollectionKeys.GRADIENTS: ("^gradient",),
+    CollectionKeys.LOSSES: ("[Ll]oss_(?!input).*output",),
+}
+
+# Saved whatever else is asked for; only end_step 0 takes them out.
+DEFAULT_SAVED = (CollectionKeys.LOSSES,)
 
 
 class Collection(BaseCollection):

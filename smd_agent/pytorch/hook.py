@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy.typing as npt
 import torch
 
 from smd_agent import guard, session
-from smd_agent.core.collection_keys import PYTORCH_COLLECTIONS, PYTORCH_DEFAULT_SAVED, CollectionKeys
+from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
+from smd_agent.core.turns import in_turn
 from smd_agent.errors import SMDebugError
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.pytorch.arrays import to_array
-from smd_agent.pytorch.collection import Collection
+from smd_agent.pytorch.collection import BUILT_IN, DEFAULT_SAVED, Collection
 from smd_agent.pytorch.late_values import LateValues
 from smd_agent.pytorch.opaque import is_opaque, leave_uncompiled
 from smd_agent.pytorch.patch import Installed
 from smd_agent.pytorch.root import Root, RootCall
 from smd_agent.pytorch.saved_step import SavedStep
+from smd_agent.pytorch.training_threads import TrainingThreads, is_of_this_thread
 from smd_agent.pytorch.worker import feeds_a_loader, rank_and_size
 from smd_agent.pytorch.wrappers import class_name, named_layers, unwrapped
 
@@ -34,8 +36,8 @@ class Hook(FrameworkHook):
     when that model was called in the open step already. The mode is the one set with ``set_mode``, GLOBAL before that.
     """
 
-    built_in = PYTORCH_COLLECTIONS
-    default_saved = PYTORCH_DEFAULT_SAVED
+    built_in = BUILT_IN
+    default_saved = DEFAULT_SAVED
     collection_class = Collection
 
     def set_up(self) -> None:
@@ -45,6 +47,8 @@ class Hook(FrameworkHook):
         self._registered: set[Root] = set()
         self.recorder.late = LateValues(self.recorder)
         self._thread = 0
+        self._threads = TrainingThreads()
+        self._step_clock = self.pulse.clock
         # Whether the next backward pass belongs to a step that is yet to be opened.
         self.pass_opens_step: Callable[[], bool] = bool
 
@@ -149,8 +153,9 @@ class Hook(FrameworkHook):
         guard.say_once(("trained in evaluation", root), line)
 
     def roots_in_use(self) -> list[Root]:
-        """The models without those that have not been called for many steps: they may only be kept."""
-        return [root for root in self.roots if root.last < 0 or self.step - root.last <= _IDLE]
+        """The models without those that have not been called for many steps, and those of other threads."""
+        used = [root for root in self.roots if root.last < 0 or self.step - root.last <= _IDLE]
+        return [root for root in used if is_of_this_thread(root.thread)]
 
     def is_loss(self, name: str) -> bool:
         """Whether a tensor of this name is one of the losses."""
@@ -171,13 +176,21 @@ class Hook(FrameworkHook):
         """Whether a built-in collection has got regexes or names of the user's."""
         return any(
             self.collection_manager.get(name).include_regex != list(regexes)
-            for name, regexes in PYTORCH_COLLECTIONS.items()
+            for name, regexes in BUILT_IN.items()
             if regexes
         )
 
     @session.fence("opening a step")
+    @in_turn
     def start_step(self) -> None:
         """Decide about a step that is due, and have it saved."""
+        if not self._threads.may_begin():
+            # The next call in the thread whose steps are saved is this step.
+            self.pulse.take_back()
+            return
+        if self.recorder.capture is not None:
+            # Another thread has opened it since this one looked.
+            self.recorder.end_step()
         if is_opaque():
             guard.say_once("opaque", "a step in which the model is traced or transformed is not saved")
             return
@@ -188,8 +201,17 @@ class Hook(FrameworkHook):
         self.meet_workers()
         if not self.recorder.open_step():
             return
+        self._threads.begin()
+        self._step_clock = self.pulse.clock
         capture = self.recorder.capture = SavedStep(self)
         capture.open()
+
+    @session.fence("closing a step")
+    @in_turn
+    def finish_step(self) -> None:
+        """Close the open step."""
+        if self._threads.may_begin():
+            self.recorder.end_step()
 
     @property
     def _saved_step(self) -> SavedStep | None:
@@ -207,6 +229,10 @@ class Hook(FrameworkHook):
     def nested_forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the forward of a model that is called inside of another, in a step that is saved."""
         if not self.in_this_thread:
+            if self._thread == 0 and self._threads.is_opener:
+                # The model around it is another thread's.
+                return self.captured_forward(call, args, kwargs)
+            self._threads.call_inside()
             line = "models are called in several threads at once: of calls at the same time only the first is a step"
             guard.say_once("threads", line)
         elif self._saved_step is not None and not call.root.busy:
@@ -220,10 +246,45 @@ class Hook(FrameworkHook):
 
     def captured_forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a model's forward in a step that is saved."""
-        self._thread = threading.get_ident()
-        if self._saved_step is None:
+        if not self._take_call(call.root) or self._saved_step is None:
             return call.forward(*args, **kwargs)
-        return self._saved_step.forward(call, args, kwargs)
+        self._thread = threading.get_ident()
+        try:
+            return self._saved_step.forward(call, args, kwargs)
+        finally:
+            self._thread = 0
+
+    @session.fence("looking at a model's call")
+    @in_turn
+    def _take_call(self, root: Root) -> bool:
+        root.thread = threading.get_ident()
+        if not self._threads.call():
+            return False
+        step = self._saved_step
+        if step is not None and root in step.called:
+            # Calls in other threads have kept this one from being counted as the step that it is.
+            self._begin_uncounted_step(step)
+            root.last = self.pulse.step
+            step = self._saved_step
+        if step is not None:
+            step.called.add(root)
+        return True
+
+    def _begin_uncounted_step(self, last: SavedStep) -> None:
+        pulse = self.pulse
+        self.recorder.end_step()
+        due = pulse.begin(self._step_clock) if pulse.step == last.step else pulse.clock.step >= pulse.clock.due
+        if due:
+            self.start_step()
+
+    def left_out(self) -> bool:
+        """Whether what this thread computes is none of the step's."""
+        return self._threads.left_out()
+
+    def save_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
+        """Save what the current step wants of these tensors, unless another thread's step is open."""
+        if self.pulse.saving and not self.left_out():
+            self.recorder.save_tensors(names, values)
 
     # What BaseHook leaves to us.
 
@@ -249,12 +310,18 @@ class Hook(FrameworkHook):
 
 
 # A compiled model calls the one inside of it, which may have a counter too.
-for _function in (Hook.nested_forward, Hook.captured_forward, SavedStep.forward):
+_CALLED_BY_MODELS: tuple[Any, ...] = (
+    Hook.nested_forward,
+    Hook.captured_forward,
+    vars(Hook)["in_this_thread"].fget,
+    vars(Hook)["_saved_step"].fget,
+    SavedStep.forward,
+)
+for _function in _CALLED_BY_MODELS:
     leave_uncompiled(_function)
-for _name in ("in_this_thread", "_saved_step"):
-    leave_uncompiled(vars(Hook)[_name].fget)
 # All fenced functions have the first one's code.
-for _function in (Hook.start_step, Installed.close):
+_WITH_CALLEES: tuple[Any, ...] = (Hook.start_step, Hook.left_out, Installed.close)
+for _function in _WITH_CALLEES:
     leave_uncompiled(_function, with_callees=True)
 
 

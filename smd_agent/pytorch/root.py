@@ -8,6 +8,7 @@ cycle would keep the model's memory until the garbage collector runs.
 from __future__ import annotations
 
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,6 +42,7 @@ class Root:
     Attributes:
         name: what its inputs and outputs are called.
         last: the global step in which it was called last; that before the first lets its first call open a step.
+        thread: the one that found it, or has called it last in a step that is saved.
         busy: whether a call of it is being captured.
         by_gradients: whether it is trained in evaluation mode; then gradients being enabled tells TRAIN from EVAL.
     """
@@ -57,6 +59,7 @@ class Root:
         "by_gradients",
         "last",
         "name",
+        "thread",
         "title",
     )
 
@@ -78,6 +81,7 @@ class Root:
         self._prefix = f"{title}_{path}." if path else f"{title}_"
         self._layer_prefix = f"{before}{path}." if path else before
         self.last = -1
+        self.thread = threading.get_ident()
         self.busy = False
         self.by_gradients = False
 

@@ -32,13 +32,21 @@ _OWN_COLLECTIONS = {"weights", "biases", "gradients", "losses"}
 
 
 class SavedStep(CapturedStep):
-    """One step that is being saved: what is installed, and what has been saved so far."""
+    """One step that is being saved: what is installed, and what has been saved so far.
+
+    Attributes:
+        step: its number over all modes.
+        called: the models that were called in it, from no other model.
+    """
 
     writer: ModelWriter
     installed_class = Installed
 
     def __init__(self, writer: ModelWriter) -> None:
         super().__init__(writer)
+        self.step = writer.pulse.step
+        self.called: set[Root] = set()
+        self._closed = False
         self._roots: set[Root] = set()
         self._had_pass = False
         self._late: dict[Root, list[tuple[str, torch.nn.Parameter]]] = {}
@@ -61,10 +69,11 @@ class SavedStep(CapturedStep):
         """Remove everything that was installed."""
         self.installed.close()
         self._gradients.close()
+        self._closed = True
 
-    def drop(self) -> None:
-        """Remove everything that was installed; nothing more is saved."""
-        self.close()
+    def _left_out(self) -> bool:
+        # What another thread is in the middle of comes back to a step that is closed.
+        return self._closed or self.writer.left_out()
 
     def save_weights(self, root: Root) -> None:
         """Save a model's parameters, once a step."""
@@ -151,7 +160,7 @@ class SavedStep(CapturedStep):
     def save_io(self, name: str, kind: str, value: Any) -> None:
         """Save the tensors of a module's input or output, numbered over the whole step."""
         # Inside a backward pass this is the recomputation of an activation checkpoint: the values were saved before.
-        if not self.writer.pulse.saving or graph_task() != -1:
+        if not self.writer.pulse.saving or graph_task() != -1 or self._left_out():
             return
         self.save_numbered(f"{name}_{kind}", tensors_in(value))
 
@@ -159,14 +168,18 @@ class SavedStep(CapturedStep):
 
     def before_loss(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A loss module of ``torch.nn`` is about to run."""
-        self._losses.before_module(module, args, kwargs)
+        if not self._left_out():
+            self._losses.before_module(module, args, kwargs)
 
     def after_loss(self, module: torch.nn.Module, loss: Any) -> None:
         """It has run."""
-        self._losses.after_module(module, loss)
+        if not self._left_out():
+            self._losses.after_module(module, loss)
 
     def before_optimizer(self, optimizer: Any) -> None:
         """An optimizer is about to use gradients."""
+        if self._left_out():
+            return
         self._gradients.before_optimizer(optimizer)
         self._notice_training_in_evaluation(optimizer)
 
@@ -182,12 +195,12 @@ class SavedStep(CapturedStep):
 
     def _wrap_backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-            if graph_task() != -1 or is_compiling() or self.writer.pass_opens_step():
+            if graph_task() != -1 or is_compiling() or self.writer.pass_opens_step() or self._left_out():
                 return original(tensors, *args, **kwargs)
             scale = self._before_backward(tensors)
             result = original(tensors, *args, **kwargs)
             self._had_pass = True
-            if scale is not None:
+            if scale is not None and not self._left_out():
                 self._gradients.after_backward(scale)
             return result
 

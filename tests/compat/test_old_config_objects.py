@@ -14,11 +14,11 @@ import pytest
 
 from smd_agent.config.load import Source, load_settings
 from smd_agent.core.collection import Collection
-from smd_agent.core.collection_keys import PYTORCH_COLLECTIONS
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
+from smd_agent.pytorch.collection import BUILT_IN
 
 OLD_PYTHON = os.environ.get("SMDEBUG_PYTHON", "")
 
@@ -112,12 +112,12 @@ with tempfile.TemporaryDirectory() as folder:
 
 
 def our_files() -> list[CollectionManager]:
-    full = CollectionManager(create_default=True, built_in=PYTORCH_COLLECTIONS)
+    full = CollectionManager(create_default=True, built_in=BUILT_IN)
     full.set_num_workers(4)
     full.add(
         Collection("mine", "^x", ["y"], ReductionConfig(["min"], norms=["l2"]), SaveConfig(save_interval=3), False)
     )
-    prepared = CollectionManager(create_default=True, built_in=PYTORCH_COLLECTIONS)
+    prepared = CollectionManager(create_default=True, built_in=BUILT_IN)
     prepared.get("weights").save_config = SaveConfig({ModeKeys.EVAL: SaveConfigMode(save_steps=[4])})
     prepared.get("weights").reduction_config = ReductionConfig(["median", "mean"], ["median"])
     prepared.prepare(SaveConfig(save_interval=7, end_step=70), ReductionConfig(["median"], save_shape=True))
@@ -195,7 +195,7 @@ def test_hook_file_is_merged_alike(old: Any) -> None:
     assert list(settings.include_regex) == hook["collections"]["default"]["include_regex"]
     for ours in settings.collections:
         theirs = hook["collections"][ours.name]
-        built_in = list(PYTORCH_COLLECTIONS.get(ours.name, ()))
+        built_in = list(BUILT_IN.get(ours.name, ()))
         assert [*built_in, *ours.include_regex] == theirs["include_regex"]
         assert ours.save_config is not None
         assert ours.save_config.to_json_dict() == theirs["save_config"]

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from smd_agent import cli
-from smd_agent.cli import CommandError, door, run
+from smd_agent.cli import door, run
+from smd_agent.cli.errors import CommandError
 from smd_agent.config import env
 
 
@@ -88,10 +89,10 @@ def test_wrong_value_of_an_option_names_option_and_value(option, value):
 @pytest.fixture
 def no_variables(monkeypatch, tmp_path):
     """An environment that says nothing about us, put back afterwards, and an empty current folder."""
-    for name, *_ in env.VARIABLES:
+    for variable in env.VARIABLES:
         # Set first, so that what the launcher puts there is taken away again.
-        monkeypatch.setenv(name, "")
-        monkeypatch.delenv(name)
+        monkeypatch.setenv(variable.name, "")
+        monkeypatch.delenv(variable.name)
     monkeypatch.chdir(tmp_path)
 
 

@@ -9,5 +9,5 @@ from smd_agent.config import env
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, *_ in env.VARIABLES:
-        monkeypatch.delenv(name, raising=False)
+    for variable in env.VARIABLES:
+        monkeypatch.delenv(variable.name, raising=False)

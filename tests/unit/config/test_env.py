@@ -94,7 +94,7 @@ def test_variable_is_set_and_removed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_table_has_every_variable_once() -> None:
-    names = [name for name, *_ in env.VARIABLES]
+    names = [variable.name for variable in env.VARIABLES]
     constants = {
         value
         for key, value in vars(env).items()

@@ -1,47 +1,35 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
 from smd_agent.core.collection import Collection
-from smd_agent.core.collection_keys import PYTORCH_COLLECTIONS, CollectionKeys
+from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
 from smd_agent.errors import InvalidCollectionConfiguration, SMDebugError, SMDebugValueError
 
-if TYPE_CHECKING:
-    from pathlib import Path
+# As a framework's room has them.
+BUILT_IN: dict[str, tuple[str, ...]] = {
+    "all": (),
+    "default": (),
+    "weights": ("^(?!gradient).*weight",),
+    "biases": ("^(?!gradient).*bias",),
+    "gradients": ("^gradient",),
+    "losses": ("[Ll]oss_(?!input).*output",),
+}
 
 
-def pytorch_manager() -> CollectionManager:
-    return CollectionManager(create_default=True, built_in=PYTORCH_COLLECTIONS)
-
-
-@pytest.mark.parametrize(
-    "tensor, collections",
-    [
-        ("Net_conv1.weight", {"weights"}),
-        ("Net_conv1.bias", {"biases"}),
-        ("gradient/Net_conv1.weight", {"gradients"}),
-        ("gradient/Net_conv1.bias", {"gradients"}),
-        ("CrossEntropyLoss_output_0", {"losses"}),
-        ("CrossEntropyLoss_input_0", set()),
-        ("my_loss_output_0", {"losses"}),
-        ("Net_conv1_output_0", set()),
-    ],
-)
-def test_pytorch_names_join_their_collections(tensor: str, collections: set[str]) -> None:
-    manager = pytorch_manager()
-    assert {name for name, one in manager.get_collections().items() if one.matches(tensor)} == collections
+def some_manager() -> CollectionManager:
+    return CollectionManager(create_default=True, built_in=BUILT_IN)
 
 
 def test_base_manager_starts_empty() -> None:
     assert CollectionManager().get_collections() == {}
-    assert CollectionManager(built_in=PYTORCH_COLLECTIONS).get_collections() == {}
+    assert CollectionManager(built_in=BUILT_IN).get_collections() == {}
 
 
 def test_get_creates_unless_told_not_to() -> None:
@@ -69,7 +57,7 @@ def test_framework_class_is_used_for_new_collections() -> None:
 
 
 def test_preparation_gives_hook_configs_to_those_without() -> None:
-    manager = pytorch_manager()
+    manager = some_manager()
     hook_config = SaveConfig(save_interval=4)
     own = ReductionConfig(["max"])
     manager.get("weights").save_config = SaveConfig({ModeKeys.TRAIN: SaveConfigMode(save_interval=3)})
@@ -85,7 +73,7 @@ def test_preparation_gives_hook_configs_to_those_without() -> None:
 
 
 def test_collection_changed_after_preparation_changes_no_other() -> None:
-    manager = pytorch_manager()
+    manager = some_manager()
     hook_config = SaveConfig(save_interval=1)
     manager.prepare(hook_config, None)
     losses, weights = manager.get("losses").save_config, manager.get("weights").save_config
@@ -95,13 +83,13 @@ def test_collection_changed_after_preparation_changes_no_other() -> None:
 
 
 def test_preparation_without_reductions_means_raw() -> None:
-    manager = pytorch_manager()
+    manager = some_manager()
     manager.prepare(SaveConfig(), None)
     assert manager.get("weights").reduction_config == ReductionConfig(save_raw_tensor=True)
 
 
 def test_scalar_collections_stay_raw_and_have_no_histogram() -> None:
-    manager = pytorch_manager()
+    manager = some_manager()
     manager.get("losses").reduction_config = ReductionConfig(["mean"])
     manager.add(Collection("metrics", "accuracy"))
     manager.prepare(SaveConfig(), ReductionConfig(["mean"], save_shape=True))
@@ -112,7 +100,7 @@ def test_scalar_collections_stay_raw_and_have_no_histogram() -> None:
 
 
 def test_preparation_refuses_a_collection_that_can_match_nothing() -> None:
-    manager = pytorch_manager()
+    manager = some_manager()
     manager.create_collection("mine")
     with pytest.raises(InvalidCollectionConfiguration) as refused:
         manager.prepare(SaveConfig(), None)
@@ -123,7 +111,7 @@ def test_preparation_refuses_a_collection_that_can_match_nothing() -> None:
 
 
 def test_collection_made_after_preparation_is_complete() -> None:
-    manager = pytorch_manager()
+    manager = some_manager()
     manager.prepare(SaveConfig(save_interval=4), None)
     late = manager.get("late")
     assert late.save_config == SaveConfig(save_interval=4)
@@ -131,7 +119,7 @@ def test_collection_made_after_preparation_is_complete() -> None:
 
 
 def test_documented_way_to_switch_off_a_default_collection_works() -> None:
-    manager = pytorch_manager()
+    manager = some_manager()
     hook_config = SaveConfig(save_interval=1)
     manager.default_save_config = hook_config
     losses = manager.get(CollectionKeys.LOSSES)
@@ -144,38 +132,16 @@ def test_documented_way_to_switch_off_a_default_collection_works() -> None:
     assert all(weights.should_save_step(mode, 3) for mode in ModeKeys)
 
 
-def test_file_names_every_collection_and_the_workers(tmp_path: Path) -> None:
-    manager = pytorch_manager()
+def test_text_names_every_collection_and_the_workers() -> None:
+    manager = some_manager()
     manager.set_num_workers(3)
-    manager.export(str(tmp_path), "worker_0_collections.json")
-    path = tmp_path / "collections" / "000000000" / "worker_0_collections.json"
-    content = json.loads(path.read_text())
+    content = json.loads(manager.to_json())
     assert set(content) == {"collections", "_meta"}
     assert content["_meta"] == {"num_workers": 3}
-    assert set(content["collections"]) == set(PYTORCH_COLLECTIONS)
-    assert CollectionManager.load(str(path)) == manager
-    assert CollectionManager.load(str(path)).get_num_workers() == 3
-
-
-def test_export_replaces_the_file_and_leaves_no_other(tmp_path: Path) -> None:
-    manager = CollectionManager()
-    manager.export(str(tmp_path), "w.json")
-    manager.create_collection("x")
-    manager.export(str(tmp_path), "w.json")
-    folder = tmp_path / "collections" / "000000000"
-    assert [path.name for path in folder.iterdir()] == ["w.json"]
-    assert list(json.loads((folder / "w.json").read_text())["collections"]) == ["x"]
-
-
-def test_failed_export_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
-    manager = CollectionManager()
-    manager.export(str(tmp_path), "w.json")
-    manager.update_meta({"unwritable": object()})
-    with pytest.raises(TypeError):
-        manager.export(str(tmp_path), "w.json")
-    folder = tmp_path / "collections" / "000000000"
-    assert [path.name for path in folder.iterdir()] == ["w.json"]
-    assert json.loads((folder / "w.json").read_text())["_meta"] == {"num_workers": 1}
+    assert set(content["collections"]) == set(BUILT_IN)
+    again = CollectionManager.load_from_string(manager.to_json())
+    assert again == manager
+    assert again.get_num_workers() == 3
 
 
 @pytest.mark.parametrize(

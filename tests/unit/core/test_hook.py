@@ -6,13 +6,22 @@ import numpy as np
 import pytest
 
 from smd_agent.core.collection import Collection
-from smd_agent.core.collection_keys import PYTORCH_COLLECTIONS
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.hook import BaseHook
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
 from smd_agent.errors import SMDebugError, SMDebugTypeError, SMDebugValueError
+
+# As a framework's room has them.
+BUILT_IN = {
+    "all": (),
+    "default": (),
+    "weights": ("^(?!gradient).*weight",),
+    "biases": ("^(?!gradient).*bias",),
+    "gradients": ("^gradient",),
+    "losses": ("[Ll]oss_(?!input).*output",),
+}
 
 
 class MemoryStep:
@@ -72,7 +81,7 @@ class MemoryRun:
 
 
 def make(sink=None, **options):
-    manager = CollectionManager(create_default=True, built_in=PYTORCH_COLLECTIONS)
+    manager = CollectionManager(create_default=True, built_in=BUILT_IN)
     return BaseHook(sink or MemoryRun(), manager, ["losses"], **options)
 
 
@@ -313,7 +322,7 @@ def test_other_workers_write_only_when_all_are_asked_for():
             return 2, 4
 
     for workers, writes in (("one", False), ("all", True)):
-        manager = CollectionManager(create_default=True, built_in=PYTORCH_COLLECTIONS)
+        manager = CollectionManager(create_default=True, built_in=BUILT_IN)
         hook = Ranked(MemoryRun(), manager, ["losses"], include_workers=workers)
         train(hook, 1)
         assert bool(saved(hook)) == writes

@@ -1,0 +1,29 @@
+"""The run that a command reads."""
+
+from __future__ import annotations
+
+from smd_agent.cli.errors import USAGE_ERROR, CommandError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from smd_agent.analysis.trial import Trial
+
+
+def open_run(path: str) -> Trial:
+    """Open a run without waiting for anything.
+
+    Raises:
+        CommandError: there is no readable run.
+    """
+    from smd_agent.analysis.trial import create_trial
+    from smd_agent.errors import MissingCollectionFiles, SMDebugError
+
+    try:
+        trial = create_trial(path, timeout=0)
+        trial.maybe_refresh()
+    except MissingCollectionFiles as error:
+        raise CommandError(f"{path} cannot be opened: {error}", USAGE_ERROR) from error
+    except SMDebugError as error:
+        raise CommandError(str(error), USAGE_ERROR) from error
+    trial.dynamic_refresh = False
+    return trial

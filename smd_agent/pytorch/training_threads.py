@@ -1,0 +1,82 @@
+"""Whose steps are saved where several threads train at once: those of one of them, because a step is one thread's.
+
+Nothing of another thread's model may be read either: its backward pass replaces gradients without the interpreter lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from threading import get_ident
+
+from smd_agent import guard
+
+_LINE = "several threads train at once: only the steps of one of them are saved, and what it computes in them"
+
+
+class TrainingThreads:
+    """The threads that call models in steps that are saved. Asked in saved steps only.
+
+    As long as one follows the other, each has its steps saved. Once two of them are seen in one step, the one that
+    opened it is the only one until it ends.
+    """
+
+    def __init__(self) -> None:
+        self._opener = 0
+        self._callers: set[int] = set()
+        self._several = False
+
+    @property
+    def is_opener(self) -> bool:
+        """Whether this thread has opened the step."""
+        return get_ident() == self._opener
+
+    def may_begin(self) -> bool:
+        """Whether this thread may end the open step and open another one."""
+        if self._several and not self.is_opener and alive(self._opener):
+            return False
+        self._several = self._several and self.is_opener
+        return True
+
+    def begin(self) -> None:
+        """This thread opens a step."""
+        self._opener = get_ident()
+        self._callers.add(self._opener)
+
+    def call(self) -> bool:
+        """This thread calls a model in the open step, from no other model; whether that is saved."""
+        if not self.is_opener:
+            if alive(self._opener):
+                self._callers.add(get_ident())
+                self._found_several()
+                return False
+            self.begin()
+        return True
+
+    def call_inside(self) -> None:
+        """This thread calls a model while another one is in one: as a part of that, or in a training of its own."""
+        self._callers.add(get_ident())
+
+    def left_out(self) -> bool:
+        """Whether what this thread computes is none of the step's.
+
+        A thread that calls no model by itself may be one that helps the opener, such as those of autograd.
+        """
+        me = get_ident()
+        if me == self._opener or me not in self._callers or not alive(self._opener):
+            return False
+        self._found_several()
+        return True
+
+    def _found_several(self) -> None:
+        self._several = True
+        guard.say_once("training threads", _LINE)
+
+
+def alive(ident: int) -> bool:
+    """Whether a thread of Python's still runs."""
+    return any(thread.ident == ident for thread in threading.enumerate())
+
+
+def is_of_this_thread(ident: int) -> bool:
+    """Whether what a thread has used last may be read by this one."""
+    return ident == get_ident() or not alive(ident)
