@@ -52,7 +52,7 @@ class SavedStep:
         """Save the weights and install what sees the rest."""
         for root in self._hook.roots:
             root.look_at_contexts()
-            self._watched.update((id(block), weakref.ref(block)) for block in root.blocks())
+            self._watched.update((id(block), weakref.ref(block)) for block in root.parts())
         self._watched.update((id(block), weakref.ref(block)) for block in self._hook.registered_losses)
         self._save_weights()
         self._undo.append(calls.watch(self._call))

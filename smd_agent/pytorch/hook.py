@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -11,9 +11,9 @@ import torch
 
 from smd_agent import guard, session
 from smd_agent.core.collection_keys import PYTORCH_COLLECTIONS, PYTORCH_DEFAULT_SAVED, CollectionKeys
-from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugError
 from smd_agent.framework.hook import FrameworkHook
+from smd_agent.framework.tracked_model import free_name
 from smd_agent.pytorch.arrays import PLAIN_CLASSES, to_array
 from smd_agent.pytorch.arrivals import Arrivals, comes_later, on_device
 from smd_agent.pytorch.collection import Collection
@@ -63,7 +63,7 @@ class Hook(FrameworkHook):
             raise SMDebugError(f"Module type {module.__class__.__name__} must be type torch.nn.Module")
         parts = {id(part) for part in module.modules()}
         for root in [*self.roots]:
-            if any(id(part) in parts for part in _modules_of(root)):
+            if root.is_in(parts):
                 if root in self._registered:
                     raise AssertionError(f"Don't register module={module} twice")
                 self.remove_root(root)
@@ -94,11 +94,6 @@ class Hook(FrameworkHook):
 
     # What the patches and the saved step call.
 
-    def follow_training_flag(self) -> None:
-        """Take the mode from the model until ``set_mode`` is called: TRAIN while it trains, else EVAL."""
-        self.pulse.train = self.clocks[ModeKeys.TRAIN]
-        self.pulse.evaluation = self.clocks[ModeKeys.EVAL]
-
     def add_root(self, module: torch.nn.Module, owner: torch.nn.Module | None = None, counted: bool = True) -> Root:
         """Count the steps of a model and save them.
 
@@ -113,7 +108,9 @@ class Hook(FrameworkHook):
         if not path:
             owner = None
         siblings = [root for root in self.roots if owner is not None and root.owner is owner]
-        title = siblings[0].title if siblings else self._free_title(class_name(module if owner is None else owner))
+        taken = {root.title for root in self.roots}
+        name = class_name(module if owner is None else owner)
+        title = siblings[0].title if siblings else free_name(name, taken.__contains__)
         first = len(siblings) == len(self.roots)
         root = Root(module, title, first, owner, path)
         if all(other.last != self.step for other in self.roots):
@@ -123,15 +120,6 @@ class Hook(FrameworkHook):
         if counted:
             root.attach(self, module)
         return root
-
-    def _free_title(self, name: str) -> str:
-        taken = {root.title for root in self.roots}
-        number = 1
-        unique = name
-        while unique in taken:
-            number += 1
-            unique = f"{name}_{number}"
-        return unique
 
     def remove_root(self, root: Root) -> None:
         """Leave a model alone again."""
@@ -157,17 +145,6 @@ class Hook(FrameworkHook):
     def is_loss(self, name: str) -> bool:
         """Whether a tensor of this name is one of the losses."""
         return self.collection_manager.get(CollectionKeys.LOSSES).matches(name)
-
-    def begin_unseen_step(self) -> None:
-        """Open a step of training although no call of a model was seen."""
-        pulse = self.pulse
-        if pulse.open:
-            self.finish_step()
-        pulse.step += 1
-        pulse.clock = pulse.train
-        pulse.clock.step += 1
-        if pulse.clock.step >= pulse.clock.due:
-            self.start_step()
 
     def regexes_changed(self) -> bool:
         """Whether a built-in collection has got regexes or names of the user's."""
@@ -322,7 +299,3 @@ for _function in (Hook.nested_forward, Hook.captured_forward, vars(Hook)["in_thi
 # All fenced functions have the first one's code.
 for _function in (Hook.start_step, Installed.close):
     leave_uncompiled(_function, with_callees=True)
-
-
-def _modules_of(root: Root) -> Iterable[torch.nn.Module]:
-    return root.module.modules() if root.module is not None else ()
