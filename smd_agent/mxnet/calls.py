@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from mxnet.gluon import Block
@@ -11,6 +12,8 @@ from smd_agent.framework.patching import Function, Patch, Until
 
 # Called with what would have been called, and its arguments: the block, then what the block was called with.
 Watcher = Callable[..., Any]
+
+_watchers: list[Watcher] = []
 
 
 def watch(watcher: Watcher, until: Until = Until.STEP_CLOSES) -> Callable[[], None]:
@@ -25,4 +28,30 @@ def watch(watcher: Watcher, until: Until = Until.STEP_CLOSES) -> Callable[[], No
 
         return call
 
-    return Patch(Block, "__call__", make, why="blocks are found and saved as they are called", until=until).remove
+    patch = Patch(Block, "__call__", make, why="blocks are found and saved as they are called", until=until)
+    _watchers.append(watcher)
+
+    def leave() -> None:
+        patch.remove()
+        if watcher in _watchers:
+            _watchers.remove(watcher)
+
+    return leave
+
+
+def shown_to_newcomers(run: Callable[..., Any]) -> Callable[..., Any]:
+    """The rest of a call that has begun, seen by those too who begin to watch between now and its being run.
+
+    To call the block once more would do so as well, but whatever the program has put around ``Block.__call__`` would
+    see two calls where there is one.
+    """
+    before = [*_watchers]
+
+    def call(block: Block, *args: Any, **kwargs: Any) -> Any:
+        seen = run
+        for watcher in _watchers:
+            if watcher not in before:
+                seen = partial(watcher, seen)
+        return seen(block, *args, **kwargs)
+
+    return call

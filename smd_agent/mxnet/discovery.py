@@ -77,20 +77,20 @@ class Discovery(ModelFinder[Block, Root, Hook]):
     def _call(self, original: Callable[..., Any], block: Block, *args: Any, **kwargs: Any) -> Any:
         depth = self._depth
         level = getattr(depth, "level", 0)
-        if level == 0 and not is_symbolic(args) and autograd.is_recording() and self._look_at(block):
-            # By way of the counter that the block has got now.
-            return block(*args, **kwargs)
+        run = original
+        if level == 0 and not is_symbolic(args) and autograd.is_recording():
+            run = self._counted_if_found(original, block) or original
         depth.level = level + 1
         try:
-            return original(block, *args, **kwargs)
+            return run(block, *args, **kwargs)
         finally:
             depth.level = level
 
     @session.fence("looking for the model")
-    def _look_at(self, block: Block) -> bool:
-        """Whether the block has just become known."""
+    def _counted_if_found(self, original: Callable[..., Any], block: Block) -> Callable[..., Any] | None:
+        """What counts the rest of this call as a step, if the block has just become known."""
         if self.stopped or isinstance(block, LossBlock):
-            return False
+            return None
         own = {id(parameter) for _, parameter in Root(block).parameters() if parameter.grad_req != "null"}
         is_match = bool(own & self.params_without_model() if self.saw_training else own - self.known_params())
         found = is_match and self.adopt(block) is not None
@@ -98,7 +98,9 @@ class Discovery(ModelFinder[Block, Root, Hook]):
         done = self.saw_training and not self.params_without_model()
         if done or self._calls_without_match > PATIENCE:
             self._unwatch_calls()
-        return found
+        if not found or self.hook is None:
+            return None
+        return self.hook.count_call(calls.shown_to_newcomers(original))
 
     def parts_of(self, model: Block) -> list[Block]:
         """A block and all blocks below it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy.typing as npt
@@ -100,6 +101,10 @@ class Hook(FrameworkHook):
         self.roots.append(root)
         self._counters.attach(root)
         return root
+
+    def count_call(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """What counts one call that has begun before its block had a counter, and has ``run`` go on with it."""
+        return self._counters.around(run)
 
     def remove_root(self, root: Root) -> None:
         """Leave a block alone again."""

@@ -123,6 +123,10 @@ class Counters:
                 else:
                     block_class.__call__ = own
 
+    def around(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """What counts one call that has begun before its block had a counter, and has ``run`` go on with it."""
+        return self._counter(SimpleNamespace(__call__=run))
+
     def _watch(self, block_class: type[Block]) -> None:
         own = vars(block_class).get("__call__")
         owner = SimpleNamespace(__call__=own) if own is not None else _definer(block_class)
@@ -137,7 +141,8 @@ class Counters:
         pulse = steps.pulse
         roots = self._roots
 
-        # ``owner.__call__`` is looked up at each call: Block's own is replaced while a step is saved.
+        # ``owner.__call__`` is looked up at each call: Block's own is replaced while a step is saved. That is why this is
+        # none of the patches in the register, which call what they have found.
         def call(block: Block, *args: Any, **kwargs: Any) -> Any:
             root = roots.get(id(block))
             if root is None or pulse.inside or is_symbolic(args):

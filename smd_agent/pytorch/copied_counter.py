@@ -2,10 +2,10 @@
 
 ``clone.__dict__ = model.__dict__.copy()``, and all that copies in such a way, gives the clone the model's counter. As
 ``Module.__call__`` does not tell the counter which module is called, it would run the model in the clone's place. Only
-the caller's frame tells, and to look at it takes 120 ns of each call (CPython 3.11). So it is looked at only where the
-counter has another number of references than one that its own module alone holds, which takes 6 ns to see. That number
-is measured in real calls; where a copy does not change it, as in an interpreter that counts in another way, each call's
-frame is looked at.
+the caller's frame tells, and to look at it in each call makes the count a quarter slower (0.82 to 1.04 µs, CPython
+3.11). So it is looked at only where the counter has another number of references than one that its own module alone
+holds, which takes 0.006 µs to see. That number is measured in real calls; where a copy does not change it, as in an
+interpreter that counts in another way, each call's frame is looked at.
 """
 
 from __future__ import annotations
