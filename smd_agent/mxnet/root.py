@@ -141,7 +141,7 @@ class Counters:
         pulse = steps.pulse
         roots = self._roots
 
-        # ``owner.__call__`` is looked up at each call: Block's own is replaced while a step is saved. That is why this is
+        # ``owner.__call__`` is looked up at each call: Block's own is replaced while a step is saved. That is why it is
         # none of the patches in the register, which call what they have found.
         def call(block: Block, *args: Any, **kwargs: Any) -> Any:
             root = roots.get(id(block))
