@@ -1,62 +1,57 @@
-"""The door in ``Block.__call__``: those who watch the calls of blocks come and go in any order.
-
-It is there only while somebody watches.
-"""
+"""Patches of ``Block.__call__`` for those who watch the calls of blocks for a while."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from mxnet.gluon import Block
 
-Call = Callable[..., Any]
+from smd_agent.framework.patching import Function, Patch, Until
+
 # Called with what would have been called, and its arguments: the block, then what the block was called with.
 Watcher = Callable[..., Any]
 
 _watchers: list[Watcher] = []
-_original: Call | None = None
-_door: Call | None = None
 
 
-def watch(watcher: Watcher) -> Callable[[], None]:
+def watch(watcher: Watcher, until: Until = Until.STEP_CLOSES) -> Callable[[], None]:
     """Have ``watcher(run, block, *args, **kwargs)`` called in place of each call of a block; the result ends that.
 
-    Of several the one that came last is called first.
+    Of several the one that came last is called first; they may end in any order.
     """
+
+    def make(original: Function) -> Function:
+        def call(block: Block, *args: Any, **kwargs: Any) -> Any:
+            return watcher(original, block, *args, **kwargs)
+
+        return call
+
+    patch = Patch(Block, "__call__", make, why="blocks are found and saved as they are called", until=until)
     _watchers.append(watcher)
-    _put_in()
 
     def leave() -> None:
+        patch.remove()
         if watcher in _watchers:
             _watchers.remove(watcher)
-        if not _watchers:
-            _take_out()
 
     return leave
 
 
-def _put_in() -> None:
-    global _original, _door
-    if _door is not None:
-        return
-    original = Block.__call__
+def shown_to_newcomers(run: Callable[..., Any]) -> Callable[..., Any]:
+    """The rest of a call that has begun, seen by those too who begin to watch between now and its being run.
 
-    @functools.wraps(original)
+    To call the block once more would do so as well, but whatever the program has put around ``Block.__call__`` would
+    see two calls where there is one.
+    """
+    before = [*_watchers]
+
     def call(block: Block, *args: Any, **kwargs: Any) -> Any:
-        run = original
+        seen = run
         for watcher in _watchers:
-            run = functools.partial(watcher, run)
-        return run(block, *args, **kwargs)
+            if watcher not in before:
+                seen = partial(watcher, seen)
+        return seen(block, *args, **kwargs)
 
-    _original, _door = original, call
-    Block.__call__ = call
-
-
-def _take_out() -> None:
-    global _original, _door
-    # Somebody may have wrapped the door in the meantime; then theirs stays, and the door passes calls through.
-    if _door is not None and vars(Block).get("__call__") is _door:
-        Block.__call__ = _original
-        _original = _door = None
+    return call

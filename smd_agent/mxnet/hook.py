@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy.typing as npt
@@ -12,8 +13,8 @@ from mxnet.ndarray import NDArray
 
 from smd_agent import guard, session
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.hook import FrameworkHook
+from smd_agent.framework.tracked_model import free_name
 from smd_agent.mxnet import backward
 from smd_agent.mxnet.arrays import to_array
 from smd_agent.mxnet.collection import BUILT_IN, DEFAULT_SAVED, Collection
@@ -62,9 +63,9 @@ class Hook(FrameworkHook):
         if isinstance(block, LossBlock):
             self.register_loss(block)
             return
-        parts = {id(part) for part in Root(block).blocks()}
+        parts = {id(part) for part in Root(block).parts()}
         for root in [*self.roots]:
-            if any(id(part) in parts for part in root.blocks()):
+            if root.is_in(parts):
                 if root in self._registered:
                     guard.say(f"{block.name} is not registered: it, or a block inside of it, is registered already")
                     return
@@ -92,20 +93,17 @@ class Hook(FrameworkHook):
 
     # What the patches and the saved step call.
 
-    def follow_autograd(self) -> None:
-        """Take the mode from autograd until ``set_mode`` is called: TRAIN while it records in train mode, else EVAL."""
-        self.pulse.train = self.clocks[ModeKeys.TRAIN]
-        self.pulse.evaluation = self.clocks[ModeKeys.EVAL]
-
     def add_root(self, block: Block) -> Root:
         """Count the steps of a block and save them."""
-        for root in [*self.roots]:
-            if root.block is None:
-                self.roots.remove(root)
+        self.roots = [root for root in self.roots if root.model is not None]
         root = Root(block)
         self.roots.append(root)
         self._counters.attach(root)
         return root
+
+    def count_call(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """What counts one call that has begun before its block had a counter, and has ``run`` go on with it."""
+        return self._counters.around(run)
 
     def remove_root(self, root: Root) -> None:
         """Leave a block alone again."""
@@ -114,17 +112,16 @@ class Hook(FrameworkHook):
 
     def parameters(self, root: Root) -> list[tuple[str, Parameter]]:
         """A block's parameters with the names they are saved under: their own, made unique where two have the same."""
-        pairs = []
-        for name, parameter in root.parameters():
-            number = 1
-            unique = name
-            while (other := self._names.get(unique, lambda: None)()) is not None and other is not parameter:
-                number += 1
-                unique = f"{name}_{number}"
-            if other is None:
-                self._names[unique] = weakref.ref(parameter)
-            pairs.append((unique, parameter))
-        return pairs
+        return [(self._name_of(parameter, name), parameter) for name, parameter in root.parameters()]
+
+    def _name_of(self, parameter: Parameter, name: str) -> str:
+        def is_anothers(candidate: str) -> bool:
+            other = self._names.get(candidate, lambda: None)()
+            return other is not None and other is not parameter
+
+        free = free_name(name, is_anothers)
+        self._names[free] = weakref.ref(parameter)
+        return free
 
     def may_want_inside(self, block: HybridBlock) -> bool:
         """Whether the current step may save something from inside of a block."""

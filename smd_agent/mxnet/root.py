@@ -12,46 +12,40 @@ import weakref
 from collections.abc import Callable, Iterator
 from operator import itemgetter
 from types import MethodType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mxnet import autograd
 from mxnet.gluon import Block, Parameter
 
+from smd_agent.framework.tracked_model import StepOpener, TrackedModel
 from smd_agent.mxnet.arrays import arrays_in, is_symbolic, raise_pending_error
-
-if TYPE_CHECKING:
-    from smd_agent.mxnet.hook import Hook
 
 _is_training = autograd.is_training
 _is_recording = autograd.is_recording
 
 
-class Root:
-    """A block whose call opens steps.
+class Root(TrackedModel[Block]):
+    """A block whose calls open steps.
 
-    last: the global step in which it was called last. If that is the current one, its next call begins a step, even if
-        in fact it was never called: so does the first call of all, as steps are counted from 0.
-    parallel: its parameters have copies on several contexts, so that one step is a call for each of them.
-    contexts: those it was called on in the step ``last``; kept only if it is parallel.
+    Args:
+        block: the block.
+
+    Attributes:
+        parallel: its parameters have copies on several contexts, so that one step is a call for each of them.
+        contexts: those it was called on in the step ``last``; kept only if it is parallel.
     """
 
-    __slots__ = ("__weakref__", "_block", "contexts", "last", "parallel")
+    __slots__ = ("contexts", "parallel")
 
     def __init__(self, block: Block) -> None:
-        self._block = weakref.ref(block)
-        self.last = -1
+        super().__init__(block)
         self.parallel = False
         self.contexts: set[Any] = set()
         self.look_at_contexts()
 
-    @property
-    def block(self) -> Block | None:
-        """The block, None once the program has let go of it."""
-        return self._block()
-
-    def blocks(self) -> list[Block]:
+    def parts(self) -> list[Block]:
         """The block and all blocks below it."""
-        block = self.block
+        block = self.model
         found: dict[int, Block] = {}
         if block is not None:
             block.apply(lambda part: found.setdefault(id(part), part))
@@ -63,7 +57,7 @@ class Root:
         Not ``collect_params``: that warns about blocks in plain lists, and the program would see the warning again.
         """
         seen = set()
-        for block in self.blocks():
+        for block in self.parts():
             for parameter in block.params.values():
                 if id(parameter) not in seen:
                     seen.add(id(parameter))
@@ -93,16 +87,20 @@ def contexts_of(parameter: Parameter) -> list[Any]:
 
 
 class Counters:
-    """The step counters of one hook, on the classes of its roots."""
+    """The step counters of one hook, on the classes of its roots.
 
-    def __init__(self, hook: Hook) -> None:
-        self._hook = hook
+    Args:
+        steps: opens and closes the steps that are counted.
+    """
+
+    def __init__(self, steps: StepOpener) -> None:
+        self._steps = steps
         self._roots: dict[int, Root] = {}
         self._classes: dict[type[Block], tuple[Any, Any]] = {}
 
     def attach(self, root: Root) -> None:
         """Count a block's calls from now on."""
-        block = root.block
+        block = root.model
         assert block is not None
         key = id(block)
         self._roots[key] = root
@@ -125,6 +123,10 @@ class Counters:
                 else:
                     block_class.__call__ = own
 
+    def around(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        """What counts one call that has begun before its block had a counter, and has ``run`` go on with it."""
+        return self._counter(SimpleNamespace(__call__=run))
+
     def _watch(self, block_class: type[Block]) -> None:
         own = vars(block_class).get("__call__")
         owner = SimpleNamespace(__call__=own) if own is not None else _definer(block_class)
@@ -135,11 +137,12 @@ class Counters:
         self._classes[block_class] = (own, wrapper)
 
     def _counter(self, owner: Any) -> Callable[..., Any]:
-        hook = self._hook
-        pulse = hook.pulse
+        steps = self._steps
+        pulse = steps.pulse
         roots = self._roots
 
-        # ``owner.__call__`` is looked up at each call: Block's own is replaced while a step is saved.
+        # ``owner.__call__`` is looked up at each call: Block's own is replaced while a step is saved. That is why it is
+        # none of the patches in the register, which call what they have found.
         def call(block: Block, *args: Any, **kwargs: Any) -> Any:
             root = roots.get(id(block))
             if root is None or pulse.inside or is_symbolic(args):
@@ -154,13 +157,14 @@ class Counters:
                 begins = root.begins_again(args, pulse.step) or clock is not pulse.clock
             if begins:
                 if pulse.open:
-                    hook.finish_step()
+                    steps.finish_step()
                     raise_pending_error()
+                # As ``Pulse.begin`` does it.
                 pulse.step += 1
                 pulse.clock = clock
                 clock.step += 1
                 if clock.step >= clock.due:
-                    hook.start_step()
+                    steps.start_step()
                     raise_pending_error()
             root.last = pulse.step
             pulse.inside = True

@@ -51,7 +51,7 @@ class SavedStep(CapturedStep):
         """Save the weights and install what sees the rest."""
         for root in self.writer.roots:
             root.look_at_contexts()
-            self._watched.update((id(block), weakref.ref(block)) for block in root.blocks())
+            self._watched.update((id(block), weakref.ref(block)) for block in root.parts())
         self._watched.update((id(block), weakref.ref(block)) for block in self.writer.registered_losses)
         self._save_weights()
         installed = self.installed

@@ -29,8 +29,14 @@ def wanted_settings(default_save_interval: int = DEFAULT_SAVE_INTERVAL) -> HookS
         return None
 
 
-def make_hook(hook_class: type[H], settings: HookSettings) -> H | None:
-    """The hook of a program that has not made one; None, after one line, when nothing can be saved."""
+def make_hook(hook_class: type[H], settings: HookSettings, follow_calls: bool = False) -> H | None:
+    """The hook of a program that has not made one; None, after one line, when nothing can be saved.
+
+    Args:
+        hook_class: the framework's.
+        settings: of the run.
+        follow_calls: whether the mode is what the program does, as long as it sets none.
+    """
     existing = session.current()
     if existing is not None:
         # Two kinds of hooks would write over each other's steps.
@@ -39,10 +45,13 @@ def make_hook(hook_class: type[H], settings: HookSettings) -> H | None:
         guard.say_once(("another framework", hook_class), line)
         return None
     try:
-        return hook_class.from_settings(settings)
+        hook = hook_class.from_settings(settings)
     except (SMDebugError, OSError) as error:
         guard.say(f"{error} Nothing is saved.")
         return None
+    if follow_calls:
+        hook.follow_calls()
+    return hook
 
 
 def tell_if_nothing(

@@ -1,4 +1,4 @@
-"""Where a Gluon run is noticed: Trainers being made, and blocks being called while autograd records.
+"""Patches by which a Gluon run is noticed: Trainers being made, and blocks being called while autograd records.
 
 ``Trainer.__init__`` and ``autograd.backward`` stay watched (one is called once, the other passes the call on); the rest
 is looked at only until the model is found (``smd_agent.mxnet.discovery``).
@@ -7,14 +7,10 @@ is looked at only until the model is found (``smd_agent.mxnet.discovery``).
 from __future__ import annotations
 
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 from smd_agent import guard
+from smd_agent.framework.hook_source import HookSource
 from smd_agent.patches.hook_of_run import make_hook, tell_if_nothing, wanted_settings
-
-if TYPE_CHECKING:
-    from smd_agent.config.settings import HookSettings
-    from smd_agent.mxnet.hook import Hook
 
 OLDEST = "1.8"
 NEWEST = "1.9"
@@ -30,26 +26,14 @@ def apply(mxnet: ModuleType) -> None:
         guard.say(f"mxnet {mxnet.__version__} is not supported ({supported} are): nothing will be captured")
         return
     from smd_agent.mxnet.discovery import Discovery
+    from smd_agent.mxnet.hook import Hook
 
-    discovery = Discovery(lambda: _make_hook(settings))
+    discovery = Discovery(HookSource(Hook, lambda: make_hook(Hook, settings, follow_calls=True)).hook)
     discovery.install()
-    tell_if_nothing(
-        "a gluon.Block called while autograd recorded",
-        settings,
-        lambda: discovery.saw_training and not discovery.found_model and not discovery.stopped,
-    )
+    tell_if_nothing("a gluon.Block called while autograd recorded", settings, discovery.should_have_found)
 
 
 def _is_supported(mxnet: ModuleType) -> bool:
     # Gluon 2 has other names for everything and no name scopes.
     block = mxnet.gluon.HybridBlock
     return all(hasattr(block, name) for name in ("_get_graph", "_build_cache", "_call_cached_op", "name_scope"))
-
-
-def _make_hook(settings: HookSettings) -> Hook | None:
-    from smd_agent.mxnet.hook import Hook
-
-    hook = make_hook(Hook, settings)
-    if hook is not None:
-        hook.follow_autograd()
-    return hook

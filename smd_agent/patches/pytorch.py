@@ -1,4 +1,4 @@
-"""Where a PyTorch run is noticed.
+"""Patches by which a PyTorch run is noticed.
 
 ``Optimizer.add_param_group`` is called for every parameter that is trained, and stays watched; the rest is looked at
 only until the model is found (``smd_agent.pytorch.discovery``). ``torch.compile`` and ``Module.compile`` keep
@@ -13,13 +13,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from smd_agent import guard
+from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.patching import Function, replace
 from smd_agent.patches.hook_of_run import make_hook, tell_if_nothing, wanted_settings
 
 if TYPE_CHECKING:
     from smd_agent.config.settings import HookSettings
     from smd_agent.pytorch.discovery import Discovery
-    from smd_agent.pytorch.hook import Hook
 
 OLDEST = "2.1"
 
@@ -35,8 +35,9 @@ def apply(torch: ModuleType) -> None:
         guard.say(f"torch {torch.__version__} is not supported (oldest is {OLDEST}): nothing will be captured")
         return
     from smd_agent.pytorch.discovery import Discovery
+    from smd_agent.pytorch.hook import Hook
 
-    discovery = Discovery(lambda: _make_hook(settings))
+    discovery = Discovery(HookSource(Hook, lambda: make_hook(Hook, settings, follow_calls=True)).hook)
     discovery.install()
     _applied.append((settings, discovery))
     _step_aside_for_compile(torch, discovery)
@@ -56,15 +57,6 @@ def watch_keras(keras: ModuleType) -> None:
         except (LookupError, AttributeError) as error:
             version = getattr(keras, "__version__", "")
             guard.say(f"keras {version}: fit, evaluate and predict are not captured ({guard.describe(error)})")
-
-
-def _make_hook(settings: HookSettings) -> Hook | None:
-    from smd_agent.pytorch.hook import Hook
-
-    hook = make_hook(Hook, settings)
-    if hook is not None:
-        hook.follow_training_flag()
-    return hook
 
 
 def _step_aside_for_compile(torch: ModuleType, discovery: Discovery) -> None:

@@ -1,4 +1,4 @@
-"""Calls of modules, looked at for as long as somebody needs to."""
+"""A removable patch of ``Module.__call__`` that reports outermost calls."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -11,10 +11,10 @@ import torch
 
 from smd_agent import guard, session
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
 from smd_agent.core.turns import in_turn
 from smd_agent.errors import SMDebugError
 from smd_agent.framework.hook import FrameworkHook
+from smd_agent.framework.tracked_model import free_name
 from smd_agent.pytorch.arrays import to_array
 from smd_agent.pytorch.collection import BUILT_IN, DEFAULT_SAVED, Collection
 from smd_agent.pytorch.late_values import LateValues
@@ -65,7 +65,7 @@ class Hook(FrameworkHook):
             raise SMDebugError(f"Module type {module.__class__.__name__} must be type torch.nn.Module")
         parts = {id(part) for part in module.modules()}
         for root in [*self.roots]:
-            if any(id(part) in parts for part in _modules_of(root)):
+            if root.is_in(parts):
                 if root in self._registered:
                     raise AssertionError(f"Don't register module={module} twice")
                 self.remove_root(root)
@@ -96,11 +96,6 @@ class Hook(FrameworkHook):
 
     # What the patches and the saved step call.
 
-    def follow_training_flag(self) -> None:
-        """Take the mode from the model until ``set_mode`` is called: TRAIN while it trains, else EVAL."""
-        self.pulse.train = self.clocks[ModeKeys.TRAIN]
-        self.pulse.evaluation = self.clocks[ModeKeys.EVAL]
-
     def add_root(self, module: torch.nn.Module, owner: torch.nn.Module | None = None, counted: bool = True) -> Root:
         """Count the steps of a model and save them.
 
@@ -115,7 +110,9 @@ class Hook(FrameworkHook):
         if not path:
             owner = None
         siblings = [root for root in self.roots if owner is not None and root.owner is owner]
-        title = siblings[0].title if siblings else self._free_title(class_name(module if owner is None else owner))
+        taken = {root.title for root in self.roots}
+        name = class_name(module if owner is None else owner)
+        title = siblings[0].title if siblings else free_name(name, taken.__contains__)
         first = len(siblings) == len(self.roots)
         root = Root(module, title, first, owner, path)
         if all(other.last != self.step for other in self.roots):
@@ -125,15 +122,6 @@ class Hook(FrameworkHook):
         if counted:
             root.attach(self, module)
         return root
-
-    def _free_title(self, name: str) -> str:
-        taken = {root.title for root in self.roots}
-        number = 1
-        unique = name
-        while unique in taken:
-            number += 1
-            unique = f"{name}_{number}"
-        return unique
 
     def remove_root(self, root: Root) -> None:
         """Leave a model alone again."""
@@ -160,17 +148,6 @@ class Hook(FrameworkHook):
     def is_loss(self, name: str) -> bool:
         """Whether a tensor of this name is one of the losses."""
         return self.collection_manager.get(CollectionKeys.LOSSES).matches(name)
-
-    def begin_unseen_step(self) -> None:
-        """Open a step of training although no call of a model was seen."""
-        pulse = self.pulse
-        if pulse.open:
-            self.finish_step()
-        pulse.step += 1
-        pulse.clock = pulse.train
-        pulse.clock.step += 1
-        if pulse.clock.step >= pulse.clock.due:
-            self.start_step()
 
     def regexes_changed(self) -> bool:
         """Whether a built-in collection has got regexes or names of the user's."""
@@ -323,7 +300,3 @@ for _function in _CALLED_BY_MODELS:
 _WITH_CALLEES: tuple[Any, ...] = (Hook.start_step, Hook.left_out, Installed.close)
 for _function in _WITH_CALLEES:
     leave_uncompiled(_function, with_callees=True)
-
-
-def _modules_of(root: Root) -> Iterable[torch.nn.Module]:
-    return root.module.modules() if root.module is not None else ()

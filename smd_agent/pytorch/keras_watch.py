@@ -65,7 +65,7 @@ class KerasWatch:
 
     def rest(self, resting: bool) -> None:
         """Have the models that a step calls not taken for ones that the program trains by itself, or end that."""
-        self._discovery.resting = resting
+        self._discovery.paused = resting
 
     # Functions that models make.
 

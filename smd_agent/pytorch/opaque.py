@@ -1,6 +1,6 @@
-"""Tells when tensors have no values to look at: while a model is traced, exported, compiled or transformed.
+"""Detection of tracing, export, ``torch.compile`` and functorch transforms, where tensors have no values to look at.
 
-These are private probes; one that a torch version lacks counts as "not opaque".
+These are private functions of PyTorch; one that a torch version lacks counts as "not opaque".
 """
 
 from __future__ import annotations

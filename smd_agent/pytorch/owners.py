@@ -1,6 +1,6 @@
-"""Finds modules that nobody was seen to call: by what they own, among all objects that are alive.
+"""Search for modules among all objects that are alive (``gc``), by the parameters that they own.
 
-One look takes about 50 ms in a program with half a million objects; it is taken only when a training model cannot be
+A search takes about 50 ms in a program with half a million objects; it is made only when a training model cannot be
 told from calls alone.
 """
 

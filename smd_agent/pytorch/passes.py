@@ -1,4 +1,4 @@
-"""Backward passes, looked at for as long as somebody needs to."""
+"""Removable patches of ``torch.autograd`` that report backward passes."""
 
 from __future__ import annotations
 

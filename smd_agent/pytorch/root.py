@@ -7,29 +7,38 @@ cycle would keep the model's memory until the garbage collector runs.
 
 from __future__ import annotations
 
-import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 
+from smd_agent.framework.tracked_model import StepOpener, TrackedModel
+from smd_agent.pytorch import copied_counter
 from smd_agent.pytorch.opaque import compiler, graph_task, is_dynamo_compiling, leave_uncompiled
 from smd_agent.pytorch.wrappers import covering_child, named_layers, named_parameters, unwrapped, wrapper_chain
 
-if TYPE_CHECKING:
-    from smd_agent.pytorch.hook import Hook
-
-SLOT = "_compiled_call_impl"
+SLOT = copied_counter.SLOT
 TRAINERS_METHOD = "training_step"
 
 _is_grad_enabled = torch.is_grad_enabled
-_references = sys.getrefcount
+_references = copied_counter.references
+_calling_copy = copied_counter.calling_copy
 
 
-class Root:
+class ForwardCapture(StepOpener, Protocol):
+    """What the step counter of a PyTorch model calls; the hook is one."""
+
+    def captured_forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a model's forward in a step that is saved."""
+
+    def nested_forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the forward of a model that is called inside of another, in a step that is saved."""
+
+
+class Root(TrackedModel[torch.nn.Module]):
     """A model whose forward opens steps.
 
     Args:
@@ -40,24 +49,21 @@ class Root:
         path: what the model is called there.
 
     Attributes:
+        title: the same.
         name: what its inputs and outputs are called.
-        last: the global step in which it was called last; that before the first lets its first call open a step.
         thread: the one that found it, or has called it last in a step that is saved.
         busy: whether a call of it is being captured.
         by_gradients: whether it is trained in evaluation mode; then gradients being enabled tells TRAIN from EVAL.
     """
 
     __slots__ = (
-        "__weakref__",
         "_entries",
         "_layer_prefix",
-        "_model",
         "_outer",
         "_owner",
         "_prefix",
         "busy",
         "by_gradients",
-        "last",
         "name",
         "thread",
         "title",
@@ -71,8 +77,8 @@ class Root:
         owner: torch.nn.Module | None = None,
         path: str = "",
     ) -> None:
+        super().__init__(unwrapped(module))
         self._outer = weakref.ref(module)
-        self._model = weakref.ref(unwrapped(module))
         self._owner = None if owner is None else weakref.ref(owner)
         self._entries: list[weakref.ref[torch.nn.Module]] = []
         before = "" if first else f"{title}_"
@@ -80,7 +86,6 @@ class Root:
         self.name = f"{before}{path}" if path else title
         self._prefix = f"{title}_{path}." if path else f"{title}_"
         self._layer_prefix = f"{before}{path}." if path else before
-        self.last = -1
         self.thread = threading.get_ident()
         self.busy = False
         self.by_gradients = False
@@ -91,16 +96,16 @@ class Root:
         return None if self._owner is None else self._owner()
 
     @property
-    def model(self) -> torch.nn.Module | None:
-        """The model inside of all wrappers, None once the program has let go of it."""
-        return self._model()
-
-    @property
     def module(self) -> torch.nn.Module | None:
         """The outermost module around the model that is alive."""
         # A module may have a length and be false.
         outer = self._outer()
         return outer if outer is not None else self._model()
+
+    def parts(self) -> Iterable[torch.nn.Module]:
+        """All modules of it and of what is around it."""
+        module = self.module
+        return module.modules() if module is not None else ()
 
     def parameters(self) -> Iterator[tuple[str, torch.nn.Parameter]]:
         """The parameters with the names they are saved under."""
@@ -117,7 +122,7 @@ class Root:
                 if name:
                     yield f"{self._layer_prefix}{name}", layer
 
-    def attach(self, hook: Hook, module: torch.nn.Module) -> None:
+    def attach(self, hook: ForwardCapture, module: torch.nn.Module) -> None:
         """Put counters in front of the model and of what wraps it.
 
         Args:
@@ -142,7 +147,7 @@ class Root:
                 drop_counter(entry)
         self._entries.clear()
 
-    def _attach_to(self, hook: Hook, entry: torch.nn.Module, name: str | None) -> None:
+    def _attach_to(self, hook: ForwardCapture, entry: torch.nn.Module, name: str | None) -> None:
         if not isinstance(entry.__dict__.get(SLOT), RootCall):
             entry.__dict__[SLOT] = counter(hook, self, entry, name)
             self._entries.append(weakref.ref(entry))
@@ -161,7 +166,7 @@ class RootCall:
 
     forward: Callable[..., Any]
 
-    def __init__(self, hook: Hook, root: Root, name: str | None, previous: Callable[..., Any] | None) -> None:
+    def __init__(self, hook: ForwardCapture, root: Root, name: str | None, previous: Callable[..., Any] | None) -> None:
         self.hook = hook
         self.root = root
         self.name = name
@@ -175,7 +180,7 @@ class RootCall:
         return None
 
 
-def counter(hook: Hook, root: Root, module: torch.nn.Module, name: str | None) -> RootCall:
+def counter(hook: ForwardCapture, root: Root, module: torch.nn.Module, name: str | None) -> RootCall:
     """Make what counts a module's calls as steps, and has the saved ones captured.
 
     A class of its own for each, because a closure's variables are the cheapest state that there is: this runs in every
@@ -186,8 +191,7 @@ def counter(hook: Hook, root: Root, module: torch.nn.Module, name: str | None) -
     model = weakref.ref(unwrapped(module))
     is_model = unwrapped(module) is module
     pulse = hook.pulse
-    usual = _usual_references
-
+    usual = copied_counter.usual_references
     forward = _forward_of(reference, previous)
 
     class Counter(RootCall):
@@ -197,9 +201,8 @@ def counter(hook: Hook, root: Root, module: torch.nn.Module, name: str | None) -
             # First, so that a compiler that traces this folds it to True and sees nothing else.
             if is_dynamo_compiling() or compiler._is_compiling_flag or graph_task() != -1:
                 return forward(*args, **kwargs)
-            # More of them: something has copied the model's __dict__, and us with it.
-            if _references(self) > usual and (other := _copy_that_calls(reference)) is not None:
-                return (previous or other._call_impl)(*args, **kwargs)
+            if _references(self) != usual and (copy := _calling_copy(self, reference)) is not None:
+                return (previous or copy._call_impl)(*args, **kwargs)
             if pulse.inside:
                 return hook.nested_forward(self, args, kwargs) if pulse.saving else forward(*args, **kwargs)
             module: Any = reference()
@@ -209,6 +212,7 @@ def counter(hook: Hook, root: Root, module: torch.nn.Module, name: str | None) -
             if root.last == pulse.step or clock is not pulse.clock:
                 if pulse.open:
                     hook.finish_step()
+                # As ``Pulse.begin`` does it.
                 pulse.step += 1
                 pulse.clock = clock
                 clock.step += 1
@@ -236,33 +240,6 @@ def _forward_of(reference: weakref.ref[torch.nn.Module], previous: Callable[...,
         return (previous or reference()._call_impl)(*args, **kwargs)  # type: ignore[union-attr]
 
     return forward
-
-
-class _Probe(RootCall):
-    __slots__ = ()
-
-    def __call__(self) -> int:
-        return _references(self)
-
-
-def _count_usual_references() -> int:
-    # How many there are while a module is called depends on the interpreter, so it is looked up, not known.
-    module = torch.nn.Module()
-    module.__dict__[SLOT] = _Probe.__new__(_Probe)
-    return int(module())
-
-
-_usual_references = _count_usual_references()
-
-
-def _copy_that_calls(reference: weakref.ref[torch.nn.Module]) -> torch.nn.Module | None:
-    """The module whose call this is, if it is not the one that the counter was made for."""
-    frame = sys._getframe(2)
-    caller = frame.f_locals.get("self")
-    return caller if isinstance(caller, torch.nn.Module) and caller is not reference() else None
-
-
-leave_uncompiled(_copy_that_calls)
 
 
 def drop_counter(module: torch.nn.Module) -> None:

@@ -194,3 +194,49 @@ def test_the_example_is_saved_as_the_launcher_does_by_default_and_trains_the_sam
         3,
         3,
     )
+
+
+COUNTED = """
+import mxnet as mx
+from mxnet import autograd, gluon, nd
+from mxnet.gluon import nn
+
+counts = {"block": 0, "own": 0}
+original = gluon.Block.__call__
+
+def wrapper(block, *args):
+    counts["block"] += 1
+    return original(block, *args)
+
+gluon.Block.__call__ = wrapper
+
+class Net(nn.Dense):
+    def __call__(self, *args):
+        counts["own"] += 1
+        return super().__call__(*args)
+
+mx.random.seed(1)
+net = Net(1, in_units=3, prefix="net_")
+net.initialize()
+trainer = gluon.Trainer(net.collect_params(), "sgd")
+for _ in range(3):
+    with autograd.record():
+        loss = net(nd.ones((2, 3))) ** 2
+    loss.backward()
+    trainer.step(2)
+print(counts, net.weight.data().sum().asscalar())
+"""
+
+
+@pytest.mark.parametrize("interval", [1, 2])
+def test_the_call_by_which_a_block_is_found_is_one_call(runner, interval):
+    script = runner.folder / "script.py"
+    script.write_text(COUNTED)
+    plain = runner.plain(script)
+    config = {"HookParameters": {"save_interval": interval, "save_all": True}}
+    agent = runner.by_variable(script, config=config, SMD_AGENT_STRICT="1")
+    assert plain.returncode == 0, plain.stderr
+    assert (agent.returncode, agent.stdout) == (0, plain.stdout), agent.stderr
+    trial = create_trial(str(runner.folder / "run"))
+    for name in ("net_input_0", "net_output_0", "gradient/net_weight"):
+        assert trial.tensor(name).steps() == list(range(0, 3, interval))

@@ -31,7 +31,7 @@ def test_a_step_is_a_forward_and_evaluation_counts_for_itself(out):
     model = small()
     hook = smd.Hook(out, save_config=EVERY)
     hook.register_module(model)
-    hook.follow_training_flag()
+    hook.follow_calls()
     model(torch.randn(2, 5)).sum().backward()
     model(torch.randn(2, 5)).sum().backward()
     model.eval()

@@ -1,0 +1,70 @@
+"""Base of the models whose calls open steps."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, Protocol, TypeVar
+
+from smd_agent.core.clock import Pulse
+
+M = TypeVar("M")
+
+
+class StepOpener(Protocol):
+    """What the step counter of a model calls; the hook is one."""
+
+    @property
+    def pulse(self) -> Pulse:
+        """Where the run stands."""
+
+    def start_step(self) -> None:
+        """Decide about the step that has just begun."""
+
+    def finish_step(self) -> None:
+        """Close the open step."""
+
+
+class TrackedModel(Generic[M]):
+    """A model whose calls open steps. It is held weakly, so that it goes when the program lets go of it.
+
+    Args:
+        model: the model.
+
+    Attributes:
+        last: the global step in which it was called last. If that is the current one, its next call begins a step, even
+            if in fact it was never called: so does the first call of all, as steps are counted from 0.
+    """
+
+    __slots__ = ("__weakref__", "_model", "last")
+
+    def __init__(self, model: M) -> None:
+        self._model = weakref.ref(model)
+        self.last = -1
+
+    @property
+    def model(self) -> M | None:
+        """The model, None once the program has let go of it."""
+        return self._model()
+
+    def parts(self) -> Iterable[M]:
+        """The model and all that is below it; nothing once it is gone."""
+        raise NotImplementedError
+
+    def parameters(self) -> Iterator[tuple[str, Any]]:
+        """The parameters by their names, each once; nothing once the model is gone."""
+        raise NotImplementedError
+
+    def is_in(self, parts: set[int]) -> bool:
+        """Whether it shares something with a model that has parts of these ids."""
+        return any(id(part) in parts for part in self.parts())
+
+
+def free_name(name: str, is_taken: Callable[[str], bool]) -> str:
+    """The name itself or, if it is taken, the first of ``name_2``, ``name_3``, … that is not."""
+    number = 1
+    free = name
+    while is_taken(free):
+        number += 1
+        free = f"{name}_{number}"
+    return free

@@ -1,0 +1,47 @@
+"""The counter of a block's calls: it counts as ``Pulse.begin``."""
+
+from __future__ import annotations
+
+import importlib
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mxnet")
+
+from mxnet import autograd, nd
+from mxnet.gluon import nn
+
+from smd_agent.mxnet.root import Counters, Root
+
+
+@pytest.fixture
+def counted_steps(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parent)
+    return importlib.import_module("counted_steps")
+
+
+def call(block, training):
+    with autograd.record() if training else nullcontext():
+        block(nd.ones((1, 2)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_blocks_counter_counts_as_all_steps_are_counted(counted_steps, seed):
+    opener = counted_steps.Opener(seed)
+    counters = Counters(opener)
+    blocks = [nn.Dense(2, in_units=2), nn.HybridSequential()]
+    blocks[1].add(nn.Dense(2, in_units=2))
+    for block in blocks:
+        block.initialize()
+        counters.attach(Root(block))
+    roots = list(counters._roots.values())
+    try:
+        calls = [lambda training, block=block: call(block, training) for block in blocks]
+        ours, others = counted_steps.compare(seed, opener, calls)
+    finally:
+        for root in roots:
+            counters.detach(root)
+    assert ours == others
+    assert {note[0] for note in ours} >= {"start", "finish"}
