@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from smd_agent import guard
-from smd_agent.patches.hook_of_run import make_hook, tell_if_nothing, wanted_settings
+from smd_agent.patches.hook_of_run import make_hook, wanted_settings, warn_at_exit_if_nothing_captured
 
 if TYPE_CHECKING:
     from smd_agent.config.settings import HookSettings
@@ -33,7 +33,7 @@ def apply(mxnet: ModuleType) -> None:
 
     discovery = Discovery(lambda: _make_hook(settings))
     discovery.install()
-    tell_if_nothing(
+    warn_at_exit_if_nothing_captured(
         "a gluon.Block called while autograd recorded",
         settings,
         lambda: discovery.saw_training and not discovery.found_model and not discovery.stopped,
