@@ -6,6 +6,7 @@ import inspect
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -35,19 +36,31 @@ def watch_calls(library: ModuleType, targets: Mapping[str, Describe], trainings:
     """
     for path, describe in targets.items():
         home, _, name = path.rpartition(".")
-        definition: Function = getattr(sys.modules[home], name)
-        parameters = [*inspect.signature(definition).parameters]
+        for function in _stand_ins(library, getattr(sys.modules[home], name), getattr(library, name)):
+            parameters = [*inspect.signature(function).parameters]
+            if "callbacks" not in parameters:
+                line = (
+                    f"{path} was wrapped before the agent came, by what hides its arguments: such calls are not saved"
+                )
+                guard.say_once(("hidden arguments", path), line)
+                continue
+            make = partial(_with_callbacks, parameters, describe, trainings)
+            replace_everywhere(function, make, why="the rounds of a training are saved by a callback")
 
-        def make(original: Function, parameters: list[str] = parameters, describe: Describe = describe) -> Function:
-            return _with_callbacks(original, parameters, describe, trainings)
 
-        # Somebody may have wrapped the public name before us, around the function as it was defined.
-        for function in (definition, getattr(library, name)):
-            if not is_ours(function):
-                replace_everywhere(function, make, why="the rounds of a training are saved by a callback")
+def _stand_ins(library: ModuleType, *functions: Function) -> list[Function]:
+    """A function as it was defined, and what somebody has put around it under one of its names before us."""
+    found = {id(function): function for function in functions}
+    origin = inspect.unwrap(functions[0])
+    for path, module in [*sys.modules.items()]:
+        if path.partition(".")[0] == library.__name__:
+            for value in [*vars(module).values()]:
+                if inspect.isfunction(value) and inspect.unwrap(value) is origin:
+                    found[id(value)] = value
+    return [function for function in found.values() if not is_ours(function)]
 
 
-def _with_callbacks(function: Function, parameters: list[str], describe: Describe, trainings: Trainings) -> Function:
+def _with_callbacks(parameters: list[str], describe: Describe, trainings: Trainings, function: Function) -> Function:
     position = parameters.index("callbacks")
 
     def train(*args: Any, **kwargs: Any) -> Any:
