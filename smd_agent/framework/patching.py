@@ -1,13 +1,14 @@
 """Register of the functions of other libraries that the agent has replaced.
 
-Every replacement of an attribute of a framework goes through ``replace`` (for the life of the process) or ``Patch``
-(for a while). Ours are known by identity alone: ``functools.wraps`` copies every attribute of what it wraps, so a
-wrapper of the program's would carry any mark of ours.
+Every replacement of an attribute of a framework goes through ``replace`` or ``replace_everywhere`` (for the life of
+the process) or ``Patch`` (for a while). Ours are known by identity alone: ``functools.wraps`` copies every attribute of
+what it wraps, so a wrapper of the program's would carry any mark of ours.
 """
 
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple
@@ -49,13 +50,14 @@ class Replaced(NamedTuple):
         return ".".join(part for part in (module, own, self.name) if part)
 
 
-# What stands in the attribute (which lives as long as its entry), by its id.
-_entries: dict[int, tuple[Any, Replaced, Patch | None]] = {}
+# What stands in the attributes (which lives as long as its entry), by its id.
+_entries: dict[int, tuple[Any, tuple[Replaced, ...], Patch | None]] = {}
 
 
 def replaced() -> list[Replaced]:
     """What is replaced now, the oldest first; of patches that have ended but are covered, nothing."""
-    return [entry for _, entry, patch in [*_entries.values()] if patch is None or patch.active]
+    found = [*_entries.values()]
+    return [entry for _, entries, patch in found if patch is None or patch.active for entry in entries]
 
 
 def is_ours(function: Any) -> bool:
@@ -76,8 +78,31 @@ def replace(owner: Any, name: str, make: Make, *, why: str) -> Function:
     original = getattr(owner, name)
     replacement = functools.wraps(original)(make(original))
     installed = _like(vars(owner).get(name), replacement)
-    _entries[id(installed)] = (installed, Replaced(owner, name, why, Until.PROCESS_ENDS), None)
+    _entries[id(installed)] = (installed, (Replaced(owner, name, why, Until.PROCESS_ENDS),), None)
     setattr(owner, name, installed)
+    return replacement
+
+
+def replace_everywhere(function: Function, make: Make, *, why: str) -> Function:
+    """Replace a function for the life of the process under every name that an imported module has for it.
+
+    For a function that other modules have imported by name and call by that name of theirs. Returns what stands in its
+    place, the same everywhere.
+
+    Args:
+        function: of a module.
+        make: makes the replacement from it.
+        why: what the agent needs it for, as the register tells it.
+    """
+    replacement = functools.wraps(function)(make(function))
+    places = []
+    for module in [*sys.modules.values()]:
+        names = getattr(module, "__dict__", None)
+        if isinstance(names, dict):
+            for name in [name for name, value in [*names.items()] if value is function]:
+                names[name] = replacement
+                places.append(Replaced(module, name, why, Until.PROCESS_ENDS))
+    _entries[id(replacement)] = (replacement, tuple(places), None)
     return replacement
 
 
@@ -103,7 +128,7 @@ class Patch:
         original: Function = getattr(owner, name)
         self._replacement: Function | None = make(original)
         self._installed = _like(self._before, functools.wraps(original)(self._entrance(original)))
-        _entries[id(self._installed)] = (self._installed, Replaced(owner, name, why, until), self)
+        _entries[id(self._installed)] = (self._installed, (Replaced(owner, name, why, until),), self)
         setattr(owner, name, self._installed)
 
     @property

@@ -1,4 +1,4 @@
-"""What the patches of all frameworks do alike: read what to save, make the hook, say when there was nothing to save."""
+"""The part of every patch that is alike: read the settings, make the hook, say at exit if nothing was captured."""
 
 from __future__ import annotations
 
@@ -17,16 +17,24 @@ from smd_agent.patches.importer import report_bad_config
 
 H = TypeVar("H", bound=FrameworkHook)
 
-_looked_for: list[str] = []
+# Of the run, by the default save interval they were completed with.
+_settings: dict[int, HookSettings] = {}
+# How trainings with the frameworks show that the program has imported.
+_signs: list[str] = []
 
 
 def wanted_settings(default_save_interval: int = DEFAULT_SAVE_INTERVAL) -> HookSettings | None:
-    """What the environment asks to save; None, after one line, when that cannot be read."""
-    try:
-        return session.read_settings(default_save_interval=default_save_interval)
-    except (FileNotFoundError, ConfigError) as error:
-        report_bad_config(error)
-        return None
+    """What the environment asks to save, read once in a process; None, after one line, when that cannot be read.
+
+    ``default_save_interval``, in steps, is the framework's.
+    """
+    if default_save_interval not in _settings:
+        try:
+            _settings[default_save_interval] = session.read_settings(default_save_interval=default_save_interval)
+        except (FileNotFoundError, ConfigError) as error:
+            report_bad_config(error)
+            return None
+    return _settings[default_save_interval]
 
 
 def make_hook(hook_class: type[H], settings: HookSettings, follow_calls: bool = False) -> H | None:
@@ -54,29 +62,32 @@ def make_hook(hook_class: type[H], settings: HookSettings, follow_calls: bool = 
     return hook
 
 
-def tell_if_nothing(
-    what: str, settings: HookSettings, expected: Callable[[], bool], told: Callable[[], bool] = lambda: False
+def warn_at_exit_if_nothing_captured(
+    training_signs: str,
+    settings: HookSettings,
+    was_training: Callable[[], bool],
+    already_explained: Callable[[], bool] = lambda: False,
 ) -> None:
     """Say at exit that nothing was captured, in one line for all frameworks that the program imported.
 
     Args:
-        what: how a training with the framework shows.
+        training_signs: how a training with the framework shows.
         settings: of the run.
-        expected: asked at exit: whether the program is known to have trained. The launcher's own program is always
+        was_training: asked at exit: whether the program is known to have trained. The launcher's own program is always
             expected to.
-        told: asked at exit: whether the reason has been said.
+        already_explained: asked at exit: whether the reason has been said.
     """
     pid = os.getpid()
-    _looked_for.append(what)
+    _signs.append(training_signs)
 
-    def tell() -> None:
-        if os.getpid() != pid or session.current() is not None or told():
+    def warn() -> None:
+        if os.getpid() != pid or session.current() is not None or already_explained():
             return
         if os.path.isdir(os.path.join(settings.out_dir, "index")):
             # A launcher such as torchrun imports the framework too; its workers did the training.
             return
-        if expected() or env.launch_pid() == pid:
-            seen = " or ".join(_looked_for)
+        if was_training() or env.launch_pid() == pid:
+            seen = " or ".join(_signs)
             guard.say_once("nothing was captured", f"nothing was captured: no training was seen ({seen})")
 
-    atexit.register(tell)
+    atexit.register(warn)

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from smd_agent import guard
-from smd_agent.patches.hook_of_run import tell_if_nothing, wanted_settings
+from smd_agent.patches.hook_of_run import wanted_settings, warn_at_exit_if_nothing_captured
 
 _ENTRIES = ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch")
 
@@ -50,4 +50,6 @@ def _tell_when_used(keras: ModuleType, backend: str) -> None:
 
     for name in _ENTRIES:
         setattr(keras.Model, name, around(getattr(keras.Model, name)))
-    tell_if_nothing("model.fit of Keras on TensorFlow or PyTorch", settings, lambda: False, told.is_set)
+    warn_at_exit_if_nothing_captured(
+        "model.fit of Keras on TensorFlow or PyTorch", settings, lambda: False, told.is_set
+    )

@@ -10,7 +10,7 @@ from types import ModuleType
 
 from smd_agent import guard
 from smd_agent.framework.hook_source import HookSource
-from smd_agent.patches.hook_of_run import make_hook, tell_if_nothing, wanted_settings
+from smd_agent.patches.hook_of_run import make_hook, wanted_settings, warn_at_exit_if_nothing_captured
 
 OLDEST = "1.8"
 NEWEST = "1.9"
@@ -30,7 +30,8 @@ def apply(mxnet: ModuleType) -> None:
 
     discovery = Discovery(HookSource(Hook, lambda: make_hook(Hook, settings, follow_calls=True)).hook)
     discovery.install()
-    tell_if_nothing("a gluon.Block called while autograd recorded", settings, discovery.should_have_found)
+    sign = "a gluon.Block called while autograd recorded"
+    warn_at_exit_if_nothing_captured(sign, settings, discovery.should_have_found)
 
 
 def _is_supported(mxnet: ModuleType) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from smd_agent import guard
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.patching import Function, replace
-from smd_agent.patches.hook_of_run import make_hook, tell_if_nothing, wanted_settings
+from smd_agent.patches.hook_of_run import make_hook, wanted_settings, warn_at_exit_if_nothing_captured
 
 if TYPE_CHECKING:
     from smd_agent.config.settings import HookSettings
@@ -43,7 +43,7 @@ def apply(torch: ModuleType) -> None:
     _step_aside_for_compile(torch, discovery)
     _keep_out_of_replicas(torch)
     _step_aside_for_script(torch)
-    tell_if_nothing("a torch.nn.Module called in train mode", settings, discovery.should_have_found)
+    warn_at_exit_if_nothing_captured("a torch.nn.Module called in train mode", settings, discovery.should_have_found)
 
 
 def watch_keras(keras: ModuleType) -> None:

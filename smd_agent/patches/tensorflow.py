@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from smd_agent import guard, session
-from smd_agent.patches.hook_of_run import make_hook, tell_if_nothing, wanted_settings
+from smd_agent.patches.hook_of_run import make_hook, wanted_settings, warn_at_exit_if_nothing_captured
 from smd_agent.patches.importer import when_imported
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def apply(tensorflow: ModuleType) -> None:
     when_imported(graph_notes.ESTIMATOR, lambda m: graph_notes.note_modes(m.Estimator))
     _watch_tapes(tensorflow, finder)
     watch_keras()
-    tell_if_nothing(
+    warn_at_exit_if_nothing_captured(
         "a GradientTape, model.fit or a monitored session that trains", settings, graph_notes.saw_any_optimizer
     )
 

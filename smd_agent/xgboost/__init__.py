@@ -1,38 +1,16 @@
 """The XGBoost face: ``import smd_agent.xgboost as smd``."""
 
-from typing import TYPE_CHECKING, Any
-
 from smd_agent.core.collection import Collection
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys as modes
-from smd_agent.core.reduction_config import ReductionConfig
-from smd_agent.core.save_config import SaveConfig, SaveConfigMode
-from smd_agent.framework.singleton import del_hook, set_hook
+from smd_agent.framework import face
+from smd_agent.framework.face import *  # noqa: F403
+from smd_agent.framework.singleton import obtain_hook
 from smd_agent.xgboost.hook import Hook
-from smd_agent.xgboost.singleton import get_hook
 
-if TYPE_CHECKING:
-    from smd_agent.analysis.trial import create_trial
-
-__all__ = [
-    "Collection",
-    "CollectionKeys",
-    "Hook",
-    "ReductionConfig",
-    "SaveConfig",
-    "SaveConfigMode",
-    "create_trial",
-    "del_hook",
-    "get_hook",
-    "modes",
-    "set_hook",
-]
+__all__ = ["Collection", "Hook", "get_hook"]
+__all__ += face.NAMES
+__getattr__ = face.late_names(__name__)
 
 
-def __getattr__(name: str) -> Any:
-    # A training process has no use for the reading side, nor for the libraries that it loads.
-    if name == "create_trial":
-        from smd_agent.analysis.trial import create_trial
-
-        return create_trial
-    raise AttributeError(f"module 'smd_agent.xgboost' has no attribute {name!r}")
+def get_hook(json_config_path: str | None = None) -> Hook | None:
+    """The hook of this process, made now if there is none; see ``obtain_hook``."""
+    return obtain_hook(Hook, json_config_path, create=True)

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from smd_agent.config import env
+from smd_agent.patches import FRAMEWORKS
 
 ARMED = "import sys; print(any(type(finder).__name__ == '_FrameworkFinder' for finder in sys.meta_path))"
-NAMES = "keras, mxnet, tensorflow, tf_keras, torch, xgboost"
+NAMES = ", ".join(sorted(FRAMEWORKS))
 OFF = [word for word, on in env.BOOLEAN_WORDS.items() if not on]
 ON = [word for word, on in env.BOOLEAN_WORDS.items() if on]
 
@@ -101,6 +102,7 @@ def test_failure_inside_start_never_reaches_the_program(bare, tmp_path, hook, vo
     text = """
 from smd_agent import boot
 from smd_agent.config import env
+from smd_agent.patches import FRAMEWORKS
 def broken(): raise SystemExit(9)
 env.use_smdebug = broken
 boot.start()

@@ -1,0 +1,39 @@
+"""Collections of boosted trainings, and the names of the tensors in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from smd_agent.core.collection_keys import CollectionKeys
+
+PREDICTIONS = "predictions"
+LABELS = "labels"
+FULL_SHAP = "full_shap/matrix"
+
+# A metric is named "<evaluation set>-<metric>". All other names begin with a word and a slash. With cross-validation
+# comes "-mean" or "-std", with some metrics a cut-off ("ndcg@5-").
+_SET = "^(?!(?:average_shap|feature_importance|full_shap|hyperparameters|scalar|trees)/)[^-]+-"
+
+
+def built_in_collections(more_is_better: Iterable[str], without: Iterable[str] = ()) -> dict[str, tuple[str, ...]]:
+    """The collections by name, and the regexes by which tensors join them.
+
+    Args:
+        more_is_better: metrics that are no losses, by the library's names.
+        without: collections that the library cannot give.
+    """
+    better = f"(?:{'|'.join(more_is_better)})"
+    found = {
+        CollectionKeys.ALL: (),
+        CollectionKeys.DEFAULT: (),
+        CollectionKeys.METRICS: (f"{_SET}.+$",),
+        CollectionKeys.LOSSES: (f"{_SET}(?!{better}(?:[@-].*)?$).+(?<!-std)$",),
+        CollectionKeys.HYPERPARAMETERS: ("^hyperparameters/.*$",),
+        CollectionKeys.PREDICTIONS: (f"^{PREDICTIONS}$",),
+        CollectionKeys.LABELS: (f"^{LABELS}$",),
+        CollectionKeys.FEATURE_IMPORTANCE: ("^feature_importance/.*",),
+        CollectionKeys.AVERAGE_SHAP: ("^average_shap/.*",),
+        CollectionKeys.FULL_SHAP: ("^full_shap/.*",),
+        CollectionKeys.TREES: ("^trees/.*",),
+    }
+    return {name: regexes for name, regexes in found.items() if name not in without}

@@ -1,0 +1,111 @@
+"""Counts the boosting rounds of one training as steps and has those saved that are due."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from smd_agent import guard, session
+from smd_agent.core.clock import Pulse
+from smd_agent.framework.boosting.products import Products
+
+
+class StepOpener(Protocol):
+    """Opens and closes the steps of a run."""
+
+    @property
+    def pulse(self) -> Pulse:
+        """Where the run stands."""
+
+    def open_step(self) -> bool:
+        """Decide about the step that has just begun; whether it is saved."""
+
+    def end_step(self) -> None:
+        """Hand what the current step has saved to the disk."""
+
+    def flush(self) -> None:
+        """Hand the current step to the disk and wait until it is there."""
+
+
+class Rounds:
+    """Saves the rounds of one training; a library's subclass is, or makes, the callbacks that call it.
+
+    A round is a step. The first training of a process begins at step 0; one that follows goes on where the last one
+    ended, so that no step is written twice.
+
+    Args:
+        steps: opens and closes the steps.
+        products: saves what is due of a round.
+    """
+
+    def __init__(self, steps: StepOpener, products: Products[Any, Any]) -> None:
+        super().__init__()
+        self._steps = steps
+        self._pulse = steps.pulse
+        self._products = products
+        self._first = 0
+        self._closed = False
+
+    def callbacks(self) -> list[Any]:
+        """What the library is to call, before all callbacks of the program's."""
+        return [self]
+
+    @session.fence("looking at a model")
+    def begin(self, model: Any) -> None:
+        """Find out the number of the first step."""
+        if self._pulse.open:
+            self._steps.end_step()
+        self._first = self._pulse.step + 1
+        self.look_at(model)
+        if self._first:
+            line = f"another training begins: its rounds are numbered from {self._first} on"
+            guard.say_once("another training", line)
+
+    def end_round(self) -> None:
+        """Hand the last round to the disk: what the program's callbacks had to add has been added."""
+        if self._pulse.open:
+            self._end_step()
+
+    def after_round(self, number: int, model: Any, log: Any) -> None:
+        """Count a round, and save it if it is due.
+
+        Args:
+            number: of the round in this training, from 0 on.
+            model: the library's model, or what it has in its place in a cross-validation.
+            log: what the library tells a callback of the round's metrics.
+        """
+        pulse = self._pulse
+        clock = pulse.train
+        # Rounds have one numbering, whatever their mode.
+        clock.step = pulse.step
+        if pulse.begin(clock, self._first + number - pulse.step):
+            self._save(model, log)
+
+    def close(self) -> None:
+        """Put on disk what has been saved, also of a training that failed. Repeating it is harmless."""
+        if not self._closed:
+            self._closed = True
+            self._end()
+
+    # What a library may add.
+
+    def look_at(self, model: Any) -> None:
+        """Take note of the model that is about to be trained."""
+
+    def save_missed_round(self) -> None:
+        """Save the last round of a training, if the library has not told of it."""
+
+    # How it is done.
+
+    @session.fence("saving a round")
+    def _save(self, model: Any, log: Any) -> None:
+        if self._steps.open_step():
+            self._products.save(model, log)
+
+    @session.fence("saving a round")
+    def _end_step(self) -> None:
+        self._steps.end_step()
+
+    @session.fence("saving the last rounds")
+    def _end(self) -> None:
+        self.save_missed_round()
+        self._steps.flush()
