@@ -1,4 +1,4 @@
-"""What a hook saves of the logs that Keras hands to its callbacks, whatever Keras computes with."""
+"""Base of the hooks that save what Keras logs for its callbacks, whatever Keras computes with."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from smd_agent.core.collection_keys import KERAS_COLLECTIONS, KERAS_DEFAULT_SAVED, CollectionKeys
 from smd_agent.framework.hook import FrameworkHook
+from smd_agent.framework.keras.types import Model
 
 
 class KerasLogs(FrameworkHook):
@@ -14,6 +15,9 @@ class KerasLogs(FrameworkHook):
 
     built_in = KERAS_COLLECTIONS
     default_saved = KERAS_DEFAULT_SAVED
+
+    def model_runs(self, model: Model) -> None:
+        """A step of this model is about to be opened, or to be closed."""
 
     def place(self, collection: str, tensor_name: str) -> None:
         """Make a tensor a member of a collection, and its reductions too."""
