@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ class TorchCapture(KerasCapture):
         self._has_weights = False
         self._optimizers_saved: set[int] = set()
 
-    def begin(self) -> None:
+    def begin(self, arguments: Sequence[object]) -> None:
         """Save the variables and install what sees the rest."""
         self._has_weights = self.save_weights()
         if self.mode is ModeKeys.TRAIN:

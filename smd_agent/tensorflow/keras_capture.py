@@ -37,7 +37,7 @@ class TensorflowCapture(KerasCapture):
         self._weights_saved = False
         self._optimizers_saved = False
 
-    def begin(self) -> None:
+    def begin(self, arguments: Sequence[object]) -> None:
         """The step begins.
 
         A compiled one reads the variables when it is about to run: before it is traced for the first time, Keras 3 may

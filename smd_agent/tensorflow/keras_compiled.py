@@ -37,7 +37,7 @@ class ConcreteFunction(Protocol):
     def function_type(self) -> Any:
         """Knows how its flat outputs are packed."""
 
-    def _call_flat(self, tensor_inputs: Sequence[object], captured_inputs: Sequence[object]) -> Any:
+    def _call_flat(self, tensor_inputs: Sequence[Any], captured_inputs: Sequence[Any]) -> Any:
         """Run it."""
 
 
@@ -79,7 +79,7 @@ class CompiledFunction:
         self._always = False
         concrete.__dict__[SLOT] = self
 
-    def __call__(self, *args: Sequence[object], **kwargs: Sequence[object]) -> Any:
+    def __call__(self, *args: Sequence[Any], **kwargs: Sequence[Any]) -> Any:
         """Run the function, or its variant."""
         concrete: Any = self._concrete()
         step = self._current.step
@@ -106,8 +106,8 @@ class CompiledFunction:
         self,
         concrete: ConcreteFunction,
         capture: TensorflowCapture | None,
-        tensor_inputs: Sequence[object],
-        captured_inputs: Sequence[object],
+        tensor_inputs: Sequence[Any],
+        captured_inputs: Sequence[Any],
     ) -> Any:
         variant = self._prepare()
         if capture is not None:

@@ -1,9 +1,13 @@
 """Trains a Keras model whose class makes its own step function, under the name and signature of the one it replaces.
 
+With the argument ``wrapped`` it is Keras's own class, of which somebody has wrapped the method that makes the function,
+and each call of that makes several steps.
+
 Knows nothing of the agent.
 """
 
 import functools
+import sys
 
 import keras
 import numpy as np
@@ -26,7 +30,12 @@ class Overridden(keras.Model):
 keras.utils.set_random_seed(3)
 rng = np.random.default_rng(0)
 inputs = keras.layers.Input((4,))
-model = Overridden(inputs, keras.layers.Dense(2, name="last")(inputs))
-model.compile(keras.optimizers.SGD(0.1), "mse", **({} if TORCH else {"run_eagerly": True}))
+kind, more = Overridden, {} if TORCH else {"run_eagerly": True}
+if "wrapped" in sys.argv:
+    kind, more = keras.Model, {"steps_per_execution": 2}
+    make = keras.Model.make_train_function
+    keras.Model.make_train_function = lambda model, force=False: make(model, force)
+model = kind(inputs, keras.layers.Dense(2, name="last")(inputs))
+model.compile(keras.optimizers.SGD(0.1), "mse", **more)
 model.fit(rng.normal(size=(40, 4)), rng.normal(size=(40, 2)), batch_size=10, epochs=2, verbose=0, shuffle=False)
 print([weight.sum() for weight in model.get_weights()])

@@ -69,3 +69,36 @@ def test_a_maker_of_a_models_own_is_not_taken_for_ours(backend, runner):
     assert trial.steps(mode=ModeKeys.TRAIN) == list(range(8))
     assert len(trial.tensor_names(collection="gradients")) == 2
     assert np.isfinite([trial.tensor("loss").value(step, mode=ModeKeys.TRAIN) for step in range(8)]).all()
+
+
+@pytest.mark.skipif("tensorflow" not in BACKENDS, reason="there is no tensorflow")
+def test_executions_of_several_steps_where_somebody_has_wrapped_what_makes_them(runner):
+    script = "keras_overridden.py"
+    plain = runner.plain(runner.script(script), "wrapped", **variables("tensorflow"))
+    assert plain.returncode == 0, plain.stderr
+    told, trial = train(runner, script, "tensorflow", "wrapped", name="run", interval=3)
+    assert told == plain.stdout
+    assert trial.steps(mode=ModeKeys.TRAIN) == [0, 3, 6]
+    gradients = trial.tensor_names(collection="gradients")
+    assert len(gradients) == 2
+    assert all(trial.tensor(name).steps(mode=ModeKeys.TRAIN) == [0, 3, 6] for name in gradients)
+
+
+def test_a_library_that_is_not_known_is_a_backend_more(runner):
+    if not KERAS_3 or importlib.util.find_spec("jax") is None:
+        pytest.skip("there is no Keras 3 with JAX")
+    told = runner.plain(runner.script("keras_on_jax.py"), str(runner.folder / "run"), **variables("jax"))
+    assert told.returncode == 0, told.stderr
+    assert "failed" not in told.stderr
+    plain = runner.plain(runner.script("keras_on_jax.py"), **variables("jax"))
+    assert told.stdout == plain.stdout
+    trial = create_trial(str(runner.folder / "run"))
+    # Two epochs of 4 steps; one step of validation after each, and one of prediction.
+    assert trial.steps(mode=ModeKeys.TRAIN) == list(range(8))
+    assert trial.steps(mode=ModeKeys.EVAL) == [0, 1]
+    assert trial.steps(mode=ModeKeys.PREDICT) == [0]
+    assert set(trial.tensor_names()) == {"loss", "val_loss", *(f"last/weights/last/{n}:0" for n in ("kernel", "bias"))}
+    with np.load(runner.folder / "run.npz") as seen:
+        for step in range(8):
+            kernel = trial.tensor("last/weights/last/kernel:0").value(step, mode=ModeKeys.TRAIN)
+            np.testing.assert_array_equal(kernel, seen[str(step)])

@@ -49,8 +49,8 @@ class KerasCapture(CapturedStep):
         self.changes = changes
 
     @abstractmethod
-    def begin(self) -> None:
-        """The step begins: the model's function runs next."""
+    def begin(self, arguments: Sequence[object]) -> None:
+        """The step begins: the model's function runs next, with these arguments."""
 
     @session.fence("saving the logs of a step")
     def finish(self, outputs: object) -> None:

@@ -172,7 +172,7 @@ class StepFunction(RunningStep[C], Generic[H, C]):
         step: TentativeStep | None = None
         self._current.step = self
         try:
-            step = self._begin(hook, steps)
+            step = self._begin(hook, steps, args)
             hook.pulse.inside = True
             if self._rest is not None:
                 self._rest(True)
@@ -198,12 +198,12 @@ class StepFunction(RunningStep[C], Generic[H, C]):
         return outputs
 
     @session.fence("opening a step")
-    def _begin(self, hook: H, steps: int) -> TentativeStep:
+    def _begin(self, hook: H, steps: int, args: Positional) -> TentativeStep:
         step = TentativeStep(hook, hook.clock_for(self.mode), steps)
         hook.model_runs(self.model)
         if step.due and hook.open_step():
             self.capture = self._backend.capture(hook, self)
-            self.capture.begin()
+            self.capture.begin(args)
         return step
 
     def _one_step(self) -> Call | None:
