@@ -5,7 +5,7 @@ and again by a layer while a step of it runs, and unwrapped between two later st
 and the wrappers that were put on first are taken off first or last. If the second argument is ``scout``, nothing is
 wrapped, and the file is written instead: of all that the agent has replaced at those times.
 
-With the argument ``eager``, TensorFlow runs steps eagerly. Prints counts, what fit returned and a hash of the weights.
+TensorFlow does so with compiled steps and with eager ones. Prints counts, what fit returned and a hash of the weights.
 """
 
 import functools
@@ -23,7 +23,6 @@ rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 6)).astype("float32")
 Y = rng.integers(0, 3, 60)
 TORCH = keras.backend.backend() == "torch"
-EAGER = "eager" in sys.argv
 kept = []
 
 
@@ -42,7 +41,8 @@ def owner_of(dotted):
 
 
 class Profiler:
-    def __init__(self, alike, first_first):
+    def __init__(self, eager, alike, first_first):
+        self.eager = eager
         self.alike = alike
         self.first_first = first_first
         self.counts = Counter()
@@ -76,7 +76,7 @@ class Profiler:
 
     def called(self):
         self.calls += 1
-        if self.calls == (3 if EAGER else 1):
+        if self.calls == (3 if self.eager else 1):
             self.start("inside")
 
     def stop(self):
@@ -112,15 +112,14 @@ class Between(keras.callbacks.Callback):
             Profiled.profiler.stop()
 
 
-def train(alike, first_first):
-    profiler = Profiled.profiler = Profiler(alike, first_first)
+def train(eager, alike, first_first):
+    profiler = Profiled.profiler = Profiler(eager, alike, first_first)
     keras.utils.set_random_seed(3)
     inputs = layers.Input((6,))
     x = Profiled(name="late")(layers.Dense(8, activation="relu", name="a")(inputs))
     model = keras.Model(inputs, layers.Dense(3, name="b")(x), name="model")
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    eager = {"run_eagerly": True} if EAGER and not TORCH else {}
-    model.compile(keras.optimizers.SGD(0.5), loss, metrics=["accuracy"], **eager)
+    model.compile(keras.optimizers.SGD(0.5), loss, metrics=["accuracy"], run_eagerly=eager)
     profiler.start("before")
     given = {"batch_size": 10, "verbose": 0, "shuffle": False}
     log = model.fit(X, Y, epochs=2, callbacks=[Between()], validation_data=(X[:20], Y[:20]), **given)
@@ -131,5 +130,5 @@ def train(alike, first_first):
     kept.append(model)
 
 
-for alike, first_first in itertools.product((True, False), repeat=2):
-    train(alike, first_first)
+for eager, alike, first_first in itertools.product((True,) if TORCH else (False, True), *[(True, False)] * 2):
+    train(eager, alike, first_first)

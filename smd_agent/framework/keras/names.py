@@ -119,7 +119,7 @@ def _weights_of(layer: Layer) -> list[Variable]:
         return []
 
 
-def variables_of(optimizer: Optimizer) -> list[Variable]:
+def variables_of(optimizer: Optimizer) -> list[Any]:
     """An optimizer's variables: a property of newer ones, a method of Keras 2's."""
     found = getattr(optimizer, "variables", ())
     return list(found() if callable(found) else found)
