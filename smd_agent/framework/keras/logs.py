@@ -17,7 +17,7 @@ class KerasLogs(FrameworkHook):
     default_saved = KERAS_DEFAULT_SAVED
 
     def model_runs(self, model: Model) -> None:
-        """A step of this model is about to be opened, or to be closed."""
+        """The step that begins now is one of this model's."""
 
     def place(self, collection: str, tensor_name: str) -> None:
         """Make a tensor a member of a collection, and its reductions too."""
