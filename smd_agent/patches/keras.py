@@ -1,17 +1,15 @@
-"""Where Keras is noticed, whatever it computes with: on TensorFlow and PyTorch, their part of the patch is applied."""
+"""Patch of Keras, whatever it computes with: on TensorFlow and PyTorch, their part of it is applied."""
 
 from __future__ import annotations
 
-import functools
 import threading
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from smd_agent import guard
+from smd_agent.framework.keras.watch import ENTRIES
+from smd_agent.framework.patching import Function, replace
 from smd_agent.patches.hook_of_run import wanted_settings, warn_at_exit_if_nothing_captured
-
-_ENTRIES = ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch")
 
 
 def apply(keras: ModuleType) -> None:
@@ -38,18 +36,16 @@ def _tell_when_used(keras: ModuleType, backend: str) -> None:
     told = threading.Event()
     line = f"Keras on the {backend} backend is not captured, only on TensorFlow and PyTorch: nothing of it is saved"
 
-    def around(method: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(method)
-        def entered(*args: Any, **kwargs: Any) -> Any:
+    def around(original: Function) -> Function:
+        def entered(*args: object, **kwargs: object) -> Any:
             if not told.is_set():
                 told.set()
                 guard.say(line)
-            return method(*args, **kwargs)
+            return original(*args, **kwargs)
 
         return entered
 
-    for name in _ENTRIES:
-        setattr(keras.Model, name, around(getattr(keras.Model, name)))
-    warn_at_exit_if_nothing_captured(
-        "model.fit of Keras on TensorFlow or PyTorch", settings, lambda: False, told.is_set
-    )
+    for name in ENTRIES:
+        replace(keras.Model, name, around, why="what is not captured is said when it is used")
+    sign = "model.fit of Keras on TensorFlow or PyTorch"
+    warn_at_exit_if_nothing_captured(sign, settings, lambda: False, told.is_set)

@@ -49,11 +49,12 @@ def apply(torch: ModuleType) -> None:
 def watch_keras(keras: ModuleType) -> None:
     """Watch a Keras on PyTorch that has just been imported."""
     for settings, discovery in _applied:
+        from smd_agent.pytorch import keras_backend
         from smd_agent.pytorch.keras_hook import KerasHook
-        from smd_agent.pytorch.keras_watch import KerasWatch
 
+        source = HookSource(KerasHook, functools.partial(make_hook, KerasHook, settings))
         try:
-            KerasWatch(keras, functools.partial(make_hook, KerasHook, settings), discovery).install()
+            keras_backend.watch_keras(keras, source, discovery)
         except (LookupError, AttributeError) as error:
             version = getattr(keras, "__version__", "")
             guard.say(f"keras {version}: fit, evaluate and predict are not captured ({guard.describe(error)})")

@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from smd_agent import guard, session
+from smd_agent.framework.hook_source import HookSource
 from smd_agent.patches.hook_of_run import make_hook, wanted_settings, warn_at_exit_if_nothing_captured
 from smd_agent.patches.importer import when_imported
 
@@ -68,11 +69,15 @@ def watch_keras(keras: ModuleType | None = None) -> None:
         except ImportError as error:
             guard.say_once("no keras", f"fit, evaluate and predict are not captured ({guard.describe(error)})")
             return
-        keras_watch.armed = True
+        from smd_agent.tensorflow.hook import TensorflowHook
+        from smd_agent.tensorflow.keras_hook import KerasHook
+
+        KerasHook.watch_keras = None
+        source = HookSource(TensorflowHook, finder.hook)
         if keras is None:
-            keras_watch.watch_imported(finder.hook)
+            keras_watch.watch_imported(source)
         else:
-            keras_watch.watch_keras(keras, finder.hook)
+            keras_watch.watch_keras(keras, source)
 
 
 def _watch_scaling(module: str, classes: tuple[str, ...], watch: TapeWatch) -> None:

@@ -1,4 +1,4 @@
-"""The hook of a Keras that computes with PyTorch; its collections and names are those of Keras on TensorFlow."""
+"""Hook of a Keras that computes with PyTorch; its collections and names are those of Keras on TensorFlow."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from smd_agent.core.values import Captured
-from smd_agent.framework.keras_logs import KerasLogs
+from smd_agent.framework.keras.logs import KerasLogs
 from smd_agent.pytorch.arrays import to_array
 from smd_agent.pytorch.worker import rank_and_size
 
@@ -21,8 +21,9 @@ class KerasHook(KerasLogs):
         self.follow_calls()
 
     def to_array(self, value: Any) -> Captured | None:
-        """A tensor as an array that may share its memory."""
-        return to_array(value) if isinstance(value, torch.Tensor) else super().to_array(value)
+        """A tensor, or the value of one of Keras's variables, as an array that may share its memory."""
+        tensor = value if isinstance(value, torch.Tensor) else getattr(value, "value", value)
+        return to_array(tensor) if isinstance(tensor, torch.Tensor) else super().to_array(value)
 
     def worker(self) -> tuple[int, int]:
         """Rank and number of ranks, as ``torch.distributed`` knows them when the first step is saved."""

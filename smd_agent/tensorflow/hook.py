@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from smd_agent import guard
 from smd_agent.core.values import Captured
-from smd_agent.framework.keras_logs import KerasLogs
+from smd_agent.framework.keras.logs import KerasLogs
 from smd_agent.tensorflow.arrays import to_array
 from smd_agent.tensorflow.collection import Collection
 from smd_agent.tensorflow.graph_notes import watch_optimizers

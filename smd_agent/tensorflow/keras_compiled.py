@@ -1,22 +1,51 @@
-"""A compiled function of a Keras step: run as it is, or on a saved step through its variant."""
+"""Replacement of a compiled function of a Keras step: it runs the function, or on a saved step its variant."""
 
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import tensorflow as tf
 from tensorflow.python.eager import record
 
 from smd_agent import guard, session
+from smd_agent.framework.keras.backend import Current
+from smd_agent.tensorflow.keras_capture import TensorflowCapture
+from smd_agent.tensorflow.taps import TensorTaps
 from smd_agent.tensorflow.variant import Tap, Unreachable, Variant
 
-if TYPE_CHECKING:
-    from smd_agent.tensorflow.hook import TensorflowHook
-    from smd_agent.tensorflow.keras_capture import Capture
-    from smd_agent.tensorflow.keras_watch import KerasWatch
-
 SLOT = "_call_flat"
+
+
+class ConcreteFunction(Protocol):
+    """TensorFlow's: a function compiled for one signature."""
+
+    @property
+    def name(self) -> bytes | str:
+        """What other functions call it by."""
+
+    @property
+    def graph(self) -> tf.Graph:
+        """What was traced."""
+
+    @property
+    def function_def(self) -> Any:
+        """The definition that the runtime knows."""
+
+    @property
+    def function_type(self) -> Any:
+        """Knows how its flat outputs are packed."""
+
+    def _call_flat(self, tensor_inputs: Sequence[Any], captured_inputs: Sequence[Any]) -> Any:
+        """Run it."""
+
+
+class Planner(Protocol):
+    """Tells which tensors are saved at all."""
+
+    def ever_wanted(self, names: frozenset[str]) -> frozenset[str]:
+        """Those of several names that are saved at whatever step."""
 
 
 class CompiledFunction:
@@ -25,10 +54,24 @@ class CompiledFunction:
     Every way of calling a concrete function goes through its ``_call_flat`` (2.13 to 2.21); the instance gets one of
     its own, so that no other function is touched. It does not own the function: a cycle would keep that until the
     garbage collector runs.
+
+    Args:
+        current: where the running step is kept.
+        taps: tensors that came up while functions were traced.
+        hook: gives the hook to save with.
+        concrete: the function.
     """
 
-    def __init__(self, watch: KerasWatch, concrete: Any) -> None:
-        self._watch = watch
+    def __init__(
+        self,
+        current: Current[TensorflowCapture],
+        taps: TensorTaps,
+        hook: Callable[[], Planner | None],
+        concrete: ConcreteFunction,
+    ) -> None:
+        self._current = current
+        self._taps = taps
+        self._hook = hook
         self._concrete = weakref.ref(concrete)
         self._variant: Variant | None = None
         self._wanted: frozenset[str] | None = None
@@ -36,10 +79,10 @@ class CompiledFunction:
         self._always = False
         concrete.__dict__[SLOT] = self
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Sequence[Any], **kwargs: Sequence[Any]) -> Any:
         """Run the function, or its variant."""
         concrete: Any = self._concrete()
-        step = self._watch.current
+        step = self._current.step
         if step is None or (step.capture is None and self._names is not None and not self._always):
             return type(concrete)._call_flat(concrete, *args, **kwargs)
         if not tf.executing_eagerly() or self._is_recorded():
@@ -50,17 +93,22 @@ class CompiledFunction:
         """Whether a tape records the call: what it needs of the function is not what the variant gives."""
         if not record.could_possibly_record():
             return False
-        if self._watch.book.of(self._name()):
+        if self._taps.of(self._name()):
             line = "what a tf.function computes that is called in an eager step is not saved"
             guard.say_once("function in an eager step", line)
         return True
 
     def _name(self) -> str:
         concrete: Any = self._concrete()
-        name = concrete.name
-        return name.decode() if isinstance(name, bytes) else str(name)
+        return name_of(concrete)
 
-    def _run(self, concrete: Any, capture: Capture | None, tensor_inputs: Any, captured_inputs: Any) -> Any:
+    def _run(
+        self,
+        concrete: ConcreteFunction,
+        capture: TensorflowCapture | None,
+        tensor_inputs: Sequence[Any],
+        captured_inputs: Sequence[Any],
+    ) -> Any:
         variant = self._prepare()
         if capture is not None:
             capture.before_update()
@@ -74,7 +122,7 @@ class CompiledFunction:
     @session.fence("preparing to save what a compiled step computes")
     def _prepare(self) -> Variant | None:
         """The variant for what is wanted now; None where nothing is, or nothing can be had."""
-        hook = self._watch.hook()
+        hook = self._hook()
         if hook is None or self._always:
             return self._variant
         first = self._names is None
@@ -104,7 +152,7 @@ class CompiledFunction:
         found: set[str] = set()
 
         def taps(function: str) -> list[Tap]:
-            here = self._watch.book.of(function)
+            here = self._taps.of(function)
             found.update(tap.key.name for tap in here)
             return here
 
@@ -120,7 +168,7 @@ class CompiledFunction:
             return None
 
         def taps(function: str) -> list[Tap]:
-            return [tap for tap in self._watch.book.of(function) if tap.key.name in wanted]
+            return [tap for tap in self._taps.of(function) if tap.key.name in wanted]
 
         concrete: Any = self._concrete()
         try:
@@ -128,7 +176,7 @@ class CompiledFunction:
         except Unreachable as error:
             guard.say_once(("no variant", id(self)), f"what a compiled step computes is not saved: {error}")
             return None
-        hook: TensorflowHook | None = self._watch.hook()
+        hook = self._hook()
         if variant.left_out and hook is not None:
             guard.say_once(
                 (hook, "jit_compile"),
@@ -139,3 +187,9 @@ class CompiledFunction:
 
     def __reduce__(self) -> Any:
         return (type(None), ())
+
+
+def name_of(concrete: ConcreteFunction) -> str:
+    """What other functions call a function by."""
+    name = concrete.name
+    return name.decode() if isinstance(name, bytes) else str(name)

@@ -1,4 +1,4 @@
-"""One Keras among those a program may have imported: where it is entered, traced and applied.
+"""Classes of one Keras among those a program may have imported, and how functions in them are replaced.
 
 Found through public classes, so that no module path of Keras's is named: ``keras`` (3 or 2) and ``tf_keras``.
 """
@@ -6,9 +6,10 @@ Found through public classes, so that no module path of Keras's is named: ``kera
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from smd_agent.framework.keras_names import definer
+from smd_agent.framework.keras.names import definer
+from smd_agent.framework.keras.types import Call, KerasModule
+from smd_agent.framework.patching import Make, replace
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Flavour:
     appliers: tuple[tuple[type, str], ...]
 
 
-def flavour_of(keras: Any) -> Flavour:
+def flavour_of(keras: KerasModule) -> Flavour:
     """Look at an imported Keras whose backend is TensorFlow.
 
     Raises:
@@ -49,3 +50,13 @@ def flavour_of(keras: Any) -> Flavour:
         if legacy is not None and hasattr(legacy, "_distributed_apply"):
             appliers.append((definer(legacy, "_distributed_apply"), "_distributed_apply"))
     return Flavour(version, trainer, keras.layers.Layer, keras.metrics.Metric, keras.callbacks.History, tuple(appliers))
+
+
+def replace_untraced(owner: type, name: str, make: Make, *, why: str) -> None:
+    """Replace a method by one of ours that AutoGraph does not compile; see ``patching.replace``."""
+    leave_untraced(replace(owner, name, make, why=why))
+
+
+def leave_untraced(function: Call) -> None:
+    """Have AutoGraph run a function of ours as it is; else it would compile it, and with it what it calls."""
+    function.autograph_info__ = None  # type: ignore[attr-defined]

@@ -1,23 +1,37 @@
-"""The Keras hook: what a script, or the agent on its behalf, saves ``fit``, ``evaluate`` and ``predict`` with."""
+"""Hook with which a script, or the agent on its behalf, saves ``fit``, ``evaluate`` and ``predict``."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
-import tensorflow as tf
-
-from smd_agent import guard, session
+from smd_agent import session
+from smd_agent.framework.keras.types import Model
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.strategy import rank_and_size
 
 
+@session.fence("watching Keras")
+def _watch() -> None:
+    # Here, because it needs parts of TensorFlow that are not public.
+    from smd_agent.tensorflow.keras_watch import watch_for_script
+
+    watch_for_script()
+
+
 class KerasHook(TensorflowHook):
-    """Saves Keras trainings; given to ``callbacks=`` it does what it does anyhow.
+    """Saves Keras trainings. Passing it in ``callbacks=`` is allowed and changes nothing.
 
     The mode follows the call (``fit`` TRAIN, ``evaluate`` EVAL, ``predict`` PREDICT) until ``set_mode`` is called.
 
     Args: see ``FrameworkHook``.
+
+    Attributes:
+        watch_keras: has Keras watched, called for each new hook; None where the agent does so when Keras is imported.
+        strategy: the distribution strategy of the model that runs.
     """
+
+    watch_keras: ClassVar[Callable[[], object] | None] = staticmethod(_watch)
 
     # Keras asks a callback for nothing but these and methods of certain names, so this is one for every Keras without
     # belonging to any.
@@ -32,17 +46,13 @@ class KerasHook(TensorflowHook):
         """Watch Keras, if the agent does not do so already."""
         super().set_up()
         self.follow_calls()
-        self._watch()
+        watch = type(self).watch_keras
+        if watch is not None:
+            watch()
 
-    @session.fence("watching Keras")
-    def _watch(self) -> None:
-        from smd_agent.tensorflow import keras_watch
-
-        if not keras_watch.armed and not keras_watch.watch_imported(None):
-            # TensorFlow imports it with the first use of its attribute.
-            failure = guard.attempt(lambda: tf.keras.Model)
-            if failure is None:
-                keras_watch.watch_imported(None)
+    def model_runs(self, model: Model) -> None:
+        """The strategy of the model whose steps follow tells which worker this is."""
+        self.strategy = getattr(model, "distribute_strategy", None)
 
     def worker(self) -> tuple[int, int]:
         """Number of this process among the workers of the strategy that trains, and how many they are."""
@@ -50,10 +60,10 @@ class KerasHook(TensorflowHook):
 
     # What Keras calls.
 
-    def set_params(self, params: Any) -> None:
+    def set_params(self, params: object) -> None:
         """Not needed."""
 
-    def set_model(self, model: Any) -> None:
+    def set_model(self, model: object) -> None:
         """Not needed: every model is watched."""
 
     def _implements_train_batch_hooks(self) -> bool:
@@ -62,7 +72,7 @@ class KerasHook(TensorflowHook):
     _implements_test_batch_hooks = _implements_predict_batch_hooks = _implements_train_batch_hooks
 
 
-def _nothing(self: KerasHook, *args: Any, **kwargs: Any) -> None:
+def _nothing(self: KerasHook, *args: object, **kwargs: object) -> None:
     """Called by Keras; what it tells is known already."""
 
 

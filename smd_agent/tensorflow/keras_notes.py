@@ -1,63 +1,82 @@
-"""Layers, losses and optimizers of the running step: values when it runs eagerly, notes while it is traced."""
+"""Replacements in layers, losses and optimizers: they save what the running step computes, or tap what is traced."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, TypeAlias
 
 import tensorflow as tf
 
 from smd_agent import session
-from smd_agent.framework.keras_names import numbered
+from smd_agent.framework.keras.backend import Current, RunningStep
+from smd_agent.framework.keras.names import Names, numbered
+from smd_agent.framework.keras.types import Call, Layer, Model, Optimizer, Variable
+from smd_agent.tensorflow.keras_capture import TensorflowCapture
+from smd_agent.tensorflow.keras_flavour import Flavour, replace_untraced
 from smd_agent.tensorflow.strategy import is_other_replica
-
-if TYPE_CHECKING:
-    from smd_agent.tensorflow.keras_step import StepFunction
-    from smd_agent.tensorflow.keras_watch import KerasWatch
+from smd_agent.tensorflow.taps import TensorTaps
 
 _REPLICAS = "of {} replicas the first one's batch_loss, labels and layers are saved"
 
+Pairs: TypeAlias = Iterable[tuple[object, Variable]]
+"""Gradients with their variables."""
 
-class Notes:
-    """What is seen of the tensors of a Keras's steps."""
 
-    def __init__(self, watch: KerasWatch) -> None:
-        self._watch = watch
+class Distribution(Protocol):
+    """A distribution strategy."""
+
+    def experimental_local_results(self, value: object) -> tuple[Any, ...]:
+        """The value's part on each of this process's replicas."""
+
+
+class TensorWatch:
+    """Sees the tensors of the steps of one Keras.
+
+    Args:
+        flavour: the Keras.
+        names: of layers and variables.
+        taps: gets the tensors that come up while a function is traced.
+        current: where the running step is kept.
+    """
+
+    def __init__(self, flavour: Flavour, names: Names, taps: TensorTaps, current: Current[TensorflowCapture]) -> None:
+        self._flavour = flavour
+        self._names = names
+        self._taps = taps
+        self._current = current
+        # Keras 3's variables by the TensorFlow variable inside.
         self._variables: dict[int, Any] = {}
 
     def install(self) -> None:
         """Begin to look; called once."""
-        from smd_agent.tensorflow.keras_watch import wrap
-
-        flavour = self._watch.flavour
-        wrap(flavour.trainer, "compute_loss", self._around_loss)
-        wrap(flavour.layer, "__call__", self._around_layer)
-        wrap(flavour.history, "on_epoch_end", self._around_epoch_end)
+        flavour = self._flavour
+        replace_untraced(flavour.trainer, "compute_loss", self._around_loss, why="batch_loss and labels are saved")
+        replace_untraced(flavour.layer, "__call__", self._around_layer, why="inputs and outputs of layers are saved")
         for owner, name in flavour.appliers:
-            wrap(owner, name, self._around_update)
+            replace_untraced(owner, name, self._around_update, why="the gradients that are applied are saved")
 
-    def _note(self, name: str, value: Any, shape: tuple[int, ...] = ()) -> None:
+    def _saw(self, name: str, value: object, shape: tuple[int, ...] = ()) -> None:
         """A tensor of the current step has come up: a value, or a symbol while its function is traced."""
-        step = self._watch.current
+        step = self._current.step
         if step is None:
             return
         if tf.executing_eagerly():
             if step.capture is not None:
                 step.capture.value(name, value, shape)
             return
-        book = self._watch.book
+        taps = self._taps
         graph: Any = tf.compat.v1.get_default_graph()
         number = 0
-        while book.has(numbered(name, number), graph):
+        while taps.has(numbered(name, number), graph):
             number += 1
-        book.note(numbered(name, number), value, shape)
+        taps.add(numbered(name, number), value, shape)
 
     def _idle(self) -> bool:
-        step = self._watch.current
+        step = self._current.step
         return step is None or (step.capture is None and tf.executing_eagerly())
 
-    def _around_layer(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def call(layer: Any, *args: Any, **kwargs: Any) -> Any:
+    def _around_layer(self, original: Call) -> Call:
+        def call(layer: Layer, *args: object, **kwargs: object) -> Any:
             outputs = original(layer, *args, **kwargs)
             if not self._idle():
                 self._saw_layer(layer, (args, kwargs), outputs)
@@ -66,22 +85,22 @@ class Notes:
         return call
 
     @session.fence("looking at a layer")
-    def _saw_layer(self, layer: Any, inputs: Any, outputs: Any) -> None:
-        step = self._watch.current
-        if step is None or isinstance(layer, self._watch.flavour.metric) or is_other_replica(_REPLICAS):
+    def _saw_layer(self, layer: Layer, inputs: object, outputs: object) -> None:
+        step = self._current.step
+        if step is None or isinstance(layer, self._flavour.metric) or is_other_replica(_REPLICAS):
             return
         if layer is step.model:
             before, after = "inputs", "predictions"
         else:
-            name = self._watch.names.layers.of(layer, step.model)
+            name = self._names.layers.of(layer, step.model)
             before, after = f"{name}/inputs", f"{name}/outputs"
         for base, value in ((before, inputs), (after, outputs)):
             for tensor in tf.nest.flatten(value):
                 if isinstance(tensor, tf.Tensor):
-                    self._note(base, tensor)
+                    self._saw(base, tensor)
 
-    def _around_loss(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def compute_loss(model: Any, *args: Any, **kwargs: Any) -> Any:
+    def _around_loss(self, original: Call) -> Call:
+        def compute_loss(model: Model, *args: object, **kwargs: object) -> Any:
             loss = original(model, *args, **kwargs)
             if not self._idle():
                 self._saw_loss(model, args, kwargs, loss)
@@ -90,19 +109,21 @@ class Notes:
         return compute_loss
 
     @session.fence("looking at a loss")
-    def _saw_loss(self, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], loss: Any) -> None:
-        step = self._watch.current
+    def _saw_loss(self, model: Model, args: tuple[object, ...], kwargs: Mapping[str, object], loss: object) -> None:
+        step = self._current.step
         if step is None or step.model is not model or is_other_replica(_REPLICAS):
             return
         labels = kwargs.get("y", args[1] if len(args) > 1 else None)
         for tensor in tf.nest.flatten(labels):
             if isinstance(tensor, tf.Tensor):
-                self._note("labels", tensor)
+                self._saw("labels", tensor)
         if isinstance(loss, tf.Tensor):
-            self._note("batch_loss", loss)
+            self._saw("batch_loss", loss)
 
-    def _around_update(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def update(optimizer: Any, distribution: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
+    def _around_update(self, original: Call) -> Call:
+        def update(
+            optimizer: Optimizer, distribution: Distribution, grads_and_vars: Pairs, *args: object, **kwargs: object
+        ) -> Any:
             grads_and_vars = list(grads_and_vars)
             busy = not self._idle()
             if busy:
@@ -117,42 +138,29 @@ class Notes:
 
     @session.fence("saving weights")
     def _before_update(self) -> None:
-        step = self._watch.current
+        step = self._current.step
         if step is not None and step.capture is not None and tf.executing_eagerly():
             step.capture.before_update()
 
     @session.fence("looking at an optimizer's gradients")
-    def _saw_update(self, optimizer: Any, distribution: Any, grads_and_vars: list[tuple[Any, Any]]) -> None:
-        step = self._watch.current
+    def _saw_update(self, optimizer: Optimizer, distribution: Distribution, grads_and_vars: Pairs) -> None:
+        step = self._current.step
         if step is None:
             return
-        step.saw_optimizer(optimizer)
+        step.variables.saw_optimizer(optimizer)
         for gradient, variable in grads_and_vars:
             gradient = distribution.experimental_local_results(gradient)[0]
             if gradient is not None:
-                name = self._watch.names.gradient(self._known(step, optimizer, variable))
-                self._note(name, gradient, tuple(variable.shape))
+                name = self._names.gradient(self._known(step, optimizer, variable))
+                self._saw(name, gradient, tuple(variable.shape))
 
-    def _known(self, step: StepFunction, optimizer: Any, variable: Any) -> Any:
+    def _known(self, step: RunningStep[TensorflowCapture], optimizer: Optimizer, variable: Variable) -> object:
         """The variable as its layer knows it: Keras 3 hands over the tf.Variable inside its own."""
-        if self._watch.flavour.version < 3:
+        if self._flavour.version < 3:
             return variable
         known = self._variables.get(id(variable))
         if known is None or known.value is not variable:
-            own = [*step.model.variables, *getattr(optimizer, "_trainable_variables", ())]
+            own: list[Any] = [*step.model.variables, *getattr(optimizer, "_trainable_variables", ())]
             self._variables = {id(found.value): found for found in own}
-            known = self._variables.get(id(variable), variable)
-        return known
-
-    def _around_epoch_end(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def on_epoch_end(callback: Any, epoch: int, logs: Any = None) -> Any:
-            self._saw_epoch(logs)
-            return original(callback, epoch, logs)
-
-        return on_epoch_end
-
-    @session.fence("saving the logs of an epoch")
-    def _saw_epoch(self, logs: Any) -> None:
-        hook = self._watch.hook()
-        if logs and hook is not None:
-            hook.save_epoch({name: value for name, value in logs.items() if name.startswith("val_")})
+            known = self._variables.get(id(variable))
+        return variable if known is None else known

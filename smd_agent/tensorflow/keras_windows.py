@@ -1,17 +1,18 @@
-"""Executions of several steps (``steps_per_execution``): how many steps one has, and the same steps one by one."""
+"""Length of executions of several steps (``steps_per_execution``), and functions that run the same steps one by one."""
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
 
 from smd_agent import guard
+from smd_agent.framework.keras.types import Call, Model
+from smd_agent.framework.patching import replace
 
 
 class Windows:
@@ -22,7 +23,7 @@ class Windows:
         self._iterator: weakref.ref[Any] | None = None
         self._left: int | None = None
 
-    def __call__(self, args: tuple[Any, ...]) -> int:
+    def __call__(self, args: tuple[object, ...]) -> int:
         """How many steps the execution with these arguments makes."""
         iterator = args[0] if args else None
         if not isinstance(iterator, (tf.data.Iterator, tf.distribute.DistributedIterator)):
@@ -46,17 +47,18 @@ def watch_epochs(trainer: type) -> None:
     cls: Any = getattr(sys.modules[trainer.__module__], "TFEpochIterator", None)
     if cls is None:
         return
-    original = cls.__init__
 
-    @functools.wraps(original)
-    def init(epochs: Any, *args: Any, **kwargs: Any) -> None:
-        original(epochs, *args, **kwargs)
-        _epochs.add(epochs)
+    def around(original: Call) -> Call:
+        def init(epochs: object, *args: object, **kwargs: object) -> None:
+            original(epochs, *args, **kwargs)
+            _epochs.add(epochs)
 
-    cls.__init__ = init
+        return init
+
+    replace(cls, "__init__", around, why="it knows how many steps an epoch has")
 
 
-def _length_of(iterator: Any) -> int | None:
+def _length_of(iterator: object) -> int | None:
     """How many steps the data have; None if nobody knows, or if they have no end."""
     for epochs in list(_epochs):
         if getattr(epochs, "_current_iterator", None) is iterator:
@@ -74,7 +76,7 @@ def _length_of(iterator: Any) -> int | None:
     return None if number < 0 else number
 
 
-def feeding(function: Callable[..., Any]) -> Callable[..., Any] | None:
+def feeding(function: Call) -> Call | None:
     """The function for one step of Keras 3: what it is given by a plain iterator, its own function takes one by one.
 
     The names of what the function closes over are Keras's own; None where they are others.
@@ -84,7 +86,7 @@ def feeding(function: Callable[..., Any]) -> Callable[..., Any] | None:
         return None
     traced = not hasattr(inside, "get_concrete_function")
 
-    def single(iterator: Any) -> Any:
+    def single(iterator: Iterator[Any]) -> Any:
         nonlocal traced
         if not traced:
             traced = True
@@ -95,7 +97,7 @@ def feeding(function: Callable[..., Any]) -> Callable[..., Any] | None:
     return single
 
 
-def made_for_one_step(model: Any, kind: str, make: Callable[..., Any]) -> Callable[..., Any] | None:
+def made_for_one_step(model: Model, kind: str, make: Call) -> Call | None:
     """The function for one step of Keras 2: made as if the model had no ``steps_per_execution``."""
     own = vars(model)
     names = [f"{kind}_function", f"{kind}_tf_function"]
@@ -106,14 +108,14 @@ def made_for_one_step(model: Any, kind: str, make: Callable[..., Any]) -> Callab
     try:
         own[names[0]] = None
         make(model, force=True)
-        made: Callable[..., Any] | None = own[names[0]]
+        made: Call | None = own[names[0]]
     finally:
         own[slot] = steps
         own.update(before)
     return made
 
 
-def steps_per_execution(model: Any) -> int:
+def steps_per_execution(model: Model) -> int:
     """How many steps one call of the model's functions makes."""
     value: Any = getattr(model, "_steps_per_execution", None)
     if value is None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from smd_agent.framework.keras_names import VariableNames as DistinctNames
+from smd_agent.framework.keras.names import VariableNames as DistinctNames
 
 _PORT = re.compile(r":\d+$")
 _REPLICA = re.compile(r"/replica_\d+$")

@@ -1,6 +1,6 @@
-"""What is noted about functions while TensorFlow traces them, so that their values can be asked for later.
+"""Register of the tensors that come up while TensorFlow traces a function, so that their values can be asked for later.
 
-Notes hold names, not tensors: a tensor would keep its graph alive.
+It holds names, not tensors: a tensor would keep its graph alive.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BRANCH = "CondBranchFuncGraph"
 
 
 @dataclass(frozen=True)
-class Part:
+class TensorPart:
     """What a tap gives: a tensor of the run, or one of the two parts of a gradient that has rows only.
 
     part: "" for a whole tensor, "values" or "indices".
@@ -35,16 +35,20 @@ class Part:
         return not self.name.startswith(("gradients/", "batch_loss"))
 
 
-class NoteBook:
-    """The notes on all functions that are alive."""
+class TensorTaps:
+    """The tensors of all functions that are alive.
+
+    Attributes:
+        unreachable: names of tensors that came up where no tap leads, such as a loop.
+    """
 
     def __init__(self) -> None:
         self._by_graph: weakref.WeakKeyDictionary[Any, list[Tap]] = weakref.WeakKeyDictionary()
         self._by_function: dict[str, list[Tap]] = {}
         self.unreachable: set[str] = set()
 
-    def note(self, name: str, value: Any, shape: tuple[int, ...] = ()) -> None:
-        """Note that a tensor of the run is this symbolic one. ``shape`` is that of a gradient's variable."""
+    def add(self, name: str, value: tf.Tensor | tf.IndexedSlices, shape: tuple[int, ...] = ()) -> None:
+        """A tensor of the run is this symbolic one. ``shape`` is that of a gradient's variable."""
         graph: Any = tf.compat.v1.get_default_graph()
         if type(graph).__name__ in _LOOPS:
             self.unreachable.add(name)
@@ -52,11 +56,11 @@ class NoteBook:
         try:
             if isinstance(value, tf.IndexedSlices):
                 found = [
-                    Tap(Part(name, "values"), output_of(_inside(value.values, graph), graph)),
-                    Tap(Part(name, "indices", shape), output_of(_inside(value.indices, graph), graph)),
+                    Tap(TensorPart(name, "values"), output_of(_inside(value.values, graph), graph)),
+                    Tap(TensorPart(name, "indices", shape), output_of(_inside(value.indices, graph), graph)),
                 ]
             else:
-                found = [Tap(Part(name), output_of(_inside(value, graph), graph))]
+                found = [Tap(TensorPart(name), output_of(_inside(value, graph), graph))]
         except Unreachable:
             self.unreachable.add(name)
             return
@@ -65,26 +69,22 @@ class NoteBook:
             # The function made of it is called like it, and is not announced.
             self._by_function[graph.name] = self._by_graph[graph]
 
-    def names(self) -> set[str]:
-        """Names of everything that was noted in a function."""
-        return {tap.key.name for taps in self._by_function.values() for tap in taps}
-
-    def has(self, name: str, graph: Any) -> bool:
-        """Whether a tensor of just this name was noted in a graph."""
+    def has(self, name: str, graph: tf.Graph) -> bool:
+        """Whether a tensor of just this name has come up in a graph."""
         return any(tap.key.name == name for tap in self._by_graph.get(graph, ()))
 
-    def bind(self, graph: Any, function: str) -> None:
-        """Know what was noted in a graph by the name of the function that was made of it."""
+    def bind(self, graph: tf.Graph, function: str) -> None:
+        """Know what has come up in a graph by the name of the function that was made of it."""
         taps = self._by_graph.get(graph)
         if taps:
             self._by_function[function] = taps
 
     def of(self, function: str) -> list[Tap]:
-        """What was noted in a function."""
+        """What has come up in a function."""
         return self._by_function.get(function, [])
 
 
-def _inside(value: Any, graph: Any) -> Any:
+def _inside(value: tf.Tensor, graph: tf.Graph) -> Any:
     """What stands for a tensor of an outer function in this one, once that has used it."""
     if getattr(value, "graph", None) is not graph:
         for outside, inside in getattr(graph, "captures", ()):

@@ -1,4 +1,4 @@
-"""The collections of Keras, and what a hook saves of the logs that Keras hands to its callbacks."""
+"""Base of the hooks that save what Keras logs for its callbacks, with the collections of Keras."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.framework.hook import FrameworkHook
+from smd_agent.framework.keras.types import Model
 
 # The collections that there are from the start: "weights/<variable>:0" of tapes,
 # "<layer>/weights/<variable>:0" of fit. The gradients of a v1 graph lie in a scope that is called "gradients" too,
@@ -40,6 +41,9 @@ class KerasLogs(FrameworkHook):
         """The reductions of a tensor are stored under its name without the output's number."""
         super().set_up()
         self.selection.other_names = _without_number
+
+    def model_runs(self, model: Model) -> None:
+        """The step that begins now is one of this model's."""
 
     def save_logs(self, logs: Mapping[str, Any], is_tensor: Callable[[Any], bool]) -> None:
         """Save the logs of a step in it."""

@@ -1,17 +1,15 @@
-"""The variables that a model's saved steps read, listed with their names: made anew only when they may be others."""
+"""Lists of the variables that a model's saved steps read, with their names: made anew only when they may be others."""
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.framework.keras_names import Names, leaf_variables, variables_of
-
-if TYPE_CHECKING:
-    from smd_agent.tensorflow.hook import TensorflowHook
+from smd_agent.core.ports import StepWriter
+from smd_agent.framework.keras.names import Names, leaf_variables, variables_of
+from smd_agent.framework.keras.types import Model, Optimizer, Variable
 
 
 @dataclass
@@ -22,20 +20,8 @@ class Listed:
     """
 
     names: tuple[str, ...] = ()
-    variables: list[Any] = field(default_factory=list)
+    variables: list[Variable] = field(default_factory=list)
     has_values: bool = False
-
-    def can_be_read(self, hook: TensorflowHook) -> bool:
-        """Whether those that the current step saves have values.
-
-        New variables are empty until TensorFlow runs the function that gives them their values.
-        """
-        if not self.has_values:
-            wanted = [v for name, v in zip(self.names, self.variables, strict=True) if hook.wants(name)]
-            if not all(variable.numpy().shape == tuple(variable.shape) for variable in wanted):
-                return False
-            self.has_values = bool(wanted)
-        return True
 
 
 class ModelVariables:
@@ -50,9 +36,20 @@ class ModelVariables:
         self._weights = self._others = Listed()
         self._weights_as_of: object = None
         self._others_as_of: object = None
-        self._placed_by: weakref.ref[TensorflowHook] | None = None
+        self._placed_by: weakref.ref[StepWriter] | None = None
+        self._optimizers: dict[int, weakref.ref[Optimizer]] = {}
 
-    def weights(self, model: Any, changes: object) -> Listed:
+    def saw_optimizer(self, optimizer: Optimizer) -> None:
+        """An optimizer changes variables in this model's steps."""
+        self._optimizers.setdefault(id(optimizer), weakref.ref(optimizer))
+
+    def optimizers(self, model: Model) -> list[Optimizer]:
+        """The model's optimizer, and others that were seen to change variables in its steps."""
+        own: Optimizer | None = getattr(model, "optimizer", None)
+        seen = [optimizer() for optimizer in self._optimizers.values()]
+        return [optimizer for optimizer in (own, *seen) if optimizer is not None]
+
+    def weights(self, model: Model, changes: object) -> Listed:
         """The variables of its layers."""
         if self._weights_as_of != changes or not self._weights.names:
             self._weights_as_of = changes
@@ -61,11 +58,13 @@ class ModelVariables:
             self._weights = _listed(found, self._weights)
         return self._weights
 
-    def of_optimizers(self, model: Any, optimizers: Sequence[Any], hook: TensorflowHook, changes: object) -> Listed:
+    def of_optimizers(
+        self, model: Model, optimizers: Sequence[Optimizer], writer: StepWriter, changes: object
+    ) -> Listed:
         """The variables of optimizers that are not the model's as well, each in the collection where it belongs."""
         as_of = (changes, [id(optimizer) for optimizer in optimizers])
-        if self._others_as_of != as_of or self._placed_by is None or self._placed_by() is not hook:
-            self._others_as_of, self._placed_by = as_of, weakref.ref(hook)
+        if self._others_as_of != as_of or self._placed_by is None or self._placed_by() is not writer:
+            self._others_as_of, self._placed_by = as_of, weakref.ref(writer)
             own = {id(variable) for variable in model.variables}
             found = {
                 self._names.plain(variable): variable
@@ -74,12 +73,12 @@ class ModelVariables:
                 if id(variable) not in own
             }
             for name in found:
-                hook.place(CollectionKeys.OPTIMIZER_VARIABLES, name)
+                writer.place(CollectionKeys.OPTIMIZER_VARIABLES, name)
             self._others = _listed(list(found.items()), self._others)
         return self._others
 
 
-def _listed(found: Sequence[tuple[str, Any]], before: Listed) -> Listed:
+def _listed(found: Sequence[tuple[str, Variable]], before: Listed) -> Listed:
     names, variables = tuple(name for name, _ in found), [variable for _, variable in found]
     same = names == before.names and all(a is b for a, b in zip(variables, before.variables, strict=True))
     return before if same else Listed(names, variables)

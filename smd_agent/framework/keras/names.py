@@ -1,10 +1,12 @@
-"""What Keras's layers and variables are called in a run, whatever Keras computes with."""
+"""Names of Keras's layers and variables in a run, whatever Keras computes with."""
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from smd_agent.framework.keras.types import Layer, Model, Optimizer, Variable
 
 
 class VariableNames:
@@ -22,7 +24,7 @@ class VariableNames:
         self._by_id: dict[int, tuple[weakref.ref[Any], str]] = {}
         self._taken: set[str] = set()
 
-    def of(self, variable: Any) -> str:
+    def of(self, variable: object) -> str:
         """The variable's name in this run."""
         key = id(variable)
         known = self._by_id.get(key)
@@ -51,7 +53,7 @@ class LayerNames:
         self._by_id: dict[int, tuple[weakref.ref[Any], str]] = {}
         self._taken: dict[str, weakref.ref[Any]] = {}
 
-    def of(self, layer: Any, model: Any = None) -> str:
+    def of(self, layer: Layer, model: Layer | None = None) -> str:
         """The layer's name; with its model's in front, then with a number, where another one has it already."""
         known = self._by_id.get(id(layer))
         if known is not None and known[0]() is layer:
@@ -83,23 +85,24 @@ class Names:
         self.layers = LayerNames()
         self._variables = VariableNames(plain_name)
 
-    def weight(self, layer: Any, variable: Any, model: Any) -> str:
+    def weight(self, layer: Layer, variable: Variable, model: Model) -> str:
         """Where the value of a layer's variable is stored."""
         return f"{self.layers.of(layer, model)}/weights/{self._variables.of(variable)}:0"
 
-    def gradient(self, variable: Any) -> str:
+    def gradient(self, variable: object) -> str:
         """Where a variable's gradient is stored."""
         return f"gradients/{self._variables.of(variable)}Grad"
 
-    def plain(self, variable: Any) -> str:
+    def plain(self, variable: object) -> str:
         """Where a variable that belongs to no layer is stored."""
         return f"{self._variables.of(variable)}:0"
 
 
-def leaf_variables(model: Any) -> Iterator[tuple[Any, Any]]:
+def leaf_variables(model: Layer) -> Iterator[tuple[Layer, Variable]]:
     """The model's variables with the innermost layer that owns each; every variable once."""
     seen: set[int] = set()
-    layers = list(model._flatten_layers()) if hasattr(model, "_flatten_layers") else [model]
+    flatten = getattr(model, "_flatten_layers", None)
+    layers: list[Layer] = [model] if flatten is None else list(flatten())
     for layer in reversed(layers):
         for variable in _weights_of(layer):
             if id(variable) not in seen:
@@ -107,7 +110,7 @@ def leaf_variables(model: Any) -> Iterator[tuple[Any, Any]]:
                 yield layer, variable
 
 
-def _weights_of(layer: Any) -> list[Any]:
+def _weights_of(layer: Layer) -> list[Variable]:
     # With those of the layers inside, which come later in the order and are seen by now.
     try:
         return list(layer.weights)
@@ -116,7 +119,7 @@ def _weights_of(layer: Any) -> list[Any]:
         return []
 
 
-def variables_of(optimizer: Any) -> list[Any]:
+def variables_of(optimizer: Optimizer) -> list[Any]:
     """An optimizer's variables: a property of newer ones, a method of Keras 2's."""
     found = getattr(optimizer, "variables", ())
     return list(found() if callable(found) else found)

@@ -1,0 +1,112 @@
+"""Base of the saved step of a Keras model: its variables, its logs, and what is said where gradients are missing."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from smd_agent import guard, session
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
+from smd_agent.core.ports import StepWriter
+from smd_agent.framework.captured_step import CapturedStep
+from smd_agent.framework.keras.names import numbered
+from smd_agent.framework.keras.types import Model, Optimizer
+from smd_agent.framework.keras.variables import Listed, ModelVariables
+
+
+class KerasWriter(StepWriter, Protocol):
+    """Takes the values of the step that is open, Keras's logs among them."""
+
+    @property
+    def include_collections(self) -> list[str]:
+        """Names of the collections that are saved."""
+
+    def save_logs(self, logs: Mapping[str, Any], is_tensor: Callable[[Any], bool]) -> None:
+        """Save the logs of a step in it."""
+
+
+class KerasCapture(CapturedStep):
+    """One step of a Keras model that is being saved.
+
+    Args:
+        writer: takes the step's values.
+        model: whose step it is.
+        mode: of the step.
+        variables: lists of what the model's steps read.
+        changes: differs when the model may have other variables than before.
+    """
+
+    def __init__(
+        self, writer: KerasWriter, model: Model, mode: ModeKeys, variables: ModelVariables, changes: object
+    ) -> None:
+        super().__init__(writer)
+        self.writer: KerasWriter = writer
+        self.model = model
+        self.mode = mode
+        self.variables = variables
+        self.changes = changes
+
+    @abstractmethod
+    def begin(self, arguments: Sequence[object]) -> None:
+        """The step begins: the model's function runs next, with these arguments."""
+
+    @session.fence("saving the logs of a step")
+    def finish(self, outputs: object) -> None:
+        """The model's function has returned this."""
+        if self.mode is ModeKeys.TRAIN:
+            self._tell_of_gradients()
+        if self.mode is not ModeKeys.PREDICT and isinstance(outputs, Mapping):
+            self.writer.save_logs(outputs, self.is_tensor)
+
+    def close(self) -> None:
+        """The model's function has ended, by an exception or not; what was installed is removed."""
+        self.installed.close()
+
+    @abstractmethod
+    def is_tensor(self, value: object) -> bool:
+        """Whether a value is a tensor of what Keras computes with."""
+
+    def can_be_read(self, found: Listed) -> bool:
+        """Whether those variables that the step saves have values by now."""
+        return True
+
+    def number(self, name: str) -> str:
+        """The name of one more tensor of this step that is called so."""
+        return numbered(name, self.next_number(name))
+
+    def save_weights(self) -> bool:
+        """Save the variables of the model's layers; whether there were any to be read."""
+        found = self.variables.weights(self.model, self.changes)
+        if not self.can_be_read(found):
+            return False
+        self.writer.save_tensors(found.names, found.variables)
+        return bool(found.names)
+
+    def save_optimizers(self, optimizers: Sequence[Optimizer]) -> bool:
+        """Save the variables of optimizers; whether that is done, because they could be read or nobody wants them."""
+        if CollectionKeys.OPTIMIZER_VARIABLES not in self.writer.include_collections:
+            return True
+        found = self.variables.of_optimizers(self.model, optimizers, self.writer, self.changes)
+        if not self.can_be_read(found):
+            return False
+        self.writer.save_tensors(found.names, found.variables)
+        return True
+
+    def tell_why_no_gradients(self) -> None:
+        """Say why the step had no gradients, though it applies those of each step, if that is known."""
+
+    def _tell_of_gradients(self) -> None:
+        gradients = CollectionKeys.GRADIENTS
+        if gradients not in self.writer.collections_due() or any(name.startswith("gradients/") for name in self.counts):
+            return
+        number = getattr(getattr(self.model, "optimizer", None), "gradient_accumulation_steps", None)
+        if isinstance(number, int) and number > 1:
+            guard.say_once(
+                "gradient_accumulation_steps",
+                f"the optimizer applies the mean gradient of {number} steps in the last of them: gradients are saved"
+                " in those steps only",
+            )
+        else:
+            self.tell_why_no_gradients()

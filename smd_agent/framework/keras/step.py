@@ -1,0 +1,224 @@
+"""The function that stands in the place of a model's train, test or predict function: it counts the steps.
+
+Keras calls that function once for every step (or for every ``steps_per_execution``), from ``fit`` as from
+``train_on_batch``, and nothing else is needed on a step that is not saved.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from typing import Any, Generic
+
+from smd_agent import guard, session
+from smd_agent.core.clock import ModeClock
+from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.hook_source import HookSource
+from smd_agent.framework.keras.backend import Backend, C, Current, H, RunningStep, StepsPerCall
+from smd_agent.framework.keras.logs import KerasLogs
+from smd_agent.framework.keras.types import Call, Model
+from smd_agent.framework.keras.variables import ModelVariables
+
+Positional = tuple[object, ...]
+Keywords = Mapping[str, object]
+
+
+class TentativeStep:
+    """A step that has begun before it is known whether there are data for it.
+
+    The one before it is held meanwhile: it goes to the disk when this one is known to be a step, and goes on if not.
+
+    Args:
+        hook: whose step it is.
+        clock: of the mode.
+        steps: how many steps it stands for.
+
+    Attributes:
+        due: whether it is to be opened.
+    """
+
+    def __init__(self, hook: KerasLogs, clock: ModeClock, steps: int) -> None:
+        self._hook = hook
+        self._steps = steps
+        self._before = hook.hold_step() if hook.pulse.open else None
+        self.due = hook.pulse.begin(clock, steps)
+
+    @session.fence("closing a step")
+    def keep(self) -> None:
+        """It was a step: the one before it goes to the disk."""
+        if self._before is not None:
+            self._hook.end_held_step(self._before)
+
+    @session.fence("undoing a step")
+    def take_back(self) -> None:
+        """There were no data: the one before it is the current one again."""
+        self._hook.pulse.take_back(self._steps - 1)
+        self._hook.drop_step()
+        if self._before is not None:
+            self._hook.resume_step(self._before)
+
+
+class StepFunction(RunningStep[C], Generic[H, C]):
+    """Calls a model's own function and counts its steps.
+
+    Args:
+        backend: what the model's Keras computes with.
+        current: where the running step function is kept.
+        source: of the hook.
+        model: whose function it is.
+        mode: of its steps.
+        function: the model's own.
+        calls: how many steps a call makes.
+    """
+
+    def __init__(
+        self,
+        backend: Backend[H, C],
+        current: Current[C],
+        source: HookSource[H],
+        model: Model,
+        mode: ModeKeys,
+        function: Call,
+        calls: StepsPerCall,
+    ) -> None:
+        self.function = function
+        self.mode = mode
+        self.capture = None
+        self.variables = ModelVariables(backend.names)
+        # The model holds this: a cycle would keep both until the garbage collector runs.
+        self._model = weakref.ref(model)
+        self._backend = backend
+        self._current = current
+        self._hook = source.hook
+        self._rest = backend.rest
+        self._end_of_data = backend.end_of_data
+        self._steps = calls.steps
+        self._calls = calls
+        self._single: Call | None = None
+        self._asked_for_single = False
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        """Run the model's own function."""
+        current = self._current
+        if current.step is not None:
+            return self.function(*args, **kwargs)
+        hook = self._hook()
+        if hook is None:
+            return self.function(*args, **kwargs)
+        steps = self._steps
+        if not isinstance(steps, int):
+            steps = steps(args)
+        pulse = hook.pulse
+        clock = hook.clock_for(self.mode)
+        if pulse.open or clock.step + steps >= clock.due:
+            return self._run_watched(hook, steps, args, kwargs)
+        pulse.begin(clock, steps)
+        rest = self._rest
+        current.step = self
+        pulse.inside = True
+        try:
+            if rest is not None:
+                rest(True)
+            return self.function(*args, **kwargs)
+        except self._end_of_data:
+            pulse.take_back(steps)
+            raise
+        finally:
+            if rest is not None:
+                rest(False)
+            pulse.inside = False
+            current.step = None
+
+    def __getattr__(self, name: str) -> Any:
+        # Programs ask a tf.function for its traces.
+        if name == "function":
+            raise AttributeError(name)
+        return getattr(self.function, name)
+
+    def __reduce__(self) -> Any:
+        # Functions are not part of a saved or copied model.
+        return (type(None), ())
+
+    @property
+    def model(self) -> Model:
+        """The model whose function this is."""
+        model = self._model()
+        # It is called by the model, or by who holds the model.
+        assert model is not None
+        return model
+
+    # Steps of which one is saved, or which come after one.
+
+    def _run_watched(self, hook: H, steps: int, args: Positional, kwargs: Keywords) -> Any:
+        single = self._one_step() if steps > 1 else None
+        if single is None:
+            return self._run_step(hook, self.function, args, kwargs, steps)
+        outputs, ended = self._run_step(hook, single, args, kwargs), False
+        while (steps := steps - 1) and not ended:
+            outputs, ended = self._run_next(hook, single, args, kwargs, outputs)
+        return outputs
+
+    def _run_next(self, hook: H, single: Call, args: Positional, kwargs: Keywords, last: object) -> tuple[Any, bool]:
+        """One more step; what it returned, and whether there was none because the data have ended."""
+        try:
+            return self._run_step(hook, single, args, kwargs), False
+        except self._end_of_data:
+            if not self._calls.ends_early:
+                raise
+            # As in the model's own loop: the last step that there was gives the result.
+            return last, True
+
+    def _run_step(self, hook: H, function: Call, args: Positional, kwargs: Keywords, steps: int = 1) -> Any:
+        step: TentativeStep | None = None
+        self._current.step = self
+        try:
+            step = self._begin(hook, steps, args)
+            hook.pulse.inside = True
+            if self._rest is not None:
+                self._rest(True)
+            outputs = function(*args, **kwargs)
+            if self.capture is not None:
+                # Before the last step goes to the writer, which would take turns with us.
+                self.capture.finish(outputs)
+        except self._end_of_data:
+            if step is not None:
+                step.take_back()
+            step = None
+            raise
+        finally:
+            if self.capture is not None:
+                self.capture.close()
+            if step is not None:
+                step.keep()
+            if self._rest is not None:
+                self._rest(False)
+            self.capture = None
+            hook.pulse.inside = False
+            self._current.step = None
+        return outputs
+
+    @session.fence("opening a step")
+    def _begin(self, hook: H, steps: int, args: Positional) -> TentativeStep:
+        step = TentativeStep(hook, hook.clock_for(self.mode), steps)
+        hook.model_runs(self.model)
+        if step.due and hook.open_step():
+            self.capture = self._backend.capture(hook, self)
+            self.capture.begin(args)
+        return step
+
+    def _one_step(self) -> Call | None:
+        if not self._asked_for_single:
+            self._asked_for_single = True
+            self._prepare_single()
+        return self._single
+
+    @session.fence("preparing steps one by one")
+    def _prepare_single(self) -> None:
+        if self._calls.make_single is not None:
+            self._single = self._calls.make_single()
+        if self._single is None:
+            guard.say_once(
+                "steps_per_execution",
+                "with this model and steps_per_execution > 1 only the last step of an execution can be saved, without"
+                " gradients and layers; weights are those before its first step",
+            )

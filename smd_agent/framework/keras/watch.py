@@ -1,0 +1,118 @@
+"""Watcher of one Keras: replaces the functions that its models make for their steps, and sees the ends of epochs."""
+
+from __future__ import annotations
+
+from typing import Any, Generic
+
+from smd_agent import session
+from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.hook_source import HookSource
+from smd_agent.framework.keras.backend import Backend, C, Current, H
+from smd_agent.framework.keras.step import StepFunction
+from smd_agent.framework.keras.types import Call, Model
+from smd_agent.framework.patching import Make, is_ours, replace, replaced
+
+_FUNCTIONS = {"train": ModeKeys.TRAIN, "test": ModeKeys.EVAL, "predict": ModeKeys.PREDICT}
+
+ENTRIES = ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch")
+"""The methods of a model by which a program has it run steps."""
+
+
+class KerasWatch(Generic[H, C]):
+    """Sees the steps of all models of one Keras.
+
+    Args:
+        backend: the Keras and what it computes with.
+        source: of the hook to save with, asked when the first model makes a function.
+    """
+
+    def __init__(self, backend: Backend[H, C], source: HookSource[H]) -> None:
+        self._backend = backend
+        self._source = source
+        self._current: Current[C] = Current()
+        self._makers: dict[str, Call] = {}
+
+    def install(self) -> None:
+        """Begin to watch; called once."""
+        backend = self._backend
+        trainer = backend.trainer
+        for kind in _FUNCTIONS:
+            self._makers[kind] = getattr(trainer, _maker(kind))
+            self._watch_maker(trainer, kind)
+        for method in ENTRIES:
+            self._replace(trainer, method, self._around_entry, "a model may have a class that makes its own functions")
+        self._replace(backend.history, "on_epoch_end", self._around_epoch_end, "the logs of an epoch are saved")
+        backend.install(self._current, self._source)
+
+    def _replace(self, owner: type, name: str, make: Make, why: str) -> None:
+        self._backend.leave_untraced(replace(owner, name, make, why=why))
+
+    # Functions that models make.
+
+    def _watch_maker(self, owner: type, kind: str) -> None:
+        def around(original: Call) -> Call:
+            def make(model: Model, *args: object, **kwargs: object) -> Any:
+                made = original(model, *args, **kwargs)
+                ours = self._count(model, kind)
+                return made if made is None or ours is None else ours
+
+            return make
+
+        self._replace(owner, _maker(kind), around, "the functions that models make for their steps are counted")
+
+    @session.fence("watching a model")
+    def _count(self, model: Model, kind: str) -> Call | None:
+        """Have the steps of the function that a model has just made counted; returns what the model calls now."""
+        slot = f"{kind}_function"
+        function: Call | None = getattr(model, slot, None)
+        if function is None or isinstance(function, StepFunction):
+            return function
+        if not self._backend.can_watch(model) or self._source.hook() is None:
+            return None
+        calls = self._backend.steps_per_call(model, kind, function, self._makers[kind])
+        step = StepFunction(self._backend, self._current, self._source, model, _FUNCTIONS[kind], function, calls)
+        # The attribute is neither a layer nor a variable: nothing for the model to track.
+        object.__setattr__(model, slot, step)
+        return step
+
+    def _around_entry(self, original: Call) -> Call:
+        def entered(model: Model, *args: object, **kwargs: object) -> Any:
+            self._look_for_overrides(type(model))
+            self._backend.entered()
+            return original(model, *args, **kwargs)
+
+        return entered
+
+    @session.fence("looking at a model's class")
+    def _look_for_overrides(self, cls: type) -> None:
+        for base in cls.__mro__:
+            if base is self._backend.trainer:
+                return
+            for kind in _FUNCTIONS:
+                own = vars(base).get(_maker(kind))
+                if own is not None and not is_ours(own):
+                    self._watch_maker(base, kind)
+
+    # Logs.
+
+    def _around_epoch_end(self, original: Call) -> Call:
+        def on_epoch_end(callback: object, epoch: int, logs: dict[str, Any] | None = None) -> Any:
+            self._saw_epoch(logs)
+            return original(callback, epoch, logs)
+
+        return on_epoch_end
+
+    @session.fence("saving the logs of an epoch")
+    def _saw_epoch(self, logs: dict[str, Any] | None) -> None:
+        hook = self._source.hook()
+        if logs and hook is not None:
+            hook.save_epoch({name: value for name, value in logs.items() if name.startswith("val_")})
+
+
+def is_watched(trainer: type) -> bool:
+    """Whether a watcher has been installed in a Keras, told by the class that makes its models' functions."""
+    return any(entry.owner is trainer and entry.name == _maker("train") for entry in replaced())
+
+
+def _maker(kind: str) -> str:
+    return f"make_{kind}_function"
