@@ -8,9 +8,11 @@ from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
 from smd_agent.framework.singleton import del_hook, set_hook
 from smd_agent.tensorflow.collection import Collection
+from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.keras_hook import KerasHook
 from smd_agent.tensorflow.session_hook import EstimatorHook, SessionHook
 from smd_agent.tensorflow.singleton import get_hook
+from smd_agent.tensorflow.wrapping import Watchers
 
 if TYPE_CHECKING:
     from smd_agent.analysis.trial import create_trial
@@ -30,6 +32,8 @@ __all__ = [
     "modes",
     "set_hook",
 ]
+
+TensorflowHook.watching = Watchers()
 
 
 def __getattr__(name: str) -> Any:
