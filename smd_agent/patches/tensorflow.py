@@ -1,4 +1,4 @@
-"""Where a TensorFlow run is noticed: tapes, functions that hold one, optimizers, monitored sessions, estimators."""
+"""Patches of TensorFlow: tapes, functions that hold one, optimizers, monitored sessions, estimators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What optimizers of ``tf.compat.v1`` were asked while a graph was built.
+"""Notes on the graphs of ``tf.compat.v1``: what optimizers were asked while they were built.
 
 Notes hold names, not tensors: a tensor would keep its graph alive. Nothing is added to the graph, neither operations
 (they would shift the seeds of random ones) nor collections (they would stand in its checkpoints).

@@ -1,4 +1,4 @@
-"""What the hooks for Keras, tapes, sessions and estimators have in common."""
+"""Base of the hooks for Keras, tapes, sessions and estimators."""
 
 from __future__ import annotations
 

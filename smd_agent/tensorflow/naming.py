@@ -1,4 +1,4 @@
-"""What TensorFlow's variables are called in a run.
+"""Names of TensorFlow's variables in a run.
 
 A Keras 3 variable is called by its ``path`` (its TensorFlow name is just ``kernel``), any other by its TensorFlow name
 without the output number.

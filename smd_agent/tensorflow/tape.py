@@ -1,6 +1,6 @@
-"""GradientTape loops: what is watched, and what a saved step saves.
+"""Watcher of GradientTape loops: it counts their steps and saves what the tapes compute.
 
-Watched are ``GradientTape.__enter__`` (when a tape was opened) and ``GradientTape.gradient``, which every training loop
+Patched are ``GradientTape.__enter__`` (when a tape was opened) and ``GradientTape.gradient``, which every training loop
 calls once for each loss. In a loop that runs eagerly its results are the values themselves. While a ``tf.function`` is
 traced they are noted instead, and its calls are counted and saved by ``smd_agent.tensorflow.compiled``.
 """

@@ -1,4 +1,4 @@
-"""What the tapes of a function compute: noted while TensorFlow traces it, to be asked for when it runs.
+"""Notes on what the tapes of a function compute: taken while TensorFlow traces it, used when it runs.
 
 Notes hold names, not tensors: a tensor would keep its graph alive.
 """
@@ -110,9 +110,8 @@ class TapeNotes:
             guard.say_once("unreachable", f"gradients of a tf.function are not saved: {error}")
             return
         if parts:
-            self._notes.setdefault(graph, FunctionNotes()).calls.append(
-                GradientCall(tuple(losses), tuple(parts), scaler)
-            )
+            call = GradientCall(tuple(losses), tuple(parts), scaler)
+            self._notes.setdefault(graph, FunctionNotes()).calls.append(call)
 
     def note_scaling(self, graph: Graph, optimizer: Optimizer, loss: Tensor, scaled: Tensor) -> None:
         """Note that a loss was scaled under this graph."""

@@ -1,4 +1,4 @@
-"""What the tapes of a step give, and the variables of the optimizers beside it."""
+"""Values that a step with tapes saves: what the tapes give, and the variables of optimizers."""
 
 from __future__ import annotations
 

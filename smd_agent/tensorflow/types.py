@@ -6,7 +6,7 @@ them it is, the place where it comes up knows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -39,11 +39,19 @@ class Shape(Protocol):
         """The sizes, None where unknown."""
 
 
+class ArgDef(Protocol):
+    """One output of a kind of operation; it may stand for several tensors."""
+
+    name: str
+    number_attr: str
+    type_list_attr: str
+
+
 class OpDef(Protocol):
     """Kind of an operation."""
 
     is_stateful: bool
-    output_arg: Sequence[Any]
+    output_arg: Sequence[ArgDef]
     attr: Sequence[Any]
 
 
@@ -170,7 +178,10 @@ class NodeDef(Protocol):
 
     name: str
     op: str
-    attr: Mapping[str, Any]
+
+    @property
+    def attr(self) -> MutableMapping[str, Any]:
+        """Its attributes, by name."""
 
 
 class FunctionDef(Protocol):

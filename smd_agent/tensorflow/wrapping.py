@@ -1,4 +1,4 @@
-"""What a hook's ``wrap_tape`` and ``wrap_optimizer`` have watched."""
+"""Watchers of what a script hands to its hook: ``wrap_tape`` and ``wrap_optimizer``."""
 
 from __future__ import annotations
 
