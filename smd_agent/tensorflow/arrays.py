@@ -63,7 +63,7 @@ def to_array(value: object) -> Captured | None:
     if isinstance(value, tf.Tensor) or is_variable(value):
         try:
             value = value.numpy()
-        except (AttributeError, NotImplementedError, TypeError):
+        except (AttributeError, NotImplementedError, TypeError, tf.errors.InvalidArgumentError):
             # A symbolic tensor, a variant or a resource: nothing to read.
             return None
     return widened(np.asarray(value))

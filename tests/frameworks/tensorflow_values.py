@@ -40,6 +40,7 @@ kinds = {
     "number": tf.constant(7),
     "empty": tf.zeros((0, 3)),
     "rows": tf.IndexedSlices(tf.constant([[1.0], [2.0], [3.0]]), tf.constant([2, 0, 2]), tf.constant([3, 1])),
+    "resource": variable.handle,
     "bytes": b"abc",
     "none": None,
 }

@@ -35,6 +35,7 @@ def test_values_of_all_kinds(runner):
         "number": ["int32", [], 7, None],
         "empty": ["float32", [0, 3], [], None],
         "rows": ["float32", [3, 1], [[2.0], [0.0], [4.0]], None],
+        "resource": None,
         "bytes": None,
         "none": None,
         "coarse rows": ["float32", [3, 1], [[1.0], [0.0], [257.0]], "bfloat16"],
