@@ -12,10 +12,12 @@ import itertools
 import json
 import operator
 import sys
+import tempfile
 
 import numpy as np
 import tensorflow as tf
 
+tf.get_logger().setLevel("ERROR")
 v1 = tf.compat.v1
 counts = {}
 rng = np.random.default_rng(0)
@@ -105,10 +107,11 @@ def estimator():
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=update)
 
     rows, labels = rng.normal(size=(2, 4, 3)).astype("f"), rng.normal(size=(2, 4, 2)).astype("f")
-    config = tf.estimator.RunConfig(tf_random_seed=1, save_checkpoints_steps=None, save_checkpoints_secs=None)
-    trained = tf.estimator.Estimator(model_fn, config=config)
-    trained.train(lambda: tf.data.Dataset.from_tensor_slices((rows, labels)))
-    print(trained.get_variable_value("w").tobytes().hex())
+    with tempfile.TemporaryDirectory() as folder:
+        config = tf.estimator.RunConfig(folder, tf_random_seed=1, save_checkpoints_steps=10)
+        trained = tf.estimator.Estimator(model_fn, config=config)
+        trained.train(lambda: tf.data.Dataset.from_tensor_slices((rows, labels)))
+        print(trained.get_variable_value("w").tobytes().hex())
 
 
 def register():
