@@ -60,6 +60,11 @@ def replaced() -> list[Replaced]:
     return [entry for _, entries, patch in found if patch is None or patch.active for entry in entries]
 
 
+def is_replaced(owner: Any, name: str) -> bool:
+    """Whether the agent has replaced this function, whatever others have put over it since."""
+    return any(entry.owner is owner and entry.name == name for entry in replaced())
+
+
 def is_ours(function: Any) -> bool:
     """Whether a function, as it stands in a class or module, is one that the agent has put there."""
     found = _entries.get(id(function))

@@ -1,17 +1,16 @@
-"""Where a TensorFlow run is noticed: tapes, functions that hold one, optimizers, monitored sessions, estimators."""
+"""Patches of TensorFlow: tapes, functions that hold one, optimizers, monitored sessions, estimators."""
 
 from __future__ import annotations
 
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from smd_agent import guard, session
+from smd_agent import guard
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.patches.hook_of_run import make_hook, wanted_settings, warn_at_exit_if_nothing_captured
 from smd_agent.patches.importer import when_imported
 
 if TYPE_CHECKING:
-    from smd_agent.config.settings import HookSettings
     from smd_agent.tensorflow.hook import TensorflowHook
     from smd_agent.tensorflow.tape import TapeWatch
 
@@ -33,26 +32,29 @@ def apply(tensorflow: ModuleType) -> None:
     if settings is None:
         return
     from smd_agent.tensorflow import graph_notes, session_hook
+    from smd_agent.tensorflow.hook import TensorflowHook
+    from smd_agent.tensorflow.keras_hook import KerasHook
 
-    finder = Finder(settings)
-    _finders.append(finder)
-    session_hook.watch_sessions(finder.hook)
+    # One for all parts of the patch: the first of them that needs the hook has it made.
+    source: HookSource[TensorflowHook] = HookSource(TensorflowHook, lambda: make_hook(KerasHook, settings))
+    _sources.append(source)
+    session_hook.watch_sessions(source)
     when_imported(graph_notes.ESTIMATOR, lambda m: graph_notes.note_modes(m.Estimator))
-    _watch_tapes(tensorflow, finder)
+    _watch_tapes(tensorflow, source)
     watch_keras()
     warn_at_exit_if_nothing_captured(
         "a GradientTape, model.fit or a monitored session that trains", settings, graph_notes.saw_any_optimizer
     )
 
 
-def _watch_tapes(tensorflow: ModuleType, finder: Finder) -> None:
+def _watch_tapes(tensorflow: ModuleType, source: HookSource[TensorflowHook]) -> None:
     try:
         from smd_agent.tensorflow.tape import the_watch
     except ImportError as error:
         # It needs parts of TensorFlow that are not public.
         guard.say(f"tensorflow {tensorflow.__version__}: GradientTape is not captured ({guard.describe(error)})")
         return
-    watch = the_watch(finder.hook)
+    watch = the_watch(source)
     watch.install()
     for module, classes in _SCALING.items():
         _watch_scaling(module, classes, watch)
@@ -63,17 +65,15 @@ def watch_keras(keras: ModuleType | None = None) -> None:
 
     Either of them may import the other: what is still being imported is left to the second call.
     """
-    for finder in _finders:
+    for source in _sources:
         try:
             from smd_agent.tensorflow import keras_watch
         except ImportError as error:
             guard.say_once("no keras", f"fit, evaluate and predict are not captured ({guard.describe(error)})")
             return
-        from smd_agent.tensorflow.hook import TensorflowHook
         from smd_agent.tensorflow.keras_hook import KerasHook
 
         KerasHook.watch_keras = None
-        source = HookSource(TensorflowHook, finder.hook)
         if keras is None:
             keras_watch.watch_imported(source)
         else:
@@ -91,28 +91,4 @@ def _watch_scaling(module: str, classes: tuple[str, ...], watch: TapeWatch) -> N
     when_imported(module, watch_all)
 
 
-class Finder:
-    """Gives every part of the patch the one hook of the process, made when the first of them needs it."""
-
-    def __init__(self, settings: HookSettings) -> None:
-        self._settings = settings
-        self._tried = False
-
-    def hook(self) -> TensorflowHook | None:
-        """The script's hook if it has made one, else ours; None if there cannot be one."""
-        from smd_agent.tensorflow.hook import TensorflowHook
-        from smd_agent.tensorflow.keras_hook import KerasHook
-
-        existing = session.current()
-        if isinstance(existing, TensorflowHook):
-            return existing
-        if self._tried:
-            return None
-        self._tried = True
-        hook = make_hook(KerasHook, self._settings)
-        if hook is not None:
-            hook.follow_calls()
-        return hook
-
-
-_finders: list[Finder] = []
+_sources: list[HookSource[TensorflowHook]] = []

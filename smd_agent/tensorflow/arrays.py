@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
+from smd_agent.core.ports import Deferred
+from smd_agent.core.values import Captured
 from smd_agent.tensorflow.naming import is_variable
-from smd_agent.tensorflow.scaling import Unscaled
+from smd_agent.tensorflow.types import KerasVariable
+
+
+class Converted(NamedTuple):
+    """An array that is converted already: what a deferred value gives.
+
+    dtype: name of the dtype it was widened from, if it was.
+    """
+
+    array: npt.NDArray[Any]
+    dtype: str | None
 
 
 @dataclass(frozen=True)
-class Rows:
+class Rows(Deferred):
     """A gradient of which only some rows were computed; a row may come up more than once, and then they add up.
 
     shape: of the whole, the variable's.
@@ -25,8 +37,17 @@ class Rows:
     indices: Any
     shape: tuple[int, ...]
 
+    def read(self) -> Converted | None:
+        """The whole gradient, zeros where no row was."""
+        found = to_array(self.values)
+        if found is None:
+            return None
+        array = np.zeros(self.shape, found[0].dtype)
+        np.add.at(array, np.asarray(self.indices), found[0])
+        return Converted(array, found[1])
 
-def to_array(value: Any) -> tuple[npt.NDArray[Any], str | None] | None:
+
+def to_array(value: object) -> Captured | None:
     """The values, and the name of their dtype if they had to be widened; None where there is nothing to read.
 
     The array of an eager tensor or a variable may share its memory. A gradient of rows comes out whole, zeros where no
@@ -35,17 +56,14 @@ def to_array(value: Any) -> tuple[npt.NDArray[Any], str | None] | None:
     array = _view(value)
     if array is not None:
         return widened(array)
+    if isinstance(value, Converted):
+        return value
     if isinstance(value, tf.IndexedSlices):
-        value = Rows(value.values, value.indices, tuple(value.dense_shape.numpy()))
-    if isinstance(value, Unscaled):
-        found = to_array(value.value)
-        return found and (found[0] / found[0].dtype.type(value.scale), found[1])
-    if isinstance(value, Rows):
-        return _whole(value)
+        return Rows(value.values, value.indices, tuple(value.dense_shape.numpy())).read()
     if isinstance(value, tf.Tensor) or is_variable(value):
         try:
             value = value.numpy()
-        except (AttributeError, NotImplementedError, TypeError):
+        except (AttributeError, NotImplementedError, TypeError, tf.errors.InvalidArgumentError):
             # A symbolic tensor, a variant or a resource: nothing to read.
             return None
     return widened(np.asarray(value))
@@ -59,7 +77,7 @@ def _view(value: Any) -> npt.NDArray[Any] | None:
     if not isinstance(value, tf.Tensor):
         if not isinstance(value, tf.Variable) and is_variable(value):
             # Keras 3's own, around TensorFlow's.
-            value = value.value
+            value = cast("KerasVariable", value).value
         # Variables of other kinds (distributed ones, say) are read in their own way; a graph is not to get our reads.
         if getattr(type(value), "read_value", None) is not ResourceVariable.read_value or not tf.executing_eagerly():
             return None
@@ -71,7 +89,7 @@ def _view(value: Any) -> npt.NDArray[Any] | None:
         return None
 
 
-def widened(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], str | None] | None:
+def widened(array: npt.NDArray[Any]) -> Captured | None:
     """The array in a type of NumPy's own."""
     if array.dtype.kind in "fiubcU":
         return array, None
@@ -84,16 +102,7 @@ def widened(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], str | None] | No
         return None
 
 
-def _whole(rows: Rows) -> tuple[npt.NDArray[Any], str | None] | None:
-    found = to_array(rows.values)
-    if found is None:
-        return None
-    array = np.zeros(rows.shape, found[0].dtype)
-    np.add.at(array, np.asarray(rows.indices), found[0])
-    return array, found[1]
-
-
-def _text(array: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], str | None] | None:
+def _text(array: npt.NDArray[Any]) -> Captured | None:
     if all(isinstance(part, (bytes, str)) for part in array.flat):
         parts = [part.decode("utf-8", "replace") if isinstance(part, bytes) else part for part in array.flat]
         return np.array(parts, dtype=np.str_), None

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from smd_agent.core.collection import Collection as BaseCollection
 from smd_agent.errors import SMDebugTypeError
 from smd_agent.tensorflow.naming import is_variable, plain_name
+from smd_agent.tensorflow.types import Layer
 
 
 class Collection(BaseCollection):
     """A named group of tensors; layers, their outputs and variables can be added to it."""
 
-    def add_keras_layer(self, layer: Any, inputs: bool = False, outputs: bool = True) -> None:
+    def add_keras_layer(self, layer: Layer, inputs: bool = False, outputs: bool = True) -> None:
         """Put a layer's inputs and outputs into the collection."""
         kinds = [kind for kind, wanted in (("inputs", inputs), ("outputs", outputs)) if wanted]
         self.include([f"^(.*/)?{re.escape(layer.name)}/{kind}(_[0-9]+)?$" for kind in kinds])
 
-    def add(self, *tensors: Any) -> None:
+    def add(self, *tensors: object) -> None:
         """Put variables, or symbolic tensors of a functional model, into the collection; lists and sets are taken too.
 
         Raises:

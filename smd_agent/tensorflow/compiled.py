@@ -4,28 +4,27 @@ TensorFlow announces every function it has traced (``transform.CONCRETE_FUNCTION
 which a tape was asked for gradients gets a counter in front of its ``_call_flat``, which every way of calling it goes
 through; no other function is touched.
 
-A function whose operations draw random numbers by themselves (``tf.random.normal``, ``tf.nn.dropout``; Keras' layers
-keep their state in variables) has one row of them, and its variant another. So that the program draws the same numbers
-as without us, the variant then runs in every step, from the first.
+A stateful random operation (``tf.random.normal``, ``tf.nn.dropout``; Keras' layers keep their state in variables) has a
+sequence of its own in each function, so the variant of its function would draw other numbers. So that the program draws
+the same numbers as without us, the variant then runs in every step, from the first.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager import context, record
 
 from smd_agent import guard, session
 from smd_agent.tensorflow.arrays import Rows
-from smd_agent.tensorflow.scaling import Unscaled, scale_of
-from smd_agent.tensorflow.tape_notes import GradientCall, Part
+from smd_agent.tensorflow.scaling import scale_of, unscaled
+from smd_agent.tensorflow.tape_notes import GradientCall, TapeNotes, TracedGradient
+from smd_agent.tensorflow.tape_run import TapeRun
+from smd_agent.tensorflow.types import ConcreteFunction, FunctionDef, Tensor, Variable
 from smd_agent.tensorflow.variant import CALLS, UNREADABLE, Tap, Unreachable, Variant, carries_state
-
-if TYPE_CHECKING:
-    from smd_agent.tensorflow.tape import TapeWatch
 
 SLOT = "_call_flat"
 
@@ -36,17 +35,28 @@ class CompiledStep:
     It does not own the function: a cycle would keep it until the garbage collector runs.
 
     Args:
-        watch: what saw the function being traced.
+        run: what its steps are saved with.
+        notes: told of calls within functions that are being traced.
+        functions: all functions that train.
         concrete: the function.
         calls: what its own tapes were asked for; what those of functions that it calls were is looked up.
     """
 
-    def __init__(self, watch: TapeWatch, concrete: Any, calls: Sequence[GradientCall]) -> None:
+    def __init__(
+        self,
+        run: TapeRun,
+        notes: TapeNotes,
+        functions: TrainingFunctions,
+        concrete: ConcreteFunction,
+        calls: Sequence[GradientCall],
+    ) -> None:
         self.own_calls = calls
-        self._watch = watch
+        self._run = run
+        self._notes = notes
+        self._functions = functions
         self._concrete = weakref.ref(concrete)
         self._calls: list[GradientCall] | None = None
-        self._variables: list[weakref.ref[Any]] = []
+        self._variables: list[weakref.ref[Variable]] = []
         self._variant: Variant | None = None
         self._tried = False
         self._always = False
@@ -55,8 +65,7 @@ class CompiledStep:
         """Run the function on its flat inputs, as it is or through its variant."""
         concrete: Any = self._concrete()
         call = type(concrete)._call_flat
-        watch = self._watch
-        if watch.resting():
+        if self._run.paused():
             return call(concrete, *args, **kwargs)
         if record.could_possibly_record():
             # What such a tape needs of the function is not what we would run. Its own gradients are seen elsewhere.
@@ -66,7 +75,7 @@ class CompiledStep:
             )
             return call(concrete, *args, **kwargs)
         if not tf.executing_eagerly():
-            watch.book.note_inner_call(tf.compat.v1.get_default_graph())
+            self._notes.note_inner_call(tf.compat.v1.get_default_graph())
             return call(concrete, *args, **kwargs)
         saved = self._open_step()
         if saved is None or (not saved and not self._always):
@@ -76,9 +85,10 @@ class CompiledStep:
     @session.fence("counting a step of a tf.function")
     def _open_step(self) -> bool | None:
         """Count the call, and save the weights if it is saved; None if the function has to run as it is."""
-        hook = self._watch.hook()
-        if hook is None:
+        saving = self._run.current()
+        if saving is None:
             return None
+        pulse = saving.hook.pulse
         if not self._variables:
             self._look()
         first = self._variables[0]() if self._variables else None
@@ -87,12 +97,12 @@ class CompiledStep:
             if not living:
                 return None
             first = living[0]
-        self._watch.steps.reach(first, hook.pulse.step)
-        if hook.pulse.saving:
-            self._watch.values.weights(self._living_variables())
+        saving.steps.reach(first, pulse.step)
+        if pulse.saving:
+            saving.values.weights(self._living_variables())
         elif not self._always:
             return False
-        return hook.pulse.saving if self.variant() is not None else None
+        return pulse.saving if self.variant() is not None else None
 
     def _look(self) -> None:
         """Find out what it trains."""
@@ -101,10 +111,16 @@ class CompiledStep:
         self._variables = [part.variable for part in parts.values()]
         self._always = carries_state(concrete.function_def)
 
-    def _living_variables(self) -> list[Any]:
+    def _living_variables(self) -> list[Variable]:
         return [variable for reference in self._variables if (variable := reference()) is not None]
 
-    def _run_variant(self, concrete: Any, saved: bool, tensor_inputs: Any, captured_inputs: Any) -> Any:
+    def _run_variant(
+        self,
+        concrete: ConcreteFunction,
+        saved: bool,
+        tensor_inputs: Sequence[Tensor],
+        captured_inputs: Sequence[Tensor],
+    ) -> Any:
         variant = self._variant
         assert variant is not None
         # The step may change them.
@@ -115,16 +131,18 @@ class CompiledStep:
         return concrete.function_type.pack_output(outputs)
 
     @session.fence("saving what a tf.function computed")
-    def _save(self, extra: list[Any], scales: list[float]) -> None:
+    def _save(self, extra: list[Tensor], scales: list[float]) -> None:
+        saving = self._run.last
+        assert saving is not None
         values = iter(extra)
         for call, scale in zip(self.calls(), scales, strict=True):
             losses = [next(values) for _ in call.losses]
-            pairs = [(part.variable(), _unscaled(_gradient(part, values), scale)) for part in call.parts]
-            self._watch.values.gradients(losses, [(v, g) for v, g in pairs if v is not None])
+            pairs = [(part.variable(), unscaled(_gradient(part, values), scale)) for part in call.parts]
+            saving.values.gradients(losses, [(v, g) for v, g in pairs if v is not None])
 
     @session.fence("reading the scale of a loss")
     def _scales(self) -> list[float]:
-        scalers = [call.scaler and call.scaler() for call in self.calls()]
+        scalers = [None if call.scaler is None else call.scaler() for call in self.calls()]
         return [1.0 if scaler is None else scale_of(scaler) for scaler in scalers]
 
     # What the function computes.
@@ -133,7 +151,7 @@ class CompiledStep:
         """Its gradient calls and those of the functions it calls, in the order of its variant's further values."""
         if self._calls is None:
             concrete: Any = self._concrete()
-            self._calls = list(self._watch.calls_in(concrete.function_def))
+            self._calls = list(self._functions.calls_in(concrete.function_def))
         return self._calls
 
     def variant(self) -> Variant | None:
@@ -152,7 +170,7 @@ class CompiledStep:
         definition = concrete.function_def
         if any(argument.type in UNREADABLE for argument in definition.signature.output_arg):
             raise Unreachable(f"{definition.signature.name} returns a resource")
-        variant = Variant(definition, self._watch.taps_of, in_branches=False)
+        variant = Variant(definition, self._functions.taps_of, in_branches=False)
         variant.register()
         # At exit the runtime is gone before us.
         weakref.finalize(concrete, variant.release).atexit = False
@@ -180,7 +198,7 @@ class TrainingFunctions:
         step = self._steps.get(name)
         return [] if step is None else [tap for call in step.own_calls for tap in call.taps()]
 
-    def calls_in(self, definition: Any) -> Iterator[GradientCall]:
+    def calls_in(self, definition: FunctionDef) -> Iterator[GradientCall]:
         """The gradient calls of a function and of the functions that it calls, as its variant returns them."""
         step = self._steps.get(definition.signature.name)
         if step is not None:
@@ -191,11 +209,7 @@ class TrainingFunctions:
                 yield from self.calls_in(library.get_function_def(node.attr["f"].func.name))
 
 
-def _unscaled(value: Any, scale: float) -> Any:
-    return value if scale == 1.0 else Unscaled(value, scale)
-
-
-def _gradient(part: Part, values: Iterator[Any]) -> Any:
+def _gradient(part: TracedGradient, values: Iterator[Tensor]) -> Tensor | Rows:
     found = next(values)
     if part.indices is None:
         return found

@@ -1,4 +1,4 @@
-"""What optimizers of ``tf.compat.v1`` were asked while a graph was built.
+"""Notes on the graphs of ``tf.compat.v1``: what optimizers were asked while they were built.
 
 Notes hold names, not tensors: a tensor would keep its graph alive. Nothing is added to the graph, neither operations
 (they would shift the seeds of random ones) nor collections (they would stand in its checkpoints).
@@ -6,9 +6,8 @@ Notes hold names, not tensors: a tensor would keep its graph alive. Nothing is a
 
 from __future__ import annotations
 
-import functools
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,8 +15,11 @@ import tensorflow as tf
 
 from smd_agent import session
 from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.patching import is_replaced, replace
+from smd_agent.tensorflow.types import Function, Graph, Nested, Optimizer, Variable
 
-WATCHED = "_smd_agent_watched"
+Pairs = Iterable[tuple[object, Variable]]
+"""Gradients, some of them None, and the variables whose they are."""
 
 ESTIMATOR = "tensorflow_estimator.python.estimator.estimator"
 """The module of the class whose instances all estimators are."""
@@ -42,10 +44,10 @@ class GraphNotes:
 
 
 _used: list[str] = []
-_notes: weakref.WeakKeyDictionary[Any, GraphNotes] = weakref.WeakKeyDictionary()
+_notes: weakref.WeakKeyDictionary[Graph, GraphNotes] = weakref.WeakKeyDictionary()
 
 
-def notes_on(graph: Any) -> GraphNotes:
+def notes_on(graph: Graph) -> GraphNotes:
     """What is known of a graph; empty at first."""
     notes = _notes.get(graph)
     if notes is None:
@@ -58,64 +60,66 @@ def saw_any_optimizer() -> bool:
     return bool(_used)
 
 
-def watch_optimizers(owner: Any) -> None:
-    """Note what this optimizer, or every one of this class, is asked.
+def watch_optimizers() -> None:
+    """Note what every optimizer is asked. Repeating it is harmless."""
+    owner = tf.compat.v1.train.Optimizer
+    if not is_replaced(owner, "apply_gradients"):
+        replace(owner, "compute_gradients", _around_compute, why="losses and gradients are known by name")
+        replace(owner, "apply_gradients", _around_apply, why="a session's run that applies gradients is a step")
 
-    Wrapping one twice changes nothing.
-    """
-    if getattr(owner, WATCHED, False):
-        return
-    setattr(owner, WATCHED, True)
-    compute, apply = owner.compute_gradients, owner.apply_gradients
-    one = not isinstance(owner, type)
 
-    @functools.wraps(compute)
+def _around_compute(compute: Function) -> Function:
     def compute_gradients(*args: Any, **kwargs: Any) -> Any:
         pairs = compute(*args, **kwargs)
-        loss = kwargs.get("loss", args[0 if one else 1] if len(args) > (0 if one else 1) else None)
-        _computed(loss, pairs)
+        _computed(kwargs.get("loss", args[1] if len(args) > 1 else None), pairs)
         return pairs
 
-    @functools.wraps(apply)
+    return compute_gradients
+
+
+def _around_apply(apply: Function) -> Function:
     def apply_gradients(*args: Any, **kwargs: Any) -> Any:
-        pairs, args, kwargs = _pairs_of(args, kwargs, 0 if one else 1)
+        pairs, args, kwargs = _pairs_of(args, kwargs)
         update = apply(*args, **kwargs)
-        _applied(owner if one else args[0], pairs, update)
+        _applied(args[0], pairs, update)
         return update
 
-    owner.compute_gradients = compute_gradients
-    owner.apply_gradients = apply_gradients
+    return apply_gradients
 
 
-def _pairs_of(args: tuple[Any, ...], kwargs: dict[str, Any], at: int) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+def _pairs_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Pairs, tuple[Any, ...], dict[str, Any]]:
     # They may be a generator, which only one of us can read.
-    if len(args) > at:
-        pairs = list(args[at]) if not isinstance(args[at], (list, tuple)) else args[at]
-        return pairs, (*args[:at], pairs, *args[at + 1 :]), kwargs
-    pairs = kwargs.get("grads_and_vars")
-    if pairs is not None and not isinstance(pairs, (list, tuple)):
-        pairs = list(pairs)
-        kwargs = {**kwargs, "grads_and_vars": pairs}
-    return pairs or (), args, kwargs
+    if len(args) > 1:
+        pairs = _listed(args[1])
+        return pairs, (args[0], pairs, *args[2:]), kwargs
+    given = kwargs.get("grads_and_vars")
+    if given is None:
+        return (), args, kwargs
+    pairs = _listed(given)
+    return pairs, args, {**kwargs, "grads_and_vars": pairs}
+
+
+def _listed(pairs: Pairs) -> Pairs:
+    return pairs if isinstance(pairs, (list, tuple)) else list(pairs)
 
 
 @session.fence("noting an optimizer's gradients")
-def _computed(loss: Any, pairs: Iterable[tuple[Any, Any]]) -> None:
+def _computed(loss: object, pairs: Pairs) -> None:
     if tf.executing_eagerly():
         return
     if isinstance(loss, tf.Tensor):
         notes_on(loss.graph).losses[loss.name] = None
     for gradient, variable in pairs:
-        _note_gradient(gradient, variable, replace=True)
+        _note_gradient(gradient, variable, known_better=True)
 
 
 @session.fence("noting what an optimizer applies")
-def _applied(optimizer: Any, pairs: Iterable[tuple[Any, Any]], update: Any) -> None:
+def _applied(optimizer: Optimizer, pairs: Pairs, update: object) -> None:
     if tf.executing_eagerly():
         return
     for gradient, variable in pairs:
         # Of gradients that the program got elsewhere (tf.gradients), these are the only ones seen.
-        _note_gradient(gradient, variable, replace=False)
+        _note_gradient(gradient, variable, known_better=False)
     operation = getattr(update, "op", update)
     if isinstance(operation, tf.Operation):
         notes = notes_on(operation.graph)
@@ -124,7 +128,7 @@ def _applied(optimizer: Any, pairs: Iterable[tuple[Any, Any]], update: Any) -> N
         notes.optimizer_variables.update(variable.name for variable in optimizer.variables())
 
 
-def _note_gradient(gradient: Any, variable: Any, replace: bool) -> None:
+def _note_gradient(gradient: object, variable: Variable, known_better: bool) -> None:
     if isinstance(gradient, tf.IndexedSlices):
         parts: tuple[Any, ...] = (gradient.values, gradient.indices)
     elif isinstance(gradient, tf.Tensor):
@@ -132,24 +136,23 @@ def _note_gradient(gradient: Any, variable: Any, replace: bool) -> None:
     else:
         return
     known = notes_on(parts[0].graph).gradients
-    if replace or variable.name not in known:
+    if known_better or variable.name not in known:
         known[variable.name] = tuple(part.name for part in parts)
 
 
-def note_modes(estimator_class: Any) -> None:
+def note_modes(estimator_class: type) -> None:
     """Note of each graph that an estimator builds whether it is to train, evaluate or predict.
 
-    tensorflow_estimator 2.15, its last release, builds all of them in ``_call_model_fn``.
+    tensorflow_estimator 2.15, its last release, builds all of them in ``_call_model_fn``. Repeating it is harmless.
     """
-    if getattr(estimator_class, WATCHED, False):
-        return
-    setattr(estimator_class, WATCHED, True)
-    call: Callable[..., Any] = estimator_class._call_model_fn
     modes = {"train": ModeKeys.TRAIN, "eval": ModeKeys.EVAL, "infer": ModeKeys.PREDICT}
 
-    @functools.wraps(call)
-    def call_model_fn(estimator: Any, features: Any, labels: Any, mode: str, config: Any) -> Any:
-        notes_on(tf.compat.v1.get_default_graph()).mode = modes.get(mode)
-        return call(estimator, features, labels, mode, config)
+    def noting(call: Function) -> Function:
+        def call_model_fn(estimator: object, features: Nested, labels: Nested, mode: str, config: object) -> Any:
+            notes_on(tf.compat.v1.get_default_graph()).mode = modes.get(mode)
+            return call(estimator, features, labels, mode, config)
 
-    estimator_class._call_model_fn = call_model_fn
+        return call_model_fn
+
+    if not is_replaced(estimator_class, "_call_model_fn"):
+        replace(estimator_class, "_call_model_fn", noting, why="a session's mode is that of the graph it runs")

@@ -1,9 +1,9 @@
-"""What the hooks for Keras, tapes, sessions and estimators have in common."""
+"""Base of the hooks for Keras, tapes, sessions and estimators."""
 
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import ClassVar, Protocol, TypeVar
 
 import tensorflow as tf
 
@@ -12,22 +12,37 @@ from smd_agent.core.values import Captured
 from smd_agent.framework.keras.logs import KerasLogs
 from smd_agent.tensorflow.arrays import to_array
 from smd_agent.tensorflow.collection import Collection
-from smd_agent.tensorflow.graph_notes import watch_optimizers
+from smd_agent.tensorflow.types import Optimizer, Tape
+
+T = TypeVar("T")
+TapeT = TypeVar("TapeT", bound=Tape)
+
+
+class Watching(Protocol):
+    """Has what a script hands to a hook watched. Those who watch import the hook, so the package brings them along."""
+
+    def tape(self, tape: Tape) -> None:
+        """Watch this tape."""
+
+    def optimizers(self) -> None:
+        """Watch the optimizers of ``tf.compat.v1``."""
 
 
 class TensorflowHook(KerasLogs):
     """Saves the tensors of a TensorFlow program by step and mode.
 
     Attributes:
+        watching: has tapes and optimizers watched; set by the package.
         optimizers: Keras optimizers whose variables are saved with the steps of tapes.
     """
 
     collection_class = Collection
+    watching: ClassVar[Watching]
 
     def set_up(self) -> None:
         """No optimizer has been wrapped yet."""
         super().set_up()
-        self.optimizers: list[weakref.ref[Any]] = []
+        self.optimizers: list[weakref.ref[Optimizer]] = []
 
     def ever_wants_collection(self, name: str) -> bool:
         """Whether a collection is saved at some step."""
@@ -35,13 +50,13 @@ class TensorflowHook(KerasLogs):
 
     # What users call.
 
-    def wrap_optimizer(self, optimizer: Any) -> Any:
+    def wrap_optimizer(self, optimizer: T) -> T:
         """Save the gradients that a ``tf.compat.v1`` optimizer computes, or the variables of a Keras one; returns it.
 
         Anything else is left alone, and one line says so.
         """
         if isinstance(optimizer, tf.compat.v1.train.Optimizer):
-            watch_optimizers(optimizer)
+            self.watching.optimizers()
         elif hasattr(optimizer, "apply_gradients") and hasattr(optimizer, "variables"):
             self.optimizers.append(weakref.ref(optimizer))
         else:
@@ -49,21 +64,16 @@ class TensorflowHook(KerasLogs):
             guard.say_once(("wrap_optimizer", kind), f"a {kind} cannot be wrapped: nothing of it is saved")
         return optimizer
 
-    def wrap_tape(self, tape: Any) -> Any:
+    def wrap_tape(self, tape: TapeT) -> TapeT:
         """Save the gradients that this ``tf.GradientTape`` computes; returns it.
 
         Not needed where the agent watches the program: then every tape is saved.
         """
-        try:
-            from smd_agent.tensorflow.tape import the_watch
-        except ImportError as error:
-            line = f"tensorflow {tf.__version__}: GradientTape is not captured ({guard.describe(error)})"
-            guard.say_once("no tapes", line)
-            return tape
-        return the_watch().wrap_tape(tape)
+        self.watching.tape(tape)
+        return tape
 
     # What the core asks.
 
-    def to_array(self, value: Any) -> Captured | None:
+    def to_array(self, value: object) -> Captured | None:
         """A tensor, a variable or a gradient of rows as an array that may share its memory."""
         return to_array(value)

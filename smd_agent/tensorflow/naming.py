@@ -1,4 +1,4 @@
-"""What TensorFlow's variables are called in a run.
+"""Names of TensorFlow's variables in a run.
 
 A Keras 3 variable is called by its ``path`` (its TensorFlow name is just ``kernel``), any other by its TensorFlow name
 without the output number.
@@ -7,27 +7,28 @@ without the output number.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TypeGuard, cast
 
 import tensorflow as tf
 
 from smd_agent.framework.keras.names import VariableNames as DistinctNames
+from smd_agent.tensorflow.types import KerasVariable, Variable
 
 _PORT = re.compile(r":\d+$")
 _REPLICA = re.compile(r"/replica_\d+$")
 
 
-def is_variable(value: Any) -> bool:
+def is_variable(value: object) -> TypeGuard[Variable]:
     """Whether this is a variable that can be trained: TensorFlow's own, a distributed one or one of Keras 3."""
     # Asked of the class: a distributed variable's handle is an error outside of a replica.
     kind = type(value)
     return isinstance(value, tf.Variable) or (hasattr(kind, "handle") and hasattr(kind, "path"))
 
 
-def plain_name(variable: Any) -> str:
+def plain_name(variable: Variable) -> str:
     """The name the user knows the variable by; several may share it."""
     if not isinstance(variable, tf.Variable):
-        return str(variable.path)
+        return cast("KerasVariable", variable).path
     return _REPLICA.sub("", _PORT.sub("", str(variable.name)))
 
 

@@ -6,56 +6,62 @@ changes it. It is a power of two, so dividing by it loses nothing.
 
 from __future__ import annotations
 
-import functools
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
+from smd_agent.core.ports import Deferred
+from smd_agent.framework.patching import replace
+from smd_agent.tensorflow.arrays import Converted, to_array
+from smd_agent.tensorflow.types import Function, Optimizer, Tensor
+
 _METHODS = ("scale_loss", "get_scaled_loss")
 
 
 @dataclass(frozen=True)
-class Unscaled:
+class Unscaled(Deferred):
     """A gradient to be divided by ``scale`` when it is read."""
 
     value: Any
     scale: float
 
-
-@dataclass(frozen=True)
-class Scaled:
-    """Where a scaled loss came from. ``loss`` is the name of a symbolic tensor, or an eager one."""
-
-    loss: Any
-    optimizer: weakref.ref[Any]
+    def read(self) -> Converted | None:
+        """The gradient of the loss as it was before scaling."""
+        found = to_array(self.value.read() if isinstance(self.value, Deferred) else self.value)
+        return found and Converted(found[0] / found[0].dtype.type(self.scale), found[1])
 
 
-def watch_scaling(owner: Any, note: Callable[[Any, Any, Any], None]) -> None:
+def unscaled(gradient: object, scale: float) -> object:
+    """The gradient of an unscaled loss; None stays None."""
+    return gradient if scale == 1.0 or gradient is None else Unscaled(gradient, scale)
+
+
+Note = Callable[[Optimizer, Tensor, Tensor], None]
+
+
+def watch_scaling(owner: type, note: Note) -> None:
     """Have ``note(optimizer, loss, scaled)`` called whenever an optimizer of this class scales a loss.
 
     Keras 3 calls the method ``scale_loss``, Keras 2 ``get_scaled_loss``.
     """
+
+    def noted(method: Function) -> Function:
+        def scale(optimizer: Optimizer, loss: Tensor) -> Tensor:
+            scaled: Tensor = method(optimizer, loss)
+            if scaled is not loss and tf.is_tensor(loss) and tf.is_tensor(scaled):
+                note(optimizer, loss, scaled)
+            return scaled
+
+        return scale
+
     for name in _METHODS:
-        method = vars(owner).get(name)
-        if method is not None:
-            setattr(owner, name, _noted(method, note))
+        if vars(owner).get(name) is not None:
+            replace(owner, name, noted, why="losses and gradients are saved as they are without scaling")
 
 
-def _noted(method: Callable[..., Any], note: Callable[[Any, Any, Any], None]) -> Callable[..., Any]:
-    @functools.wraps(method)
-    def scale(optimizer: Any, loss: Any) -> Any:
-        scaled = method(optimizer, loss)
-        if scaled is not loss and tf.is_tensor(loss) and tf.is_tensor(scaled):
-            note(optimizer, loss, scaled)
-        return scaled
-
-    return scale
-
-
-def scale_of(optimizer: Any) -> float:
+def scale_of(optimizer: Optimizer) -> float:
     """The number by which an optimizer multiplies losses now."""
     # Of Keras 3, dynamic and fixed, of Keras 2, and of Keras 3 before the optimizer is built.
     for name in ("dynamic_scale", "loss_scale_factor", "loss_scale", "initial_scale"):

@@ -6,18 +6,19 @@ Variables are read in a run of their own just before: within the same run they w
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import tensorflow as tf
 
 from smd_agent import session
 from smd_agent.core.clock import ModeClock
 from smd_agent.core.modes import ModeKeys
+from smd_agent.core.ports import StepWriter
 from smd_agent.tensorflow.arrays import Rows
 from smd_agent.tensorflow.graph_notes import GraphNotes, notes_on
-from smd_agent.tensorflow.hook import TensorflowHook
+from smd_agent.tensorflow.types import Graph, Nested, Operation, RunContext, RunValues, Tensor, Variable
 
 _UNREADABLE = (tf.resource, tf.variant)
 
@@ -32,17 +33,30 @@ class Needed:
     """
 
     trains: bool
-    tensors: dict[str, tuple[Any, ...]]
+    tensors: dict[str, tuple[Tensor, ...]]
     shapes: dict[str, tuple[int, ...]]
 
 
-class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
-    """Counts and saves the runs of one session for a hook."""
+class RunWriter(StepWriter, Protocol):
+    """Counts the runs of sessions and takes their values."""
 
-    def __init__(self, hook: TensorflowHook) -> None:
-        self._hook = hook
+    def clock_for(self, mode: ModeKeys) -> ModeClock:
+        """What counts the runs of this mode."""
+
+    def next_step_wants(self, clock: ModeClock) -> Callable[[str], bool]:
+        """Tells of a tensor's name whether the clock's next step saves it."""
+
+    def next_step(self, clock: ModeClock) -> None:
+        """Begin the next step."""
+
+
+class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
+    """Counts and saves the runs of one session."""
+
+    def __init__(self, writer: RunWriter) -> None:
+        self._writer = writer
         self._graph: Any = None
-        self._variables: dict[str, Any] = {}
+        self._variables: dict[str, Variable] = {}
         self._known: dict[Any, Needed] = {}
         self._pending: tuple[ModeClock, dict[str, Any]] | None = None
         self._clock: ModeClock | None = None
@@ -58,26 +72,26 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         notes = notes_on(self._graph)
         for variable in tf.compat.v1.trainable_variables():
             self._variables[variable.name] = variable
-            self._hook.place("biases" if "bias" in variable.name else "weights", variable.name)
+            self._writer.place("biases" if "bias" in variable.name else "weights", variable.name)
         for variable in tf.compat.v1.global_variables():
             if variable.name in notes.optimizer_variables:
                 self._variables[variable.name] = variable
-                self._hook.place("optimizer_variables", variable.name)
+                self._writer.place("optimizer_variables", variable.name)
         for name in {**notes.losses, **{loss.name: None for loss in tf.compat.v1.losses.get_losses()}}:
-            self._hook.place("losses", name)
+            self._writer.place("losses", name)
         for names in notes.gradients.values():
-            self._hook.place("gradients", names[0])
+            self._writer.place("gradients", names[0])
 
-    def before_run(self, run_context: Any) -> Any:
+    def before_run(self, run_context: RunContext) -> Any:
         """A run is about to start: ask for more if it is to be saved."""
         return self._ask(run_context)
 
-    def after_run(self, run_context: Any, run_values: Any) -> None:
+    def after_run(self, run_context: RunContext, run_values: RunValues) -> None:
         """A run has succeeded: it was a step."""
         self._take(run_values.results)
 
     @session.fence("preparing a session's run")
-    def _ask(self, run_context: Any) -> Any:
+    def _ask(self, run_context: RunContext) -> Any:
         self._pending = None
         arguments = run_context.original_args
         needed = self._needed(arguments.fetches, arguments.feed_dict or {})
@@ -85,7 +99,7 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         # Counted when it has succeeded: the run at the end of the data is no step.
         if clock is None or clock.step + 1 < clock.due:
             return None
-        wants = self._hook.next_step_wants(clock)
+        wants = self._writer.next_step_wants(clock)
         variables = {name: variable for name, variable in self._variables.items() if wants(name)}
         weights = run_context.session.run(variables) if variables else {}
         self._pending = (clock, weights)
@@ -97,14 +111,14 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         clock = self._clock
         if clock is None:
             return
-        hook = self._hook
-        hook.next_step(clock)
-        if self._pending is None or not hook.pulse.saving:
+        writer = self._writer
+        writer.next_step(clock)
+        if self._pending is None or not writer.pulse.saving:
             return
         values = dict(self._pending[1])
         for name, parts in (results or {}).items():
             values[name] = Rows(parts[0], parts[1], self._shapes[name]) if len(parts) == 2 else parts[0]
-        hook.save_tensors(list(values), list(values.values()))
+        writer.save_tensors(list(values), list(values.values()))
 
     # What a run computes.
 
@@ -112,27 +126,27 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         """The clock that counts a run; None if it is no step."""
         notes = notes_on(self._graph)
         if needed.trains:
-            return self._hook.clock_for(ModeKeys.TRAIN)
+            return self._writer.clock_for(ModeKeys.TRAIN)
         if notes.updates and notes.mode in (None, ModeKeys.TRAIN):
             # Something else is looked up between the steps. An estimator's evaluation may have updates it does not run.
             return None
-        return self._hook.clock_for(notes.mode or ModeKeys.EVAL)
+        return self._writer.clock_for(notes.mode or ModeKeys.EVAL)
 
-    def _needed(self, fetches: Any, feeds: Mapping[Any, Any]) -> Needed:
+    def _needed(self, fetches: Nested, feeds: Mapping[Any, object]) -> Needed:
         key = (_key(fetches), _key(list(feeds)))
         needed = self._known.get(key)
         if needed is None:
             needed = self._known[key] = self._look(fetches, list(feeds))
         return needed
 
-    def _look(self, fetches: Any, feeds: list[Any]) -> Needed:
+    def _look(self, fetches: Nested, feeds: list[object]) -> Needed:
         notes = notes_on(self._graph)
         # What stands behind a value that is fed is not computed, and may lack its placeholders.
         fed = {tensor.name for tensor in _elements(self._graph, feeds)}
         operations = _ancestors([getattr(t, "op", t) for t in _elements(self._graph, fetches)], fed)
         names = {operation.name for operation in operations}
         operations += _losses_within_reach(self._graph, notes, names)
-        tensors: dict[str, tuple[Any, ...]] = {}
+        tensors: dict[str, tuple[Tensor, ...]] = {}
         shapes = {}
         for operation in operations:
             for tensor in operation.outputs:
@@ -149,14 +163,14 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         return {name: shape for needed in self._known.values() for name, shape in needed.shapes.items()}
 
 
-def _shape_of(graph: Any, variable: str) -> tuple[int, ...]:
+def _shape_of(graph: Graph, variable: str) -> tuple[int, ...]:
     for found in graph.get_collection(tf.compat.v1.GraphKeys.GLOBAL_VARIABLES):
         if found.name == variable:
             return tuple(found.shape)
     return ()
 
 
-def _key(fetches: Any) -> Any:
+def _key(fetches: Nested) -> Any:
     # A graph's tensors live as long as the graph, so their ids stay theirs; structures are made anew for each run.
     if isinstance(fetches, (list, tuple)):
         return tuple(_key(part) for part in fetches)
@@ -165,7 +179,7 @@ def _key(fetches: Any) -> Any:
     return fetches if isinstance(fetches, str) else id(fetches)
 
 
-def _elements(graph: Any, structure: Any) -> list[Any]:
+def _elements(graph: Graph, structure: Nested) -> list[Any]:
     """Tensors and operations that stand behind what can be fetched or fed."""
     found = []
     for part in tf.nest.flatten(structure, expand_composites=True):
@@ -179,13 +193,13 @@ def _elements(graph: Any, structure: Any) -> list[Any]:
     return found
 
 
-def _losses_within_reach(graph: Any, notes: GraphNotes, computed: Container[str]) -> list[Any]:
+def _losses_within_reach(graph: Graph, notes: GraphNotes, computed: Container[str]) -> list[Operation]:
     """Losses that an update does without, but that follow from what it computes by operations without any state.
 
     A gradient seldom needs the loss itself. An operation with state could race with the update, draw random numbers or
     take the next batch.
     """
-    found: list[Any] = []
+    found: list[Operation] = []
     with graph.as_default():
         losses = [*notes.losses, *(loss.name for loss in tf.compat.v1.losses.get_losses())]
     for name in losses:
@@ -196,14 +210,14 @@ def _losses_within_reach(graph: Any, notes: GraphNotes, computed: Container[str]
     return found
 
 
-def _is_pure(operation: Any) -> bool:
+def _is_pure(operation: Operation) -> bool:
     reads_in_place = any(tensor.dtype.name.endswith("_ref") for tensor in operation.inputs)
     return not (operation.op_def.is_stateful or operation.type.startswith("Placeholder") or reads_in_place)
 
 
-def _ancestors(operations: Iterable[Any], fed: Container[str], known: Container[str] = ()) -> list[Any]:
+def _ancestors(operations: Iterable[Operation], fed: Container[str], known: Container[str] = ()) -> list[Operation]:
     """The operations and all they depend on, each once; what is behind known ones is left out."""
-    seen: dict[int, Any] = {}
+    seen: dict[int, Operation] = {}
     waiting = list(operations)
     while waiting:
         operation = waiting.pop()

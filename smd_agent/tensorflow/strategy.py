@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from smd_agent import guard
+from smd_agent.tensorflow.types import Strategy
 
 # Looked up once: TensorFlow's public modules load their parts when they are asked for, and take their time each time.
 _replica_context = tf.distribute.get_replica_context
@@ -30,7 +31,7 @@ def is_other_replica(line: str = _TAPES) -> bool:
     return bool(number)
 
 
-def rank_and_size(strategy: Any = None) -> tuple[int, int]:
+def rank_and_size(strategy: Strategy | None = None) -> tuple[int, int]:
     """Number of this process among the workers of a strategy, and how many they are; 0 and 1 without several.
 
     ``strategy`` is the one in scope if None.

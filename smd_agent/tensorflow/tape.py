@@ -1,6 +1,6 @@
-"""GradientTape loops: what is watched, and what a saved step saves.
+"""Watcher of GradientTape loops: it counts their steps and saves what the tapes compute.
 
-Watched are ``GradientTape.__enter__`` (when a tape was opened) and ``GradientTape.gradient``, which every training loop
+Patched are ``GradientTape.__enter__`` (when a tape was opened) and ``GradientTape.gradient``, which every training loop
 calls once for each loss. In a loop that runs eagerly its results are the values themselves. While a ``tf.function`` is
 traced they are noted instead, and its calls are counted and saved by ``smd_agent.tensorflow.compiled``.
 """
@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import transform
 
 from smd_agent import session
+from smd_agent.framework.hook_source import HookSource
+from smd_agent.framework.patching import replace
 from smd_agent.tensorflow.compiled import SLOT, CompiledStep, TrainingFunctions
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.naming import is_variable
-from smd_agent.tensorflow.scaling import Unscaled, scale_of
-from smd_agent.tensorflow.steps import TapeSteps
+from smd_agent.tensorflow.scaling import scale_of, unscaled
 from smd_agent.tensorflow.strategy import is_other_replica
-from smd_agent.tensorflow.tape_notes import GradientCall, NoteBook, flat_gradients, warn_if_hidden
-from smd_agent.tensorflow.tape_values import TapeValues
-from smd_agent.tensorflow.variant import Tap
+from smd_agent.tensorflow.tape_notes import TapeNotes, flat_gradients, warn_if_hidden
+from smd_agent.tensorflow.tape_run import TapeRun
+from smd_agent.tensorflow.types import ConcreteFunction, Function, Nested, Optimizer, Tape, Tensor, Variable
 
 OPENED = "_smd_agent_opened"
 
@@ -36,108 +36,102 @@ class _Depth(threading.local):
 
 
 class TapeWatch:
-    """Sees every gradient that a tape computes.
-
-    It rests while another part of the hook counts the steps itself (``hook.pulse.inside``).
+    """Sees every gradient that a tape computes; paused while another part of the hook counts the steps itself.
 
     Args:
-        find_hook: gives the hook to save with when the first gradient of a variable comes up; None: there is none.
+        source: gives the hook to save with when the first gradient of a variable comes up.
     """
 
-    def __init__(self, find_hook: Callable[[], TensorflowHook | None]) -> None:
-        self.book = NoteBook()
-        self._find_hook = find_hook
-        self._hook: TensorflowHook | None = None
+    def __init__(self, source: HookSource[TensorflowHook]) -> None:
+        self._run = TapeRun(source)
+        self._notes = TapeNotes()
         self._functions = TrainingFunctions()
-        self._scaled: dict[int, tuple[Any, Any, Any]] = {}
+        self._scaled: dict[int, tuple[Tensor, Tensor, Optimizer]] = {}
         self._installed = False
         self._depth = _Depth()
-        self.steps: TapeSteps
-        self.values: TapeValues
 
     def install(self) -> None:
         """Begin to watch all tapes; called once."""
         tape = tf.GradientTape
-        enter = tape.__enter__
-
-        @functools.wraps(enter)
-        def entered(tape: Any) -> Any:
-            self.opened(tape)
-            return enter(tape)
-
-        tape.__enter__ = entered
-        tape.gradient = self._watched(tape.gradient)
-        self.watch_functions()
+        replace(tape, "__enter__", self._around_enter, why="a gradient belongs to the step its tape was opened in")
+        replace(tape, "gradient", self._around_gradient, why="steps are counted by gradients, which are saved")
+        self._watch_functions()
         self._installed = True
 
-    def watch_functions(self) -> None:
+    def wrap_tape(self, tape: Tape) -> None:
+        """Watch this one tape, for a program whose tapes are not all watched."""
+        self._watch_functions()
+        if not self._installed and OPENED not in tape.__dict__:
+            # The program's own object, which takes this along when it goes.
+            original = type(tape).gradient
+            watched = functools.wraps(original)(self._around_gradient(original))
+            tape.__dict__["gradient"] = functools.partial(watched, tape)
+            self._opened(tape)
+
+    def _watch_functions(self) -> None:
         """Have functions that are traced from now on looked at."""
         if self._traced not in transform.CONCRETE_FUNCTION_CALLBACKS:
             transform.CONCRETE_FUNCTION_CALLBACKS.append(self._traced)
 
-    def wrap_tape(self, tape: Any) -> Any:
-        """Watch this one tape, for a program whose tapes are not all watched; returns it."""
-        self.watch_functions()
-        if not self._installed and OPENED not in tape.__dict__:
-            watched = self._watched(type(tape).gradient)
-            tape.gradient = functools.partial(watched, tape)
-            self.opened(tape)
-        return tape
+    def _around_enter(self, enter: Function) -> Function:
+        opened = self._opened
 
-    def _watched(self, gradient: Callable[..., Any]) -> Callable[..., Any]:
+        def entered(tape: Tape) -> Any:
+            opened(tape)
+            return enter(tape)
+
+        return entered
+
+    def _around_gradient(self, gradient: Function) -> Function:
         depth = self._depth
 
-        @functools.wraps(gradient)
-        def computed(tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+        def computed(tape: Tape, target: Nested, sources: Nested, *args: object, **kwargs: object) -> Nested:
             depth.gradients += 1
             try:
-                gradients = gradient(tape, target, sources, *args, **kwargs)
+                gradients: Nested = gradient(tape, target, sources, *args, **kwargs)
             finally:
                 depth.gradients -= 1
             if not depth.gradients:
-                self.saw(tape, target, sources, gradients)
+                self._saw(tape, target, sources, gradients)
             return gradients
 
         return computed
 
-    def opened(self, tape: Any) -> None:
+    def _opened(self, tape: Tape) -> None:
         """A tape begins to record."""
-        hook = self._hook
-        tape.__dict__[OPENED] = -1 if hook is None else hook.pulse.step
-
-    def resting(self) -> bool:
-        """Whether gradients are none of our business now."""
-        hook = session.current()
-        return isinstance(hook, TensorflowHook) and hook.pulse.inside
+        last = self._run.last
+        tape.__dict__[OPENED] = -1 if last is None else last.hook.pulse.step
 
     @session.fence("watching a GradientTape")
-    def saw(self, tape: Any, target: Any, sources: Any, gradients: Any) -> None:
+    def _saw(self, tape: Tape, target: Nested, sources: Nested, gradients: Nested) -> None:
         """A tape has computed gradients."""
-        if self.resting():
+        if self._run.paused():
             return
         first = _first_variable(sources)
         if first is None or is_other_replica():
             return
         if not tf.executing_eagerly():
-            self.book.note_gradients(tf.compat.v1.get_default_graph(), target, sources, gradients)
+            self._notes.note_gradients(tf.compat.v1.get_default_graph(), target, sources, gradients)
             return
-        hook = self.hook()
-        if hook is None:
+        saving = self._run.current()
+        if saving is None:
             return
-        self.steps.reach(first, tape.__dict__.get(OPENED, hook.pulse.step))
+        pulse = saving.hook.pulse
+        saving.steps.reach(first, tape.__dict__.get(OPENED, pulse.step))
         # It has its place; asked again, it stays there.
-        tape.__dict__[OPENED] = hook.pulse.step - 1
-        if hook.pulse.saving:
+        tape.__dict__[OPENED] = pulse.step - 1
+        if pulse.saving:
             losses, scale = self._losses(target)
             pairs = zip(tf.nest.flatten(sources), flat_gradients(gradients), strict=False)
-            found = [(s, _unscaled(g, scale)) for s, g in pairs if is_variable(s)]
-            self.values.weights([variable for variable, _ in found])
-            self.values.gradients(losses, found)
+            found = [(s, unscaled(g, scale)) for s, g in pairs if is_variable(s)]
+            saving.values.weights([variable for variable, _ in found])
+            saving.values.gradients(losses, found)
         self._scaled.clear()
 
-    def _losses(self, target: Any) -> tuple[list[Any], float]:
+    def _losses(self, target: Nested) -> tuple[list[object], float]:
         """What was differentiated as it was before scaling, and the scale of its gradients."""
-        losses, scale = [], 1.0
+        losses: list[object] = []
+        scale = 1.0
         for tensor in tf.nest.flatten(target):
             note = self._scaled.get(id(tensor))
             if note is not None:
@@ -147,55 +141,29 @@ class TapeWatch:
         return losses, scale
 
     @session.fence("noting a scaled loss")
-    def scaled(self, optimizer: Any, loss: Any, scaled: Any) -> None:
+    def scaled(self, optimizer: Optimizer, loss: Tensor, scaled: Tensor) -> None:
         """A loss was scaled."""
-        if self.resting():
+        if self._run.paused():
             return
         if not tf.executing_eagerly():
-            self.book.note_scaling(tf.compat.v1.get_default_graph(), optimizer, loss, scaled)
-        elif self._hook is None or self._hook.pulse.train.step + 1 >= self._hook.pulse.train.due:
+            self._notes.note_scaling(tf.compat.v1.get_default_graph(), optimizer, loss, scaled)
+        elif (last := self._run.last) is None or last.hook.pulse.train.step + 1 >= last.hook.pulse.train.due:
             # The scaled tensor is kept too, so that its id stays its own until the gradients have come.
             self._scaled[id(scaled)] = (scaled, loss, optimizer)
 
-    def hook(self) -> TensorflowHook | None:
-        """The hook to save with: the one of the process."""
-        hook = self._hook
-        if hook is None or hook is not session.current():
-            hook = self._find_hook()
-            if hook is None:
-                return None
-            self._hook = hook
-            self.steps = TapeSteps(hook)
-            self.values = TapeValues(hook)
-        return hook
-
-    # What compiled functions ask.
-
-    def calls_in(self, definition: Any) -> Iterator[GradientCall]:
-        """The gradient calls of a function and of those that it calls."""
-        return self._functions.calls_in(definition)
-
-    def taps_of(self, name: str) -> Sequence[Tap]:
-        """What is to be had from a function itself, by its name."""
-        return self._functions.taps_of(name)
-
     @session.fence("looking at a tf.function")
-    def _traced(self, concrete: Any) -> None:
+    def _traced(self, concrete: ConcreteFunction) -> None:
         if self._functions.names:
             warn_if_hidden(concrete.graph, self._functions.names)
-        notes = self.book.of(concrete.graph)
+        notes = self._notes.of(concrete.graph)
         if notes is None or not (notes.calls or notes.trains_inside):
             return
-        step = CompiledStep(self, concrete, notes.calls)
+        step = CompiledStep(self._run, self._notes, self._functions, concrete, notes.calls)
         concrete.__dict__[SLOT] = step
         self._functions.add(concrete.function_def.signature.name, step)
 
 
-def _unscaled(value: Any, scale: float) -> Any:
-    return value if scale == 1.0 or value is None else Unscaled(value, scale)
-
-
-def _first_variable(sources: Any) -> Any:
+def _first_variable(sources: Nested) -> Variable | None:
     if isinstance(sources, (list, tuple)) and sources and is_variable(sources[0]):
         return sources[0]
     return next((source for source in tf.nest.flatten(sources) if is_variable(source)), None)
@@ -204,17 +172,12 @@ def _first_variable(sources: Any) -> Any:
 _watches: list[TapeWatch] = []
 
 
-def the_watch(find_hook: Callable[[], TensorflowHook | None] | None = None) -> TapeWatch:
+def the_watch(source: HookSource[TensorflowHook] | None = None) -> TapeWatch:
     """The one watch of the process, made now if there is none.
 
     Args:
-        find_hook: for a new one; if None, it takes the process's hook.
+        source: for a new one; if None, it waits for the process's hook.
     """
     if not _watches:
-        _watches.append(TapeWatch(find_hook or _current_hook))
+        _watches.append(TapeWatch(source or HookSource(TensorflowHook)))
     return _watches[0]
-
-
-def _current_hook() -> TensorflowHook | None:
-    hook = session.current()
-    return hook if isinstance(hook, TensorflowHook) else None

@@ -1,4 +1,4 @@
-"""What the tapes of a function compute: noted while TensorFlow traces it, to be asked for when it runs.
+"""Notes on what the tapes of a function compute: taken while TensorFlow traces it, used when it runs.
 
 Notes hold names, not tensors: a tensor would keep its graph alive.
 """
@@ -14,16 +14,17 @@ import tensorflow as tf
 
 from smd_agent import guard
 from smd_agent.tensorflow.naming import is_variable
+from smd_agent.tensorflow.types import Graph, Nested, Optimizer, Tensor, Variable
 from smd_agent.tensorflow.variant import CALLS, Output, Tap, Unreachable, output_of
 
 _CONTROL_FLOW = ("WhileBodyFuncGraph", "WhileCondFuncGraph", "CondBranchFuncGraph")
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """A variable and where its gradient is; ``indices`` only if it has rows."""
+class TracedGradient:
+    """A variable's gradient in a traced function; ``indices`` only if it has rows."""
 
-    variable: weakref.ref[Any]
+    variable: weakref.ref[Variable]
     values: Output
     indices: Output | None = None
 
@@ -36,8 +37,8 @@ class GradientCall:
     """
 
     losses: tuple[Output, ...]
-    parts: tuple[Part, ...]
-    scaler: weakref.ref[Any] | None = None
+    parts: tuple[TracedGradient, ...]
+    scaler: weakref.ref[Optimizer] | None = None
 
     def taps(self) -> Iterator[Tap]:
         """All values, losses first, then part by part."""
@@ -45,12 +46,12 @@ class GradientCall:
         for part in self.parts:
             outputs.extend([part.values] if part.indices is None else [part.values, part.indices])
         for number, output in enumerate(outputs):
-            yield Tap(Wanted(self, number), output)
+            yield Tap(TracedValue(self, number), output)
 
 
 @dataclass(frozen=True, eq=False)
-class Wanted:
-    """What a tap of a function gives: the value of this number of one gradient call."""
+class TracedValue:
+    """One value of a gradient call, by its number: what a tap of the function gives."""
 
     call: GradientCall
     number: int
@@ -62,25 +63,30 @@ class Wanted:
 
 
 @dataclass
-class Notes:
-    """What is known of one graph."""
+class FunctionNotes:
+    """What the tapes of one graph compute.
+
+    calls: of ``tape.gradient``.
+    trains_inside: whether a function that trains is called in it.
+    scaled: the loss before scaling, and the optimizer, by name of the scaled loss.
+    """
 
     calls: list[GradientCall] = field(default_factory=list)
     trains_inside: bool = False
-    scaled: dict[str, tuple[Output, weakref.ref[Any]]] = field(default_factory=dict)
+    scaled: dict[str, tuple[Output, weakref.ref[Optimizer]]] = field(default_factory=dict)
 
 
-class NoteBook:
-    """The notes on all graphs that are alive."""
+class TapeNotes:
+    """What the tapes of all functions compute, by graph; a graph that is gone is forgotten."""
 
     def __init__(self) -> None:
-        self._notes: weakref.WeakKeyDictionary[Any, Notes] = weakref.WeakKeyDictionary()
+        self._notes: weakref.WeakKeyDictionary[Graph, FunctionNotes] = weakref.WeakKeyDictionary()
 
-    def of(self, graph: Any) -> Notes | None:
+    def of(self, graph: Graph) -> FunctionNotes | None:
         """What is known of a graph, None if nothing was noted."""
         return self._notes.get(graph)
 
-    def note_gradients(self, graph: Any, target: Any, sources: Any, gradients: Any) -> None:
+    def note_gradients(self, graph: Graph, target: Nested, sources: Nested, gradients: Nested) -> None:
         """Note a call of ``tape.gradient`` under this graph."""
         if not is_function(graph):
             return
@@ -90,14 +96,12 @@ class NoteBook:
                 if gradient is None or not is_variable(variable):
                     continue
                 if isinstance(gradient, tf.IndexedSlices):
-                    part = Part(
-                        weakref.ref(variable), output_of(gradient.values, graph), output_of(gradient.indices, graph)
-                    )
+                    found = [output_of(gradient.values, graph), output_of(gradient.indices, graph)]
                 else:
-                    part = Part(weakref.ref(variable), output_of(gradient, graph))
-                parts.append(part)
+                    found = [output_of(gradient, graph)]
+                parts.append(TracedGradient(weakref.ref(variable), *found))
             losses, scaler = [], None
-            scaled = self._notes.setdefault(graph, Notes()).scaled
+            scaled = self._notes.setdefault(graph, FunctionNotes()).scaled
             for tensor in tf.nest.flatten(target):
                 if getattr(tensor, "graph", None) is graph:
                     unscaled, scaler = scaled.get(tensor.name, (None, scaler))
@@ -106,26 +110,27 @@ class NoteBook:
             guard.say_once("unreachable", f"gradients of a tf.function are not saved: {error}")
             return
         if parts:
-            self._notes.setdefault(graph, Notes()).calls.append(GradientCall(tuple(losses), tuple(parts), scaler))
+            call = GradientCall(tuple(losses), tuple(parts), scaler)
+            self._notes.setdefault(graph, FunctionNotes()).calls.append(call)
 
-    def note_scaling(self, graph: Any, optimizer: Any, loss: Any, scaled: Any) -> None:
+    def note_scaling(self, graph: Graph, optimizer: Optimizer, loss: Tensor, scaled: Tensor) -> None:
         """Note that a loss was scaled under this graph."""
         if getattr(loss, "graph", None) is graph and getattr(scaled, "graph", None) is graph:
             pair = (output_of(loss, graph), weakref.ref(optimizer))
-            self._notes.setdefault(graph, Notes()).scaled[scaled.name] = pair
+            self._notes.setdefault(graph, FunctionNotes()).scaled[scaled.name] = pair
 
-    def note_inner_call(self, graph: Any) -> None:
+    def note_inner_call(self, graph: Graph) -> None:
         """Note that a function which trains is called under this graph."""
         if is_function(graph):
-            self._notes.setdefault(graph, Notes()).trains_inside = True
+            self._notes.setdefault(graph, FunctionNotes()).trains_inside = True
 
 
-def flat_gradients(gradients: Any) -> list[Any]:
+def flat_gradients(gradients: Nested) -> list[Any]:
     """Gradients one by one; rows stay together, and a None stands for itself."""
     return list(tf.nest.flatten(gradients, expand_composites=False))
 
 
-def is_function(graph: Any) -> bool:
+def is_function(graph: Graph) -> bool:
     """Whether the graph becomes a function that is called as a whole; one line if training is out of reach there."""
     if type(graph).__name__ in _CONTROL_FLOW:
         _say_out_of_reach()
@@ -133,7 +138,7 @@ def is_function(graph: Any) -> bool:
     return hasattr(graph, "captures") and hasattr(graph, "structured_outputs")
 
 
-def warn_if_hidden(graph: Any, training: Container[str]) -> None:
+def warn_if_hidden(graph: Graph, training: Container[str]) -> None:
     """Say so if a graph runs a function that trains in any other way than calling it: a loop over a dataset does."""
     for operation in graph.get_operations():
         if operation.type in CALLS:

@@ -1,73 +1,82 @@
-"""What the tapes of a step give: its names in the run, and the optimizer's variables beside it."""
+"""Values that a step with tapes saves: what the tapes give, and the variables of optimizers."""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import Protocol
 
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.tensorflow.hook import TensorflowHook
+from smd_agent.core.ports import StepWriter
+from smd_agent.framework.gradient_values import GradientValues
+from smd_agent.framework.keras.names import variables_of
 from smd_agent.tensorflow.naming import VariableNames, gradient_name, loss_name, weight_name
+from smd_agent.tensorflow.types import Optimizer, Variable
 
 
-class TapeValues:
-    """Names what a step's tapes give, and hands it to the hook."""
+class TapeWriter(StepWriter, Protocol):
+    """Takes the values of the tapes' steps."""
 
-    def __init__(self, hook: TensorflowHook) -> None:
-        self._hook = hook
-        self._names = VariableNames()
-        self._step = -1
-        self._losses = 0
+    @property
+    def optimizers(self) -> Sequence[weakref.ref[Optimizer]]:
+        """Those whose variables are saved too."""
+
+    def ever_wants_collection(self, name: str) -> bool:
+        """Whether a collection is saved at some step."""
+
+
+class TapeNames:
+    """Where the values of tapes are stored."""
+
+    def __init__(self) -> None:
+        self._variables = VariableNames()
+
+    def weight(self, variable: Variable) -> str:
+        """Where a variable's value is stored."""
+        return weight_name(self._variables.of(variable))
+
+    def gradient(self, variable: Variable, number: int) -> str:
+        """Where a variable's gradient is stored; ``number`` counts several of one step."""
+        return gradient_name(self._variables.of(variable), number)
+
+    def loss(self, number: int) -> str:
+        """Where what a tape differentiates is stored; ``number`` counts several of one step."""
+        return loss_name(number)
+
+    def plain(self, variable: Variable) -> str:
+        """Where an optimizer's variable is stored."""
+        return f"{self._variables.of(variable)}:0"
+
+
+class TapeValues(GradientValues[Variable]):
+    """Saves what tapes give, and once a step the variables of the optimizers that the user has wrapped."""
+
+    def __init__(self, writer: TapeWriter) -> None:
+        self._tape_names = TapeNames()
+        super().__init__(writer, self._tape_names)
+        self._tape_writer = writer
         self._optimizers_saved = False
-        self._weights: set[str] = set()
-        self._gradients: dict[str, int] = {}
 
-    def weights(self, variables: Sequence[Any]) -> None:
-        """Save variables as they are now; each once a step."""
-        self._turn()
-        names = [self._names.of(variable) for variable in variables]
-        new = [(name, variable) for name, variable in zip(names, variables, strict=True) if name not in self._weights]
-        self._weights.update(name for name, _ in new)
-        self._hook.save_tensors([weight_name(name) for name, _ in new], [variable for _, variable in new])
+    def weights(self, variables: Sequence[Variable]) -> None:
+        """Save variables as they are now, each once a step, and those of the optimizers."""
+        super().weights(variables)
         self._optimizers()
 
-    def gradients(self, losses: Sequence[Any], pairs: Sequence[tuple[Any, Any]]) -> None:
-        """Save what one call of ``tape.gradient`` differentiated, and what it gave for which variable."""
-        self._turn()
-        for loss in losses:
-            self._hook.save_tensor_now(loss_name(self._losses), loss)
-            self._losses += 1
-        names, values = [], []
-        for variable, gradient in pairs:
-            if gradient is None:
-                continue
-            name = self._names.of(variable)
-            number = self._gradients.get(name, 0)
-            self._gradients[name] = number + 1
-            names.append(gradient_name(name, number))
-            values.append(gradient)
-        self._hook.save_tensors(names, values)
+    def _begin(self) -> None:
+        super()._begin()
+        self._optimizers_saved = False
 
     def _optimizers(self) -> None:
-        """Save the variables of the optimizers that the user has wrapped, as they are now; once a step."""
-        if self._optimizers_saved or not self._hook.optimizers:
+        writer = self._tape_writer
+        if self._optimizers_saved or not writer.optimizers:
             return
         self._optimizers_saved = True
-        if not self._hook.ever_wants_collection(CollectionKeys.OPTIMIZER_VARIABLES):
+        if not writer.ever_wants_collection(CollectionKeys.OPTIMIZER_VARIABLES):
             return
         found = {}
-        for optimizer in filter(None, (reference() for reference in self._hook.optimizers)):
-            variables = optimizer.variables
-            for variable in variables() if callable(variables) else variables:
-                name = f"{self._names.of(variable)}:0"
-                self._hook.place(CollectionKeys.OPTIMIZER_VARIABLES, name)
+        for optimizer in filter(None, (reference() for reference in writer.optimizers)):
+            for variable in variables_of(optimizer):
+                name = self._tape_names.plain(variable)
+                writer.place(CollectionKeys.OPTIMIZER_VARIABLES, name)
                 found[name] = variable
-        self._hook.save_tensors(list(found), list(found.values()))
-
-    def _turn(self) -> None:
-        if self._step != self._hook.pulse.step:
-            self._step = self._hook.pulse.step
-            self._losses = 0
-            self._optimizers_saved = False
-            self._weights.clear()
-            self._gradients.clear()
+        writer.save_tensors(list(found), list(found.values()))

@@ -9,7 +9,7 @@ by giving that call in the copy further outputs likewise. Bodies of loops are ou
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ import tensorflow as tf
 from tensorflow.core.framework import function_pb2, op_def_pb2, types_pb2
 from tensorflow.python.eager import context
 from tensorflow.python.framework import op_def_registry
+
+from smd_agent.tensorflow.types import ArgDef, FunctionDef, Graph, NodeDef, Operation, Tensor
 
 SUFFIX = "_smd_agent"
 _numbers = itertools.count()
@@ -47,7 +49,7 @@ class Unreachable(Exception):
     """A value is not there in the compiled function."""
 
 
-def output_of(tensor: Any, graph: Any) -> Output:
+def output_of(tensor: Tensor, graph: Graph) -> Output:
     """Where a symbolic tensor of a function's graph is found in the compiled function.
 
     Raises:
@@ -59,8 +61,8 @@ def output_of(tensor: Any, graph: Any) -> Output:
     if dtype in UNREADABLE:
         raise Unreachable(f"{tensor.name} is a {tensor.dtype.name}")
     shape = tuple(tensor.shape.as_list()) if tensor.shape.rank is not None else None
-    for position, argument in enumerate(tensor.graph.inputs):
-        if argument is tensor:
+    for position, given in enumerate(tensor.graph.inputs):
+        if given is tensor:
             return Output(f"{tensor.op.name}:input:{position}", dtype, shape)
     number = tensor.value_index
     for argument in tensor.op.op_def.output_arg:
@@ -71,7 +73,7 @@ def output_of(tensor: Any, graph: Any) -> Output:
     raise Unreachable(f"{tensor.name} is not an output of {tensor.op.type}")
 
 
-def _length(op: Any, argument: Any) -> int:
+def _length(op: Operation, argument: ArgDef) -> int:
     if argument.number_attr:
         return int(op.get_attr(argument.number_attr))
     return len(op.get_attr(argument.type_list_attr)) if argument.type_list_attr else 1
@@ -115,7 +117,7 @@ class Variant:
     """
 
     def __init__(
-        self, definition: Any, taps: Taps, *, in_branches: bool = True, top: bool = True, in_xla: bool = False
+        self, definition: FunctionDef, taps: Taps, *, in_branches: bool = True, top: bool = True, in_xla: bool = False
     ) -> None:
         self._context = context.context()
         copy = function_pb2.FunctionDef()
@@ -167,7 +169,7 @@ class Variant:
         for slot in slots:
             tf.raw_ops.DestroyResourceOp(resource=slot)
 
-    def call(self, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def call(self, inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Run it eagerly on the original's flat inputs, captures included.
 
         Returns:
@@ -191,7 +193,7 @@ class Variant:
             else:
                 self._add(tap.key, _resolved(tap.output, nodes, arguments), None)
 
-    def _add(self, key: Any, output: Output, branch: int | None) -> None:
+    def _add(self, key: object, output: Output, branch: int | None) -> None:
         self.keys.append(key)
         self.branches.append(branch)
         self._outputs.append(output)
@@ -205,7 +207,7 @@ class Variant:
         self.left_out.extend(inner.left_out)
         return inner
 
-    def _widen_call(self, node: Any, taps: Taps) -> None:
+    def _widen_call(self, node: NodeDef, taps: Taps) -> None:
         inner = self._variant_of(node.attr["f"].func.name, taps)
         if inner is None or not len(inner):
             return
@@ -213,7 +215,7 @@ class Variant:
         node.attr["f"].func.name = inner.name
         self._follow(node, inner)
 
-    def _widen_branches(self, node: Any, taps: Taps) -> None:
+    def _widen_branches(self, node: NodeDef, taps: Taps) -> None:
         sides = ("then_branch", "else_branch")
         found = [v for side in sides if (v := self._variant_of(node.attr[side].func.name, taps)) is not None]
         if len(found) < len(sides):
@@ -230,7 +232,7 @@ class Variant:
             self._inner.append(variant)
         self._follow(node, inner, flagged=True)
 
-    def _follow(self, node: Any, inner: Variant, flagged: bool = False) -> None:
+    def _follow(self, node: NodeDef, inner: Variant, flagged: bool = False) -> None:
         first = len(node.attr["Tout"].list.type)
         node.attr["Tout"].list.type.extend(output.dtype for output in inner._outputs)
         # Shapes noted for the outputs would now be too few.
@@ -255,7 +257,7 @@ class Variant:
             assert output.shape is not None
             self._append(None, self._constant(output.dtype, tuple(size or 0 for size in output.shape), False))
 
-    def _append(self, key: Any, output: Output) -> None:
+    def _append(self, key: object, output: Output) -> None:
         self._return(len(self._outputs), output)
         self._add(key, output, None)
 
@@ -295,7 +297,7 @@ class Variant:
         return Output(f"{node.name}:output:0", dtype, shape)
 
 
-def _resolved(output: Output, nodes: Any, arguments: Sequence[str]) -> Output:
+def _resolved(output: Output, nodes: Container[str], arguments: Sequence[str]) -> Output:
     node, port, number = output.ref.split(":")
     if port == "input":
         return Output(arguments[int(number)], output.dtype, output.shape)
@@ -304,7 +306,7 @@ def _resolved(output: Output, nodes: Any, arguments: Sequence[str]) -> Output:
     return output
 
 
-def carries_state(definition: Any) -> bool:
+def carries_state(definition: FunctionDef) -> bool:
     """Whether a function, or one that it runs in whatever way, counts how often it was called.
 
     Kernels of random operations and of named resources do: each function that holds one has a row of random numbers of
@@ -323,7 +325,7 @@ def carries_state(definition: Any) -> bool:
     return False
 
 
-def functions_of(node: Any) -> Iterator[str]:
+def functions_of(node: NodeDef) -> Iterator[str]:
     """Names of the functions that a node runs: by calling them, as branches, or in a loop."""
     for attribute in node.attr.values():
         kind = attribute.WhichOneof("value")
@@ -333,7 +335,7 @@ def functions_of(node: Any) -> Iterator[str]:
             yield from (function.name for function in attribute.list.func)
 
 
-def _keeps_state(node: Any) -> bool:
+def _keeps_state(node: NodeDef) -> bool:
     if "seed" not in node.attr and "shared_name" not in node.attr:
         return False
     definition: op_def_pb2.OpDef | None = op_def_registry.get(node.op)

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import tensorflow as tf
 
-from smd_agent.tensorflow.arrays import to_array
+from smd_agent.tensorflow.arrays import Rows, to_array
+from smd_agent.tensorflow.scaling import unscaled
 
 variable = tf.Variable([1.0, 2.0])
 held = to_array(variable)[0]
@@ -39,9 +40,18 @@ kinds = {
     "number": tf.constant(7),
     "empty": tf.zeros((0, 3)),
     "rows": tf.IndexedSlices(tf.constant([[1.0], [2.0], [3.0]]), tf.constant([2, 0, 2]), tf.constant([3, 1])),
+    "resource": variable.handle,
     "bytes": b"abc",
     "none": None,
 }
+coarse = tf.constant([[1.0], [256.0], [1.0]], tf.bfloat16)
+rows = Rows(coarse, tf.constant([0, 2, 2]), (3, 1))
+# Read only if it is saved, as the recorder does; sums and quotients are those of the wider type.
+kinds["coarse rows"] = rows.read()
+kinds["scaled"] = unscaled(tf.constant([8.0], tf.float16), 4.0).read()
+kinds["scaled rows"] = unscaled(rows, 3.0).read()
+kinds["not scaled"] = unscaled(tensor, 1.0)
+kinds["unreadable"] = unscaled(variable.handle, 2.0).read()
 found = {}
 for kind, value in kinds.items():
     read = to_array(value)

@@ -35,8 +35,19 @@ def test_values_of_all_kinds(runner):
         "number": ["int32", [], 7, None],
         "empty": ["float32", [0, 3], [], None],
         "rows": ["float32", [3, 1], [[2.0], [0.0], [4.0]], None],
+        "resource": None,
         "bytes": None,
         "none": None,
+        "coarse rows": ["float32", [3, 1], [[1.0], [0.0], [257.0]], "bfloat16"],
+        "scaled": ["float16", [1], [2.0], None],
+        "scaled rows": [
+            "float32",
+            [3, 1],
+            [[float(np.float32(1 / 3))], [0.0], [float(np.float32(257 / 3))]],
+            "bfloat16",
+        ],
+        "not scaled": ["int32", [2, 2], [[1, 2], [3, 4]], None],
+        "unreadable": None,
     }
     # Not copied, and yet what a variable was when it was read.
     assert told["same"] == [True, True]

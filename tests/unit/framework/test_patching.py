@@ -13,7 +13,7 @@ import weakref
 
 import pytest
 
-from smd_agent.framework.patching import Patch, Until, is_ours, replace, replaced
+from smd_agent.framework.patching import Patch, Until, is_ours, is_replaced, replace, replaced
 
 
 def in_module():
@@ -201,7 +201,11 @@ def test_ours_are_known_by_identity():
     assert is_ours(owner.function)
     wrap(owner, "theirs", alike=True)
     assert not is_ours(vars(owner)["function"])
+    # The function itself is replaced all the same, until ours ends.
+    assert is_replaced(owner, "function")
+    assert not is_replaced(owner, "other")
     ours.remove()
+    assert not is_replaced(owner, "function")
 
 
 def test_the_register_tells_what_is_replaced_why_and_until_when():
