@@ -1,4 +1,4 @@
-"""Joins a hook to its storage, owns the one current hook of the process, and ends it at exit and after a fork."""
+"""Owner of the one current hook of the process, which ends it at exit and after a fork."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from smd_agent.config import env
 from smd_agent.config.load import Source, find_source, load_settings
 from smd_agent.config.settings import HookSettings
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL
-from smd_agent.core.sink import RunSink
-from smd_agent.storage.run_writer import RunWriter
 
 if TYPE_CHECKING:
     from smd_agent.core.hook import BaseHook
@@ -41,18 +39,6 @@ def read_settings(path: str | None = None, default_save_interval: int = DEFAULT_
         name = env.DEFAULT_CONFIG_PATH if source is None else source.name
         raise FileNotFoundError(f"there is no hook configuration at {name}")
     return load_settings(source, default_save_interval)
-
-
-def open_run(out_dir: str | None, dry_run: bool) -> RunSink:
-    """Storage for a hook.
-
-    Raises:
-        RuntimeError: there is no ``out_dir``.
-        SMDebugRuntimeError: the folder holds a finished run.
-    """
-    if out_dir is None:
-        raise RuntimeError("out_dir is a required argument")
-    return RunWriter(out_dir, dry_run)
 
 
 def current() -> BaseHook | None:

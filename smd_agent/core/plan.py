@@ -1,15 +1,18 @@
-"""Which tensors a step saves, and what of them: collections turned into answers that are looked up, not worked out."""
+"""Plan of what is saved: caches, for each tensor name, which collections match and what is saved of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from smd_agent.core.clock import NEVER
-from smd_agent.core.collection import Collection
 from smd_agent.core.collection_keys import TRAINING_ONLY_COLLECTIONS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.names import reduction_name
+
+if TYPE_CHECKING:
+    from smd_agent.core.collection import Collection
 
 Ops = tuple[tuple[str, bool], ...]
 

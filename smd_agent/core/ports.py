@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from smd_agent.core.clock import Pulse
+from smd_agent.core.clock import ModeClock, Pulse
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.sink import StepSink
 
@@ -47,6 +47,18 @@ class StepWriter(Protocol):
 
     def collections_due(self) -> set[str]:
         """Names of the collections that the current step saves."""
+
+    def ever_saves(self, collection: str) -> bool:
+        """Whether a collection is saved at some step."""
+
+    def ever_wanted(self, names: frozenset[str]) -> frozenset[str]:
+        """Those of several names that are in a collection that is saved, at whatever step."""
+
+    def clock_for(self, mode: ModeKeys) -> ModeClock:
+        """What counts the steps that are of this mode by themselves."""
+
+    def next_step_wants(self, clock: ModeClock) -> Callable[[str], bool]:
+        """Tells of a tensor's name whether the clock's next step saves it; nothing is begun."""
 
     def save_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
         """Save what the current step wants of these tensors; values that are not wanted are not touched."""

@@ -41,6 +41,7 @@ class Recorder:
         pulse: where the run stands; the framework's hook advances it.
         clocks: of the modes.
         capture: what captures the open step, closed when the step ends; None if nothing needs that.
+        left_out: tells whether what this thread computes is none of the open step's.
         late: takes values that come later, such as those on an accelerator; None if all are there at once.
     """
 
@@ -48,6 +49,7 @@ class Recorder:
         self.clocks = {mode: ModeClock(mode) for mode in ModeKeys}
         self.pulse = Pulse(self.clocks[ModeKeys.GLOBAL])
         self.capture: OpenCapture | None = None
+        self.left_out: Callable[[], bool] = bool
         self.late: LateValues | None = None
         self.selection = selection
         self.output = output
@@ -191,6 +193,10 @@ class Recorder:
         """Whether the current step saves a tensor of this name."""
         return self.pulse.saving and self._current_plan().includes(name, self._due)
 
+    def ever_saves(self, collection: str) -> bool:
+        """Whether a collection is saved at some step."""
+        return collection in self.selection.names
+
     def ever_wanted(self, names: frozenset[str]) -> frozenset[str]:
         """Those of several names that are in a collection that is saved, at whatever step."""
         return self._current_plan().included(names)
@@ -212,7 +218,7 @@ class Recorder:
     @in_turn
     def save_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
         """Save what the current step wants of these tensors; values that are not wanted are not touched."""
-        if not self.pulse.saving:
+        if not self.pulse.saving or self.left_out():
             return
         if self.late is not None:
             names, values = self.late.ask(names, values)

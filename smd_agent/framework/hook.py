@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from smd_agent import guard, session
@@ -11,10 +11,9 @@ from smd_agent.core.clock import ModeClock
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.hook import BaseHook
-from smd_agent.core.modes import ModeKeys
-from smd_agent.core.ports import HeldStep
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL, SaveConfig, SaveConfigMode
+from smd_agent.storage.run_writer import RunWriter
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -63,8 +62,10 @@ class FrameworkHook(BaseHook):
         save_all: bool = False,
         include_workers: str = "one",
     ) -> None:
+        if out_dir is None:
+            raise RuntimeError("out_dir is a required argument")
         super().__init__(
-            session.open_run(out_dir, dry_run),
+            RunWriter(out_dir, dry_run),
             CollectionManager(create_default=True, built_in=self.built_in, collection_class=self.collection_class),
             self.default_saved,
             reduction_config=reduction_config,
@@ -107,85 +108,6 @@ class FrameworkHook(BaseHook):
     def finish_step(self) -> None:
         """Close the open step."""
         self.recorder.end_step()
-
-    def clock_for(self, mode: ModeKeys) -> ModeClock:
-        """What counts the steps that are of this mode by themselves: its clock, unless the user has set a mode."""
-        return self.recorder.clock_for(mode)
-
-    # What captures call. (To go: they are to be given the recorder.)
-
-    @property
-    def clocks(self) -> dict[ModeKeys, ModeClock]:
-        """Of the modes."""
-        return self.recorder.clocks
-
-    def open_step(self) -> bool:
-        """See ``Recorder``."""
-        return self.recorder.open_step()
-
-    def drop_step(self) -> None:
-        """See ``Recorder``."""
-        self.recorder.drop_step()
-
-    def end_step(self) -> None:
-        """See ``Recorder``."""
-        self.recorder.end_step()
-
-    def hold_step(self) -> HeldStep | None:
-        """See ``Recorder``."""
-        return self.recorder.hold_step()
-
-    def resume_step(self, held: HeldStep) -> None:
-        """See ``Recorder``."""
-        self.recorder.resume_step(held)
-
-    def end_held_step(self, held: HeldStep) -> None:
-        """See ``Recorder``."""
-        self.recorder.commit(held)
-
-    def wants(self, name: str) -> bool:
-        """See ``Recorder``."""
-        return self.recorder.wants(name)
-
-    def ever_wanted(self, names: frozenset[str]) -> frozenset[str]:
-        """See ``Recorder``."""
-        return self.recorder.ever_wanted(names)
-
-    def next_step_wants(self, clock: ModeClock) -> Callable[[str], bool]:
-        """See ``Recorder``."""
-        return self.recorder.next_step_wants(clock)
-
-    def collections_due(self) -> set[str]:
-        """See ``Recorder``."""
-        return self.recorder.collections_due()
-
-    def save_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
-        """See ``Recorder``."""
-        self.recorder.save_tensors(names, values)
-
-    def save_tensor_now(self, name: str, value: Any) -> None:
-        """See ``Recorder``."""
-        self.save_tensors((name,), (value,))
-
-    def place(self, collection: str, tensor_name: str) -> None:
-        """See ``Recorder``."""
-        self.recorder.place(collection, tensor_name)
-
-    def cannot_save(self, collection: str, reason: str) -> None:
-        """See ``Recorder``."""
-        self.recorder.cannot_save(collection, reason)
-
-    def meet_workers(self) -> None:
-        """See ``RunOutput``."""
-        self._output.meet_workers()
-
-    def include_collection(self, name: str) -> None:
-        """See ``Selection``."""
-        self.selection.include(name)
-
-    def replan(self) -> None:
-        """See ``Selection``."""
-        self.selection.changed()
 
     @classmethod
     def create_from_json_file(cls, json_file_path: str | None = None) -> Self:

@@ -22,7 +22,7 @@ from smd_agent import guard, session
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.ports import Deferred
 from smd_agent.mxnet.arrays import to_array
-from smd_agent.mxnet.ports import GluonWriter
+from smd_agent.mxnet.ports import TrainedBlocks
 
 Pair = tuple[str, Parameter]
 
@@ -32,14 +32,15 @@ _WITHOUT_GRADIENTS = (ModeKeys.EVAL, ModeKeys.PREDICT)
 class Gradients:
     """What becomes of the gradients of one saved step."""
 
-    def __init__(self, writer: GluonWriter) -> None:
-        self._writer = writer
+    def __init__(self, blocks: TrainedBlocks) -> None:
+        self._blocks = blocks
+        self._recorder = blocks.recorder
         self._reached: dict[int, Pair] = {}
         self._applied: set[int] = set()
 
     def trained(self) -> list[Pair]:
         """The parameters that get a gradient."""
-        pairs = (pair for root in self._writer.roots for pair in self._writer.parameters(root))
+        pairs = (pair for root in self._blocks.roots for pair in self._blocks.parameters(root))
         return [pair for pair in pairs if pair[1].grad_req != "null"]
 
     @session.fence("looking at gradients before a backward pass")
@@ -65,9 +66,9 @@ class Gradients:
             if _trainer_of(parameter) is None and len(arrays) <= 1:
                 now.append((name, parameter))
         self._write(now)
-        if reached and "gradients" in self._writer.include_collections and self._writer.mode in _WITHOUT_GRADIENTS:
-            line = f"gradients of a backward pass in a step of mode {self._writer.mode.name} are not saved"
-            guard.say_once(("gradients", self._writer.mode), line)
+        if reached and self._recorder.ever_saves("gradients") and self._recorder.mode in _WITHOUT_GRADIENTS:
+            line = f"gradients of a backward pass in a step of mode {self._recorder.mode.name} are not saved"
+            guard.say_once(("gradients", self._recorder.mode), line)
 
     @session.fence("saving the gradients that a Trainer applies")
     def before_update(self, trainer: Any, summed: bool) -> None:
@@ -86,7 +87,7 @@ class Gradients:
         for _, parameter in pairs:
             self._reached.pop(id(parameter), None)
         names = [f"gradient/{name}" for name, _ in pairs]
-        self._writer.save_tensors(names, [Gradient(parameter, summed, scale) for _, parameter in pairs])
+        self._recorder.save_tensors(names, [Gradient(parameter, summed, scale) for _, parameter in pairs])
 
 
 class Freshness:

@@ -125,17 +125,17 @@ class Hook(FrameworkHook):
 
     def may_want_inside(self, block: HybridBlock) -> bool:
         """Whether the current step may save something from inside of a block."""
-        return bool(self.collections_due() - _OUTER_COLLECTIONS) or self._widened(_OUTER_COLLECTIONS)
+        return bool(self.recorder.collections_due() - _OUTER_COLLECTIONS) or self._widened(_OUTER_COLLECTIONS)
 
     def may_want_inputs(self) -> bool:
         """Whether the current step may save the input of a block."""
         without = _OUTER_COLLECTIONS | {CollectionKeys.LOSSES}
-        return bool(self.collections_due() - without) or self._widened(without)
+        return bool(self.recorder.collections_due() - without) or self._widened(without)
 
     @session.fence("opening a step")
     def start_step(self) -> None:
         """Decide about a step that is due, and have it saved."""
-        if not self.open_step():
+        if not self.recorder.open_step():
             return
         capture = self.recorder.capture = SavedStep(self)
         capture.open()

@@ -12,12 +12,12 @@ from smd_agent.mxnet.compiled import GraphTap
 from smd_agent.mxnet.root import Root
 
 
-class GluonWriter(StepWriter, Protocol):
-    """Takes the values of a step, and knows the blocks that are trained."""
+class TrainedBlocks(Protocol):
+    """Knows the blocks that are trained, and what takes the values of their steps."""
 
     @property
-    def include_collections(self) -> list[str]:
-        """Names of the collections that are saved."""
+    def recorder(self) -> StepWriter:
+        """Takes the values of a step."""
 
     @property
     def roots(self) -> Sequence[Root]:

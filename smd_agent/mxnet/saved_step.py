@@ -26,7 +26,7 @@ from smd_agent.mxnet.arrays import arrays_in, copied, is_symbolic, raise_pending
 from smd_agent.mxnet.compiled import GraphTap, trace_of
 from smd_agent.mxnet.gradients import Freshness, Gradients, is_sparse, values_of
 from smd_agent.mxnet.losses import KnownLosses
-from smd_agent.mxnet.ports import GluonWriter
+from smd_agent.mxnet.ports import TrainedBlocks
 
 # Gluon would call the first block of a class ``Loss`` like this, and the losses' regex asks for such a name.
 UNNAMED_LOSS = "loss0"
@@ -35,24 +35,23 @@ UNNAMED_LOSS = "loss0"
 class SavedStep(CapturedStep):
     """One step that is being saved: what is installed, and what has been saved so far."""
 
-    writer: GluonWriter
-
-    def __init__(self, writer: GluonWriter) -> None:
-        super().__init__(writer)
+    def __init__(self, blocks: TrainedBlocks) -> None:
+        super().__init__(blocks.recorder)
+        self._blocks = blocks
         # Weakly: a step stays open until the next one begins, and a net that the program lets go must go.
         self._watched: dict[int, weakref.ref[Block]] = {}
         # Parameters that get their values in the forward.
         self._deferred: dict[int, tuple[str, Parameter]] = {}
-        self._gradients = Gradients(writer)
+        self._gradients = Gradients(blocks)
         self._losses = KnownLosses()
-        self._inputs_due = writer.may_want_inputs()
+        self._inputs_due = blocks.may_want_inputs()
 
     def open(self) -> None:
         """Save the weights and install what sees the rest."""
-        for root in self.writer.roots:
+        for root in self._blocks.roots:
             root.look_at_contexts()
             self._watched.update((id(block), weakref.ref(block)) for block in root.parts())
-        self._watched.update((id(block), weakref.ref(block)) for block in self.writer.registered_losses)
+        self._watched.update((id(block), weakref.ref(block)) for block in self._blocks.registered_losses)
         self._save_weights()
         installed = self.installed
         installed.on_close(calls.watch(self._call))
@@ -74,8 +73,8 @@ class SavedStep(CapturedStep):
 
     def _save_weights(self) -> None:
         names, arrays = [], []
-        for root in self.writer.roots:
-            for name, parameter in self.writer.parameters(root):
+        for root in self._blocks.roots:
+            for name, parameter in self._blocks.parameters(root):
                 found = values_of(parameter)
                 if found:
                     names.append(name)
@@ -113,7 +112,7 @@ class SavedStep(CapturedStep):
         result = self._run(original, block, args, kwargs)
         if isinstance(block, HybridBlock):
             self._remember_inner_losses(block, result)
-        if is_loss or any(block is other for other in self.writer.registered_losses):
+        if is_loss or any(block is other for other in self._blocks.registered_losses):
             self._remember_loss(result)
         self.save_io(block.name, "input", inputs)
         self.save_io(block.name, "output", result)
@@ -167,9 +166,9 @@ class SavedStep(CapturedStep):
 
     @session.fence("looking into a hybridized block")
     def _add_tap(self, block: HybridBlock, args: tuple[Any, ...]) -> None:
-        if not block._active or not self.writer.may_want_inside(block):
+        if not block._active or not self._blocks.may_want_inside(block):
             return
-        taps = self.writer.taps
+        taps = self._blocks.taps
         tap = taps.get(block)
         if tap is None or tap.original is not block._cached_op:
             tap = taps[block] = GraphTap(block, trace_of(block))
@@ -184,7 +183,7 @@ class SavedStep(CapturedStep):
 
     @session.fence("leaving a hybridized block")
     def _remove_tap(self, block: HybridBlock) -> None:
-        tap = self.writer.taps.get(block)
+        tap = self._blocks.taps.get(block)
         if tap is not None:
             tap.remove(block)
 
@@ -198,7 +197,7 @@ class SavedStep(CapturedStep):
 
     @session.fence("remembering a loss inside of a hybridized block")
     def _remember_inner_losses(self, block: HybridBlock, result: Any) -> None:
-        tap = self.writer.taps.get(block)
+        tap = self._blocks.taps.get(block)
         if tap is not None and block._active and tap.original is block._cached_op:
             self._remember_loss(tap.losses_in(result))
 

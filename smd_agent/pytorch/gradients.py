@@ -16,18 +16,17 @@ from typing import Any
 import torch
 
 from smd_agent import session
-from smd_agent.core.ports import Deferred
+from smd_agent.core.ports import Deferred, StepWriter
 from smd_agent.framework.captured_step import Installed
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.opaque import graph_task, is_compiling
-from smd_agent.pytorch.ports import ModelWriter
 from smd_agent.pytorch.scaling import Scales, unscaled
 
 
 class Gradients:
     """The gradients of one step that is saved."""
 
-    def __init__(self, writer: ModelWriter) -> None:
+    def __init__(self, writer: StepWriter) -> None:
         self._writer = writer
         self.scales = Scales(self._before_unscaling)
         self._names: dict[int, list[str]] = {}

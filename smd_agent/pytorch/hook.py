@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy.typing as npt
@@ -46,6 +46,7 @@ class Hook(FrameworkHook):
         self.registered_losses: list[torch.nn.Module] = []
         self._registered: set[Root] = set()
         self.recorder.late = LateValues(self.recorder)
+        self.recorder.left_out = self.left_out
         self._thread = 0
         self._threads = TrainingThreads()
         self._step_clock = self.pulse.clock
@@ -175,7 +176,7 @@ class Hook(FrameworkHook):
             self.disable()
             return
         self._settle_modules()
-        self.meet_workers()
+        self.recorder.output.meet_workers()
         if not self.recorder.open_step():
             return
         self._threads.begin()
@@ -201,7 +202,7 @@ class Hook(FrameworkHook):
         collections = [c for c in self.get_collections().values() if isinstance(c, Collection)]
         settled = [collection for collection in collections if collection.settle_modules(names)]
         if settled:
-            self.replan()
+            self.selection.changed()
 
     def nested_forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the forward of a model that is called inside of another, in a step that is saved."""
@@ -257,11 +258,6 @@ class Hook(FrameworkHook):
     def left_out(self) -> bool:
         """Whether what this thread computes is none of the step's."""
         return self._threads.left_out()
-
-    def save_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
-        """Save what the current step wants of these tensors, unless another thread's step is open."""
-        if self.pulse.saving and not self.left_out():
-            self.recorder.save_tensors(names, values)
 
     # What BaseHook leaves to us.
 

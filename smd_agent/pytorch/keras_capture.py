@@ -10,7 +10,7 @@ import torch
 
 from smd_agent import guard, session
 from smd_agent.core.modes import ModeKeys
-from smd_agent.framework.keras.capture import KerasCapture, KerasWriter
+from smd_agent.framework.keras.capture import KerasCapture, LogSaver
 from smd_agent.framework.keras.names import Names, definer
 from smd_agent.framework.keras.types import Call, KerasModule, Layer, Model, Optimizer, Variable
 from smd_agent.framework.keras.variables import ModelVariables
@@ -31,7 +31,7 @@ class TorchCapture(KerasCapture):
 
     def __init__(
         self,
-        writer: KerasWriter,
+        saver: LogSaver,
         model: Model,
         mode: ModeKeys,
         variables: ModelVariables,
@@ -39,7 +39,7 @@ class TorchCapture(KerasCapture):
         names: Names,
     ) -> None:
         # Nothing tells when the model gets other variables.
-        super().__init__(writer, model, mode, variables, object())
+        super().__init__(saver, model, mode, variables, object())
         self._keras = keras
         self._names = names
         self._has_weights = False

@@ -21,7 +21,7 @@ from smd_agent.framework.captured_step import Installed
 from smd_agent.framework.loss_links import comes_from
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.opaque import graph_task, is_compiling, is_opaque
-from smd_agent.pytorch.ports import ModelWriter, SaveIO
+from smd_agent.pytorch.ports import SaveIO, TrainedModels
 from smd_agent.pytorch.scaling import Node, Scales, identity, unscaled
 
 UNNAMED_LOSS = "Loss"
@@ -65,13 +65,14 @@ class Losses:
     """Saves each loss of a step once.
 
     Args:
-        writer: takes the step's values.
+        models: the models that are trained.
         scales: what scalers have done in the step.
         save_io: saves the tensors of a module's input or output.
     """
 
-    def __init__(self, writer: ModelWriter, scales: Scales, save_io: SaveIO) -> None:
-        self._writer = writer
+    def __init__(self, models: TrainedModels, scales: Scales, save_io: SaveIO) -> None:
+        self._models = models
+        self._recorder = models.recorder
         self._scales = scales
         self._save_io = save_io
         self._nodes: set[Node] = set()
@@ -81,10 +82,10 @@ class Losses:
 
     def install(self, installed: Installed) -> None:
         """Watch what computes losses until the step closes."""
-        for loss in self._writer.registered_losses:
+        for loss in self._models.registered_losses:
             if not isinstance(loss, torch.nn.modules.loss._Loss):
                 installed.on_close(loss.register_forward_hook(self._after_registered_loss).remove)
-        if self._writer.pulse.clock.mode is not ModeKeys.TRAIN:
+        if self._recorder.pulse.clock.mode is not ModeKeys.TRAIN:
             for (owner, function), name in _FUNCTIONAL.items():
                 if hasattr(owner, function):
                     make = functools.partial(self._wrap_functional, name)
@@ -151,7 +152,7 @@ class Losses:
     @session.fence("saving a functional loss")
     def _save_functional(self, name: str, loss: Any) -> None:
         if isinstance(loss, torch.Tensor) and not loss.requires_grad and not is_opaque():
-            if self._writer.pulse.inside:
+            if self._recorder.pulse.inside:
                 # Perhaps the model returns it as its loss.
                 self._held.append((name, loss))
             else:

@@ -17,12 +17,12 @@ SaveIO = Callable[[str, str, Any], object]
 """Saves the tensors of a module's "input" or "output": called with its name, the kind and the value."""
 
 
-class ModelWriter(StepWriter, Protocol):
-    """Takes the values of a step, and knows the models that are trained."""
+class TrainedModels(Protocol):
+    """Knows the models that are trained, and what takes the values of their steps."""
 
     @property
-    def step(self) -> int:
-        """Number of the current step over all modes."""
+    def recorder(self) -> StepWriter:
+        """Takes the values of a step."""
 
     @property
     def registered_losses(self) -> Sequence[torch.nn.Module]:

@@ -23,7 +23,7 @@ from smd_agent.pytorch.hidden import hidden_layers
 from smd_agent.pytorch.losses import Losses
 from smd_agent.pytorch.opaque import graph_task, is_compiling
 from smd_agent.pytorch.patch import Installed
-from smd_agent.pytorch.ports import LayerSource, ModelWriter
+from smd_agent.pytorch.ports import LayerSource, TrainedModels
 from smd_agent.pytorch.regions import CompiledLayers
 from smd_agent.pytorch.root import Root, RootCall
 from smd_agent.pytorch.staying import LossModule, watch
@@ -34,30 +34,33 @@ _OWN_COLLECTIONS = {"weights", "biases", "gradients", "losses"}
 class SavedStep(CapturedStep):
     """One step that is being saved: what is installed, and what has been saved so far.
 
+    Args:
+        models: the models that are trained.
+
     Attributes:
         step: its number over all modes.
         called: the models that were called in it, from no other model.
     """
 
-    writer: ModelWriter
     installed_class = Installed
 
-    def __init__(self, writer: ModelWriter) -> None:
-        super().__init__(writer)
-        self.step = writer.pulse.step
+    def __init__(self, models: TrainedModels) -> None:
+        super().__init__(models.recorder)
+        self._models = models
+        self.step = models.recorder.pulse.step
         self.called: set[Root] = set()
         self._closed = False
         self._roots: set[Root] = set()
         self._had_pass = False
         self._late: dict[Root, list[tuple[str, torch.nn.Parameter]]] = {}
-        self._gradients = Gradients(writer)
-        self._losses = Losses(writer, self._gradients.scales, self.save_io)
+        self._gradients = Gradients(self.writer)
+        self._losses = Losses(models, self._gradients.scales, self.save_io)
         self._compiled: LayerSource = CompiledLayers(self.save_io)
-        self._every_layer = bool(writer.collections_due() - _OWN_COLLECTIONS) or writer.regexes_changed()
+        self._every_layer = bool(self.writer.collections_due() - _OWN_COLLECTIONS) or models.regexes_changed()
 
     def open(self) -> None:
         """Save the weights and install what sees the rest."""
-        for root in self.writer.roots_in_use():
+        for root in self._models.roots_in_use():
             self.save_weights(root)
         self.installed.patch(torch.autograd, "backward", self._wrap_backward, why="gradients and losses are saved")
         self._gradients.install(self.installed)
@@ -73,7 +76,7 @@ class SavedStep(CapturedStep):
 
     def _left_out(self) -> bool:
         # What another thread is in the middle of comes back to a step that is closed.
-        return self._closed or self.writer.left_out()
+        return self._closed or self._models.left_out()
 
     def save_weights(self, root: Root) -> None:
         """Save a model's parameters, once a step."""
@@ -139,18 +142,18 @@ class SavedStep(CapturedStep):
         self._save_late_weights(root)
         if name is not None:
             self.save_io(name, "output", output)
-            if isinstance(root.model, LossModule) or self.writer.is_loss(f"{name}_output_0"):
+            if isinstance(root.model, LossModule) or self._models.is_loss(f"{name}_output_0"):
                 self._losses.is_saved(output)
         self._losses.after_model(output)
 
     def _watch_layer(self, name: str, layer: torch.nn.Module, watched: Installed) -> None:
         # Another thread may run the same model at the same time, in no step.
         def before(module: torch.nn.Module, args: Any, kwargs: Any) -> None:
-            if self.writer.in_this_thread:
+            if self._models.in_this_thread:
                 self.save_io(name, "input", (args, kwargs))
 
         def after(module: torch.nn.Module, args: Any, output: Any) -> None:
-            if self.writer.in_this_thread:
+            if self._models.in_this_thread:
                 self.save_io(name, "output", output)
 
         watched.on_close(layer.register_forward_pre_hook(before, with_kwargs=True).remove)
@@ -189,13 +192,13 @@ class SavedStep(CapturedStep):
             return
         updated = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
         for root in self._roots:
-            called = root.last == self.writer.step and root.model is not None and not root.model.training
+            called = root.last == self.writer.pulse.step and root.model is not None and not root.model.training
             if called and not root.by_gradients and any(id(parameter) in updated for _, parameter in root.parameters()):
-                self.writer.follow_gradients(root)
+                self._models.follow_gradients(root)
 
     def _wrap_backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-            if graph_task() != -1 or is_compiling() or self.writer.pass_opens_step() or self._left_out():
+            if graph_task() != -1 or is_compiling() or self._models.pass_opens_step() or self._left_out():
                 return original(tensors, *args, **kwargs)
             scale = self._before_backward(tensors)
             result = original(tensors, *args, **kwargs)

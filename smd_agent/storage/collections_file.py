@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from smd_agent.storage.step_file import replace_file
+from smd_agent.storage.whole_file import replace_file
 
 
 class CollectionsFile:

@@ -17,7 +17,8 @@ from smd_agent.formats.encoder import Stamp
 from smd_agent.formats.paths import END_MARKER, collections_path
 from smd_agent.storage.claim import Claim
 from smd_agent.storage.collections_file import CollectionsFile
-from smd_agent.storage.step_file import Layouts, StepFile, replace_file
+from smd_agent.storage.step_file import Layouts, StepFile
+from smd_agent.storage.whole_file import replace_file
 from smd_agent.storage.writer import DEFAULT_BUDGET_BYTES, Writer
 
 

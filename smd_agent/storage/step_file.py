@@ -35,6 +35,7 @@ from smd_agent.formats.paths import TEMPORARY_SUFFIX, event_path, index_path
 from smd_agent.formats.tfrecord import FRAME_HEADER_BYTES
 from smd_agent.storage.copying import copy_large
 from smd_agent.storage.preallocate import preallocate
+from smd_agent.storage.whole_file import replace_file
 from smd_agent.storage.writer import BLOCK_BYTES, DEFAULT_BUDGET_BYTES, Block, Writer
 
 # Up to this size the training thread checksums a record while it is in its cache; beyond, the writer thread does.
@@ -331,15 +332,3 @@ class _Output:
             os.close(self._descriptor)
             self._descriptor = -1
             self._temporary.unlink(missing_ok=True)
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Put a whole file in place at once: readers see the old one or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
-    try:
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -1,12 +1,14 @@
 """The TensorFlow face: ``import smd_agent.tensorflow as smd``."""
 
+from smd_agent import session
+from smd_agent.errors import SMDebugValueError
 from smd_agent.framework import face
 from smd_agent.framework.face import *  # noqa: F403
+from smd_agent.framework.singleton import obtain_hook
 from smd_agent.tensorflow.collection import Collection
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.keras_hook import KerasHook
 from smd_agent.tensorflow.session_hook import EstimatorHook, SessionHook
-from smd_agent.tensorflow.singleton import get_hook
 from smd_agent.tensorflow.wrapping import Watchers
 
 __all__ = ["Collection", "EstimatorHook", "KerasHook", "SessionHook", "get_hook"]
@@ -14,3 +16,34 @@ __all__ += face.NAMES
 __getattr__ = face.late_names(__name__)
 
 TensorflowHook.watching = Watchers()
+
+_CLASSES: dict[str, type[TensorflowHook]] = {
+    "keras": KerasHook,
+    "session": SessionHook,
+    "estimator": EstimatorHook,
+}
+
+
+def get_hook(
+    hook_type: str | None = None, json_config_path: str | None = None, create_if_not_exists: bool = False
+) -> TensorflowHook | None:
+    """The hook of this process, whatever its type.
+
+    Args:
+        hook_type: what to make if there is none: ``"keras"``, ``"session"`` or ``"estimator"``; the first, if None.
+        json_config_path: configuration for a new hook; if None, the one that the environment names.
+        create_if_not_exists: make the hook if there is none.
+
+    Returns:
+        None if there is none and none is to be made, no configuration exists, it is wrong (one line says so), or
+        ``USE_SMDEBUG`` is off.
+
+    Raises:
+        SMDebugValueError: there is no such type of hook.
+    """
+    if hook_type is not None and hook_type not in _CLASSES:
+        raise SMDebugValueError(f"hook_type is {hook_type!r}, allowed are {', '.join(map(repr, _CLASSES))} and None")
+    existing = session.current()
+    if isinstance(existing, TensorflowHook):
+        return existing
+    return obtain_hook(_CLASSES[hook_type or "keras"], json_config_path, create_if_not_exists)

@@ -44,10 +44,6 @@ class TensorflowHook(KerasLogs):
         super().set_up()
         self.optimizers: list[weakref.ref[Optimizer]] = []
 
-    def ever_wants_collection(self, name: str) -> bool:
-        """Whether a collection is saved at some step."""
-        return name in self.include_collections
-
     # What users call.
 
     def wrap_optimizer(self, optimizer: T) -> T:

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from smd_agent import guard, session
 from smd_agent.core.modes import ModeKeys
-from smd_agent.framework.keras.capture import KerasCapture, KerasWriter
+from smd_agent.framework.keras.capture import KerasCapture, LogSaver
 from smd_agent.framework.keras.types import Model
 from smd_agent.framework.keras.variables import Listed, ModelVariables
 from smd_agent.tensorflow.arrays import Rows
@@ -25,14 +25,14 @@ class TensorflowCapture(KerasCapture):
 
     def __init__(
         self,
-        writer: KerasWriter,
+        saver: LogSaver,
         model: Model,
         mode: ModeKeys,
         variables: ModelVariables,
         changes: object,
         taps: TensorTaps,
     ) -> None:
-        super().__init__(writer, model, mode, variables, changes)
+        super().__init__(saver, model, mode, variables, changes)
         self._taps = taps
         self._weights_saved = False
         self._optimizers_saved = False

@@ -10,6 +10,7 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 
 from smd_agent import guard, session
+from smd_agent.core.ports import StepWriter
 from smd_agent.framework.keras.backend import Current
 from smd_agent.tensorflow.keras_capture import TensorflowCapture
 from smd_agent.tensorflow.taps import TensorTaps
@@ -41,11 +42,12 @@ class ConcreteFunction(Protocol):
         """Run it."""
 
 
-class Planner(Protocol):
-    """Tells which tensors are saved at all."""
+class Recording(Protocol):
+    """Has what takes the values of steps."""
 
-    def ever_wanted(self, names: frozenset[str]) -> frozenset[str]:
-        """Those of several names that are saved at whatever step."""
+    @property
+    def recorder(self) -> StepWriter:
+        """Takes the values of a step."""
 
 
 class CompiledFunction:
@@ -66,7 +68,7 @@ class CompiledFunction:
         self,
         current: Current[TensorflowCapture],
         taps: TensorTaps,
-        hook: Callable[[], Planner | None],
+        hook: Callable[[], Recording | None],
         concrete: ConcreteFunction,
     ) -> None:
         self._current = current
@@ -128,7 +130,7 @@ class CompiledFunction:
         first = self._names is None
         if first:
             self._names = self._reachable()
-        wanted = hook.ever_wanted(self._names or frozenset())
+        wanted = hook.recorder.ever_wanted(self._names or frozenset())
         if wanted is self._wanted or wanted == self._wanted:
             return self._variant
         self._wanted = wanted

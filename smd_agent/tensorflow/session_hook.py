@@ -34,8 +34,8 @@ class SessionHook(TensorflowHook, tf.compat.v1.train.SessionRunHook):  # type: i
 
     def add_to_collection(self, collection_name: str, variable: Variable | Tensor) -> None:
         """Put a tensor or variable of the graph into a collection; one that is new is saved."""
-        self.place(collection_name, variable.name)
-        self.include_collection(collection_name)
+        self.selection.place(collection_name, variable.name)
+        self.selection.include(collection_name)
 
     def begin(self) -> None:
         """A session is made for the default graph."""

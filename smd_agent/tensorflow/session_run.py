@@ -6,7 +6,7 @@ Variables are read in a run of their own just before: within the same run they w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -37,14 +37,12 @@ class Needed:
     shapes: dict[str, tuple[int, ...]]
 
 
-class RunWriter(StepWriter, Protocol):
-    """Counts the runs of sessions and takes their values."""
+class RunCounter(Protocol):
+    """Counts the runs of sessions as steps, and has what takes their values."""
 
-    def clock_for(self, mode: ModeKeys) -> ModeClock:
-        """What counts the runs of this mode."""
-
-    def next_step_wants(self, clock: ModeClock) -> Callable[[str], bool]:
-        """Tells of a tensor's name whether the clock's next step saves it."""
+    @property
+    def recorder(self) -> StepWriter:
+        """Takes the values of a step."""
 
     def next_step(self, clock: ModeClock) -> None:
         """Begin the next step."""
@@ -53,8 +51,9 @@ class RunWriter(StepWriter, Protocol):
 class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
     """Counts and saves the runs of one session."""
 
-    def __init__(self, writer: RunWriter) -> None:
-        self._writer = writer
+    def __init__(self, counter: RunCounter) -> None:
+        self._counter = counter
+        self._recorder = counter.recorder
         self._graph: Any = None
         self._variables: dict[str, Variable] = {}
         self._known: dict[Any, Needed] = {}
@@ -72,15 +71,15 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         notes = notes_on(self._graph)
         for variable in tf.compat.v1.trainable_variables():
             self._variables[variable.name] = variable
-            self._writer.place("biases" if "bias" in variable.name else "weights", variable.name)
+            self._recorder.place("biases" if "bias" in variable.name else "weights", variable.name)
         for variable in tf.compat.v1.global_variables():
             if variable.name in notes.optimizer_variables:
                 self._variables[variable.name] = variable
-                self._writer.place("optimizer_variables", variable.name)
+                self._recorder.place("optimizer_variables", variable.name)
         for name in {**notes.losses, **{loss.name: None for loss in tf.compat.v1.losses.get_losses()}}:
-            self._writer.place("losses", name)
+            self._recorder.place("losses", name)
         for names in notes.gradients.values():
-            self._writer.place("gradients", names[0])
+            self._recorder.place("gradients", names[0])
 
     def before_run(self, run_context: RunContext) -> Any:
         """A run is about to start: ask for more if it is to be saved."""
@@ -99,7 +98,7 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         # Counted when it has succeeded: the run at the end of the data is no step.
         if clock is None or clock.step + 1 < clock.due:
             return None
-        wants = self._writer.next_step_wants(clock)
+        wants = self._recorder.next_step_wants(clock)
         variables = {name: variable for name, variable in self._variables.items() if wants(name)}
         weights = run_context.session.run(variables) if variables else {}
         self._pending = (clock, weights)
@@ -111,14 +110,13 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         clock = self._clock
         if clock is None:
             return
-        writer = self._writer
-        writer.next_step(clock)
-        if self._pending is None or not writer.pulse.saving:
+        self._counter.next_step(clock)
+        if self._pending is None or not self._recorder.pulse.saving:
             return
         values = dict(self._pending[1])
         for name, parts in (results or {}).items():
             values[name] = Rows(parts[0], parts[1], self._shapes[name]) if len(parts) == 2 else parts[0]
-        writer.save_tensors(list(values), list(values.values()))
+        self._recorder.save_tensors(list(values), list(values.values()))
 
     # What a run computes.
 
@@ -126,11 +124,11 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         """The clock that counts a run; None if it is no step."""
         notes = notes_on(self._graph)
         if needed.trains:
-            return self._writer.clock_for(ModeKeys.TRAIN)
+            return self._recorder.clock_for(ModeKeys.TRAIN)
         if notes.updates and notes.mode in (None, ModeKeys.TRAIN):
             # Something else is looked up between the steps. An estimator's evaluation may have updates it does not run.
             return None
-        return self._writer.clock_for(notes.mode or ModeKeys.EVAL)
+        return self._recorder.clock_for(notes.mode or ModeKeys.EVAL)
 
     def _needed(self, fetches: Nested, feeds: Mapping[Any, object]) -> Needed:
         key = (_key(fetches), _key(list(feeds)))

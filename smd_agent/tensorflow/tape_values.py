@@ -14,15 +14,16 @@ from smd_agent.tensorflow.naming import VariableNames, gradient_name, loss_name,
 from smd_agent.tensorflow.types import Optimizer, Variable
 
 
-class TapeWriter(StepWriter, Protocol):
-    """Takes the values of the tapes' steps."""
+class TapeOptimizers(Protocol):
+    """Knows the optimizers whose variables are saved with the steps of tapes, and what takes the values of these."""
+
+    @property
+    def recorder(self) -> StepWriter:
+        """Takes the values of a step."""
 
     @property
     def optimizers(self) -> Sequence[weakref.ref[Optimizer]]:
         """Those whose variables are saved too."""
-
-    def ever_wants_collection(self, name: str) -> bool:
-        """Whether a collection is saved at some step."""
 
 
 class TapeNames:
@@ -51,10 +52,10 @@ class TapeNames:
 class TapeValues(GradientValues[Variable]):
     """Saves what tapes give, and once a step the variables of the optimizers that the user has wrapped."""
 
-    def __init__(self, writer: TapeWriter) -> None:
+    def __init__(self, wrapped: TapeOptimizers) -> None:
         self._tape_names = TapeNames()
-        super().__init__(writer, self._tape_names)
-        self._tape_writer = writer
+        super().__init__(wrapped.recorder, self._tape_names)
+        self._wrapped = wrapped
         self._optimizers_saved = False
 
     def weights(self, variables: Sequence[Variable]) -> None:
@@ -67,16 +68,16 @@ class TapeValues(GradientValues[Variable]):
         self._optimizers_saved = False
 
     def _optimizers(self) -> None:
-        writer = self._tape_writer
-        if self._optimizers_saved or not writer.optimizers:
+        if self._optimizers_saved or not self._wrapped.optimizers:
             return
         self._optimizers_saved = True
-        if not writer.ever_wants_collection(CollectionKeys.OPTIMIZER_VARIABLES):
+        recorder = self._wrapped.recorder
+        if not recorder.ever_saves(CollectionKeys.OPTIMIZER_VARIABLES):
             return
         found = {}
-        for optimizer in filter(None, (reference() for reference in writer.optimizers)):
+        for optimizer in filter(None, (reference() for reference in self._wrapped.optimizers)):
             for variable in variables_of(optimizer):
                 name = self._tape_names.plain(variable)
-                writer.place(CollectionKeys.OPTIMIZER_VARIABLES, name)
+                recorder.place(CollectionKeys.OPTIMIZER_VARIABLES, name)
                 found[name] = variable
-        writer.save_tensors(list(found), list(found.values()))
+        recorder.save_tensors(list(found), list(found.values()))

@@ -44,7 +44,7 @@ class Hook(BoostingHook[xgboost.DMatrix | tuple[str, str]], TrainingCallback):
 
     def rounds(self, training: Training[Any]) -> Rounds:
         """The callback that saves the rounds of this training."""
-        return Rounds(self, Products(self, training, BUILT_IN))
+        return Rounds(self.recorder, Products(self.recorder, training, BUILT_IN))
 
     # What XGBoost calls.
 

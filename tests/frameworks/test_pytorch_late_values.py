@@ -127,7 +127,7 @@ def test_a_scalar_between_two_steps_takes_nothing_from_those_that_wait(tmp_path,
     hook = make_hook(str(tmp_path / "run"))
     model, optimizer = model_of(hook)
     seen = train(hook, model, optimizer, steps)
-    hook.end_step()
+    hook.recorder.end_step()
     hook.save_scalar("late", 1.5)
     hook.close()
     trial = create_trial(str(tmp_path / "run"))

@@ -130,7 +130,7 @@ def test_the_models_memory_is_not_held(out):
     hook.register_module(model)
     one_step(model, torch.optim.SGD(model.parameters(), lr=0.1))
     model(torch.randn(2, 5))
-    hook.end_step()
+    hook.recorder.end_step()
     gone = weakref.ref(model)
     gc.disable()
     try:

@@ -210,7 +210,7 @@ def test_a_dry_run_saves_no_step(out):
 
 def test_a_failure_of_ours_ends_the_capture_and_not_the_training(out, monkeypatch, capsys):
     hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=1))
-    monkeypatch.setattr(hook, "open_step", lambda: 1 / 0)
+    monkeypatch.setattr(hook.recorder, "open_step", lambda: 1 / 0)
     model = train(hook)
     assert model.num_boosted_rounds() == 4
     assert capsys.readouterr().err.count("saving a round failed (ZeroDivisionError") == 1

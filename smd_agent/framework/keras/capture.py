@@ -16,12 +16,12 @@ from smd_agent.framework.keras.types import Model, Optimizer
 from smd_agent.framework.keras.variables import Listed, ModelVariables
 
 
-class KerasWriter(StepWriter, Protocol):
-    """Takes the values of the step that is open, Keras's logs among them."""
+class LogSaver(Protocol):
+    """Takes the values of a Keras step, its logs among them."""
 
     @property
-    def include_collections(self) -> list[str]:
-        """Names of the collections that are saved."""
+    def recorder(self) -> StepWriter:
+        """Takes the values of a step."""
 
     def save_logs(self, logs: Mapping[str, Any], is_tensor: Callable[[Any], bool]) -> None:
         """Save the logs of a step in it."""
@@ -31,7 +31,7 @@ class KerasCapture(CapturedStep):
     """One step of a Keras model that is being saved.
 
     Args:
-        writer: takes the step's values.
+        saver: takes the step's values.
         model: whose step it is.
         mode: of the step.
         variables: lists of what the model's steps read.
@@ -39,10 +39,10 @@ class KerasCapture(CapturedStep):
     """
 
     def __init__(
-        self, writer: KerasWriter, model: Model, mode: ModeKeys, variables: ModelVariables, changes: object
+        self, saver: LogSaver, model: Model, mode: ModeKeys, variables: ModelVariables, changes: object
     ) -> None:
-        super().__init__(writer)
-        self.writer: KerasWriter = writer
+        super().__init__(saver.recorder)
+        self._saver = saver
         self.model = model
         self.mode = mode
         self.variables = variables
@@ -58,7 +58,7 @@ class KerasCapture(CapturedStep):
         if self.mode is ModeKeys.TRAIN:
             self._tell_of_gradients()
         if self.mode is not ModeKeys.PREDICT and isinstance(outputs, Mapping):
-            self.writer.save_logs(outputs, self.is_tensor)
+            self._saver.save_logs(outputs, self.is_tensor)
 
     def close(self) -> None:
         """The model's function has ended, by an exception or not; what was installed is removed."""
@@ -86,7 +86,7 @@ class KerasCapture(CapturedStep):
 
     def save_optimizers(self, optimizers: Sequence[Optimizer]) -> bool:
         """Save the variables of optimizers; whether that is done, because they could be read or nobody wants them."""
-        if CollectionKeys.OPTIMIZER_VARIABLES not in self.writer.include_collections:
+        if not self.writer.ever_saves(CollectionKeys.OPTIMIZER_VARIABLES):
             return True
         found = self.variables.of_optimizers(self.model, optimizers, self.writer, self.changes)
         if not self.can_be_read(found):

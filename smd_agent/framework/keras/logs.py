@@ -50,7 +50,7 @@ class KerasLogs(FrameworkHook):
         pairs = list(_flat(logs, is_tensor))
         for name, _ in pairs:
             self.place_log(name)
-        self.save_tensors([name for name, _ in pairs], [value for _, value in pairs])
+        self.recorder.save_tensors([name for name, _ in pairs], [value for _, value in pairs])
 
     def save_epoch(self, logs: Mapping[str, Any]) -> None:
         """Save what an epoch's validation gave, in the current step, whatever that saves otherwise."""
@@ -73,9 +73,9 @@ class KerasLogs(FrameworkHook):
         """Put a value of Keras's logs where it belongs."""
         if name in ("loss", "val_loss"):
             return
-        self.place(CollectionKeys.METRICS, name)
+        self.selection.place(CollectionKeys.METRICS, name)
         if name.endswith("_loss"):
-            self.place(CollectionKeys.LOSSES, name)
+            self.selection.place(CollectionKeys.LOSSES, name)
 
 
 def _without_number(tensor_name: str) -> Iterator[str]:

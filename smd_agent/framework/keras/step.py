@@ -13,9 +13,9 @@ from typing import Any, Generic
 from smd_agent import guard, session
 from smd_agent.core.clock import ModeClock
 from smd_agent.core.modes import ModeKeys
+from smd_agent.core.recorder import Recorder
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.keras.backend import Backend, C, Current, H, RunningStep, StepsPerCall
-from smd_agent.framework.keras.logs import KerasLogs
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.keras.variables import ModelVariables
 
@@ -29,7 +29,7 @@ class TentativeStep:
     The one before it is held meanwhile: it goes to the disk when this one is known to be a step, and goes on if not.
 
     Args:
-        hook: whose step it is.
+        recorder: whose step it is.
         clock: of the mode.
         steps: how many steps it stands for.
 
@@ -37,25 +37,24 @@ class TentativeStep:
         due: whether it is to be opened.
     """
 
-    def __init__(self, hook: KerasLogs, clock: ModeClock, steps: int) -> None:
-        self._hook = hook
+    def __init__(self, recorder: Recorder, clock: ModeClock, steps: int) -> None:
+        self._recorder = recorder
         self._steps = steps
-        self._before = hook.hold_step() if hook.pulse.open else None
-        self.due = hook.pulse.begin(clock, steps)
+        self._before = recorder.hold_step() if recorder.pulse.open else None
+        self.due = recorder.pulse.begin(clock, steps)
 
     @session.fence("closing a step")
     def keep(self) -> None:
         """It was a step: the one before it goes to the disk."""
         if self._before is not None:
-            self._hook.end_held_step(self._before)
+            self._recorder.commit(self._before)
 
     @session.fence("undoing a step")
     def take_back(self) -> None:
         """There were no data: the one before it is the current one again."""
-        self._hook.pulse.take_back(self._steps - 1)
-        self._hook.drop_step()
+        self._recorder.drop_step(self._steps)
         if self._before is not None:
-            self._hook.resume_step(self._before)
+            self._recorder.resume_step(self._before)
 
 
 class StepFunction(RunningStep[C], Generic[H, C]):
@@ -109,7 +108,7 @@ class StepFunction(RunningStep[C], Generic[H, C]):
         if not isinstance(steps, int):
             steps = steps(args)
         pulse = hook.pulse
-        clock = hook.clock_for(self.mode)
+        clock = hook.recorder.clock_for(self.mode)
         if pulse.open or clock.step + steps >= clock.due:
             return self._run_watched(hook, steps, args, kwargs)
         pulse.begin(clock, steps)
@@ -199,9 +198,9 @@ class StepFunction(RunningStep[C], Generic[H, C]):
 
     @session.fence("opening a step")
     def _begin(self, hook: H, steps: int, args: Positional) -> TentativeStep:
-        step = TentativeStep(hook, hook.clock_for(self.mode), steps)
+        step = TentativeStep(hook.recorder, hook.recorder.clock_for(self.mode), steps)
         hook.model_runs(self.model)
-        if step.due and hook.open_step():
+        if step.due and hook.recorder.open_step():
             self.capture = self._backend.capture(hook, self)
             self.capture.begin(args)
         return step

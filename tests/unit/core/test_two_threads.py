@@ -37,11 +37,11 @@ def train(hook, thread, failures):
     try:
         for step in range(STEPS):
             if pulse.open:
-                hook.end_step()
+                hook.recorder.end_step()
             pulse.step += 1
             pulse.clock.step += 1
-            hook.open_step()
-            hook.save_tensors(names, values)
+            hook.recorder.open_step()
+            hook.recorder.save_tensors(names, values)
             hook.save_scalar(f"number{thread}", step)
             hook.save_tensor(f"own{thread}/{step % 20}", values[0], "mine")
     except Exception as error:

@@ -28,9 +28,9 @@ def make_hook(tmp_path):
 
 
 def begin(hook, steps=1):
-    step = TentativeStep(hook, hook.clock_for(TRAIN), steps)
+    step = TentativeStep(hook.recorder, hook.recorder.clock_for(TRAIN), steps)
     if step.due:
-        hook.open_step()
+        hook.recorder.open_step()
     return step
 
 
@@ -62,7 +62,7 @@ def test_steps_are_counted_as_by_every_other_framework(lengths, make_hook):
         hook = make_hook(name)
         for steps in lengths:
             if name == "next":
-                hook.next_step(hook.clock_for(TRAIN), steps)
+                hook.next_step(hook.recorder.clock_for(TRAIN), steps)
             else:
                 begin(hook, steps).keep()
             seen.append((hook.step, hook.mode_steps, hook.pulse.open, hook.pulse.saving))

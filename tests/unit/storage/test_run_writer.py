@@ -20,7 +20,7 @@ from smd_agent.errors import SMDebugRuntimeError
 from smd_agent.formats.event import decode_tensor
 from smd_agent.formats.tfrecord import read_record
 from smd_agent.storage import collections_file as collections_file_module
-from smd_agent.storage import step_file
+from smd_agent.storage import step_file, whole_file
 from smd_agent.storage.run_writer import RunWriter
 from smd_agent.storage.writer import BLOCK_BYTES, Writer
 
@@ -232,7 +232,7 @@ def test_a_run_whose_collections_file_failed_for_good_has_no_end_mark_and_can_be
 
 def test_a_collections_file_is_written_once_for_each_text(run, monkeypatch):
     put = []
-    replace_file = step_file.replace_file
+    replace_file = whole_file.replace_file
     monkeypatch.setattr(
         collections_file_module, "replace_file", lambda *args: put.append(args[0].name) or replace_file(*args)
     )
