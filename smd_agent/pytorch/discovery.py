@@ -10,6 +10,7 @@ without an optimizer of ``torch.optim`` shows its parameters in its first backwa
 from __future__ import annotations
 
 import functools
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from typing import Any
 import torch
 
 from smd_agent import session
+from smd_agent.core.turns import in_turn
 from smd_agent.guard import say_once
 from smd_agent.pytorch import owners
 from smd_agent.pytorch.calls import CallWatch
@@ -46,6 +48,7 @@ class Discovery:
     """
 
     def __init__(self, make_hook: Callable[[], Hook | None]) -> None:
+        self.turn = threading.RLock()
         self._make_hook = make_hook
         self._hook: Hook | None = None
         # Trained parameters for which a model is looked for.
@@ -119,6 +122,7 @@ class Discovery:
     # Parameters that are trained.
 
     @session.fence("looking at an optimizer")
+    @in_turn
     def _optimizer_filled(self, optimizer: Any) -> None:
         self._expect(parameter for group in optimizer.param_groups for parameter in group["params"])
 
@@ -153,6 +157,7 @@ class Discovery:
     # Modules being called.
 
     @session.fence("looking for the model")
+    @in_turn
     def _look_at(self, module: Module) -> None:
         if self.resting:
             return
@@ -204,6 +209,7 @@ class Discovery:
             hook.remove_root(root)
         self._leave_transforms()
         root = hook.add_root(module, self._owner_of(module, hook), counted)
+        hook.threads.calls_models()
         root.last = max([root.last, *(part.last for part in replaced)])
         if self._filled_in == hook.step:
             # A training that was prepared after the last step of another one does not belong to that step.
@@ -244,6 +250,7 @@ class Discovery:
     # Backward passes.
 
     @session.fence("looking at a backward pass")
+    @in_turn
     def _before_pass(self, function: str, tensors: Any, inputs: Any) -> bool | None:
         self._was_watching = self._calls.watching
         if self.resting:
@@ -293,6 +300,7 @@ class Discovery:
         return pulse.step == self._passed_in or pulse.clock is not pulse.train
 
     @session.fence("looking for the model behind a backward pass")
+    @in_turn
     def _after_pass(self) -> None:
         self._passed_in = self._step
         if self.resting or not (self._was_watching and self._calls.watching):

@@ -49,7 +49,7 @@ class Hook(FrameworkHook):
         self._saved_step: SavedStep | None = None
         self._arrivals = Arrivals(super().end_held_step)
         self._thread = 0
-        self._threads = TrainingThreads()
+        self.threads = TrainingThreads(self._keep_own_models)
         self._step_clock = self.pulse.clock
         # Whether the next backward pass belongs to a step that is yet to be opened.
         self.pass_opens_step: Callable[[], bool] = bool
@@ -157,7 +157,8 @@ class Hook(FrameworkHook):
     def roots_in_use(self) -> list[Root]:
         """The models without those that have not been called for many steps, and those of other threads."""
         used = [root for root in self.roots if root.last < 0 or self.step - root.last <= _IDLE]
-        return [root for root in used if is_of_this_thread(root.thread)]
+        several = self.threads.several
+        return [root for root in used if is_of_this_thread(root.thread) and (root.called or not several)]
 
     def is_loss(self, name: str) -> bool:
         """Whether a tensor of this name is one of the losses."""
@@ -186,7 +187,7 @@ class Hook(FrameworkHook):
     @in_turn
     def start_step(self) -> None:
         """Decide about a step that is due, and have it saved."""
-        if not self._threads.may_begin():
+        if not self.threads.may_begin():
             # The next call in the thread whose steps are saved is this step.
             self.pulse.step -= 1
             self.pulse.clock.step -= 1
@@ -207,7 +208,7 @@ class Hook(FrameworkHook):
         self._ask_again()
         if not saving:
             return
-        self._threads.begin()
+        self.threads.begin()
         self._step_clock = self.pulse.clock
         self._saved_step = SavedStep(self)
         self._saved_step.open()
@@ -216,7 +217,7 @@ class Hook(FrameworkHook):
     @in_turn
     def finish_step(self) -> None:
         """Close the open step."""
-        if self._threads.may_begin():
+        if self.threads.may_begin():
             self.end_step()
 
     def _settle_modules(self) -> None:
@@ -230,10 +231,10 @@ class Hook(FrameworkHook):
     def nested_forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the forward of a model that is called inside of another, in a step that is saved."""
         if not self.in_this_thread:
-            if self._thread == 0 and self._threads.is_opener:
+            if self._thread == 0 and self.threads.is_opener:
                 # The model around it is another thread's.
                 return self.captured_forward(call, args, kwargs)
-            self._threads.call_inside()
+            self.threads.calls_models()
             line = "models are called in several threads at once: of calls at the same time only the first is a step"
             guard.say_once("threads", line)
         elif self._saved_step is not None and not call.root.busy:
@@ -259,7 +260,8 @@ class Hook(FrameworkHook):
     @in_turn
     def _take_call(self, root: Root) -> bool:
         root.thread = threading.get_ident()
-        if not self._threads.call():
+        root.called = True
+        if not self.threads.call():
             return False
         step = self._saved_step
         if step is not None and root in step.called:
@@ -282,9 +284,14 @@ class Hook(FrameworkHook):
         if pulse.clock.step >= pulse.clock.due:
             self.start_step()
 
+    @in_turn
+    def _keep_own_models(self) -> None:
+        if self._saved_step is not None:
+            self._saved_step.keep_called_models()
+
     def left_out(self) -> bool:
         """Whether what this thread computes is none of the step's."""
-        return self._threads.left_out()
+        return self.threads.left_out()
 
     # What BaseHook leaves to us.
 

@@ -43,6 +43,7 @@ class Root:
         name: what its inputs and outputs are called.
         last: the global step in which it was called last; that before the first lets its first call open a step.
         thread: the one that found it, or has called it last in a step that is saved.
+        called: whether it has been called in such a step, from no other model.
         busy: whether a call of it is being captured.
         by_gradients: whether it is trained in evaluation mode; then gradients being enabled tells TRAIN from EVAL.
     """
@@ -57,6 +58,7 @@ class Root:
         "_prefix",
         "busy",
         "by_gradients",
+        "called",
         "last",
         "name",
         "thread",
@@ -82,6 +84,7 @@ class Root:
         self._layer_prefix = f"{before}{path}." if path else before
         self.last = -1
         self.thread = threading.get_ident()
+        self.called = False
         self.busy = False
         self.by_gradients = False
 
