@@ -9,6 +9,7 @@ without an optimizer of ``torch.optim`` shows its parameters in its first backwa
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from typing import Any
 import torch
 
 from smd_agent import session
+from smd_agent.core.turns import in_turn
 from smd_agent.framework.model_finder import PATIENCE, ModelFinder
 from smd_agent.framework.patching import Until, replace
 from smd_agent.guard import say_once
@@ -47,6 +49,7 @@ class Discovery(ModelFinder[Module, Root, Hook]):
 
     def __init__(self, find_hook: Callable[[], Hook | None]) -> None:
         super().__init__(find_hook)
+        self.turn = threading.RLock()
         self.paused = False
         self._calls = CallWatch(self._look_at)
         self._passes = PassWatch(self._before_pass, self._after_pass)
@@ -111,6 +114,7 @@ class Discovery(ModelFinder[Module, Root, Hook]):
     # Parameters that are trained.
 
     @session.fence("looking at an optimizer")
+    @in_turn
     def _optimizer_filled(self, optimizer: Any) -> None:
         self._expect(parameter for group in optimizer.param_groups for parameter in group["params"])
 
@@ -124,6 +128,7 @@ class Discovery(ModelFinder[Module, Root, Hook]):
     # Modules being called.
 
     @session.fence("looking for the model")
+    @in_turn
     def _look_at(self, module: Module) -> None:
         if self.paused:
             return
@@ -177,6 +182,7 @@ class Discovery(ModelFinder[Module, Root, Hook]):
         """Name a model and what it gets and gives."""
         self._leave_transforms()
         root = hook.add_root(model, self._owner_of(model, hook), counted=False)
+        hook.threads.calls_models()
         root.last = max([root.last, *(part.last for part in inner)])
         return root
 
@@ -204,6 +210,7 @@ class Discovery(ModelFinder[Module, Root, Hook]):
     # Backward passes.
 
     @session.fence("looking at a backward pass")
+    @in_turn
     def _before_pass(self, function: str, tensors: Any, inputs: Any) -> bool | None:
         self._was_watching = self._calls.watching
         if self.paused:
@@ -253,6 +260,7 @@ class Discovery(ModelFinder[Module, Root, Hook]):
         return pulse.step == self._last_backward_step or pulse.clock is not pulse.train
 
     @session.fence("looking for the model behind a backward pass")
+    @in_turn
     def _after_pass(self) -> None:
         self._last_backward_step = self.step
         if self.paused or not (self._was_watching and self._calls.watching):

@@ -50,6 +50,11 @@ class Gradients:
                 self._parameters[id(parameter)] = weakref.ref(parameter)
                 self._names.setdefault(id(parameter), []).append(name)
 
+    def keep(self, keys: set[int]) -> None:
+        """Save the gradients of these parameters only, given by their ids."""
+        # Another dict, as a thread may be walking the old one.
+        self._parameters = {key: parameter for key, parameter in self._parameters.items() if key in keys}
+
     @session.fence("saving gradients")
     def close(self) -> None:
         """Save what is only known once the step is over."""
@@ -146,7 +151,8 @@ class Gradients:
                 yield key, gradient
 
     def _gradient(self, key: int) -> torch.Tensor | None:
-        parameter = self._parameters[key]()
+        reference = self._parameters.get(key)
+        parameter = None if reference is None else reference()
         return None if parameter is None else parameter.grad
 
     def _write(self, values: dict[int, Any]) -> None:

@@ -48,7 +48,7 @@ class Hook(FrameworkHook):
         self.recorder.late = LateValues(self.recorder)
         self.recorder.left_out = self.left_out
         self._thread = 0
-        self._threads = TrainingThreads()
+        self.threads = TrainingThreads(self._keep_own_models)
         self._step_clock = self.pulse.clock
         # Whether the next backward pass belongs to a step that is yet to be opened.
         self.pass_opens_step: Callable[[], bool] = bool
@@ -144,7 +144,8 @@ class Hook(FrameworkHook):
     def roots_in_use(self) -> list[Root]:
         """The models without those that have not been called for many steps, and those of other threads."""
         used = [root for root in self.roots if root.last < 0 or self.step - root.last <= _IDLE]
-        return [root for root in used if is_of_this_thread(root.thread)]
+        several = self.threads.several
+        return [root for root in used if is_of_this_thread(root.thread) and (root.called or not several)]
 
     def is_loss(self, name: str) -> bool:
         """Whether a tensor of this name is one of the losses."""
@@ -162,7 +163,7 @@ class Hook(FrameworkHook):
     @in_turn
     def start_step(self) -> None:
         """Decide about a step that is due, and have it saved."""
-        if not self._threads.may_begin():
+        if not self.threads.may_begin():
             # The next call in the thread whose steps are saved is this step.
             self.pulse.take_back()
             return
@@ -179,7 +180,7 @@ class Hook(FrameworkHook):
         self.recorder.output.meet_workers()
         if not self.recorder.open_step():
             return
-        self._threads.begin()
+        self.threads.begin()
         self._step_clock = self.pulse.clock
         capture = self.recorder.capture = SavedStep(self)
         capture.open()
@@ -188,7 +189,7 @@ class Hook(FrameworkHook):
     @in_turn
     def finish_step(self) -> None:
         """Close the open step."""
-        if self._threads.may_begin():
+        if self.threads.may_begin():
             self.recorder.end_step()
 
     @property
@@ -207,10 +208,10 @@ class Hook(FrameworkHook):
     def nested_forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the forward of a model that is called inside of another, in a step that is saved."""
         if not self.in_this_thread:
-            if self._thread == 0 and self._threads.is_opener:
+            if self._thread == 0 and self.threads.is_opener:
                 # The model around it is another thread's.
                 return self.captured_forward(call, args, kwargs)
-            self._threads.call_inside()
+            self.threads.calls_models()
             line = "models are called in several threads at once: of calls at the same time only the first is a step"
             guard.say_once("threads", line)
         elif self._saved_step is not None and not call.root.busy:
@@ -236,7 +237,8 @@ class Hook(FrameworkHook):
     @in_turn
     def _take_call(self, root: Root) -> bool:
         root.thread = threading.get_ident()
-        if not self._threads.call():
+        root.called = True
+        if not self.threads.call():
             return False
         step = self._saved_step
         if step is not None and root in step.called:
@@ -255,9 +257,14 @@ class Hook(FrameworkHook):
         if due:
             self.start_step()
 
+    @in_turn
+    def _keep_own_models(self) -> None:
+        if self._saved_step is not None:
+            self._saved_step.keep_called_models()
+
     def left_out(self) -> bool:
         """Whether what this thread computes is none of the step's."""
-        return self._threads.left_out()
+        return self.threads.left_out()
 
     # What BaseHook leaves to us.
 

@@ -52,6 +52,7 @@ class Root(TrackedModel[torch.nn.Module]):
         title: the same.
         name: what its inputs and outputs are called.
         thread: the one that found it, or has called it last in a step that is saved.
+        called: whether it has been called in such a step, from no other model.
         busy: whether a call of it is being captured.
         by_gradients: whether it is trained in evaluation mode; then gradients being enabled tells TRAIN from EVAL.
     """
@@ -64,6 +65,7 @@ class Root(TrackedModel[torch.nn.Module]):
         "_prefix",
         "busy",
         "by_gradients",
+        "called",
         "name",
         "thread",
         "title",
@@ -87,6 +89,7 @@ class Root(TrackedModel[torch.nn.Module]):
         self._prefix = f"{title}_{path}." if path else f"{title}_"
         self._layer_prefix = f"{before}{path}." if path else before
         self.thread = threading.get_ident()
+        self.called = False
         self.busy = False
         self.by_gradients = False
 

@@ -74,6 +74,10 @@ class SavedStep(CapturedStep):
         self._gradients.close()
         self._closed = True
 
+    def keep_called_models(self) -> None:
+        """Read no gradients but those of the models that were called: the others may be another thread's."""
+        self._gradients.keep({id(parameter) for root in self.called for _, parameter in root.parameters()})
+
     def _left_out(self) -> bool:
         # What another thread is in the middle of comes back to a step that is closed.
         return self._closed or self._models.left_out()

@@ -6,6 +6,7 @@ Nothing of another thread's model may be read either: its backward pass replaces
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from threading import get_ident
 
 from smd_agent import guard
@@ -18,12 +19,19 @@ class TrainingThreads:
 
     As long as one follows the other, each has its steps saved. Once two of them are seen in one step, the one that
     opened it is the only one until it ends.
+
+    Args:
+        on_several: called, in whichever thread, when they are seen.
+
+    Attributes:
+        several: whether they have been seen.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_several: Callable[[], object]) -> None:
         self._opener = 0
         self._callers: set[int] = set()
-        self._several = False
+        self._on_several = on_several
+        self.several = False
 
     @property
     def is_opener(self) -> bool:
@@ -32,9 +40,9 @@ class TrainingThreads:
 
     def may_begin(self) -> bool:
         """Whether this thread may end the open step and open another one."""
-        if self._several and not self.is_opener and alive(self._opener):
+        if self.several and not self.is_opener and alive(self._opener):
             return False
-        self._several = self._several and self.is_opener
+        self.several = self.several and self.is_opener
         return True
 
     def begin(self) -> None:
@@ -52,8 +60,8 @@ class TrainingThreads:
             self.begin()
         return True
 
-    def call_inside(self) -> None:
-        """This thread calls a model while another one is in one: as a part of that, or in a training of its own."""
+    def calls_models(self) -> None:
+        """This thread calls models by itself, perhaps in a training of its own."""
         self._callers.add(get_ident())
 
     def left_out(self) -> bool:
@@ -68,7 +76,9 @@ class TrainingThreads:
         return True
 
     def _found_several(self) -> None:
-        self._several = True
+        if not self.several:
+            self.several = True
+            self._on_several()
         guard.say_once("training threads", _LINE)
 
 

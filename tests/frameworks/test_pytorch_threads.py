@@ -34,20 +34,18 @@ def test_a_saved_step_is_one_of_one_thread(tmp_path, every, turn):
     assert "failed" not in done.stderr
     notes = pickle.loads((tmp_path / "notes").read_bytes())
     trial = create_trial(str(tmp_path / "run"), timeout=0)
-    complete = 0
-    for step in trial.steps():
-        gradients = trial.tensor_names(step=step, regex=r"^gradient/.*\b0\.weight$|^gradient/\w*_0\.weight$")
-        assert len(gradients) < 2
-        for name in gradients:
+    whole = 0
+    # In the first one nobody knows yet that there are two.
+    for step in trial.steps()[1:]:
+        for name in trial.tensor_names(step=step, regex=r"^gradient/.*_0\.weight$"):
             gradient = trial.tensor(name).value(step)
             weight = trial.tensor(name.removeprefix("gradient/")).value(step)
-            (loss,) = (trial.tensor(n).value(step) for n in trial.tensor_names(step=step, collection="losses"))
-            complete += any(
-                np.array_equal(weight, noted[1]) and np.array_equal(gradient, noted[2]) and np.isclose(loss, noted[3])
-                for noted in notes
-            )
-    assert complete >= len(trial.steps()) - 2
-    assert complete > 0
+            assert any(np.array_equal(weight, noted[1]) and np.array_equal(gradient, noted[2]) for noted in notes)
+            whole += 1
+        for name in trial.tensor_names(step=step, collection="losses"):
+            assert float(trial.tensor(name).value(step)) in [noted[3] for noted in notes]
+    # Their last one may end in the middle.
+    assert whole >= len(trial.steps()) - 3
     if every == 1:
         assert len(trial.steps()) >= 12
         assert [line for line in done.stderr.splitlines() if line in LINES]
