@@ -193,7 +193,7 @@ def test_our_failure_is_a_line_and_never_the_users(out, monkeypatch, capsys):
     def broken(*args, **kwargs):
         raise RuntimeError("broken inside")
 
-    monkeypatch.setattr(hook, "save_tensors", broken)
+    monkeypatch.setattr(hook.recorder, "save_tensors", broken)
     for _ in range(3):
         one_step(model, optimizer)
     lines = [line for line in capsys.readouterr().err.splitlines() if "broken inside" in line]
