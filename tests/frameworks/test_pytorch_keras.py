@@ -14,6 +14,8 @@ if importlib.util.find_spec("keras") is None or int(version("keras").split(".")[
 
 from smd_agent.core.modes import ModeKeys
 
+WARM = ("torch", "keras")
+
 PROGRAM = "keras_torch_programs.py"
 TORCH = {"KERAS_BACKEND": "torch", "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
 TRAIN, EVAL, PREDICT = ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT
