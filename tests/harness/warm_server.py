@@ -21,12 +21,16 @@ import types
 from typing import Any
 
 
-def serve() -> dict[str, Any]:
-    """Fork for each line of stdin; return in the forks, with what they are to run."""
+def serve(modules: list[str]) -> dict[str, Any]:
+    """Import modules, then fork for each line of stdin; return in the forks, with what they are to run."""
     commands, replies = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
-    # Standard streams belong to the scripts.
+    # Standard streams belong to the modules and scripts.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
+    for name in modules:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
     for line in commands:
         assert threading.active_count() == 1, threading.enumerate()
         pid = os.fork()
@@ -52,8 +56,9 @@ def prepare(job: dict[str, Any]) -> None:
     sys.argv[:] = job["words"]
     sys.orig_argv[:] = [sys.executable, *job["words"]]
     sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
-    with open(job["site_hook"], encoding="utf-8") as file:
-        exec(file.read())
+    if job["site_hook"]:
+        with open(job["site_hook"], encoding="utf-8") as file:
+            exec(file.read())
 
 
 def main_module(path: str) -> types.ModuleType:
@@ -64,12 +69,7 @@ def main_module(path: str) -> types.ModuleType:
     return module
 
 
-for name in sys.argv[1:]:
-    importlib.import_module(name)
-gc.collect()
-gc.freeze()
-wanted = serve()
-prepare(wanted)
+prepare(serve(sys.argv[1:]))
 this = sys.modules["__main__"]
 script = main_module(sys.argv[0])
 try:
