@@ -136,6 +136,7 @@ def test_a_loop_beside_fit(runs, keras_runs):
     assert loop.stderr.count("holds a run of another framework: no training with pytorch is saved") == 1
 
 
+@pytest.mark.cold
 @pytest.mark.parametrize("backend", ["numpy", "jax"])
 def test_another_backend_is_said(backend, runner):
     # Keras imports it for its NumPy backend too.
