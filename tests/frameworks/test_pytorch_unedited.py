@@ -158,7 +158,6 @@ def test_the_model_is_found(runner, tmp_path, case):
     assert not np.array_equal(w.value(0, mode=smd.modes.TRAIN), w.value(2, mode=smd.modes.TRAIN))
 
 
-@pytest.mark.cold
 def test_two_adversaries_are_both_found(runner, tmp_path):
     trial, _ = capture(
         runner,
@@ -375,7 +374,6 @@ def test_a_wrong_configuration_is_one_line_and_the_script_runs(runner, tmp_path)
 def test_the_switch_turns_everything_off(runner, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(PRELUDE + "model = Net()\n" + SGD + LOOP + "print('smd_agent.pytorch' in sys.modules)\n")
-    # How it may be spelled is asked of the configuration.
     for word in ("0", "OFF"):
         result = runner.by_variable(script, USE_SMDEBUG=word)
         assert (result.returncode, result.stdout, result.stderr) == (0, "False\n", "")
