@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+# Threads of OpenMP wait without using the processors, which several tests share.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 # Folders whose tests take longest come first: at the end no processor shall wait for one long file.
 ORDER = ("frameworks", "compat", "process")
 

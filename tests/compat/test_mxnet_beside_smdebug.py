@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from harness.beside import dump_by_them
 
 pytest.importorskip("mxnet")
 
@@ -61,7 +62,7 @@ def both(runs):
 @pytest.mark.parametrize("kind", KINDS)
 def test_their_trial_tells_what_ours_tells(runs, kind, tmp_path):
     _, run = runs(kind)
-    run_old(HERE / "trial_dump.py", run, tmp_path / "by_them.pickle")
+    dump_by_them(OLD_PYTHON, run, tmp_path / "by_them.pickle")
     theirs = pickle.loads((tmp_path / "by_them.pickle").read_bytes())
     ours = runpy.run_path(str(HERE / "trial_dump.py"))["dump"](create_trial(str(run)), smd.modes)
     assert theirs["steps"] == ours["steps"]

@@ -7,11 +7,11 @@ import math
 import os
 import pickle
 import runpy
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from harness.beside import dump_by_them
 
 pytest.importorskip("torch")
 
@@ -94,10 +94,7 @@ def dumps(tmp_path_factory):
         root = tmp_path_factory.mktemp("ours") / "run"
         train(root, KINDS[kind])
         by_them = root.with_suffix(".pickle")
-        clean = {name: text for name, text in os.environ.items() if not name.startswith(("SMD", "USE_SMD", "PYTHON"))}
-        command = [OLD_PYTHON, HERE / "trial_dump.py", root, by_them]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=clean, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+        dump_by_them(OLD_PYTHON, root, by_them)
         ours = runpy.run_path(str(HERE / "trial_dump.py"))["dump"](smd.create_trial(str(root)), smd.modes)
         return pickle.loads(by_them.read_bytes()), ours
 

@@ -5,10 +5,10 @@ import math
 import os
 import pickle
 import runpy
-import subprocess
 from pathlib import Path
 
 import pytest
+from harness.beside import dump_by_them, run_script
 
 from smd_agent.analysis.trial import create_trial
 from smd_agent.core.modes import ModeKeys
@@ -23,13 +23,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def run_old(script, *words):
-    clean = {name: text for name, text in os.environ.items() if not name.startswith(("SMD", "USE_SMD", "PYTHON"))}
-    command = [OLD_PYTHON, HERE / script, *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=clean, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 @pytest.fixture(scope="module")
 def old_run(tmp_path_factory):
     """Return the folder of a run of one kind; each is trained once, in whatever order the tests come."""
@@ -37,7 +30,7 @@ def old_run(tmp_path_factory):
     @functools.cache
     def trained(kind):
         root = tmp_path_factory.mktemp("old") / kind
-        run_old("train_with_smdebug.py", kind, root)
+        run_script(OLD_PYTHON, HERE / "train_with_smdebug.py", kind, root, modules=("torch",))
         return root
 
     return trained
@@ -50,7 +43,7 @@ def dumps(old_run, tmp_path_factory):
     @functools.cache
     def told(kind):
         by_them = tmp_path_factory.mktemp("told") / "by_them.pickle"
-        run_old("trial_dump.py", old_run(kind), by_them)
+        dump_by_them(OLD_PYTHON, old_run(kind), by_them)
         ours = runpy.run_path(str(HERE / "trial_dump.py"))["dump"](create_trial(old_run(kind)), ModeKeys)
         return pickle.loads(by_them.read_bytes()), ours
 

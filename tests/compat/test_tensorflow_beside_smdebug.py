@@ -7,11 +7,11 @@ import math
 import os
 import pickle
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from harness.beside import dump_by_them, run_script
 
 if importlib.util.find_spec("tensorflow") is None:
     pytest.skip("could not import 'tensorflow'", allow_module_level=True)
@@ -26,14 +26,6 @@ OLD_PYTHON = os.environ.get("SMDEBUG_PYTHON", "")
 pytestmark = pytest.mark.skipif(
     not OLD_PYTHON, reason="SMDEBUG_PYTHON does not name an interpreter that has the original smdebug"
 )
-
-
-def run(python, *words, **variables):
-    clean = {name: text for name, text in os.environ.items() if not name.startswith(("SMD", "USE_SMD", "PYTHON"))}
-    command = [python, "-W", "ignore", *map(str, words)]
-    env = {**clean, "TF_CPP_MIN_LOG_LEVEL": "3", **variables}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=env, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def differences(theirs, ours, place=()):
@@ -63,8 +55,9 @@ def test_their_trial_tells_what_ours_tells(kind, way, tmp_path):
         pytest.skip("this TensorFlow has no estimators")
     folder, told = tmp_path / "run", tmp_path / "told.pickle"
     place = str(Path(smd_agent.__file__).parents[1])
-    run(sys.executable, HERE / "train_tensorflow.py", kind + way, folder, PYTHONPATH=place)
-    run(OLD_PYTHON, HERE / "trial_dump.py", folder, told)
+    script = HERE / "train_tensorflow.py"
+    run_script(sys.executable, script, kind + way, folder, modules=("tensorflow",), PYTHONPATH=place)
+    dump_by_them(OLD_PYTHON, folder, told)
     theirs = pickle.loads(told.read_bytes())
     ours = runpy.run_path(str(HERE / "trial_dump.py"))["dump"](create_trial(str(folder)), ModeKeys)
     assert list(differences(theirs, ours)) == []

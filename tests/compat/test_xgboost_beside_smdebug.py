@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from harness.beside import dump_by_them, run_script
 
 xgboost = pytest.importorskip("xgboost")
 
@@ -76,7 +77,7 @@ def dumps(our_run, tmp_path_factory):
     @functools.cache
     def told(kind):
         by_them = tmp_path_factory.mktemp("told") / "by_them.pickle"
-        run_old(HERE / "trial_dump.py", our_run(kind), by_them)
+        dump_by_them(OLD_PYTHON, our_run(kind), by_them)
         ours = runpy.run_path(str(HERE / "trial_dump.py"))["dump"](create_trial(our_run(kind)), smd.modes)
         return pickle.loads(by_them.read_bytes()), ours
 
@@ -136,7 +137,7 @@ def their_run(tmp_path_factory):
     @functools.cache
     def trained(kind):
         root = tmp_path_factory.mktemp("theirs") / "run"
-        run_old(HERE / "train_xgboost.py", kind, root)
+        run_script(OLD_PYTHON, HERE / "train_xgboost.py", kind, root, modules=("xgboost", "smdebug.xgboost"))
         return root
 
     return trained

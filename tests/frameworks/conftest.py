@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from harness.warm import warm_process
 
 import smd_agent
 from smd_agent import guard, session
@@ -33,10 +34,15 @@ def environment(**variables):
 
 
 class Runner:
-    """Runs one script through the doors; ``hook`` is the configuration, its run goes to ``folder``/<name>."""
+    """Runs one script through the doors; ``hook`` is the configuration, its run goes to ``folder``/<name>.
 
-    def __init__(self, folder):
+    ``warm`` names modules: a script that is run to its end then runs in a fork of a process that has imported them.
+    """
+
+    def __init__(self, folder, warm=()):
         self.folder = folder
+        # The fork starts the agent by the site hook, which is not there when tests are started from a source tree.
+        self.warm = tuple(warm) if SITE_HOOK.exists() else ()
 
     def hook_file(self, name, config):
         path = self.folder / f"{name}.json"
@@ -44,12 +50,11 @@ class Runner:
         return str(path)
 
     def plain(self, script, *args, **variables):
-        return self._run([sys.executable, str(script), *args], environment(**variables))
+        return self._run_script(script, args, environment(**variables))
 
     def by_variable(self, script, *args, name="run", config=None, **variables):
         file = self.hook_file(name, config or {})
-        command = [sys.executable, str(script), *args]
-        return self._run(command, environment(SMDEBUG_CONFIG_FILE_PATH=file, **variables))
+        return self._run_script(script, args, environment(SMDEBUG_CONFIG_FILE_PATH=file, **variables))
 
     def by_launcher(self, *words, **variables):
         return self._run([sys.executable, "-m", "smd_agent", *map(str, words)], environment(**variables))
@@ -66,6 +71,11 @@ class Runner:
     @staticmethod
     def environment(**variables):
         return environment(**variables)
+
+    def _run_script(self, script, args, env):
+        if self.warm and Path(script).suffix == ".py":
+            return warm_process(self.warm, env).run([str(script), *args], env, self.folder, SITE_HOOK)
+        return self._run([sys.executable, str(script), *args], env)
 
     def _run(self, command, env):
         return subprocess.run(command, cwd=self.folder, env=env, capture_output=True, text=True, timeout=300)
@@ -231,21 +241,28 @@ def keras_runs(module_runner):
     return lambda program, *ways, **variables: KerasRuns(module_runner(program), program, ways, variables)
 
 
+@pytest.fixture(scope="module")
+def warm(request):
+    """What a test module's ``WARM`` names; see ``Runner``."""
+    return getattr(request.module, "WARM", ())
+
+
 @pytest.fixture
-def runner(tmp_path):
-    return Runner(tmp_path)
+def runner(request, tmp_path, warm):
+    """A runner of the test's own; marked ``cold``, the test has interpreters that start as the user's do."""
+    return Runner(tmp_path, () if request.node.get_closest_marker("cold") else warm)
 
 
 @pytest.fixture(scope="module")
-def shared_runner(tmp_path_factory):
+def shared_runner(tmp_path_factory, warm):
     """A runner for what several tests of a module compare with."""
-    return Runner(tmp_path_factory.mktemp("shared"))
+    return Runner(tmp_path_factory.mktemp("shared"), warm)
 
 
 @pytest.fixture(scope="module")
-def module_runner(tmp_path_factory):
+def module_runner(tmp_path_factory, warm):
     """Make runners whose runs several tests look at."""
-    return lambda name: Runner(tmp_path_factory.mktemp(Path(name).stem))
+    return lambda name: Runner(tmp_path_factory.mktemp(Path(name).stem), warm)
 
 
 @pytest.fixture(scope="module")

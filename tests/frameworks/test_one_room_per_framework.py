@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -10,10 +11,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from harness.warm import warm_process
 
 import smd_agent
 
 PACKAGE = Path(smd_agent.__file__).parent
+SITE_HOOK = PACKAGE.parent / "smd_agent.pth"
 TRAINING = {
     "pytorch": (
         "torch",
@@ -65,16 +68,32 @@ def without(framework, folder):
     return folder
 
 
+def environment_for(folder):
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(("SMD", "USE_SMD"))}
+    return {**kept, "PYTHONPATH": str(folder)}
+
+
 def python(folder, *words):
-    environment = {name: text for name, text in os.environ.items() if not name.startswith(("SMD", "USE_SMD"))}
     return subprocess.run(
         [sys.executable, *words],
-        env={**environment, "PYTHONPATH": str(folder)},
+        env=environment_for(folder),
         cwd=folder,
         capture_output=True,
         text=True,
         timeout=120,
     )
+
+
+def train(folder, module, code, run):
+    """Train under the folder's copy of the package, in a fork of a process that has imported the framework."""
+    script = folder / "script.py"
+    script.write_text(code)
+    hook = {"LocalPath": str(run), "HookParameters": {"save_interval": 1, "save_all": True}}
+    # The package is found in the script's folder.
+    environment = environment_for(folder)
+    del environment["PYTHONPATH"]
+    process = warm_process((module,), environment)
+    return process.run([str(script)], {**environment, "SMD_AGENT_HOOK": json.dumps(hook)}, folder, SITE_HOOK)
 
 
 @pytest.mark.parametrize("gone", TRAINING)
@@ -84,8 +103,12 @@ def test_a_framework_can_be_taken_away(gone, tmp_path):
         if importlib.util.find_spec(module) is None:
             continue
         run = tmp_path / f"run_{name}"
-        code = f"import {module}\n{training}print('trained')"
-        result = python(folder, "-m", "smd_agent", "--out", str(run), "--every", "1", "-c", code)
+        own = f"import smd_agent\nassert smd_agent.__file__.startswith({str(folder)!r})\n"
+        code = f"import {module}\n{own}{training}print('trained')"
+        if name == gone or not SITE_HOOK.exists():
+            result = python(folder, "-m", "smd_agent", "--out", str(run), "--every", "1", "-c", code)
+        else:
+            result = train(folder, module, code, run)
         assert (result.returncode, result.stdout) == (0, "trained\n"), result.stderr
         if name == gone:
             # One line, and one more where TensorFlow brings Keras along.

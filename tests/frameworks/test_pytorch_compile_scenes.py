@@ -14,6 +14,8 @@ pytest.importorskip("torch")
 
 from smd_agent.core.modes import ModeKeys
 
+WARM = ("torch", "torch._dynamo")
+
 PARAMETERS = 6
 LAYERS = 5
 

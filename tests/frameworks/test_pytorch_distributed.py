@@ -15,6 +15,8 @@ import torch
 import smd_agent.pytorch as smd
 from smd_agent.analysis.trial import create_trial
 
+WARM = ("torch", "torch._dynamo")
+
 pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
 
 HERE = Path(__file__).parent

@@ -9,6 +9,8 @@ from smd_agent.core.modes import ModeKeys
 
 pytest.importorskip("torch")
 
+WARM = ("torch", "torch._dynamo")
+
 PARAMETERS = 4
 
 

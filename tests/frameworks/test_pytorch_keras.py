@@ -14,6 +14,8 @@ if importlib.util.find_spec("keras") is None or int(version("keras").split(".")[
 
 from smd_agent.core.modes import ModeKeys
 
+WARM = ("torch", "keras")
+
 PROGRAM = "keras_torch_programs.py"
 TORCH = {"KERAS_BACKEND": "torch", "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
 TRAIN, EVAL, PREDICT = ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT
@@ -134,6 +136,7 @@ def test_a_loop_beside_fit(runs, keras_runs):
     assert loop.stderr.count("holds a run of another framework: no training with pytorch is saved") == 1
 
 
+@pytest.mark.cold
 @pytest.mark.parametrize("backend", ["numpy", "jax"])
 def test_another_backend_is_said(backend, runner):
     # Keras imports it for its NumPy backend too.

@@ -10,6 +10,8 @@ import torch
 
 from smd_agent.core.modes import ModeKeys
 
+WARM = ("torch", "torch._dynamo")
+
 MODELS = {
     "adversaries": 60,
     "generator_that_waits": 8,

@@ -18,6 +18,7 @@ PROGRAMS = Path(__file__).with_name("session_programs.py")
 NAMES = ["adam", "momentum", "clipped", "data"]
 COLLECTIONS = ["weights", "biases", "gradients", "optimizer_variables"]
 CONFIGS = [{"CollectionName": name} for name in COLLECTIONS]
+WARM = ("tensorflow",)
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
 
 
@@ -61,6 +62,7 @@ def test_training_is_the_same_and_its_values_are_right(every, plain, runner):
     assert saved - {key.split("|")[2] for key in values} <= {name for name in saved if name.startswith("clip")}
 
 
+@pytest.mark.cold
 def test_what_a_program_clips_by_itself_is_saved_as_it_is_applied(runner):
     config = {"HookParameters": {"save_interval": 1}, "CollectionConfigurations": CONFIGS}
     done = runner.by_variable(PROGRAMS, str(runner.folder / "expected.npz"), "clipped", config=config, **QUIET)
@@ -135,6 +137,7 @@ def test_a_script_that_hands_its_hook_to_the_session(runner):
     assert trial.tensor(gradient).steps() == [0, 2]
 
 
+@pytest.mark.cold
 def test_a_plain_session_is_said_to_be_out_of_sight(runner):
     script = runner.folder / "plain_session.py"
     script.write_text(

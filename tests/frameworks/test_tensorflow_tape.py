@@ -20,6 +20,7 @@ LIMITS = Path(__file__).with_name("tape_limits.py")
 TRAINING = ["forms", "byhand", "random", "nested", "shapes", "gan", "higher", "recomputed", "scaled"]
 SAVED = ["weights", "biases", "gradients"]
 COLLECTIONS = [{"CollectionName": name} for name in SAVED]
+WARM = ("tensorflow",)
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
 
 
@@ -84,6 +85,7 @@ def test_of_replicas_the_first_is_saved(runner):
     assert sum("of 2 replicas the first one's loss and gradients are saved" in line for line in said(done)) == 1
 
 
+@pytest.mark.cold
 def test_what_cannot_be_saved_is_said_and_functions_are_let_go(runner):
     programs = ["impossible", "gone"]
     plain = runner.plain(LIMITS, str(runner.folder / "plain.npz"), *programs, **QUIET)
@@ -143,6 +145,7 @@ np.savez(sys.argv[2], **expected)
 """
 
 
+@pytest.mark.cold
 def test_a_script_that_wraps_its_tapes_and_its_optimizer(runner):
     script = runner.folder / "edited.py"
     script.write_text(EDITED)

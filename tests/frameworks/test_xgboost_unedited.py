@@ -12,6 +12,7 @@ pytest.importorskip("sklearn")
 
 from smd_agent.analysis.trial import create_trial
 
+WARM = ("xgboost", "sklearn")
 START = """
 import hashlib, pickle, random, sys
 import numpy as np, xgboost as xgb
@@ -198,6 +199,7 @@ def test_the_round_that_stops_a_training_is_saved_too(way, script, runner, tmp_p
     assert len(rounds_in(tmp_path / "run")) == int(result.stdout.split()[-1])
 
 
+@pytest.mark.cold
 def test_what_is_saved_is_what_the_script_saw(script, runner, tmp_path):
     body = (
         "import json\n"
@@ -255,6 +257,7 @@ def test_a_training_inside_another_is_left_alone(script, runner, tmp_path):
     assert rounds_in(tmp_path / "run") == [0, 1, 2, 3]
 
 
+@pytest.mark.cold
 def test_a_failing_training_fails_as_without_us_and_the_next_is_saved(script, runner, tmp_path):
     body = (
         "class Fails(xgb.callback.TrainingCallback):\n"
@@ -277,6 +280,7 @@ def test_wrong_callbacks_get_xgboosts_own_message(script, runner):
     assert ours.stdout == plain.stdout != ""
 
 
+@pytest.mark.cold
 def test_functions_look_as_before(script, runner):
     body = (
         "import inspect, xgboost.sklearn, xgboost.training\n"
@@ -293,6 +297,7 @@ def test_nothing_trained_is_said_by_the_launcher(script, runner):
     assert "nothing was captured: no training was seen (a call of xgboost.train or xgboost.cv)" in result.stderr
 
 
+@pytest.mark.cold
 @pytest.mark.parametrize("off", ["0", "off"])
 def test_the_kill_switch_leaves_xgboost_alone(off, script, runner, tmp_path):
     body = "print(hasattr(xgb.train, '__wrapped__'))"
@@ -365,6 +370,7 @@ def test_a_hook_of_the_scripts_own_is_the_only_one_and_gets_the_data_of_the_call
     assert trial.tensor("hyperparameters/max_depth").value(2) == [3]
 
 
+@pytest.mark.cold
 def test_a_training_beside_another_frameworks_run_is_named_and_left_alone(script, runner, tmp_path):
     pytest.importorskip("torch")
     body = (

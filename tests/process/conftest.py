@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -59,7 +60,15 @@ def run_command(words: list[str], *, cwd: Path, stdin: str = "", **variables: st
         if name not in DROPPED and not name.startswith(("SMD_AGENT_", "COV_", "COVERAGE_"))
     }
     return subprocess.run(
-        words, cwd=cwd, env={**kept, **variables}, input=stdin, capture_output=True, text=True, timeout=120
+        words,
+        cwd=cwd,
+        env={**kept, **variables},
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        # Where tests are run in the background, they have been told to ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 

@@ -1,0 +1,117 @@
+"""A script in a fork of a process that has imported its framework does what it does in an interpreter of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+
+import numpy as np
+import pytest
+
+from smd_agent.analysis.trial import create_trial
+from smd_agent.core.modes import ModeKeys
+
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+SCRIPTS = {
+    "torch": """
+import torch
+from torch import nn
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(3):
+    optimizer.zero_grad()
+    loss = nn.MSELoss()(model(torch.randn(4, 3)), torch.ones(4, 2))
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+""",
+    "xgboost": """
+from xgboost import DMatrix, train
+import numpy as np
+data = DMatrix(np.random.default_rng(0).normal(size=(40, 3)), label=np.arange(40))
+train({"nthread": 1}, data, 3, evals=[(data, "d")])
+""",
+    "tensorflow": """
+import numpy as np
+import tensorflow as tf
+w = tf.Variable([1.0, 2.0], name="w")
+@tf.function
+def step():
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(w * w)
+    w.assign_sub(0.1 * tape.gradient(loss, w))
+    return loss
+print([float(step()) for _ in range(3)])
+tf.keras.utils.set_random_seed(1)
+model = tf.keras.Sequential([tf.keras.layers.Input((3,)), tf.keras.layers.Dense(2, name="d")])
+model.compile("sgd", "mse")
+log = model.fit(np.ones((8, 3), "f"), np.zeros((8, 2), "f"), batch_size=4, epochs=2, verbose=0)
+print(log.history)
+""",
+}
+END = """
+import os, sys
+print(__name__, __file__, sys.argv, os.getcwd())
+1 / 0
+"""
+WARM = {"torch": ("torch", "torch._dynamo"), "xgboost": ("xgboost", "sklearn"), "tensorflow": ("tensorflow",)}
+# Folders of the runs, and how long and how much they took, are their own.
+OWN = re.compile(r"/\S*/(cold|warm)\b|[\d.]+ [kM]?B\b")
+
+
+def values(folder):
+    """Return all that a run has saved, by mode, step and name."""
+    trial = create_trial(str(folder))
+    return {
+        (mode, step, name): trial.tensor(name).value(step, mode=mode)
+        for name in trial.tensor_names()
+        for mode in ModeKeys
+        for step in trial.tensor(name).steps(mode=mode)
+    }
+
+
+@pytest.fixture(params=SCRIPTS)
+def both(request, module_runner):
+    """Run a script in both ways, with the agent: it ends by an error."""
+    framework = request.param
+    if importlib.util.find_spec(framework) is None:
+        pytest.skip(f"there is no {framework}")
+    runner = module_runner(framework)
+    script = runner.folder / "script.py"
+    script.write_text(
+        SCRIPTS[framework] + "\nimport os, sys\nprint(__name__, __file__, sys.argv, os.getcwd())\n1 / 0\n"
+    )
+    config = {"HookParameters": {"save_interval": 1, "save_all": True}}
+    if framework == "xgboost":
+        config = {**config, "CollectionConfigurations": [{"CollectionName": name} for name in ("metrics", "trees")]}
+    found = {}
+    for name, modules in (("cold", ()), ("warm", WARM[framework])):
+        runner.warm = modules
+        found[name] = runner.by_variable(script, "--an", "argument", name=name, config=config, **QUIET)
+    return found, {name: values(runner.folder / name) for name in found}
+
+
+def test_a_fork_of_a_warm_process_saves_prints_and_ends_as_an_interpreter_of_its_own(both):
+    found, saved = both
+    assert found["warm"].returncode == found["cold"].returncode == 1
+    assert found["warm"].stdout == found["cold"].stdout
+    lines = {name: OWN.sub("", result.stderr).splitlines() for name, result in found.items()}
+    # TensorFlow says something when it is imported.
+    lines["cold"] = [line for line in lines["cold"] if not re.match("WARNING: All log|I0000", line)]
+    assert "ZeroDivisionError: division by zero" in lines["cold"]
+    assert lines["warm"] == lines["cold"]
+    assert saved["warm"].keys() == saved["cold"].keys()
+    assert len(saved["cold"]) > 3
+    for key, value in saved["cold"].items():
+        np.testing.assert_array_equal(saved["warm"][key], value, err_msg=str(key))
+
+
+def test_a_script_that_is_killed_is_seen_to_be(module_runner):
+    runner = module_runner("killed")
+    runner.warm = ("json",)
+    script = runner.folder / "script.py"
+    script.write_text("import os, signal\nprint('here', flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    for _ in range(2):
+        result = runner.plain(script)
+        assert (result.returncode, result.stdout) == (-9, "here\n")

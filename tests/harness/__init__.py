@@ -1,0 +1,1 @@
+"""How tests run scripts that know nothing of the agent."""
