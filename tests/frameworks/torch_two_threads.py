@@ -10,7 +10,7 @@ from torch import nn
 STEPS = 12
 
 
-def train(number, start, notes):
+def train(number, meeting, notes):
     random = torch.Generator().manual_seed(number)
     model = nn.Sequential(nn.Linear(20, 20), nn.ReLU(), nn.Linear(20, 3))
     with torch.no_grad():
@@ -18,12 +18,14 @@ def train(number, start, notes):
             parameter.copy_(torch.randn(parameter.shape, generator=random) / 5)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     criterion = nn.CrossEntropyLoss()
-    start.wait()
-    for _ in range(STEPS):
+    for step in range(STEPS):
         x, y = torch.randn((8, 20), generator=random), torch.randint(3, (8,), generator=random)
         weight = model[0].weight.detach().clone()
         optimizer.zero_grad()
         loss = criterion(model(x), y)
+        if step % 2 == 0:
+            # Both are between their forward and their backward pass.
+            meeting.wait()
         loss.backward()
         notes.append((number, weight.numpy(), model[0].weight.grad.clone().numpy(), loss.item()))
         optimizer.step()
@@ -33,8 +35,8 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     sys.setswitchinterval(1e-4)
     notes = []
-    start = threading.Barrier(2)
-    threads = [threading.Thread(target=train, args=(number, start, notes)) for number in range(2)]
+    meeting = threading.Barrier(2)
+    threads = [threading.Thread(target=train, args=(number, meeting, notes)) for number in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
