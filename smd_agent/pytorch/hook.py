@@ -46,9 +46,9 @@ class Hook(FrameworkHook):
         self.registered_losses: list[torch.nn.Module] = []
         self._registered: set[Root] = set()
         self.recorder.late = LateValues(self.recorder)
-        self.recorder.left_out = self.left_out
         self._thread = 0
         self.threads = TrainingThreads(self._keep_own_models)
+        self.left_out = self.recorder.left_out = self.threads.left_out
         self._step_clock = self.pulse.clock
         # Whether the next backward pass belongs to a step that is yet to be opened.
         self.pass_opens_step: Callable[[], bool] = bool
@@ -262,10 +262,6 @@ class Hook(FrameworkHook):
         if self._saved_step is not None:
             self._saved_step.keep_called_models()
 
-    def left_out(self) -> bool:
-        """Whether what this thread computes is none of the step's."""
-        return self.threads.left_out()
-
     # What BaseHook leaves to us.
 
     def disable(self) -> None:
@@ -300,6 +296,6 @@ _CALLED_BY_MODELS: tuple[Any, ...] = (
 for _function in _CALLED_BY_MODELS:
     leave_uncompiled(_function)
 # All fenced functions have the first one's code.
-_WITH_CALLEES: tuple[Any, ...] = (Hook.start_step, Hook.left_out, Installed.close)
+_WITH_CALLEES: tuple[Any, ...] = (Hook.start_step, TrainingThreads.left_out, Installed.close)
 for _function in _WITH_CALLEES:
     leave_uncompiled(_function, with_callees=True)

@@ -42,8 +42,9 @@ class TrainedModels(Protocol):
     def regexes_changed(self) -> bool:
         """Whether a built-in collection has got regexes or names of the user's."""
 
-    def left_out(self) -> bool:
-        """Whether what this thread computes is none of the step's."""
+    @property
+    def left_out(self) -> Callable[[], bool]:
+        """Tells whether what this thread computes is none of the step's."""
 
     def is_loss(self, name: str) -> bool:
         """Whether a tensor of this name is one of the losses."""
