@@ -25,7 +25,7 @@ import json
 import os
 import time
 
-from smd_agent.cli import door
+from smd_agent.cli import launch as door
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.config import env, load
 from smd_agent.config.json_file import Source, read_object

@@ -15,12 +15,12 @@ from smd_agent import guard, session
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.framework.tracked_model import free_name
-from smd_agent.mxnet import backward
+from smd_agent.mxnet import backward_calls as backward
 from smd_agent.mxnet.arrays import to_array
 from smd_agent.mxnet.collection import BUILT_IN, DEFAULT_SAVED, Collection
-from smd_agent.mxnet.compiled import GraphTap, watch_tracing
-from smd_agent.mxnet.root import Counters, Root
+from smd_agent.mxnet.hybridized import GraphTap, watch_tracing
 from smd_agent.mxnet.saved_step import SavedStep
+from smd_agent.mxnet.step_counter import Counters, Root
 from smd_agent.mxnet.worker import rank_and_size
 
 # Collections in which nothing can be that comes from inside of a block, unless the user has widened them.

@@ -8,8 +8,8 @@ from typing import Protocol
 from mxnet.gluon import Block, HybridBlock, Parameter
 
 from smd_agent.core.ports import StepWriter
-from smd_agent.mxnet.compiled import GraphTap
-from smd_agent.mxnet.root import Root
+from smd_agent.mxnet.hybridized import GraphTap
+from smd_agent.mxnet.step_counter import Root
 
 
 class TrainedBlocks(Protocol):

@@ -21,10 +21,11 @@ from mxnet.ndarray import NDArray
 from smd_agent import guard, session
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.patching import Patch, Until
-from smd_agent.mxnet import backward, calls
+from smd_agent.mxnet import backward_calls as backward
+from smd_agent.mxnet import block_calls as calls
 from smd_agent.mxnet.arrays import arrays_in, copied, is_symbolic, raise_pending_error
-from smd_agent.mxnet.compiled import GraphTap, trace_of
 from smd_agent.mxnet.gradients import Freshness, Gradients, is_sparse, values_of
+from smd_agent.mxnet.hybridized import GraphTap, trace_of
 from smd_agent.mxnet.losses import KnownLosses
 from smd_agent.mxnet.ports import TrainedBlocks
 

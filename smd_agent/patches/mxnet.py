@@ -1,7 +1,7 @@
 """Patches by which a Gluon run is noticed: Trainers being made, and blocks being called while autograd records.
 
 ``Trainer.__init__`` and ``autograd.backward`` stay watched (one is called once, the other passes the call on); the rest
-is looked at only until the model is found (``smd_agent.mxnet.discovery``).
+is looked at only until the model is found (``smd_agent.mxnet.model_finder``).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def apply(mxnet: ModuleType) -> None:
         supported = f"{OLDEST} to {NEWEST}"
         guard.say(f"mxnet {mxnet.__version__} is not supported ({supported} are): nothing will be captured")
         return
-    from smd_agent.mxnet.discovery import Discovery
     from smd_agent.mxnet.hook import Hook
+    from smd_agent.mxnet.model_finder import Discovery
 
     discovery = Discovery(HookSource(Hook, lambda: make_hook(Hook, settings, follow_calls=True)).hook)
     discovery.install()

@@ -1,7 +1,7 @@
 """Patches by which a PyTorch run is noticed.
 
 ``Optimizer.add_param_group`` is called for every parameter that is trained, and stays watched; the rest is looked at
-only until the model is found (``smd_agent.pytorch.discovery``). ``torch.compile`` and ``Module.compile`` keep
+only until the model is found (``smd_agent.pytorch.discovery.model_finder``). ``torch.compile`` and ``Module.compile`` keep
 references to what they find on a module, and ``DataParallel`` copies it, so they must not meet our wrappers.
 """
 
@@ -19,7 +19,7 @@ from smd_agent.patches.hook_of_run import make_hook, wanted_settings, warn_at_ex
 
 if TYPE_CHECKING:
     from smd_agent.config.settings import HookSettings
-    from smd_agent.pytorch.discovery import Discovery
+    from smd_agent.pytorch.discovery.model_finder import Discovery
 
 OLDEST = "2.1"
 
@@ -34,7 +34,7 @@ def apply(torch: ModuleType) -> None:
     if not hasattr(torch.nn.Module, "_compiled_call_impl"):
         guard.say(f"torch {torch.__version__} is not supported (oldest is {OLDEST}): nothing will be captured")
         return
-    from smd_agent.pytorch.discovery import Discovery
+    from smd_agent.pytorch.discovery.model_finder import Discovery
     from smd_agent.pytorch.hook import Hook
 
     discovery = Discovery(HookSource(Hook, lambda: make_hook(Hook, settings, follow_calls=True)).hook)
@@ -49,8 +49,8 @@ def apply(torch: ModuleType) -> None:
 def watch_keras(keras: ModuleType) -> None:
     """Watch a Keras on PyTorch that has just been imported."""
     for settings, discovery in _applied:
-        from smd_agent.pytorch import keras_backend
-        from smd_agent.pytorch.keras_hook import KerasHook
+        from smd_agent.pytorch.keras_fit import backend as keras_backend
+        from smd_agent.pytorch.keras_fit.hook import KerasHook
 
         source = HookSource(KerasHook, functools.partial(make_hook, KerasHook, settings))
         try:
@@ -61,8 +61,8 @@ def watch_keras(keras: ModuleType) -> None:
 
 
 def _step_aside_for_compile(torch: ModuleType, discovery: Discovery) -> None:
-    from smd_agent.pytorch.root import set_aside
-    from smd_agent.pytorch.staying import watch
+    from smd_agent.pytorch.capture.persistent_hooks import watch
+    from smd_agent.pytorch.model.step_counter import set_aside
 
     def around_function(original: Function) -> Function:
         def compile(*args: Any, **kwargs: Any) -> Any:
@@ -89,7 +89,7 @@ def _step_aside_for_compile(torch: ModuleType, discovery: Discovery) -> None:
 
 def _keep_out_of_replicas(torch: ModuleType) -> None:
     def around(original: Function) -> Function:
-        from smd_agent.pytorch.root import drop_counter
+        from smd_agent.pytorch.model.step_counter import drop_counter
 
         def without_counter(module: Any) -> Any:
             replica = original(module)
@@ -105,7 +105,7 @@ def _keep_out_of_replicas(torch: ModuleType) -> None:
 
 def _step_aside_for_script(torch: ModuleType) -> None:
     def around(original: Function) -> Function:
-        from smd_agent.pytorch.root import set_aside
+        from smd_agent.pytorch.model.step_counter import set_aside
 
         def create_from_what_the_program_made(module: Any, *args: Any, **kwargs: Any) -> Any:
             with ExitStack() as stack:

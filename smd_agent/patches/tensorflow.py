@@ -12,7 +12,7 @@ from smd_agent.patches.importer import when_imported
 
 if TYPE_CHECKING:
     from smd_agent.tensorflow.hook import TensorflowHook
-    from smd_agent.tensorflow.tape import TapeWatch
+    from smd_agent.tensorflow.tape.watch import TapeWatch
 
 OLDEST = "2.13"
 
@@ -31,9 +31,10 @@ def apply(tensorflow: ModuleType) -> None:
     settings = wanted_settings()
     if settings is None:
         return
-    from smd_agent.tensorflow import graph_notes, session_hook
     from smd_agent.tensorflow.hook import TensorflowHook
-    from smd_agent.tensorflow.keras_hook import KerasHook
+    from smd_agent.tensorflow.keras_fit.hook import KerasHook
+    from smd_agent.tensorflow.session import graph_notes
+    from smd_agent.tensorflow.session import hook as session_hook
 
     # One for all parts of the patch: the first of them that needs the hook has it made.
     source: HookSource[TensorflowHook] = HookSource(TensorflowHook, lambda: make_hook(KerasHook, settings))
@@ -49,7 +50,7 @@ def apply(tensorflow: ModuleType) -> None:
 
 def _watch_tapes(tensorflow: ModuleType, source: HookSource[TensorflowHook]) -> None:
     try:
-        from smd_agent.tensorflow.tape import the_watch
+        from smd_agent.tensorflow.tape.watch import the_watch
     except ImportError as error:
         # It needs parts of TensorFlow that are not public.
         guard.say(f"tensorflow {tensorflow.__version__}: GradientTape is not captured ({guard.describe(error)})")
@@ -67,11 +68,11 @@ def watch_keras(keras: ModuleType | None = None) -> None:
     """
     for source in _sources:
         try:
-            from smd_agent.tensorflow import keras_watch
+            from smd_agent.tensorflow.keras_fit import packages as keras_watch
         except ImportError as error:
             guard.say_once("no keras", f"fit, evaluate and predict are not captured ({guard.describe(error)})")
             return
-        from smd_agent.tensorflow.keras_hook import KerasHook
+        from smd_agent.tensorflow.keras_fit.hook import KerasHook
 
         KerasHook.watch_keras = None
         if keras is None:
@@ -82,7 +83,7 @@ def watch_keras(keras: ModuleType | None = None) -> None:
 
 def _watch_scaling(module: str, classes: tuple[str, ...], watch: TapeWatch) -> None:
     def watch_all(found: ModuleType) -> None:
-        from smd_agent.tensorflow.scaling import watch_scaling
+        from smd_agent.tensorflow.loss_scaling import watch_scaling
 
         for name in classes:
             if hasattr(found, name):

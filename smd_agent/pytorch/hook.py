@@ -16,15 +16,15 @@ from smd_agent.errors import SMDebugError
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.framework.tracked_model import free_name
 from smd_agent.pytorch.arrays import to_array
+from smd_agent.pytorch.capture.saved_step import SavedStep
 from smd_agent.pytorch.collection import BUILT_IN, DEFAULT_SAVED, Collection
-from smd_agent.pytorch.late_values import LateValues
-from smd_agent.pytorch.opaque import is_opaque, leave_uncompiled
-from smd_agent.pytorch.patch import Installed
-from smd_agent.pytorch.root import Root, RootCall
-from smd_agent.pytorch.saved_step import SavedStep
+from smd_agent.pytorch.device.late_values import LateValues
+from smd_agent.pytorch.model.step_counter import Root, RootCall
+from smd_agent.pytorch.model.wrappers import class_name, named_layers, unwrapped
+from smd_agent.pytorch.patching import Installed
+from smd_agent.pytorch.tracing import is_opaque, leave_uncompiled
 from smd_agent.pytorch.training_threads import TrainingThreads, is_of_this_thread
 from smd_agent.pytorch.worker import feeds_a_loader, rank_and_size
-from smd_agent.pytorch.wrappers import class_name, named_layers, unwrapped
 
 _IDLE = 100
 

@@ -12,8 +12,8 @@ from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from smd_agent.core.ports import Deferred
 from smd_agent.core.values import Captured
-from smd_agent.tensorflow.naming import is_variable
 from smd_agent.tensorflow.types import KerasVariable
+from smd_agent.tensorflow.variable_names import is_variable
 
 
 class Converted(NamedTuple):

@@ -6,8 +6,8 @@ import re
 
 from smd_agent.core.collection import Collection as BaseCollection
 from smd_agent.errors import SMDebugTypeError
-from smd_agent.tensorflow.naming import is_variable, plain_name
 from smd_agent.tensorflow.types import Layer
+from smd_agent.tensorflow.variable_names import is_variable, plain_name
 
 
 class Collection(BaseCollection):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from smd_agent import guard
-from smd_agent.tensorflow.graph_notes import watch_optimizers
+from smd_agent.tensorflow.session.graph_notes import watch_optimizers
 from smd_agent.tensorflow.types import Tape
 
 
@@ -15,7 +15,7 @@ class Watchers:
     def tape(self, tape: Tape) -> None:
         """Watch this tape."""
         try:
-            from smd_agent.tensorflow.tape import the_watch
+            from smd_agent.tensorflow.tape.watch import the_watch
         except ImportError as error:
             # It needs parts of TensorFlow that are not public.
             line = f"tensorflow {tf.__version__}: GradientTape is not captured ({guard.describe(error)})"

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from smd_agent.tensorflow.arrays import Rows, to_array
-from smd_agent.tensorflow.scaling import unscaled
+from smd_agent.tensorflow.loss_scaling import unscaled
 
 variable = tf.Variable([1.0, 2.0])
 held = to_array(variable)[0]

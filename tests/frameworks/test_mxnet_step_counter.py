@@ -13,7 +13,7 @@ pytest.importorskip("mxnet")
 from mxnet import autograd, nd
 from mxnet.gluon import nn
 
-from smd_agent.mxnet.root import Counters, Root
+from smd_agent.mxnet.step_counter import Counters, Root
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from smd_agent.pytorch import device_reductions
-from smd_agent.pytorch.device_reductions import WIDTH, DeviceReductions, HostCopy, reducible_on_device
+from smd_agent.pytorch.device import reductions as device_reductions
+from smd_agent.pytorch.device.reductions import WIDTH, DeviceReductions, HostCopy, reducible_on_device
 
 NAMES = ("min", "max", "mean", "std", "variance", "sum", "l1", "l2")
 OPS = tuple((name, absolute) for absolute in (False, True) for name in NAMES)

@@ -10,7 +10,9 @@ from torch import nn
 import smd_agent.pytorch as smd
 from smd_agent import create_trial
 from smd_agent.core import reductions
-from smd_agent.pytorch import arrivals, device_reductions, late_values
+from smd_agent.pytorch.device import late_values
+from smd_agent.pytorch.device import pending_steps as arrivals
+from smd_agent.pytorch.device import reductions as device_reductions
 
 OPS = ("min", "max", "mean", "std", "l1", "l2")
 

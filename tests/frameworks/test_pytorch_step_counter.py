@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 import smd_agent.pytorch as smd
-from smd_agent.pytorch import copied_counter
-from smd_agent.pytorch.root import SLOT, Root
+from smd_agent.pytorch.model import copied_counter
+from smd_agent.pytorch.model.step_counter import SLOT, Root
 
 
 @pytest.fixture

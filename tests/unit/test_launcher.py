@@ -5,7 +5,8 @@ import json
 import pytest
 
 from smd_agent import cli
-from smd_agent.cli import door, run
+from smd_agent.cli import launch as door
+from smd_agent.cli import run
 from smd_agent.cli.errors import CommandError
 from smd_agent.config import env
 

@@ -1,0 +1,126 @@
+"""The scales by which a ``GradScaler`` multiplies losses in a saved step; what is saved is divided by them.
+
+A scale belongs to the graph node that applied it: a program may have several scalers, add scaled losses up, or run a
+backward pass that is not scaled at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+
+from smd_agent import session
+from smd_agent.framework.captured_step import Installed
+from smd_agent.pytorch.arrays import tensors_in
+from smd_agent.pytorch.tracing import is_compiling
+
+_FARTHEST = 32
+"""Graph nodes looked at behind a tensor: a sum of some scaled losses, not the model behind them."""
+
+Node = tuple[str, int]
+
+
+def identity(node: Any) -> Node:
+    """A graph node by its numbers: a reference would keep the graph, and with it the model, alive."""
+    return node.name(), node._sequence_nr()
+
+
+class Scaled(NamedTuple):
+    """A loss that was scaled: its node before (None without one), its value before, and the scale."""
+
+    before: Node | None
+    value: torch.Tensor
+    scale: float
+
+
+class Scales:
+    """Notes what the scalers of the process do while a step is saved.
+
+    Args:
+        about_to_unscale: called with an optimizer, and the scale of its gradients, before they are unscaled.
+    """
+
+    def __init__(self, about_to_unscale: Callable[[Any, float], object]) -> None:
+        self._about_to_unscale = about_to_unscale
+        self._scaled: dict[Node, Scaled] = {}
+
+    def install(self, installed: Installed) -> None:
+        """Watch all classes of scalers until the step closes."""
+        for scaler in _with_subclasses(torch.amp.GradScaler):
+            for name, make in (("scale", self._wrap_scale), ("unscale_", self._wrap_unscale)):
+                if name in vars(scaler):
+                    installed.patch(scaler, name, make, why="gradients are saved without the loss scale")
+
+    def scaled(self, tensor: torch.Tensor) -> Scaled | None:
+        """What was scaled to make this tensor, None if it is not what a scaler returned."""
+        return None if tensor.grad_fn is None else self._scaled.get(identity(tensor.grad_fn))
+
+    def scale_behind(self, tensors: Iterable[torch.Tensor]) -> float:
+        """The scale that a backward pass from these tensors puts on gradients, 1.0 if there is none."""
+        if self._scaled:
+            for node in _nodes_behind(tensors):
+                found = self._scaled.get(node)
+                if found is not None:
+                    return found.scale
+        return 1.0
+
+    def _wrap_scale(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def scale(scaler: Any, outputs: Any) -> Any:
+            if is_compiling():
+                return original(scaler, outputs)
+            before = [_without_graph(tensor) for tensor in tensors_in(outputs)]
+            scaled = original(scaler, outputs)
+            self._note(scaler, before, scaled)
+            return scaled
+
+        return scale
+
+    @session.fence("reading the scale of a loss")
+    def _note(self, scaler: Any, before: list[tuple[Node | None, torch.Tensor]], scaled: Any) -> None:
+        if not scaler.is_enabled():
+            return
+        for (node, value), after in zip(before, tensors_in(scaled), strict=False):
+            if after.grad_fn is not None:
+                self._scaled[identity(after.grad_fn)] = Scaled(node, value, float(scaler.get_scale()))
+
+    def _wrap_unscale(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def unscale(scaler: Any, optimizer: Any) -> Any:
+            if not is_compiling():
+                self._before_unscaling(scaler, optimizer)
+            return original(scaler, optimizer)
+
+        return unscale
+
+    @session.fence("saving gradients before they are unscaled")
+    def _before_unscaling(self, scaler: Any, optimizer: Any) -> None:
+        if scaler.is_enabled():
+            self._about_to_unscale(optimizer, float(scaler.get_scale()))
+
+
+def unscaled(tensor: torch.Tensor, scale: float) -> torch.Tensor:
+    """The tensor divided by the scale, the way a scaler does it; the tensor itself if there is nothing to divide."""
+    return tensor if scale == 1.0 else tensor.detach() * (1.0 / scale)
+
+
+def _without_graph(tensor: torch.Tensor) -> tuple[Node | None, torch.Tensor]:
+    return None if tensor.grad_fn is None else identity(tensor.grad_fn), tensor.detach()
+
+
+def _with_subclasses(owner: type[Any]) -> Iterator[type[Any]]:
+    yield owner
+    subclasses: list[type[Any]] = owner.__subclasses__()
+    for subclass in subclasses:
+        yield from _with_subclasses(subclass)
+
+
+def _nodes_behind(tensors: Iterable[torch.Tensor]) -> Iterator[Node]:
+    nodes = [tensor.grad_fn for tensor in tensors]
+    for _ in range(_FARTHEST):
+        if not nodes:
+            return
+        node: Any = nodes.pop(0)
+        if node is not None:
+            yield identity(node)
+            nodes.extend(source for source, _ in node.next_functions)

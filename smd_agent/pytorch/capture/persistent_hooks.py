@@ -1,0 +1,119 @@
+"""Hooks on all optimizers, and the patch of the call of loss modules.
+
+They come and go with the steps that are saved. Once the program uses ``torch.compile`` they stay and pass everything on
+between the saved steps: compiled code is guarded on them, so that removing them would have it compiled anew.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Protocol
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from smd_agent.pytorch.model.step_counter import SLOT, RootCall
+from smd_agent.pytorch.patching import Installed
+from smd_agent.pytorch.tracing import is_compiling
+
+LossModule = torch.nn.modules.loss._Loss
+
+
+class Listener(Protocol):
+    """What a step that is being saved wants to know."""
+
+    def before_optimizer(self, optimizer: Any) -> None:
+        """Gradients are about to be used, or (with a closure) have just been."""
+
+    def before_loss(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A loss module of ``torch.nn`` is about to run."""
+
+    def after_loss(self, module: torch.nn.Module, loss: Any) -> None:
+        """It has run."""
+
+
+class _Watch:
+    """The one of the process."""
+
+    def __init__(self) -> None:
+        self.listener: Listener | None = None
+        self._installed = Installed()
+        self._is_installed = False
+        self._stays = False
+
+    def begin(self, listener: Listener) -> None:
+        """Report to this step."""
+        self.listener = listener
+        self.install()
+
+    def end(self) -> None:
+        """Report to nobody."""
+        self.listener = None
+        if not (self._stays or _compiles()):
+            self._installed.close()
+            self._is_installed = False
+
+    def stay(self) -> None:
+        """Put everything in place for good: the program is about to compile."""
+        self._stays = True
+        self.install()
+
+    def install(self) -> None:
+        """Put everything in place, if it is not."""
+        if not self._is_installed:
+            self._is_installed = True
+            self._installed.on_close(register_optimizer_step_pre_hook(_before_optimizer).remove)
+            self._installed.on_close(register_optimizer_step_post_hook(_after_optimizer).remove)
+            self._installed.patch(LossModule, "__call__", _wrap_loss_call, why="what loss modules return is saved")
+
+
+watch = _Watch()
+
+
+def _compiles() -> bool:
+    """Whether ``torch.compile`` has been called; importing its compiler is not enough, optimizers do that too."""
+    compiler = sys.modules.get("torch._dynamo.eval_frame")
+    backends = getattr(compiler, "cached_backends", {})
+    return any(backend is not None for backend in backends.values())
+
+
+# A compiler that traces these folds its first test to True and sees nothing else.
+
+
+def _before_optimizer(optimizer: Any, args: Any, kwargs: Any) -> None:
+    if is_compiling():
+        return
+    # With a closure, the gradients that it will use are yet to be computed.
+    if watch.listener is not None and not _has_closure(args, kwargs):
+        watch.listener.before_optimizer(optimizer)
+
+
+def _after_optimizer(optimizer: Any, args: Any, kwargs: Any) -> None:
+    if is_compiling():
+        return
+    if watch.listener is not None and _has_closure(args, kwargs):
+        watch.listener.before_optimizer(optimizer)
+
+
+def _has_closure(args: Any, kwargs: Any) -> bool:
+    return any(callable(value) for value in (*args[1:], *kwargs.values()))
+
+
+def _wrap_loss_call(original: Any) -> Any:
+    if "__call__" not in vars(LossModule):
+        # What all modules have may be replaced in the meantime.
+        def original(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+            return torch.nn.Module.__call__(module, *args, **kwargs)
+
+    def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        # A loss with trained parameters has a counter, which has it captured.
+        if is_compiling() or watch.listener is None or isinstance(module.__dict__.get(SLOT), RootCall):
+            return original(module, *args, **kwargs)
+        watch.listener.before_loss(module, args, kwargs)
+        loss = original(module, *args, **kwargs)
+        # The call may have opened the next step.
+        if watch.listener is not None:
+            watch.listener.after_loss(module, loss)
+        return loss
+
+    return call

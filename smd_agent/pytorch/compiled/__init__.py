@@ -1,0 +1,1 @@
+"""Layers inside of what ``torch.compile`` has compiled. Nothing but the capture needs this package."""

@@ -1,0 +1,122 @@
+"""Layers inside of compiled regions, whose values a second, eager run of the region shows; a ``LayerSource``."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from smd_agent import session
+from smd_agent.framework.captured_step import Installed
+from smd_agent.pytorch.capture.ports import Layers, SaveIO
+from smd_agent.pytorch.compiled.eager_replay import Shadow
+from smd_agent.pytorch.compiled.unwatchable_layers import Region, tell_hidden
+from smd_agent.pytorch.model.step_counter import SLOT, Root, RootCall
+from smd_agent.pytorch.tracing import graph_task, is_compiling, is_opaque
+
+
+class CompiledLayers:
+    """The layers of the compiled regions of models, in one step.
+
+    Args:
+        save_io: saves what a layer gets and returns.
+    """
+
+    def __init__(self, save_io: SaveIO) -> None:
+        self._save_io = save_io
+
+    def watch(self, call: RootCall, regions: list[Region], layers: Layers, watched: Installed) -> Callable[..., Any]:
+        """Save the layers of compiled regions during one call of a model; the result runs the model's forward.
+
+        Args:
+            call: of the model.
+            regions: the compiled regions in it.
+            layers: all layers of the model that the step wants, with their names.
+            watched: what is undone when the model's forward is over.
+        """
+        run = call.forward
+        for region in regions:
+            compiled = CompiledRegion(self._save_io, call.root, region, layers)
+            if region.owner.__dict__.get(SLOT) is call:
+                run = compiled.around(run)
+            else:
+                compiled.watch(watched)
+        return run
+
+
+class CompiledRegion:
+    """A compiled region and how its layers are saved.
+
+    Args:
+        save_io: saves what a layer gets and returns.
+        root: the model that the region is in.
+        region: the region.
+        layers: all layers of the model that the step wants, with their names.
+    """
+
+    def __init__(self, save_io: SaveIO, root: Root, region: Region, layers: Layers) -> None:
+        self._save_io = save_io
+        self._root = root
+        self._region = region
+        parts = set() if region.inner is None else {*region.inner.modules()} - {region.inner, region.owner}
+        self._layers = [(name, layer) for name, layer in layers if layer in parts]
+        self._name = next((name for name, layer in layers if layer in (region.owner, region.inner)), None)
+
+    def watch(self, watched: Installed) -> None:
+        """Save what the region gets and gives, and its layers, until the model's forward is over."""
+        owner = self._region.owner
+        call = owner.__dict__.get(SLOT)
+
+        def with_values(*args: Any, **kwargs: Any) -> Any:
+            if self._name is not None:
+                self._save_io(self._name, "input", (args, kwargs))
+            output = run(*args, **kwargs)
+            if self._name is not None:
+                self._save_io(self._name, "output", output)
+            return output
+
+        run = self.around(call or owner._call_impl)
+        owner.__dict__[SLOT] = with_values
+        watched.on_close(functools.partial(_restore, owner, call))
+
+    def around(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """What runs the region as ``original`` does, and its shadow afterwards."""
+        if self._region.inner is None:
+            tell_hidden(self._root, "they are inside a compiled region")
+            return original
+        if not self._layers:
+            return original
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            if is_compiling() or graph_task() != -1:
+                return original(*args, **kwargs)
+            shadow = self._prepare(args, kwargs)
+            output = original(*args, **kwargs)
+            if shadow is not None:
+                self._save(shadow, output)
+            return output
+
+        return run
+
+    @session.fence("preparing to save layers of a compiled region")
+    def _prepare(self, args: Any, kwargs: Any) -> Shadow | None:
+        inner = self._region.inner
+        return None if inner is None or is_opaque() else Shadow(inner, self._layers, args, kwargs)
+
+    @session.fence("saving layers of a compiled region")
+    def _save(self, shadow: Shadow, output: Any) -> None:
+        seen = shadow.run(output)
+        if isinstance(seen, str):
+            tell_hidden(self._root, seen)
+            return
+        for name, kind, tensors in seen:
+            self._save_io(name, kind, tensors)
+
+
+def _restore(owner: torch.nn.Module, call: Any) -> None:
+    if call is None:
+        owner.__dict__.pop(SLOT, None)
+    else:
+        owner.__dict__[SLOT] = call

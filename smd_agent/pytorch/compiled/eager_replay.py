@@ -1,0 +1,218 @@
+"""The layers of compiled code, seen by running the model a second time without the compiler.
+
+Compiled code cannot be watched without being compiled anew. So in a step that is saved, and only when inputs or outputs
+of layers are asked for, the compiled call runs as always; then the same forward runs eagerly with its layers watched,
+on copies of its buffers, with the random numbers that the call began with, without gradients. What it shows is saved if
+its result is that of the compiled call within rounding.
+
+Nobody can tell that it ran: only code that does nothing but run a graph is run again (see ``pure``), and an operation
+that would write to a tensor the shadow has not made, or that is not one of torch's own, ends it before it happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from smd_agent import guard
+from smd_agent.pytorch.arrays import tensors_in
+from smd_agent.pytorch.compiled.dynamo_bytecode import runs_only_a_graph
+
+Seen = list[tuple[str, str, list[torch.Tensor]]]
+
+# Of the largest value of an output.
+_ROUNDING = {torch.float64: 1e-6, torch.float32: 1e-3, torch.bfloat16: 0.05, torch.float16: 0.02}
+_OWN_OPERATIONS = {"aten", "prims", "prim"}
+
+
+class Shadow:
+    """One call of a compiled module, made before it and run after it.
+
+    Args:
+        module: the module that was compiled, as it is without the compiler.
+        layers: the layers to watch, with their names.
+        args, kwargs: what it is called with.
+    """
+
+    def __init__(
+        self, module: torch.nn.Module, layers: list[tuple[str, torch.nn.Module]], args: Any, kwargs: Any
+    ) -> None:
+        self._module = module
+        self._layers = layers
+        self._args, self._kwargs = args, kwargs
+        self._versions = _versions(args, kwargs)
+        self._random = _random_state(module)
+        held = list(_tensors_held_by(module))
+        # One that two modules hold stays one.
+        copies = {id(value): value.detach().clone() for _, _, value in held}
+        self._state = [(owner, key, copies[id(value)]) for owner, key, value in held]
+
+    def run(self, result: Any) -> Seen | str:
+        """What the layers got and gave, in order; or why that cannot be said.
+
+        Args:
+            result: what the compiled call returned.
+        """
+        if not hasattr(torch.compiler, "set_stance") or not hasattr(torch.compiler, "_is_compiling_flag"):
+            return "they are inside a compiled region, and this torch cannot run it without the compiler"
+        if not runs_only_a_graph(self._module) or any(map(_has_hooks, self._module.modules())):
+            return "they are inside a compiled region that does more than run a graph"
+        if _versions(self._args, self._kwargs) != self._versions:
+            return "they are inside a compiled region that overwrites its input"
+        seen: Seen = []
+        results: list[Any] = []
+        failure = guard.attempt(lambda: results.append(self._run(seen)))
+        if failure is not None:
+            return f"they are inside a compiled region that cannot be run again ({guard.describe(failure)})"
+        if not _agree(result, results[0]):
+            return "the compiled region computes something else than the model without the compiler (random numbers?)"
+        return seen
+
+    def _run(self, seen: Seen) -> Any:
+        with ExitStack() as stack:
+            stack.enter_context(torch.no_grad())
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
+            stack.enter_context(_as_if_compiling())
+            stack.enter_context(_random(self._random))
+            stack.enter_context(_without_autocast_cache())
+            stack.enter_context(_holding(self._state))
+            for name, layer in self._layers:
+                stack.callback(_watch(name, layer, seen))
+            stack.enter_context(_OwnTensorsOnly(value for _, _, value in self._state))
+            return self._module.forward(*self._args, **self._kwargs)
+
+
+class _Refused(Exception):
+    """The forward does something that could be noticed."""
+
+
+class _OwnTensorsOnly(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Lets through torch's own operations that write to nothing but what was made while this is active."""
+
+    def __init__(self, own: Iterator[torch.Tensor]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._own = {_storage(tensor) for tensor in own}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func.namespace not in _OWN_OPERATIONS:
+            raise _Refused(f"it calls {func}")
+        if func._schema.is_mutable and any(_storage(t) not in self._own for t in _written(func, args, kwargs)):
+            raise _Refused(f"{func} changes a tensor")
+        result = func(*args, **kwargs)
+        given = {_storage(tensor) for tensor in tensors_in((args, kwargs))}
+        self._own.update({_storage(tensor) for tensor in tensors_in(result)} - given)
+        return result
+
+
+def _written(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
+    for position, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            value = args[position] if position < len(args) else kwargs.get(argument.name)
+            yield from tensors_in(value)
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    number: int = tensor.untyped_storage()._cdata
+    return number
+
+
+def _watch(name: str, layer: torch.nn.Module, seen: Seen) -> Callable[[], None]:
+    def note(kind: str, value: Any) -> None:
+        seen.append((name, kind, [tensor.detach().clone() for tensor in tensors_in(value)]))
+
+    before = layer.register_forward_pre_hook(lambda _, args, kwargs: note("input", (args, kwargs)), with_kwargs=True)
+    after = layer.register_forward_hook(lambda _, args, output: note("output", output))
+
+    def remove() -> None:
+        before.remove()
+        after.remove()
+
+    return remove
+
+
+def _has_hooks(layer: torch.nn.Module) -> bool:
+    return bool(layer._forward_hooks or layer._forward_pre_hooks)
+
+
+def _versions(args: Any, kwargs: Any) -> list[int]:
+    return [tensor._version for tensor in tensors_in((args, kwargs))]
+
+
+def _tensors_held_by(module: torch.nn.Module) -> Iterator[tuple[dict[str, Any], str, torch.Tensor]]:
+    """The tensors that a forward may overwrite: buffers, and attributes of modules; not parameters."""
+    for part in module.modules():
+        for owner in (part._buffers, part.__dict__):
+            for key, value in owner.items():
+                if isinstance(value, torch.Tensor):
+                    yield owner, key, value
+
+
+@contextmanager
+def _holding(state: list[tuple[dict[str, Any], str, torch.Tensor]]) -> Iterator[None]:
+    """Put these tensors in the place of those that the module holds."""
+    kept = [owner[key] for owner, key, _ in state]
+    for owner, key, value in state:
+        owner[key] = value
+    try:
+        yield
+    finally:
+        for (owner, key, _), value in zip(state, kept, strict=True):
+            owner[key] = value
+
+
+def _random_state(module: torch.nn.Module) -> tuple[torch.Tensor, dict[torch.device, torch.Tensor]]:
+    devices = {p.device for p in module.parameters() if p.device.type == "cuda"}
+    return torch.get_rng_state(), {device: torch.cuda.get_rng_state(device) for device in devices}
+
+
+@contextmanager
+def _random(state: tuple[torch.Tensor, dict[torch.device, torch.Tensor]]) -> Iterator[None]:
+    with torch.random.fork_rng(devices=list(state[1])):
+        torch.set_rng_state(state[0])
+        for device, value in state[1].items():
+            torch.cuda.set_rng_state(value, device)
+        yield
+
+
+@contextmanager
+def _as_if_compiling() -> Iterator[None]:
+    """Have the forward take the branches that were compiled."""
+    before = torch.compiler._is_compiling_flag
+    torch.compiler._is_compiling_flag = True
+    try:
+        yield
+    finally:
+        torch.compiler._is_compiling_flag = before
+
+
+@contextmanager
+def _without_autocast_cache() -> Iterator[None]:
+    """Weights cast here, without gradients, must not be found by what the program runs next."""
+    before = torch.is_autocast_cache_enabled()
+    torch.set_autocast_cache_enabled(False)
+    try:
+        yield
+    finally:
+        torch.set_autocast_cache_enabled(before)
+
+
+def _agree(result: Any, shadow: Any) -> bool:
+    pairs = list(tensors_in(result)), list(tensors_in(shadow))
+    return len(pairs[0]) == len(pairs[1]) and all(_same(one, other) for one, other in zip(*pairs, strict=True))
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    rounding = _ROUNDING.get(one.dtype)
+    one, other = one.detach(), other.detach()
+    if rounding is None or one.numel() == 0:
+        return torch.equal(one, other)
+    finite = one[torch.isfinite(one)]
+    largest = float(finite.abs().max()) if finite.numel() else 0.0
+    return torch.allclose(one, other, rtol=rounding, atol=rounding * largest, equal_nan=True)

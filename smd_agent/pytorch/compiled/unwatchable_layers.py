@@ -1,0 +1,81 @@
+"""Layers whose inputs and outputs cannot be watched without changing what they compute or how they are compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+
+from smd_agent.guard import say_once
+from smd_agent.pytorch.model.step_counter import SLOT, Root, RootCall
+from smd_agent.pytorch.model.wrappers import COMPILED, unwrapped, wrapper_chain
+
+
+class Region(NamedTuple):
+    """A module whose call is compiled, and what is compiled: the same, or what it wraps.
+
+    inner: None if the model cannot be run without the compiler, because a wrapper such as DDP is compiled with it.
+    """
+
+    owner: torch.nn.Module
+    inner: torch.nn.Module | None
+
+
+class Hidden(NamedTuple):
+    """The layers of a model that must be left alone, and the compiled regions that some of them are in."""
+
+    layers: set[torch.nn.Module]
+    regions: list[Region]
+
+
+def hidden_layers(root: Root) -> Hidden:
+    """What must be left alone in a model; one line says so for each reason, but of compiled regions."""
+    module = root.module
+    if module is None:
+        return Hidden(set(), [])
+    layers = set(unwrapped(module).modules())
+    regions = list(_regions(module))
+    hidden = {part for region in regions for part in region.owner.modules()}
+    if any(isinstance(layer, torch.jit.ScriptModule) for layer in layers):
+        tell_hidden(root, "they are TorchScript")
+        hidden |= layers
+    # In evaluation this layer takes a faster path, with other rounding, unless it or a part of it has hooks.
+    encoders = [layer for layer in layers if isinstance(layer, torch.nn.TransformerEncoderLayer) and not layer.training]
+    if any(encoder not in hidden for encoder in encoders):
+        tell_hidden(root, "in evaluation a TransformerEncoderLayer computes differently when it is watched")
+    return Hidden(hidden.union(*(encoder.modules() for encoder in encoders)), regions)
+
+
+def tell_hidden(root: Root, reason: str) -> None:
+    """Say once that layers of a model are not saved."""
+    line = f"inputs and outputs of some layers of {root.name} are not saved: {reason}; weights and losses are"
+    say_once(("hidden layers", reason), line)
+
+
+def _regions(module: torch.nn.Module) -> Iterator[Region]:
+    for entry in wrapper_chain(module):
+        if _is_compiled(entry):
+            yield _region(entry)
+            return
+    waiting = [unwrapped(module)]
+    while waiting:
+        for child in waiting.pop().children():
+            if _is_compiled(child):
+                yield _region(child)
+            else:
+                waiting.append(child)
+
+
+def _region(owner: torch.nn.Module) -> Region:
+    inner: Any = owner._orig_mod if type(owner).__name__ == COMPILED else owner
+    wrapped = len(list(wrapper_chain(inner))) > 1 or hasattr(inner.forward, "_torchdynamo_orig_callable")
+    return Region(owner, None if wrapped else inner)
+
+
+def _is_compiled(layer: torch.nn.Module) -> bool:
+    if type(layer).__name__ == COMPILED:
+        return True
+    call = layer.__dict__.get(SLOT)
+    previous = call.previous if isinstance(call, RootCall) else call
+    return previous is not None or hasattr(layer.forward, "_torchdynamo_orig_callable")

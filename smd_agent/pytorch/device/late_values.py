@@ -1,0 +1,70 @@
+"""The part of the PyTorch hook that is for accelerators: values that are asked for now and written when they are in.
+
+The steps of a run on the CPU, whose values are all there at once, go straight to the disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from smd_agent.core.ports import HeldStep
+from smd_agent.core.recorder import Recorder
+from smd_agent.pytorch.arrays import PLAIN_CLASSES
+from smd_agent.pytorch.capture.gradients import Gradient
+from smd_agent.pytorch.device.pending_steps import Arrivals, comes_later, on_device
+
+
+def may_come_later(value: Any) -> bool:
+    """Whether a value is a tensor on an accelerator, or the gradient of one; it is not computed."""
+    tensor = value.value if isinstance(value, Gradient) else value
+    return type(tensor) in PLAIN_CLASSES and on_device(tensor)
+
+
+class LateValues:
+    """The steps of a hook whose values come later.
+
+    Args:
+        recorder: of the hook.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._arrivals = Arrivals(recorder.commit)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a step that has ended is not on its way to the disk."""
+        return self._arrivals.waiting
+
+    def ask(self, names: Sequence[str], values: Sequence[Any]) -> tuple[Sequence[str], Sequence[Any]]:
+        """Ask for what can come later; the other names and values are returned."""
+        if not any(map(may_come_later, values)):
+            return names, values
+        group = self._recorder.group(tuple(names))
+        devices: dict[torch.device, dict[int, torch.Tensor]] = {}
+        for i in group.wanted:
+            if may_come_later(values[i]):
+                tensor = values[i].read() if isinstance(values[i], Gradient) else values[i]
+                if comes_later(tensor, i, group):
+                    devices.setdefault(tensor.device, {})[i] = tensor
+        for tensors in devices.values():
+            late = tuple(names[i] for i in tensors)
+            self._arrivals.ask(late, list(tensors.values()), self._recorder.group(late))
+        asked = {i for tensors in devices.values() for i in tensors}
+        rest = [i for i in range(len(names)) if i not in asked]
+        return [names[i] for i in rest], [values[i] for i in rest]
+
+    def end(self, held: HeldStep) -> None:
+        """Take a step that has ended; it is handed over once all its values, and those of earlier steps, are in."""
+        self._arrivals.end(held)
+
+    def settle(self, wait: bool = False) -> None:
+        """Hand over the steps whose values are in; if asked to, wait for all."""
+        self._arrivals.settle(wait)
+
+    def drop(self) -> None:
+        """Forget everything."""
+        self._arrivals.drop()

@@ -1,0 +1,125 @@
+"""Values of a step that are still on their way from an accelerator: asked for while it runs, written when they are in.
+
+A step with such values is not handed to the disk when it ends but when all of them have arrived, in the order of the
+steps. Nobody waits for that unless more than ``WAITING`` steps would be held, or the run is flushed or ends.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from smd_agent.core.plan import Group
+from smd_agent.core.ports import HeldStep
+from smd_agent.core.sink import StepSink
+from smd_agent.core.values import write_raw
+from smd_agent.pytorch.arrays import PLAIN_CLASSES, to_array
+from smd_agent.pytorch.device.reductions import Buffers, DeviceReductions, Snapshot, reducible_on_device
+
+WAITING = 2
+
+
+def on_device(tensor: torch.Tensor) -> bool:
+    """Whether a tensor's values are anywhere but in the host's memory."""
+    return tensor.device.type not in ("cpu", "meta")
+
+
+def comes_later(value: Any, position: int, group: Group) -> bool:
+    """Whether what a group wants of a value can be asked for now and written later."""
+    return (
+        type(value) in PLAIN_CLASSES
+        and on_device(value)
+        and value.layout is torch.strided
+        and value.numel() > 0
+        and not value.is_quantized
+        and all(reducible_on_device(value, reduced.ops) for reduced in group.reduced if position in reduced.members)
+    )
+
+
+class LateGroup:
+    """What is saved of several tensors of one device, asked for.
+
+    Args:
+        names: the tensors' names.
+        tensors: of which everything that the group wants is wanted; may be overwritten afterwards.
+        group: what is saved of them.
+        buffers: memory to use again.
+    """
+
+    def __init__(self, names: Sequence[str], tensors: Sequence[torch.Tensor], group: Group, buffers: Buffers) -> None:
+        self._names = names
+        self._group = group
+        self._shapes = {i: tuple(tensors[i].shape) for i in group.shapes}
+        self._reduced = [
+            (reduced, DeviceReductions([tensors[i] for i in reduced.members], reduced.ops)) for reduced in group.reduced
+        ]
+        self._raw = {i: Snapshot(tensors[i], buffers) for i in group.raw}
+
+    def ready(self) -> bool:
+        """Whether everything has arrived."""
+        return all(reductions.ready() for _, reductions in self._reduced) and all(
+            snapshot.ready() for snapshot in self._raw.values()
+        )
+
+    def write(self, sink: StepSink) -> None:
+        """Put everything into its step; waits for what has not arrived."""
+        for i, shape in self._shapes.items():
+            sink.add_shape(self._names[i], self._names[i], shape)
+        for reduced, reductions in self._reduced:
+            sink.add_scalars(reduced.tags, reductions.result().reshape(-1))
+        for i, snapshot in self._raw.items():
+            found = to_array(snapshot.read())
+            if found is not None:
+                write_raw(sink, self._names[i], found)
+            snapshot.free()
+
+
+class Arrivals:
+    """The steps that wait for values, oldest first.
+
+    Args:
+        commit: hands a complete step to the disk.
+    """
+
+    def __init__(self, commit: Callable[[HeldStep], None]) -> None:
+        self._commit = commit
+        self._buffers: Buffers = {}
+        self._groups: list[LateGroup] = []
+        self._steps: deque[tuple[HeldStep, list[LateGroup]]] = deque()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a step that has ended is not on its way to the disk."""
+        return bool(self._steps)
+
+    def ask(self, names: Sequence[str], tensors: Sequence[torch.Tensor], group: Group) -> None:
+        """Ask for values of the current step, device by device."""
+        self._groups.append(LateGroup(names, tensors, group, self._buffers))
+
+    def end(self, held: HeldStep) -> None:
+        """Take a step that has ended, with what was asked for in it."""
+        groups, self._groups = self._groups, []
+        if not groups and not self._steps:
+            self._commit(held)
+            return
+        self._steps.append((held, groups))
+        self.settle()
+
+    def settle(self, wait: bool = False) -> None:
+        """Hand over the steps whose values are in; if asked to, wait for all."""
+        while self._steps:
+            held, groups = self._steps[0]
+            if not (wait or len(self._steps) > WAITING or all(group.ready() for group in groups)):
+                return
+            self._steps.popleft()
+            for group in groups:
+                group.write(held.sink)
+            self._commit(held)
+
+    def drop(self) -> None:
+        """Forget everything."""
+        self._groups.clear()
+        self._steps.clear()

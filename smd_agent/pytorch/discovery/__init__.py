@@ -1,0 +1,1 @@
+"""The search for the model that a script trains without naming it."""

@@ -1,0 +1,316 @@
+"""The search for the model being trained, in scripts that do not name it.
+
+Trained parameters are those handed to an optimizer. While some of them belong to no known model, every outermost call
+of a module in training is looked at: one that owns such a parameter is a model. Once all are accounted for, ``Module``
+is as it was. A backward pass that gives a gradient to a parameter without a model shows that calls are not enough: the
+model was called in evaluation mode, or where calls cannot be seen, and is looked for among all objects. A script
+without an optimizer of ``torch.optim`` shows its parameters in its first backward pass.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from smd_agent import session
+from smd_agent.core.turns import in_turn
+from smd_agent.framework.model_finder import PATIENCE, ModelFinder
+from smd_agent.framework.patching import Until, replace
+from smd_agent.guard import say_once
+from smd_agent.pytorch.discovery import live_modules as owners
+from smd_agent.pytorch.discovery.backward_calls import PassWatch, leaves
+from smd_agent.pytorch.discovery.module_calls import CallWatch
+from smd_agent.pytorch.hook import Hook
+from smd_agent.pytorch.model.step_counter import Root
+from smd_agent.pytorch.model.wrappers import named_parameters, unwrapped
+from smd_agent.pytorch.patching import Patch
+from smd_agent.pytorch.tracing import graph_task
+from smd_agent.pytorch.worker import feeds_a_loader
+
+Module = torch.nn.Module
+
+_TRANSFORMS = ("grad", "grad_and_value", "vjp")
+
+
+class Discovery(ModelFinder[Module, Root, Hook]):
+    """Watches optimizers being filled and, as long as it must, modules being called and backward passes.
+
+    Args:
+        find_hook: gives the hook to save with, once the first model is found; None if nothing can be saved.
+
+    Attributes:
+        paused: whether somebody else sees to what is called now.
+    """
+
+    def __init__(self, find_hook: Callable[[], Hook | None]) -> None:
+        super().__init__(find_hook)
+        self.turn = threading.RLock()
+        self.paused = False
+        self._calls = CallWatch(self._look_at)
+        self._passes = PassWatch(self._before_pass, self._after_pass)
+        # Called in evaluation mode, with trained parameters.
+        self._evaluated: dict[int, weakref.ref[Module]] = {}
+        self._found_without_call: list[Root] = []
+        self._without_counter: list[Root] = []
+        self._last_backward_step = -1
+        self._was_watching = False
+        self._transforms: list[Patch] = []
+        self._transformed = False
+
+    def install(self) -> None:
+        """Begin to watch; called once."""
+        optimizer = torch.optim.Optimizer
+        replace(optimizer, "add_param_group", self._wrap_add, why="an optimizer knows what is trained")
+        self._passes.begin()
+        for name in _TRANSFORMS:
+            why = "models that are trained by gradients of torch.func are told of"
+            patch = Patch(torch.func, name, self._wrap_transform, why=why, until=Until.MODEL_IS_FOUND)
+            self._transforms.append(patch)
+
+    def _wrap_add(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def add_param_group(optimizer: Any, param_group: Any) -> Any:
+            result = original(optimizer, param_group)
+            self._optimizer_filled(optimizer)
+            return result
+
+        return add_param_group
+
+    def should_have_found(self) -> bool:
+        """Whether the program, which ends now, has trained something that was not found; what can be said is said."""
+        if self._transformed and self.hook is None and not self.stopped:
+            say_once("torch.func", "gradients taken by torch.func cannot be seen: a model trained by them is not saved")
+            return False
+        return super().should_have_found()
+
+    def stop(self) -> None:
+        """Search no more: the script registers its models itself, or nothing can be saved."""
+        super().stop()
+        self._calls.end()
+        self._passes.end()
+        self._leave_transforms()
+
+    @contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Leave ``Module`` as it is by itself for a while: what is compiled now must not hold our function."""
+        watching = self._calls.watching
+        self._calls.end()
+        try:
+            yield
+        finally:
+            if watching and not self.stopped:
+                self._calls.begin()
+
+    @session.fence("looking at a compiled model")
+    def wrapped(self, module: Module) -> None:
+        """A wrapper was made that may be around a known model."""
+        if self.hook is not None:
+            self.hook.follow_wrapper(module)
+
+    # Parameters that are trained.
+
+    @session.fence("looking at an optimizer")
+    @in_turn
+    def _optimizer_filled(self, optimizer: Any) -> None:
+        self._expect(parameter for group in optimizer.param_groups for parameter in group["params"])
+
+    def _expect(self, parameters: Iterable[torch.Tensor]) -> None:
+        if feeds_a_loader():
+            self.stop()
+        if self.expect(parameters):
+            self._calls.begin()
+            self._passes.begin()
+
+    # Modules being called.
+
+    @session.fence("looking for the model")
+    @in_turn
+    def _look_at(self, module: Module) -> None:
+        if self.paused:
+            return
+        if self._without_counter:
+            self._count_calls_of(module)
+        if not self._pending_params or not torch.is_grad_enabled() or graph_task() != -1:
+            return
+        own = _ids(module)
+        if own & self.params_without_model():
+            # Trainers switch the mode of the model and forget the wrapper's.
+            if unwrapped(module).training:
+                self._make_known(module)
+            else:
+                self._evaluated[id(module)] = weakref.ref(module)
+        # What has no parameters, such as a transform of the data, may be called any number of times.
+        self._calls_without_match += bool(own)
+        if self._calls_without_match > PATIENCE:
+            self._search(self.params_without_model(), counted=True)
+        self._stop_watching_if_done()
+
+    def _count_calls_of(self, module: Module) -> None:
+        """Put the counter on a model that can be called where calls are seen, now that it is."""
+        for root in self._without_counter:
+            if self.hook is not None and root.model is not None and unwrapped(module) is root.model:
+                root.attach(self.hook, module)
+                self._without_counter.remove(root)
+                self._stop_watching_if_done()
+                return
+
+    def _stop_watching_if_done(self) -> None:
+        self._without_counter = [root for root in self._without_counter if root.model is not None]
+        if not self.params_without_model():
+            self._evaluated.clear()
+            if not self._without_counter:
+                self._calls.end()
+            if not self._found_without_call and self.saw_training:
+                self._passes.end()
+
+    def _make_known(self, module: Module, counted: bool = True) -> Root | None:
+        """Make a model known; ``counted``: and count its calls as steps from now on."""
+        root = self.adopt(module)
+        if root is not None and counted and self.hook is not None:
+            root.attach(self.hook, module)
+        return root
+
+    def parts_of(self, model: Module) -> Iterator[Module]:
+        """A module and all modules below it."""
+        return model.modules()
+
+    def track(self, hook: Hook, model: Module, inner: list[Root]) -> Root:
+        """Name a model and what it gets and gives."""
+        self._leave_transforms()
+        root = hook.add_root(model, self._owner_of(model, hook), counted=False)
+        hook.threads.calls_models()
+        root.last = max([root.last, *(part.last for part in inner)])
+        return root
+
+    def _owner_of(self, module: Module, hook: Hook) -> Module | None:
+        """The module that this one is called as a part of, if the program calls other parts by themselves too."""
+        for root in hook.roots:
+            if root.owner is not None and any(part is module for part in root.owner.modules()):
+                return root.owner
+        others = self.params_without_model() - _ids(module)
+        return owners.owner_of(module, others) if others else None
+
+    # Gradients without a backward pass.
+
+    def _wrap_transform(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def transform(*args: Any, **kwargs: Any) -> Any:
+            self._transformed = True
+            return original(*args, **kwargs)
+
+        return transform
+
+    def _leave_transforms(self) -> None:
+        while self._transforms:
+            self._transforms.pop().remove()
+
+    # Backward passes.
+
+    @session.fence("looking at a backward pass")
+    @in_turn
+    def _before_pass(self, function: str, tensors: Any, inputs: Any) -> bool | None:
+        self._was_watching = self._calls.watching
+        if self.paused:
+            return False
+        if not self.saw_training:
+            reached = leaves(tensors) if function == "backward" else _parameters_in(inputs)
+            if reached and not feeds_a_loader():
+                say_once(
+                    "no optimizer",
+                    "no torch.optim optimizer was used before the first backward pass: "
+                    "capture begins with the next step",
+                )
+                self._expect(reached)
+            return False
+        self._found_without_call = [root for root in self._found_without_call if root.model is not None]
+        if not self._found_without_call or function != "backward" or self.hook is None:
+            return False
+        return self._begin_step_of_pass(self.hook)
+
+    def _begin_step_of_pass(self, hook: Hook) -> bool:
+        """Open a step, unless a call of a model has opened one since the last pass; True if it did."""
+        pulse = hook.pulse
+        if not self._pass_opens_step():
+            # Its calls are seen after all.
+            self._found_without_call.clear()
+            self._stop_watching_if_done()
+            return False
+        for root in self._found_without_call:
+            called = pulse.step != self._last_backward_step and root.last == pulse.step
+            if called and root.model is not None and not root.model.training:
+                hook.follow_gradients(root)
+        names = ", ".join(root.title for root in self._found_without_call if not root.by_gradients)
+        if names:
+            say_once(
+                ("unseen calls", names),
+                f"calls of {names} cannot be seen, as in a compiled function: every backward pass is a step; "
+                "weights, gradients and losses are saved, inputs and outputs are not",
+            )
+        hook.next_step(pulse.train)
+        return True
+
+    def _pass_opens_step(self) -> bool:
+        """Whether the next backward pass is a step of its own."""
+        if self.hook is None or all(root.model is None for root in self._found_without_call):
+            return False
+        pulse = self.hook.pulse
+        return pulse.step == self._last_backward_step or pulse.clock is not pulse.train
+
+    @session.fence("looking for the model behind a backward pass")
+    @in_turn
+    def _after_pass(self) -> None:
+        self._last_backward_step = self.step
+        if self.paused or not (self._was_watching and self._calls.watching):
+            return
+        reached = {key for key in self.params_without_model() if _has_gradient(self._pending_params[key]())}
+        if not reached:
+            return
+        self._take_evaluated(reached)
+        reached &= self.params_without_model()
+        if reached:
+            # Compiled code may hold it; a counter put on it now would have that compiled anew.
+            self._search(reached, counted=False)
+        self._stop_watching_if_done()
+
+    def _take_evaluated(self, reached: set[int]) -> None:
+        """Adopt models that got these gradients in evaluation mode."""
+        for reference in self._evaluated.values():
+            module = reference()
+            if module is not None and _ids(module) & reached:
+                root = self._make_known(module)
+                if root is not None and self.hook is not None:
+                    self.hook.follow_gradients(root)
+
+    def _search(self, wanted: set[int], counted: bool) -> None:
+        """Adopt the models that own these parameters, whether they were called or not."""
+        for module in owners.topmost(wanted):
+            root = self._make_known(module, counted)
+            if root is None:
+                return
+            self._found_without_call.append(root)
+            if self.hook is not None:
+                self.hook.pass_opens_step = self._pass_opens_step
+            if not counted:
+                self._without_counter.append(root)
+            self._passes.begin()
+        left = wanted & self.params_without_model()
+        for key in left:
+            del self._pending_params[key]
+        if left:
+            say_once("without model", f"{len(left)} trained parameters belong to no module: they are not saved")
+
+
+def _ids(module: Module) -> set[int]:
+    return {id(parameter) for _, parameter in named_parameters(module)}
+
+
+def _has_gradient(parameter: torch.Tensor | None) -> bool:
+    return parameter is not None and parameter.is_leaf and parameter.grad is not None
+
+
+def _parameters_in(inputs: Any) -> list[torch.Tensor]:
+    inputs = inputs if isinstance(inputs, (list, tuple)) else [inputs]
+    return [tensor for tensor in inputs if isinstance(tensor, torch.nn.Parameter)]

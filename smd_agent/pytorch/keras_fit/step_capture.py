@@ -1,0 +1,149 @@
+"""Saved step of a Keras model on PyTorch: what is read before it runs, while it runs, and from what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from smd_agent import guard, session
+from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.keras.capture import KerasCapture, LogSaver
+from smd_agent.framework.keras.names import Names, definer
+from smd_agent.framework.keras.types import Call, KerasModule, Layer, Model, Optimizer, Variable
+from smd_agent.framework.keras.variables import ModelVariables
+from smd_agent.pytorch.patching import Installed
+
+_UPDATE = "_backend_update_step"
+
+
+class TorchCapture(KerasCapture):
+    """Watches one step while it runs and hands its values to the hook.
+
+    Args: see ``KerasCapture``.
+        keras: the package.
+        names: of its layers and variables.
+    """
+
+    installed_class = Installed
+
+    def __init__(
+        self,
+        saver: LogSaver,
+        model: Model,
+        mode: ModeKeys,
+        variables: ModelVariables,
+        keras: KerasModule,
+        names: Names,
+    ) -> None:
+        # Nothing tells when the model gets other variables.
+        super().__init__(saver, model, mode, variables, object())
+        self._keras = keras
+        self._names = names
+        self._has_weights = False
+        self._optimizers_saved: set[int] = set()
+
+    def begin(self, arguments: Sequence[object]) -> None:
+        """Save the variables and install what sees the rest."""
+        self._has_weights = self.save_weights()
+        if self.mode is ModeKeys.TRAIN:
+            optimizer = getattr(self.model, "optimizer", None)
+            if optimizer is not None:
+                self._save_optimizer(optimizer)
+        if getattr(self.model, "jit_compile", False):
+            # What is compiled must not hold functions of ours.
+            line = "with jit_compile=True on PyTorch gradients, inputs and outputs are not saved; weights and logs are"
+            guard.say_once((self.writer, "jit_compile"), line)
+            return
+        patch = self.installed.patch
+        patch(self._keras.layers.Layer, "__call__", self._around_layer, why="inputs and outputs of layers are saved")
+        patch(type(self.model), "compute_loss", self._around_loss, why="batch_loss and labels are saved")
+        # It gets the gradients that are applied: unscaled, accumulated and clipped.
+        for owner in set(_definers(definer(self._keras.optimizers.Optimizer, _UPDATE))):
+            patch(owner, _UPDATE, self._around_update, why="the gradients that are applied are saved")
+
+    @session.fence("saving the logs of a step")
+    def finish(self, outputs: object) -> None:
+        """The step is done and has returned this."""
+        if not self._has_weights and self.mode is not ModeKeys.TRAIN:
+            # It was built by this step, which has not changed it.
+            self.save_weights()
+        super().finish(outputs)
+
+    def is_tensor(self, value: object) -> bool:
+        """Whether a value is one of PyTorch's tensors."""
+        return torch.is_tensor(value)
+
+    @session.fence("saving an optimizer's variables")
+    def _save_optimizer(self, optimizer: Optimizer) -> None:
+        """Save an optimizer's variables, once a step; those of the one inside of another belong to that."""
+        if id(optimizer) not in self._optimizers_saved:
+            self._optimizers_saved.update((id(optimizer), id(getattr(optimizer, "inner_optimizer", None))))
+            self.save_optimizers([optimizer])
+
+    # While the step runs.
+
+    def _around_layer(self, original: Call) -> Call:
+        def call(layer: Layer, *args: object, **kwargs: object) -> Any:
+            before, after = self._names_of(layer)
+            # Before it runs, because it may overwrite them.
+            self._save_all(before, (args, kwargs))
+            outputs = original(layer, *args, **kwargs)
+            self._save_all(after, outputs)
+            return outputs
+
+        return call
+
+    def _names_of(self, layer: Layer) -> tuple[str, str]:
+        if layer is self.model:
+            return "inputs", "predictions"
+        name = self._names.layers.of(layer, self.model)
+        return f"{name}/inputs", f"{name}/outputs"
+
+    def _around_loss(self, original: Call) -> Call:
+        def compute_loss(model: Model, *args: object, **kwargs: object) -> Any:
+            loss = original(model, *args, **kwargs)
+            if model is self.model:
+                self._save_all("labels", kwargs.get("y", args[1] if len(args) > 1 else None))
+                self._save_all("batch_loss", loss)
+            return loss
+
+        return compute_loss
+
+    def _around_update(self, original: Call) -> Call:
+        def update(
+            optimizer: Optimizer,
+            grads: Iterable[object],
+            trainable_variables: Iterable[Variable],
+            *args: object,
+            **kwargs: object,
+        ) -> Any:
+            self._save_optimizer(optimizer)
+            self._save_gradients(grads, trainable_variables)
+            return original(optimizer, grads, trainable_variables, *args, **kwargs)
+
+        return update
+
+    @session.fence("saving gradients")
+    def _save_gradients(self, gradients: Iterable[object], variables: Iterable[Variable]) -> None:
+        for gradient, variable in zip(gradients, variables, strict=True):
+            self._save(self._names.gradient(variable), gradient)
+
+    @session.fence("saving a tensor of a step")
+    def _save_all(self, name: str, value: object) -> None:
+        for tensor in self._keras.tree.flatten(value):
+            if isinstance(tensor, (torch.Tensor, np.ndarray)):
+                self._save(name, tensor)
+
+    def _save(self, name: str, value: object) -> None:
+        self.writer.save_tensor_now(self.number(name), value)
+
+
+def _definers(cls: Any) -> Iterator[type]:
+    """The class and its subclasses, as far as they define how they are updated."""
+    if _UPDATE in vars(cls):
+        yield cls
+    for subclass in cls.__subclasses__():
+        yield from _definers(subclass)

@@ -1,0 +1,1 @@
+"""The models being trained: their step counters, wrappers and shards."""

@@ -1,0 +1,267 @@
+"""The model being trained, and the one thing that stays on it: a step counter in front of its forward.
+
+The counter sits in the instance's ``_compiled_call_impl``, which ``Module.__call__`` looks at first and
+``Module.__getstate__`` leaves out, so the model pickles, copies and saves as without it. It holds the model weakly: a
+cycle would keep the model's memory until the garbage collector runs.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import torch
+
+from smd_agent.framework.tracked_model import StepOpener, TrackedModel
+from smd_agent.pytorch.model import copied_counter
+from smd_agent.pytorch.model.wrappers import covering_child, named_layers, named_parameters, unwrapped, wrapper_chain
+from smd_agent.pytorch.tracing import compiler, graph_task, is_dynamo_compiling, leave_uncompiled
+
+SLOT = copied_counter.SLOT
+TRAINERS_METHOD = "training_step"
+
+_is_grad_enabled = torch.is_grad_enabled
+_references = copied_counter.references
+_calling_copy = copied_counter.calling_copy
+
+
+class ForwardCapture(StepOpener, Protocol):
+    """What the step counter of a PyTorch model calls; the hook is one."""
+
+    def captured_forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a model's forward in a step that is saved."""
+
+    def nested_forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run the forward of a model that is called inside of another, in a step that is saved."""
+
+
+class Root(TrackedModel[torch.nn.Module]):
+    """A model whose forward opens steps.
+
+    Args:
+        module: the outermost module that is called.
+        title: the class name, of the owner if there is one, with a number behind it if another model has it already.
+        first: whether names of layers need no title before them.
+        owner: the module that the program calls this model as a part of, which gives it its names.
+        path: what the model is called there.
+
+    Attributes:
+        title: the same.
+        name: what its inputs and outputs are called.
+        thread: the one that found it, or has called it last in a step that is saved.
+        called: whether it has been called in such a step, from no other model.
+        busy: whether a call of it is being captured.
+        by_gradients: whether it is trained in evaluation mode; then gradients being enabled tells TRAIN from EVAL.
+    """
+
+    __slots__ = (
+        "_entries",
+        "_layer_prefix",
+        "_outer",
+        "_owner",
+        "_prefix",
+        "busy",
+        "by_gradients",
+        "called",
+        "name",
+        "thread",
+        "title",
+    )
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        title: str,
+        first: bool,
+        owner: torch.nn.Module | None = None,
+        path: str = "",
+    ) -> None:
+        super().__init__(unwrapped(module))
+        self._outer = weakref.ref(module)
+        self._owner = None if owner is None else weakref.ref(owner)
+        self._entries: list[weakref.ref[torch.nn.Module]] = []
+        before = "" if first else f"{title}_"
+        self.title = title
+        self.name = f"{before}{path}" if path else title
+        self._prefix = f"{title}_{path}." if path else f"{title}_"
+        self._layer_prefix = f"{before}{path}." if path else before
+        self.thread = threading.get_ident()
+        self.called = False
+        self.busy = False
+        self.by_gradients = False
+
+    @property
+    def owner(self) -> torch.nn.Module | None:
+        """The module that gives the model its names, if it is not the model itself."""
+        return None if self._owner is None else self._owner()
+
+    @property
+    def module(self) -> torch.nn.Module | None:
+        """The outermost module around the model that is alive."""
+        # A module may have a length and be false.
+        outer = self._outer()
+        return outer if outer is not None else self._model()
+
+    def parts(self) -> Iterable[torch.nn.Module]:
+        """All modules of it and of what is around it."""
+        module = self.module
+        return module.modules() if module is not None else ()
+
+    def parameters(self) -> Iterator[tuple[str, torch.nn.Parameter]]:
+        """The parameters with the names they are saved under."""
+        model = self.model
+        if model is not None:
+            for name, parameter in named_parameters(model):
+                yield f"{self._prefix}{name}", parameter
+
+    def layers(self) -> Iterator[tuple[str, torch.nn.Module]]:
+        """The modules below the model with the names their inputs and outputs are saved under."""
+        model = self.model
+        if model is not None:
+            for name, layer in named_layers(model):
+                if name:
+                    yield f"{self._layer_prefix}{name}", layer
+
+    def attach(self, hook: ForwardCapture, module: torch.nn.Module) -> None:
+        """Put counters in front of the model and of what wraps it.
+
+        Args:
+            module: what is called, around the model or the model itself.
+        """
+        self._outer = weakref.ref(module)
+        for entry in wrapper_chain(module):
+            self._attach_to(hook, entry, self.name)
+        # A trainer's module may evaluate the model inside of it by itself. Elsewhere that is rare, and would cost
+        # another counter in every step.
+        model = self.model
+        inner = covering_child(model) if model is not None and hasattr(model, TRAINERS_METHOD) else None
+        for entry in wrapper_chain(inner) if inner is not None else ():
+            self._attach_to(hook, entry, None)
+
+    def detach(self) -> None:
+        """Take the counters away again."""
+        for reference in self._entries:
+            entry = reference()
+            call = None if entry is None else entry.__dict__.get(SLOT)
+            if entry is not None and isinstance(call, RootCall) and call.root is self:
+                drop_counter(entry)
+        self._entries.clear()
+
+    def _attach_to(self, hook: ForwardCapture, entry: torch.nn.Module, name: str | None) -> None:
+        if not isinstance(entry.__dict__.get(SLOT), RootCall):
+            entry.__dict__[SLOT] = counter(hook, self, entry, name)
+            self._entries.append(weakref.ref(entry))
+
+
+class RootCall:
+    """Stands in front of one module's forward, in place of ``module._call_impl``.
+
+    hook, root: whose steps it counts, of which model.
+    name: what the call's inputs and outputs are saved under; None for a layer of the model, which has its own.
+    previous: what stood in its place before, as ``Module.compile`` sets it.
+    forward: runs the module as it would run without us.
+    """
+
+    __slots__ = ("forward", "hook", "name", "previous", "root")
+
+    forward: Callable[..., Any]
+
+    def __init__(self, hook: ForwardCapture, root: Root, name: str | None, previous: Callable[..., Any] | None) -> None:
+        self.hook = hook
+        self.root = root
+        self.name = name
+        self.previous = previous
+
+    # A class with its own __getstate__ may hand us to pickle or deepcopy; the copy must not have a counter.
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(None), ())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> None:
+        return None
+
+
+def counter(hook: ForwardCapture, root: Root, module: torch.nn.Module, name: str | None) -> RootCall:
+    """Make what counts a module's calls as steps, and has the saved ones captured.
+
+    A class of its own for each, because a closure's variables are the cheapest state that there is: this runs in every
+    step.
+    """
+    previous: Callable[..., Any] | None = module.__dict__.get(SLOT)
+    reference = weakref.ref(module)
+    model = weakref.ref(unwrapped(module))
+    is_model = unwrapped(module) is module
+    pulse = hook.pulse
+    usual = copied_counter.usual_references
+    forward = _forward_of(reference, previous)
+
+    class Counter(RootCall):
+        __slots__ = ()
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            # First, so that a compiler that traces this folds it to True and sees nothing else.
+            if is_dynamo_compiling() or compiler._is_compiling_flag or graph_task() != -1:
+                return forward(*args, **kwargs)
+            if _references(self) != usual and (copy := _calling_copy(self, reference)) is not None:
+                return (previous or copy._call_impl)(*args, **kwargs)
+            if pulse.inside:
+                return hook.nested_forward(self, args, kwargs) if pulse.saving else forward(*args, **kwargs)
+            module: Any = reference()
+            flags: Any = module if is_model else model()
+            train = _is_grad_enabled() and (flags.training or root.by_gradients)
+            clock = pulse.train if train else pulse.evaluation
+            if root.last == pulse.step or clock is not pulse.clock:
+                if pulse.open:
+                    hook.finish_step()
+                # As ``Pulse.begin`` does it.
+                pulse.step += 1
+                pulse.clock = clock
+                clock.step += 1
+                if clock.step >= clock.due:
+                    hook.start_step()
+            root.last = pulse.step
+            pulse.inside = True
+            try:
+                if pulse.saving:
+                    return hook.captured_forward(self, args, kwargs)
+                return (previous or module._call_impl)(*args, **kwargs)
+            finally:
+                pulse.inside = False
+
+    # The compiler would take it for a part of the program where a compiled model calls the one inside of it.
+    leave_uncompiled(Counter.__call__)
+    leave_uncompiled(forward)
+    call = Counter(hook, root, name, previous)
+    call.forward = forward
+    return call
+
+
+def _forward_of(reference: weakref.ref[torch.nn.Module], previous: Callable[..., Any] | None) -> Callable[..., Any]:
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        return (previous or reference()._call_impl)(*args, **kwargs)  # type: ignore[union-attr]
+
+    return forward
+
+
+def drop_counter(module: torch.nn.Module) -> None:
+    """Take the counter off one module, if it has one."""
+    call = module.__dict__.get(SLOT)
+    if isinstance(call, RootCall):
+        if call.previous is None:
+            del module.__dict__[SLOT]
+        else:
+            module.__dict__[SLOT] = call.previous
+
+
+@contextmanager
+def set_aside(module: torch.nn.Module) -> Iterator[None]:
+    """Take a module's counter off, and put it in front of whatever stands in its place afterwards."""
+    call = module.__dict__.get(SLOT)
+    drop_counter(module)
+    try:
+        yield
+    finally:
+        if isinstance(call, RootCall):
+            module.__dict__[SLOT] = counter(call.hook, call.root, module, call.name)

@@ -1,0 +1,34 @@
+"""Patches of PyTorch, which step aside while ``torch.compile`` traces the program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from smd_agent.framework import captured_step, patching
+from smd_agent.framework.patching import Function
+from smd_agent.pytorch.tracing import is_compiling, leave_uncompiled
+
+
+class Patch(patching.Patch):
+    """A function of PyTorch that is replaced for a while."""
+
+    def _entrance(self, original: Function) -> Function:
+        def patched(*args: Any, **kwargs: Any) -> Any:
+            # First, so that a compiler that traces this folds it to True and sees nothing else.
+            if is_compiling():
+                return original(*args, **kwargs)
+            replacement = self._replacement
+            if replacement is None:
+                self._uncover()
+                return original(*args, **kwargs)
+            return replacement(*args, **kwargs)
+
+        leave_uncompiled(patched)
+        leave_uncompiled(self._replacement)
+        return patched
+
+
+class Installed(captured_step.Installed):
+    """Changes to PyTorch that are undone together."""
+
+    patch_class = Patch

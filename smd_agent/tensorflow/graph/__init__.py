@@ -1,0 +1,1 @@
+"""Graphs that TensorFlow has traced, and their rewriting."""

@@ -1,0 +1,93 @@
+"""Register of the tensors that come up while TensorFlow traces a function, so that their values can be asked for later.
+
+It holds names, not tensors: a tensor would keep its graph alive.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from smd_agent.tensorflow.graph.function_rewrite import Tap, Unreachable, output_of
+
+_LOOPS = ("WhileBodyFuncGraph", "WhileCondFuncGraph")
+_BRANCH = "CondBranchFuncGraph"
+
+
+@dataclass(frozen=True)
+class TensorPart:
+    """What a tap gives: a tensor of the run, or one of the two parts of a gradient that has rows only.
+
+    part: "" for a whole tensor, "values" or "indices".
+    shape: of the whole, for "indices".
+    """
+
+    name: str
+    part: str = ""
+    shape: tuple[int, ...] = ()
+
+    @property
+    def fragile(self) -> bool:
+        """Whether XLA may round otherwise when this is returned: it fuses what layers compute into what uses it."""
+        return not self.name.startswith(("gradients/", "batch_loss"))
+
+
+class TensorTaps:
+    """The tensors of all functions that are alive.
+
+    Attributes:
+        unreachable: names of tensors that came up where no tap leads, such as a loop.
+    """
+
+    def __init__(self) -> None:
+        self._by_graph: weakref.WeakKeyDictionary[Any, list[Tap]] = weakref.WeakKeyDictionary()
+        self._by_function: dict[str, list[Tap]] = {}
+        self.unreachable: set[str] = set()
+
+    def add(self, name: str, value: tf.Tensor | tf.IndexedSlices, shape: tuple[int, ...] = ()) -> None:
+        """A tensor of the run is this symbolic one. ``shape`` is that of a gradient's variable."""
+        graph: Any = tf.compat.v1.get_default_graph()
+        if type(graph).__name__ in _LOOPS:
+            self.unreachable.add(name)
+            return
+        try:
+            if isinstance(value, tf.IndexedSlices):
+                found = [
+                    Tap(TensorPart(name, "values"), output_of(_inside(value.values, graph), graph)),
+                    Tap(TensorPart(name, "indices", shape), output_of(_inside(value.indices, graph), graph)),
+                ]
+            else:
+                found = [Tap(TensorPart(name), output_of(_inside(value, graph), graph))]
+        except Unreachable:
+            self.unreachable.add(name)
+            return
+        self._by_graph.setdefault(graph, []).extend(found)
+        if type(graph).__name__ == _BRANCH:
+            # The function made of it is called like it, and is not announced.
+            self._by_function[graph.name] = self._by_graph[graph]
+
+    def has(self, name: str, graph: tf.Graph) -> bool:
+        """Whether a tensor of just this name has come up in a graph."""
+        return any(tap.key.name == name for tap in self._by_graph.get(graph, ()))
+
+    def bind(self, graph: tf.Graph, function: str) -> None:
+        """Know what has come up in a graph by the name of the function that was made of it."""
+        taps = self._by_graph.get(graph)
+        if taps:
+            self._by_function[function] = taps
+
+    def of(self, function: str) -> list[Tap]:
+        """What has come up in a function."""
+        return self._by_function.get(function, [])
+
+
+def _inside(value: tf.Tensor, graph: tf.Graph) -> Any:
+    """What stands for a tensor of an outer function in this one, once that has used it."""
+    if getattr(value, "graph", None) is not graph:
+        for outside, inside in getattr(graph, "captures", ()):
+            if outside is value:
+                return inside
+    return value

@@ -1,0 +1,116 @@
+"""Saved step of a Keras model on TensorFlow: variables before it changes them, and what it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from smd_agent import guard, session
+from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.keras.capture import KerasCapture, LogSaver
+from smd_agent.framework.keras.types import Model
+from smd_agent.framework.keras.variables import Listed, ModelVariables
+from smd_agent.tensorflow.arrays import Rows
+from smd_agent.tensorflow.graph.traced_tensors import TensorPart, TensorTaps
+
+
+class TensorflowCapture(KerasCapture):
+    """Collects the values of one step and hands them to the hook.
+
+    Args: see ``KerasCapture``.
+        taps: tensors that came up while functions were traced.
+    """
+
+    def __init__(
+        self,
+        saver: LogSaver,
+        model: Model,
+        mode: ModeKeys,
+        variables: ModelVariables,
+        changes: object,
+        taps: TensorTaps,
+    ) -> None:
+        super().__init__(saver, model, mode, variables, changes)
+        self._taps = taps
+        self._weights_saved = False
+        self._optimizers_saved = False
+
+    def begin(self, arguments: Sequence[object]) -> None:
+        """The step begins.
+
+        A compiled one reads the variables when it is about to run: before it is traced for the first time, Keras 3 may
+        not have given them values, and reading would make some up.
+        """
+        run_eagerly = bool(getattr(self.model, "run_eagerly", False))
+        if run_eagerly or tf.config.functions_run_eagerly():
+            # Nothing tells when such a model gets other variables.
+            self.changes = object()
+        if getattr(self.model, "built", False) and run_eagerly:
+            self.before_update()
+
+    @session.fence("saving weights")
+    def before_update(self) -> None:
+        """Save the variables as they stand before the step changes them.
+
+        New ones get their values from the first of the functions that a first step runs.
+        """
+        if not self._weights_saved:
+            self._weights_saved = self.save_weights()
+        if not self._optimizers_saved:
+            self._optimizers_saved = self.mode is not ModeKeys.TRAIN or self.save_optimizers(
+                self.variables.optimizers(self.model)
+            )
+
+    def can_be_read(self, found: Listed) -> bool:
+        """Whether those that the step saves have values.
+
+        New variables are empty until TensorFlow runs the function that gives them their values.
+        """
+        if not found.has_values:
+            pairs: Iterator[tuple[str, Any]] = zip(found.names, found.variables, strict=True)
+            wanted = [variable for name, variable in pairs if self.writer.wants(name)]
+            if not all(variable.numpy().shape == tuple(variable.shape) for variable in wanted):
+                return False
+            found.has_values = bool(wanted)
+        return True
+
+    def is_tensor(self, value: object) -> bool:
+        """Whether a value is one of TensorFlow's tensors."""
+        return bool(tf.is_tensor(value))
+
+    @session.fence("saving a tensor of a step")
+    def value(self, name: str, value: object, shape: tuple[int, ...] = ()) -> None:
+        """Save a tensor that came up while the step ran eagerly. ``shape`` is that of a gradient's variable."""
+        if isinstance(value, tf.IndexedSlices):
+            value = Rows(value.values, value.indices, shape)
+        self.writer.save_tensor_now(self.number(name), value)
+
+    @session.fence("saving what a compiled step computed")
+    def take(self, keys: Sequence[TensorPart | None], branches: Sequence[int | None], values: Sequence[object]) -> None:
+        """Save what a compiled function returned beside its own outputs."""
+        found: Iterator[tuple[TensorPart | None, object]] = (
+            (key, value)
+            for key, branch, value in zip(keys, branches, values, strict=True)
+            if branch is None or bool(values[branch])
+        )
+        pairs: list[tuple[str, object]] = []
+        for key, value in found:
+            if key is None:
+                continue
+            if key.part == "values":
+                rows, indices = next(found)
+                assert rows is not None
+                pairs.append((self.number(key.name), Rows(value, indices, rows.shape)))
+            else:
+                pairs.append((self.number(key.name), value))
+        self.writer.save_tensors([name for name, _ in pairs], [value for _, value in pairs])
+
+    def tell_why_no_gradients(self) -> None:
+        """Say so if they come up where no tap leads."""
+        if any(name.startswith("gradients/") for name in self._taps.unreachable):
+            guard.say_once(
+                "compiled loop",
+                "gradients that a train_step computes in a loop over tensors cannot be saved",
+            )

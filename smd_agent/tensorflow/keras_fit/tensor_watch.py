@@ -1,0 +1,166 @@
+"""Replacements in layers, losses and optimizers: they save what the running step computes, or tap what is traced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, TypeAlias
+
+import tensorflow as tf
+
+from smd_agent import session
+from smd_agent.framework.keras.backend import Current, RunningStep
+from smd_agent.framework.keras.names import Names, numbered
+from smd_agent.framework.keras.types import Call, Layer, Model, Optimizer, Variable
+from smd_agent.tensorflow.graph.traced_tensors import TensorTaps
+from smd_agent.tensorflow.keras_fit.step_capture import TensorflowCapture
+from smd_agent.tensorflow.keras_fit.versions import Flavour, replace_untraced
+from smd_agent.tensorflow.replicas import is_other_replica
+
+_REPLICAS = "of {} replicas the first one's batch_loss, labels and layers are saved"
+
+Pairs: TypeAlias = Iterable[tuple[object, Variable]]
+"""Gradients with their variables."""
+
+
+class Distribution(Protocol):
+    """A distribution strategy."""
+
+    def experimental_local_results(self, value: object) -> tuple[Any, ...]:
+        """The value's part on each of this process's replicas."""
+
+
+class TensorWatch:
+    """Sees the tensors of the steps of one Keras.
+
+    Args:
+        flavour: the Keras.
+        names: of layers and variables.
+        taps: gets the tensors that come up while a function is traced.
+        current: where the running step is kept.
+    """
+
+    def __init__(self, flavour: Flavour, names: Names, taps: TensorTaps, current: Current[TensorflowCapture]) -> None:
+        self._flavour = flavour
+        self._names = names
+        self._taps = taps
+        self._current = current
+        # Keras 3's variables by the TensorFlow variable inside.
+        self._variables: dict[int, Any] = {}
+
+    def install(self) -> None:
+        """Begin to look; called once."""
+        flavour = self._flavour
+        replace_untraced(flavour.trainer, "compute_loss", self._around_loss, why="batch_loss and labels are saved")
+        replace_untraced(flavour.layer, "__call__", self._around_layer, why="inputs and outputs of layers are saved")
+        for owner, name in flavour.appliers:
+            replace_untraced(owner, name, self._around_update, why="the gradients that are applied are saved")
+
+    def _saw(self, name: str, value: object, shape: tuple[int, ...] = ()) -> None:
+        """A tensor of the current step has come up: a value, or a symbol while its function is traced."""
+        step = self._current.step
+        if step is None:
+            return
+        if tf.executing_eagerly():
+            if step.capture is not None:
+                step.capture.value(name, value, shape)
+            return
+        taps = self._taps
+        graph: Any = tf.compat.v1.get_default_graph()
+        number = 0
+        while taps.has(numbered(name, number), graph):
+            number += 1
+        taps.add(numbered(name, number), value, shape)
+
+    def _idle(self) -> bool:
+        step = self._current.step
+        return step is None or (step.capture is None and tf.executing_eagerly())
+
+    def _around_layer(self, original: Call) -> Call:
+        def call(layer: Layer, *args: object, **kwargs: object) -> Any:
+            outputs = original(layer, *args, **kwargs)
+            if not self._idle():
+                self._saw_layer(layer, (args, kwargs), outputs)
+            return outputs
+
+        return call
+
+    @session.fence("looking at a layer")
+    def _saw_layer(self, layer: Layer, inputs: object, outputs: object) -> None:
+        step = self._current.step
+        if step is None or isinstance(layer, self._flavour.metric) or is_other_replica(_REPLICAS):
+            return
+        if layer is step.model:
+            before, after = "inputs", "predictions"
+        else:
+            name = self._names.layers.of(layer, step.model)
+            before, after = f"{name}/inputs", f"{name}/outputs"
+        for base, value in ((before, inputs), (after, outputs)):
+            for tensor in tf.nest.flatten(value):
+                if isinstance(tensor, tf.Tensor):
+                    self._saw(base, tensor)
+
+    def _around_loss(self, original: Call) -> Call:
+        def compute_loss(model: Model, *args: object, **kwargs: object) -> Any:
+            loss = original(model, *args, **kwargs)
+            if not self._idle():
+                self._saw_loss(model, args, kwargs, loss)
+            return loss
+
+        return compute_loss
+
+    @session.fence("looking at a loss")
+    def _saw_loss(self, model: Model, args: tuple[object, ...], kwargs: Mapping[str, object], loss: object) -> None:
+        step = self._current.step
+        if step is None or step.model is not model or is_other_replica(_REPLICAS):
+            return
+        labels = kwargs.get("y", args[1] if len(args) > 1 else None)
+        for tensor in tf.nest.flatten(labels):
+            if isinstance(tensor, tf.Tensor):
+                self._saw("labels", tensor)
+        if isinstance(loss, tf.Tensor):
+            self._saw("batch_loss", loss)
+
+    def _around_update(self, original: Call) -> Call:
+        def update(
+            optimizer: Optimizer, distribution: Distribution, grads_and_vars: Pairs, *args: object, **kwargs: object
+        ) -> Any:
+            grads_and_vars = list(grads_and_vars)
+            busy = not self._idle()
+            if busy:
+                self._before_update()
+            found = original(optimizer, distribution, grads_and_vars, *args, **kwargs)
+            if busy:
+                # Where the update is one branch of a condition, gradients are part of that once it has used them.
+                self._saw_update(optimizer, distribution, grads_and_vars)
+            return found
+
+        return update
+
+    @session.fence("saving weights")
+    def _before_update(self) -> None:
+        step = self._current.step
+        if step is not None and step.capture is not None and tf.executing_eagerly():
+            step.capture.before_update()
+
+    @session.fence("looking at an optimizer's gradients")
+    def _saw_update(self, optimizer: Optimizer, distribution: Distribution, grads_and_vars: Pairs) -> None:
+        step = self._current.step
+        if step is None:
+            return
+        step.variables.saw_optimizer(optimizer)
+        for gradient, variable in grads_and_vars:
+            gradient = distribution.experimental_local_results(gradient)[0]
+            if gradient is not None:
+                name = self._names.gradient(self._known(step, optimizer, variable))
+                self._saw(name, gradient, tuple(variable.shape))
+
+    def _known(self, step: RunningStep[TensorflowCapture], optimizer: Optimizer, variable: Variable) -> object:
+        """The variable as its layer knows it: Keras 3 hands over the tf.Variable inside its own."""
+        if self._flavour.version < 3:
+            return variable
+        known = self._variables.get(id(variable))
+        if known is None or known.value is not variable:
+            own: list[Any] = [*step.model.variables, *getattr(optimizer, "_trainable_variables", ())]
+            self._variables = {id(found.value): found for found in own}
+            known = self._variables.get(id(variable))
+        return variable if known is None else known

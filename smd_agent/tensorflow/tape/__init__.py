@@ -1,0 +1,1 @@
+"""GradientTape loops, eager and compiled."""

@@ -1,0 +1,219 @@
+"""Steps inside a ``tf.function``: counted where Python calls it, saved through a variant that returns more.
+
+TensorFlow announces every function it has traced (``transform.CONCRETE_FUNCTION_CALLBACKS``, 2.13 to 2.21). One in
+which a tape was asked for gradients gets a counter in front of its ``_call_flat``, which every way of calling it goes
+through; no other function is touched.
+
+A stateful random operation (``tf.random.normal``, ``tf.nn.dropout``; Keras' layers keep their state in variables) has a
+sequence of its own in each function, so the variant of its function would draw other numbers. So that the program draws
+the same numbers as without us, the variant then runs in every step, from the first.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import context, record
+
+from smd_agent import guard, session
+from smd_agent.tensorflow.arrays import Rows
+from smd_agent.tensorflow.graph.function_rewrite import CALLS, UNREADABLE, Tap, Unreachable, Variant, carries_state
+from smd_agent.tensorflow.loss_scaling import scale_of, unscaled
+from smd_agent.tensorflow.tape.run import TapeRun
+from smd_agent.tensorflow.tape.traced_gradients import GradientCall, TapeNotes, TracedGradient
+from smd_agent.tensorflow.types import ConcreteFunction, FunctionDef, Tensor, Variable
+
+SLOT = "_call_flat"
+
+
+class CompiledStep:
+    """Stands in front of one compiled function that trains.
+
+    It does not own the function: a cycle would keep it until the garbage collector runs.
+
+    Args:
+        run: what its steps are saved with.
+        notes: told of calls within functions that are being traced.
+        functions: all functions that train.
+        concrete: the function.
+        calls: what its own tapes were asked for; what those of functions that it calls were is looked up.
+    """
+
+    def __init__(
+        self,
+        run: TapeRun,
+        notes: TapeNotes,
+        functions: TrainingFunctions,
+        concrete: ConcreteFunction,
+        calls: Sequence[GradientCall],
+    ) -> None:
+        self.own_calls = calls
+        self._run = run
+        self._notes = notes
+        self._functions = functions
+        self._concrete = weakref.ref(concrete)
+        self._calls: list[GradientCall] | None = None
+        self._variables: list[weakref.ref[Variable]] = []
+        self._variant: Variant | None = None
+        self._tried = False
+        self._always = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the function on its flat inputs, as it is or through its variant."""
+        concrete: Any = self._concrete()
+        call = type(concrete)._call_flat
+        if self._run.paused():
+            return call(concrete, *args, **kwargs)
+        if record.could_possibly_record():
+            # What such a tape needs of the function is not what we would run. Its own gradients are seen elsewhere.
+            guard.say_once(
+                "outer tape",
+                "what a tf.function that trains computes is not saved where another tape records its call",
+            )
+            return call(concrete, *args, **kwargs)
+        if not tf.executing_eagerly():
+            self._notes.note_inner_call(tf.compat.v1.get_default_graph())
+            return call(concrete, *args, **kwargs)
+        saved = self._open_step()
+        if saved is None or (not saved and not self._always):
+            return call(concrete, *args, **kwargs)
+        return self._run_variant(concrete, saved, *args, **kwargs)
+
+    @session.fence("counting a step of a tf.function")
+    def _open_step(self) -> bool | None:
+        """Count the call, and save the weights if it is saved; None if the function has to run as it is."""
+        saving = self._run.current()
+        if saving is None:
+            return None
+        pulse = saving.hook.pulse
+        if not self._variables:
+            self._look()
+        first = self._variables[0]() if self._variables else None
+        if first is None:
+            living = self._living_variables()
+            if not living:
+                return None
+            first = living[0]
+        saving.steps.reach(first, pulse.step)
+        if pulse.saving:
+            saving.values.weights(self._living_variables())
+        elif not self._always:
+            return False
+        return pulse.saving if self.variant() is not None else None
+
+    def _look(self) -> None:
+        """Find out what it trains."""
+        concrete: Any = self._concrete()
+        parts = {id(v): part for call in self.calls() for part in call.parts if (v := part.variable()) is not None}
+        self._variables = [part.variable for part in parts.values()]
+        self._always = carries_state(concrete.function_def)
+
+    def _living_variables(self) -> list[Variable]:
+        return [variable for reference in self._variables if (variable := reference()) is not None]
+
+    def _run_variant(
+        self,
+        concrete: ConcreteFunction,
+        saved: bool,
+        tensor_inputs: Sequence[Tensor],
+        captured_inputs: Sequence[Tensor],
+    ) -> Any:
+        variant = self._variant
+        assert variant is not None
+        # The step may change them.
+        scales = self._scales() if saved else None
+        outputs, extra = variant.call([*tensor_inputs, *captured_inputs])
+        if scales is not None:
+            self._save(extra, scales)
+        return concrete.function_type.pack_output(outputs)
+
+    @session.fence("saving what a tf.function computed")
+    def _save(self, extra: list[Tensor], scales: list[float]) -> None:
+        saving = self._run.last
+        assert saving is not None
+        values = iter(extra)
+        for call, scale in zip(self.calls(), scales, strict=True):
+            losses = [next(values) for _ in call.losses]
+            pairs = [(part.variable(), unscaled(_gradient(part, values), scale)) for part in call.parts]
+            saving.values.gradients(losses, [(v, g) for v, g in pairs if v is not None])
+
+    @session.fence("reading the scale of a loss")
+    def _scales(self) -> list[float]:
+        scalers = [None if call.scaler is None else call.scaler() for call in self.calls()]
+        return [1.0 if scaler is None else scale_of(scaler) for scaler in scalers]
+
+    # What the function computes.
+
+    def calls(self) -> list[GradientCall]:
+        """Its gradient calls and those of the functions it calls, in the order of its variant's further values."""
+        if self._calls is None:
+            concrete: Any = self._concrete()
+            self._calls = list(self._functions.calls_in(concrete.function_def))
+        return self._calls
+
+    def variant(self) -> Variant | None:
+        """The function with further outputs; None (one line said) if there cannot be one."""
+        if not self._tried:
+            self._tried = True
+            try:
+                self._variant = self._build()
+            except Unreachable as error:
+                self._always = False
+                guard.say_once(("no variant", id(self)), f"what a tf.function computes is not saved: {error}")
+        return self._variant
+
+    def _build(self) -> Variant:
+        concrete: Any = self._concrete()
+        definition = concrete.function_def
+        if any(argument.type in UNREADABLE for argument in definition.signature.output_arg):
+            raise Unreachable(f"{definition.signature.name} returns a resource")
+        variant = Variant(definition, self._functions.taps_of, in_branches=False)
+        variant.register()
+        # At exit the runtime is gone before us.
+        weakref.finalize(concrete, variant.release).atexit = False
+        return variant
+
+    def __reduce__(self) -> Any:
+        return (type(None), ())
+
+
+class TrainingFunctions:
+    """The compiled functions that train, by the names under which other functions call them."""
+
+    def __init__(self) -> None:
+        self._steps: weakref.WeakValueDictionary[str, CompiledStep] = weakref.WeakValueDictionary()
+        # Names outlive the functions: a dataset keeps only the definition of the one it runs.
+        self.names: set[str] = set()
+
+    def add(self, name: str, step: CompiledStep) -> None:
+        """Know one more."""
+        self._steps[name] = step
+        self.names.add(name)
+
+    def taps_of(self, name: str) -> list[Tap]:
+        """What is to be had from a function itself."""
+        step = self._steps.get(name)
+        return [] if step is None else [tap for call in step.own_calls for tap in call.taps()]
+
+    def calls_in(self, definition: FunctionDef) -> Iterator[GradientCall]:
+        """The gradient calls of a function and of the functions that it calls, as its variant returns them."""
+        step = self._steps.get(definition.signature.name)
+        if step is not None:
+            yield from step.own_calls
+        library = context.context()
+        for node in definition.node_def:
+            if node.op in CALLS and library.has_function(node.attr["f"].func.name):
+                yield from self.calls_in(library.get_function_def(node.attr["f"].func.name))
+
+
+def _gradient(part: TracedGradient, values: Iterator[Tensor]) -> Tensor | Rows:
+    found = next(values)
+    if part.indices is None:
+        return found
+    indices = next(values)
+    variable = part.variable()
+    shape = tuple(variable.shape) if variable is not None else ()
+    return Rows(found, indices, shape)

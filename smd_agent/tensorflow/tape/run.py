@@ -1,0 +1,49 @@
+"""The hook that the gradients of tapes are saved with, and what counts its steps and names its values."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from smd_agent import session
+from smd_agent.framework.gradient_steps import GradientSteps
+from smd_agent.framework.hook_source import HookSource
+from smd_agent.tensorflow.hook import TensorflowHook
+from smd_agent.tensorflow.tape.values import TapeValues
+
+
+class Saving(NamedTuple):
+    """What the gradients of tapes go to."""
+
+    hook: TensorflowHook
+    steps: GradientSteps
+    values: TapeValues
+
+
+class TapeRun:
+    """Knows the process's hook, which may become another one.
+
+    Args:
+        source: gives the hook when the first gradient of a variable comes up.
+    """
+
+    def __init__(self, source: HookSource[TensorflowHook]) -> None:
+        self._source = source
+        self._present = HookSource(TensorflowHook)
+        self.last: Saving | None = None
+
+    def current(self) -> Saving | None:
+        """What to save with now; None: there is no hook."""
+        last = self.last
+        if last is not None and last.hook is session.current():
+            return last
+        hook = self._source.hook()
+        if hook is None:
+            return None
+        self.last = Saving(hook, GradientSteps(hook), TapeValues(hook))
+        return self.last
+
+    def paused(self) -> bool:
+        """Whether gradients do not count now, because fit or a session counts the steps itself."""
+        last = self.last
+        hook = last.hook if last is not None and last.hook is session.current() else self._present.hook()
+        return hook is not None and hook.pulse.inside

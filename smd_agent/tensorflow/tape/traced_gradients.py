@@ -1,0 +1,157 @@
+"""Notes on what the tapes of a function compute: taken while TensorFlow traces it, used when it runs.
+
+Notes hold names, not tensors: a tensor would keep its graph alive.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import tensorflow as tf
+
+from smd_agent import guard
+from smd_agent.tensorflow.graph.function_rewrite import CALLS, Output, Tap, Unreachable, output_of
+from smd_agent.tensorflow.types import Graph, Nested, Optimizer, Tensor, Variable
+from smd_agent.tensorflow.variable_names import is_variable
+
+_CONTROL_FLOW = ("WhileBodyFuncGraph", "WhileCondFuncGraph", "CondBranchFuncGraph")
+
+
+@dataclass(frozen=True, eq=False)
+class TracedGradient:
+    """A variable's gradient in a traced function; ``indices`` only if it has rows."""
+
+    variable: weakref.ref[Variable]
+    values: Output
+    indices: Output | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class GradientCall:
+    """One call of ``tape.gradient`` in a traced function: what was differentiated, and what came out.
+
+    scaler: the optimizer that had scaled the loss; ``losses`` are those before that.
+    """
+
+    losses: tuple[Output, ...]
+    parts: tuple[TracedGradient, ...]
+    scaler: weakref.ref[Optimizer] | None = None
+
+    def taps(self) -> Iterator[Tap]:
+        """All values, losses first, then part by part."""
+        outputs = list(self.losses)
+        for part in self.parts:
+            outputs.extend([part.values] if part.indices is None else [part.values, part.indices])
+        for number, output in enumerate(outputs):
+            yield Tap(TracedValue(self, number), output)
+
+
+@dataclass(frozen=True, eq=False)
+class TracedValue:
+    """One value of a gradient call, by its number: what a tap of the function gives."""
+
+    call: GradientCall
+    number: int
+
+    @property
+    def fragile(self) -> bool:
+        """Gradients are computed to be used outside of what XLA fuses."""
+        return False
+
+
+@dataclass
+class FunctionNotes:
+    """What the tapes of one graph compute.
+
+    calls: of ``tape.gradient``.
+    trains_inside: whether a function that trains is called in it.
+    scaled: the loss before scaling, and the optimizer, by name of the scaled loss.
+    """
+
+    calls: list[GradientCall] = field(default_factory=list)
+    trains_inside: bool = False
+    scaled: dict[str, tuple[Output, weakref.ref[Optimizer]]] = field(default_factory=dict)
+
+
+class TapeNotes:
+    """What the tapes of all functions compute, by graph; a graph that is gone is forgotten."""
+
+    def __init__(self) -> None:
+        self._notes: weakref.WeakKeyDictionary[Graph, FunctionNotes] = weakref.WeakKeyDictionary()
+
+    def of(self, graph: Graph) -> FunctionNotes | None:
+        """What is known of a graph, None if nothing was noted."""
+        return self._notes.get(graph)
+
+    def note_gradients(self, graph: Graph, target: Nested, sources: Nested, gradients: Nested) -> None:
+        """Note a call of ``tape.gradient`` under this graph."""
+        if not is_function(graph):
+            return
+        parts = []
+        try:
+            for variable, gradient in zip(tf.nest.flatten(sources), flat_gradients(gradients), strict=False):
+                if gradient is None or not is_variable(variable):
+                    continue
+                if isinstance(gradient, tf.IndexedSlices):
+                    found = [output_of(gradient.values, graph), output_of(gradient.indices, graph)]
+                else:
+                    found = [output_of(gradient, graph)]
+                parts.append(TracedGradient(weakref.ref(variable), *found))
+            losses, scaler = [], None
+            scaled = self._notes.setdefault(graph, FunctionNotes()).scaled
+            for tensor in tf.nest.flatten(target):
+                if getattr(tensor, "graph", None) is graph:
+                    unscaled, scaler = scaled.get(tensor.name, (None, scaler))
+                    losses.append(unscaled or output_of(tensor, graph))
+        except Unreachable as error:
+            guard.say_once("unreachable", f"gradients of a tf.function are not saved: {error}")
+            return
+        if parts:
+            call = GradientCall(tuple(losses), tuple(parts), scaler)
+            self._notes.setdefault(graph, FunctionNotes()).calls.append(call)
+
+    def note_scaling(self, graph: Graph, optimizer: Optimizer, loss: Tensor, scaled: Tensor) -> None:
+        """Note that a loss was scaled under this graph."""
+        if getattr(loss, "graph", None) is graph and getattr(scaled, "graph", None) is graph:
+            pair = (output_of(loss, graph), weakref.ref(optimizer))
+            self._notes.setdefault(graph, FunctionNotes()).scaled[scaled.name] = pair
+
+    def note_inner_call(self, graph: Graph) -> None:
+        """Note that a function which trains is called under this graph."""
+        if is_function(graph):
+            self._notes.setdefault(graph, FunctionNotes()).trains_inside = True
+
+
+def flat_gradients(gradients: Nested) -> list[Any]:
+    """Gradients one by one; rows stay together, and a None stands for itself."""
+    return list(tf.nest.flatten(gradients, expand_composites=False))
+
+
+def is_function(graph: Graph) -> bool:
+    """Whether the graph becomes a function that is called as a whole; one line if training is out of reach there."""
+    if type(graph).__name__ in _CONTROL_FLOW:
+        _say_out_of_reach()
+        return False
+    return hasattr(graph, "captures") and hasattr(graph, "structured_outputs")
+
+
+def warn_if_hidden(graph: Graph, training: Container[str]) -> None:
+    """Say so if a graph runs a function that trains in any other way than calling it: a loop over a dataset does."""
+    for operation in graph.get_operations():
+        if operation.type in CALLS:
+            continue
+        for attribute in operation.op_def.attr:
+            if attribute.type == "func" and operation.get_attr(attribute.name).name in training:
+                _say_out_of_reach()
+                return
+
+
+def _say_out_of_reach() -> None:
+    guard.say_once(
+        "control flow",
+        "gradients taken in a loop or branch that tf.function compiled cannot be saved"
+        " (a for, while or if over tensors or a dataset): call the tf.function once for each step",
+    )

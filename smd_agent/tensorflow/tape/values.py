@@ -1,0 +1,83 @@
+"""Values that a step with tapes saves: what the tapes give, and the variables of optimizers."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Protocol
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.ports import StepWriter
+from smd_agent.framework.gradient_values import GradientValues
+from smd_agent.framework.keras.names import variables_of
+from smd_agent.tensorflow.types import Optimizer, Variable
+from smd_agent.tensorflow.variable_names import VariableNames, gradient_name, loss_name, weight_name
+
+
+class TapeOptimizers(Protocol):
+    """Knows the optimizers whose variables are saved with the steps of tapes, and what takes the values of these."""
+
+    @property
+    def recorder(self) -> StepWriter:
+        """Takes the values of a step."""
+
+    @property
+    def optimizers(self) -> Sequence[weakref.ref[Optimizer]]:
+        """Those whose variables are saved too."""
+
+
+class TapeNames:
+    """Where the values of tapes are stored."""
+
+    def __init__(self) -> None:
+        self._variables = VariableNames()
+
+    def weight(self, variable: Variable) -> str:
+        """Where a variable's value is stored."""
+        return weight_name(self._variables.of(variable))
+
+    def gradient(self, variable: Variable, number: int) -> str:
+        """Where a variable's gradient is stored; ``number`` counts several of one step."""
+        return gradient_name(self._variables.of(variable), number)
+
+    def loss(self, number: int) -> str:
+        """Where what a tape differentiates is stored; ``number`` counts several of one step."""
+        return loss_name(number)
+
+    def plain(self, variable: Variable) -> str:
+        """Where an optimizer's variable is stored."""
+        return f"{self._variables.of(variable)}:0"
+
+
+class TapeValues(GradientValues[Variable]):
+    """Saves what tapes give, and once a step the variables of the optimizers that the user has wrapped."""
+
+    def __init__(self, wrapped: TapeOptimizers) -> None:
+        self._tape_names = TapeNames()
+        super().__init__(wrapped.recorder, self._tape_names)
+        self._wrapped = wrapped
+        self._optimizers_saved = False
+
+    def weights(self, variables: Sequence[Variable]) -> None:
+        """Save variables as they are now, each once a step, and those of the optimizers."""
+        super().weights(variables)
+        self._optimizers()
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._optimizers_saved = False
+
+    def _optimizers(self) -> None:
+        if self._optimizers_saved or not self._wrapped.optimizers:
+            return
+        self._optimizers_saved = True
+        recorder = self._wrapped.recorder
+        if not recorder.ever_saves(CollectionKeys.OPTIMIZER_VARIABLES):
+            return
+        found = {}
+        for optimizer in filter(None, (reference() for reference in self._wrapped.optimizers)):
+            for variable in variables_of(optimizer):
+                name = self._tape_names.plain(variable)
+                recorder.place(CollectionKeys.OPTIMIZER_VARIABLES, name)
+                found[name] = variable
+        recorder.save_tensors(list(found), list(found.values()))

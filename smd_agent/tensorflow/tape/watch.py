@@ -1,0 +1,183 @@
+"""Watcher of GradientTape loops: it counts their steps and saves what the tapes compute.
+
+Patched are ``GradientTape.__enter__`` (when a tape was opened) and ``GradientTape.gradient``, which every training loop
+calls once for each loss. In a loop that runs eagerly its results are the values themselves. While a ``tf.function`` is
+traced they are noted instead, and its calls are counted and saved by ``smd_agent.tensorflow.tape.compiled_step``.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager.polymorphic_function import transform
+
+from smd_agent import session
+from smd_agent.framework.hook_source import HookSource
+from smd_agent.framework.patching import replace
+from smd_agent.tensorflow.hook import TensorflowHook
+from smd_agent.tensorflow.loss_scaling import scale_of, unscaled
+from smd_agent.tensorflow.replicas import is_other_replica
+from smd_agent.tensorflow.tape.compiled_step import SLOT, CompiledStep, TrainingFunctions
+from smd_agent.tensorflow.tape.run import TapeRun
+from smd_agent.tensorflow.tape.traced_gradients import TapeNotes, flat_gradients, warn_if_hidden
+from smd_agent.tensorflow.types import ConcreteFunction, Function, Nested, Optimizer, Tape, Tensor, Variable
+from smd_agent.tensorflow.variable_names import is_variable
+
+OPENED = "_smd_agent_opened"
+
+
+class _Depth(threading.local):
+    """How many calls of ``gradient`` this thread is in: what is recomputed on the way asks tapes of its own."""
+
+    gradients = 0
+
+
+class TapeWatch:
+    """Sees every gradient that a tape computes; paused while another part of the hook counts the steps itself.
+
+    Args:
+        source: gives the hook to save with when the first gradient of a variable comes up.
+    """
+
+    def __init__(self, source: HookSource[TensorflowHook]) -> None:
+        self._run = TapeRun(source)
+        self._notes = TapeNotes()
+        self._functions = TrainingFunctions()
+        self._scaled: dict[int, tuple[Tensor, Tensor, Optimizer]] = {}
+        self._installed = False
+        self._depth = _Depth()
+
+    def install(self) -> None:
+        """Begin to watch all tapes; called once."""
+        tape = tf.GradientTape
+        replace(tape, "__enter__", self._around_enter, why="a gradient belongs to the step its tape was opened in")
+        replace(tape, "gradient", self._around_gradient, why="steps are counted by gradients, which are saved")
+        self._watch_functions()
+        self._installed = True
+
+    def wrap_tape(self, tape: Tape) -> None:
+        """Watch this one tape, for a program whose tapes are not all watched."""
+        self._watch_functions()
+        if not self._installed and OPENED not in tape.__dict__:
+            # The program's own object, which takes this along when it goes.
+            original = type(tape).gradient
+            watched = functools.wraps(original)(self._around_gradient(original))
+            tape.__dict__["gradient"] = functools.partial(watched, tape)
+            self._opened(tape)
+
+    def _watch_functions(self) -> None:
+        """Have functions that are traced from now on looked at."""
+        if self._traced not in transform.CONCRETE_FUNCTION_CALLBACKS:
+            transform.CONCRETE_FUNCTION_CALLBACKS.append(self._traced)
+
+    def _around_enter(self, enter: Function) -> Function:
+        opened = self._opened
+
+        def entered(tape: Tape) -> Any:
+            opened(tape)
+            return enter(tape)
+
+        return entered
+
+    def _around_gradient(self, gradient: Function) -> Function:
+        depth = self._depth
+
+        def computed(tape: Tape, target: Nested, sources: Nested, *args: object, **kwargs: object) -> Nested:
+            depth.gradients += 1
+            try:
+                gradients: Nested = gradient(tape, target, sources, *args, **kwargs)
+            finally:
+                depth.gradients -= 1
+            if not depth.gradients:
+                self._saw(tape, target, sources, gradients)
+            return gradients
+
+        return computed
+
+    def _opened(self, tape: Tape) -> None:
+        """A tape begins to record."""
+        last = self._run.last
+        tape.__dict__[OPENED] = -1 if last is None else last.hook.pulse.step
+
+    @session.fence("watching a GradientTape")
+    def _saw(self, tape: Tape, target: Nested, sources: Nested, gradients: Nested) -> None:
+        """A tape has computed gradients."""
+        if self._run.paused():
+            return
+        first = _first_variable(sources)
+        if first is None or is_other_replica():
+            return
+        if not tf.executing_eagerly():
+            self._notes.note_gradients(tf.compat.v1.get_default_graph(), target, sources, gradients)
+            return
+        saving = self._run.current()
+        if saving is None:
+            return
+        pulse = saving.hook.pulse
+        saving.steps.reach(first, tape.__dict__.get(OPENED, pulse.step))
+        # It has its place; asked again, it stays there.
+        tape.__dict__[OPENED] = pulse.step - 1
+        if pulse.saving:
+            losses, scale = self._losses(target)
+            pairs = zip(tf.nest.flatten(sources), flat_gradients(gradients), strict=False)
+            found = [(s, unscaled(g, scale)) for s, g in pairs if is_variable(s)]
+            saving.values.weights([variable for variable, _ in found])
+            saving.values.gradients(losses, found)
+        self._scaled.clear()
+
+    def _losses(self, target: Nested) -> tuple[list[object], float]:
+        """What was differentiated as it was before scaling, and the scale of its gradients."""
+        losses: list[object] = []
+        scale = 1.0
+        for tensor in tf.nest.flatten(target):
+            note = self._scaled.get(id(tensor))
+            if note is not None:
+                _, tensor, optimizer = note
+                scale = scale_of(optimizer)
+            losses.append(tensor)
+        return losses, scale
+
+    @session.fence("noting a scaled loss")
+    def scaled(self, optimizer: Optimizer, loss: Tensor, scaled: Tensor) -> None:
+        """A loss was scaled."""
+        if self._run.paused():
+            return
+        if not tf.executing_eagerly():
+            self._notes.note_scaling(tf.compat.v1.get_default_graph(), optimizer, loss, scaled)
+        elif (last := self._run.last) is None or last.hook.pulse.train.step + 1 >= last.hook.pulse.train.due:
+            # The scaled tensor is kept too, so that its id stays its own until the gradients have come.
+            self._scaled[id(scaled)] = (scaled, loss, optimizer)
+
+    @session.fence("looking at a tf.function")
+    def _traced(self, concrete: ConcreteFunction) -> None:
+        if self._functions.names:
+            warn_if_hidden(concrete.graph, self._functions.names)
+        notes = self._notes.of(concrete.graph)
+        if notes is None or not (notes.calls or notes.trains_inside):
+            return
+        step = CompiledStep(self._run, self._notes, self._functions, concrete, notes.calls)
+        concrete.__dict__[SLOT] = step
+        self._functions.add(concrete.function_def.signature.name, step)
+
+
+def _first_variable(sources: Nested) -> Variable | None:
+    if isinstance(sources, (list, tuple)) and sources and is_variable(sources[0]):
+        return sources[0]
+    return next((source for source in tf.nest.flatten(sources) if is_variable(source)), None)
+
+
+_watches: list[TapeWatch] = []
+
+
+def the_watch(source: HookSource[TensorflowHook] | None = None) -> TapeWatch:
+    """The one watch of the process, made now if there is none.
+
+    Args:
+        source: for a new one; if None, it waits for the process's hook.
+    """
+    if not _watches:
+        _watches.append(TapeWatch(source or HookSource(TensorflowHook)))
+    return _watches[0]
