@@ -51,7 +51,7 @@ def allowed(key: keys.Key[Any]) -> str:
     """Return the words with which a wrong value of this key is answered."""
     try:
         key.kind(object())
-    except values.Unfit as unfit:
+    except values.InvalidValue as unfit:
         return str(unfit)
     return "anything"
 

@@ -1,6 +1,6 @@
 """One object of a hook configuration, and the kinds of values its keys take.
 
-A kind is a function that turns a JSON value into ours and raises `Unfit` with the words for what is allowed.
+A kind is a function that turns a JSON value into ours and raises `InvalidValue` with the words for what is allowed.
 Numbers and booleans may be strings, lists may be strings with commas: in the old system all were strings.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Unfit(Exception):
+class InvalidValue(Exception):
     """A value is not of the kind; the argument says what is allowed."""
 
 
@@ -49,7 +49,7 @@ class Section:
             return None
         try:
             return kind(value)
-        except Unfit as unfit:
+        except InvalidValue as unfit:
             found = f"{self.path}{key} is {shown(value)}"
             raise ConfigError(f"{self.file}: {found}, allowed is {unfit}") from None
 
@@ -93,7 +93,7 @@ def boolean(value: Any) -> bool:
         return value
     word = env.BOOLEAN_WORDS.get(str(value).strip().lower()) if isinstance(value, (int, str)) else None
     if word is None:
-        raise Unfit("true or false (also yes/no, on/off, 1/0, in any case)")
+        raise InvalidValue("true or false (also yes/no, on/off, 1/0, in any case)")
     return word
 
 
@@ -112,15 +112,15 @@ def steps(value: Any) -> list[int]:
     try:
         items = [value] if isinstance(value, (int, float)) else _items(value)
         return [_whole(item, 0) for item in items]
-    except Unfit:
-        raise Unfit('whole numbers of at least 0, as "3,7" or [3, 7]') from None
+    except InvalidValue:
+        raise InvalidValue('whole numbers of at least 0, as "3,7" or [3, 7]') from None
 
 
 def names(value: Any) -> list[str]:
     """Accept names: a list, or a string with commas."""
     items = _items(value)
     if not all(isinstance(item, str) for item in items):
-        raise Unfit('names, as "weights,biases" or ["weights", "biases"]')
+        raise InvalidValue('names, as "weights,biases" or ["weights", "biases"]')
     return [item.strip() for item in items]
 
 
@@ -129,10 +129,10 @@ def regexes(value: Any) -> list[str]:
     hint = ' (a string is split at commas; regexes that contain one go in a list: ["a{1,2}"])'
     items = [item.strip() for item in value.split(",")] if isinstance(value, str) else value
     if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-        raise Unfit('regular expressions, as "relu,conv1" or ["relu", "conv1"]')
+        raise InvalidValue('regular expressions, as "relu,conv1" or ["relu", "conv1"]')
     if isinstance(value, str) and re.search(r"\{\d*,\d*\}", value):
         # The halves would compile, and match nothing.
-        raise Unfit(f"regular expressions{hint}")
+        raise InvalidValue(f"regular expressions{hint}")
     for item in items:
         _check_regex(item, hint if isinstance(value, str) and len(items) > 1 else "")
     return items
@@ -142,31 +142,31 @@ def reductions(value: Any) -> list[str]:
     """Accept tokens of ReductionConfig: a list, or a string with commas."""
     try:
         return ReductionConfig.from_tokens(names(value)).to_tokens()
-    except (SMDebugValueError, Unfit):
-        raise Unfit(f"of {', '.join(TOKENS)} (l1_norm for l1 and so on)") from None
+    except (SMDebugValueError, InvalidValue):
+        raise InvalidValue(f"of {', '.join(TOKENS)} (l1_norm for l1 and so on)") from None
 
 
 def workers(value: Any) -> str:
     """Accept "one" and "all"."""
     word = value.strip().lower() if isinstance(value, str) else ""
     if word not in ("one", "all"):
-        raise Unfit('"one" or "all"')
+        raise InvalidValue('"one" or "all"')
     return word
 
 
 def text(value: Any) -> str:
     """Accept a string that is not empty."""
     if not isinstance(value, str) or not value.strip():
-        raise Unfit("a string that is not empty")
+        raise InvalidValue("a string that is not empty")
     return value.strip()
 
 
 def folder(value: Any) -> str:
     """Accept a path of the local file system; return it absolute, with `~` replaced."""
     if not isinstance(value, str) or not value.strip():
-        raise Unfit("the path of a folder")
+        raise InvalidValue("the path of a folder")
     if "://" in value:
-        raise Unfit("a local folder (this version writes to local folders only)")
+        raise InvalidValue("a local folder (this version writes to local folders only)")
     return os.path.abspath(os.path.expanduser(value.strip()))
 
 
@@ -178,14 +178,14 @@ def anything(value: Any) -> Any:
 def json_object(value: Any) -> dict[str, Any]:
     """Accept a JSON object."""
     if not isinstance(value, dict):
-        raise Unfit("a JSON object ({...})")
+        raise InvalidValue("a JSON object ({...})")
     return value
 
 
 def objects(value: Any) -> list[Any]:
     """Accept a list."""
     if not isinstance(value, list):
-        raise Unfit("a list ([...])")
+        raise InvalidValue("a list ([...])")
     return value
 
 
@@ -199,7 +199,7 @@ def _whole(value: Any, least: int) -> int:
     elif isinstance(value, float) and value.is_integer():
         number = int(value)
     if number is None or number < least:
-        raise Unfit(f"a whole number of at least {least}")
+        raise InvalidValue(f"a whole number of at least {least}")
     return number
 
 
@@ -207,12 +207,12 @@ def _check_regex(regex: str, hint: str) -> None:
     try:
         re.compile(regex)
     except re.error as error:
-        raise Unfit(f"regular expressions{hint}; {regex!r} is none: {error}") from error
+        raise InvalidValue(f"regular expressions{hint}; {regex!r} is none: {error}") from error
 
 
 def _items(value: Any) -> list[Any]:
     if isinstance(value, str):
         value = [item.strip() for item in value.split(",")]
     if not isinstance(value, list):
-        raise Unfit("a list, or a string with commas")
+        raise InvalidValue("a list, or a string with commas")
     return [item for item in value if item != ""]

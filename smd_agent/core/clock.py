@@ -22,8 +22,8 @@ class ModeClock:
         self.due = 0
 
 
-class Pulse:
-    """Where a hook's run stands. A plain slotted object, because it is touched in every step of the training.
+class RunPosition:
+    """Position of a run. A plain slotted object, because it is touched in every step of the training.
 
     step: number of the current step over all modes; -1 before the first.
     clock: counts the mode of the current step.

@@ -36,7 +36,7 @@ class BaseHook:
     Attributes:
         recorder: takes the steps and their values.
         selection: what is saved.
-        pulse: where the run stands.
+        position: where the run stands.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class BaseHook:
         )
         self._output = RunOutput(sink, self.selection, include_workers, self.worker)
         self.recorder = Recorder(self.selection, self._output, self.to_array)
-        self.pulse = self.recorder.pulse
+        self.position = self.recorder.position
 
     @property
     def turn(self) -> threading.RLock:
@@ -103,12 +103,12 @@ class BaseHook:
     @property
     def step(self) -> int:
         """Number of the current step over all modes, -1 before the first."""
-        return self.pulse.step
+        return self.position.step
 
     @property
     def mode(self) -> ModeKeys:
         """The mode of the current step."""
-        return self.pulse.clock.mode
+        return self.position.clock.mode
 
     @property
     def mode_steps(self) -> dict[ModeKeys, int]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from smd_agent.core.clock import ModeClock, Pulse
+from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.sink import StepSink
 
@@ -35,7 +35,7 @@ class StepWriter(Protocol):
     """Takes the values of the step that is open."""
 
     @property
-    def pulse(self) -> Pulse:
+    def position(self) -> RunPosition:
         """Where the run stands."""
 
     @property

@@ -1,8 +1,8 @@
-"""How steps get from the framework to the disk: decided by the plan, captured, handed over.
+"""Recorder of a run: takes steps and their tensors from the framework's hook and hands what is wanted to the disk.
 
-A framework's hook advances the ``Pulse`` and compares the clock's step with its ``due`` (nothing else happens in a step
-that is not saved), calls ``open_step`` when it is due, ``save_tensors`` as values come up, and ``end_step`` before the
-next step begins.
+A framework's hook advances the ``RunPosition`` and compares the clock's step with its ``due``. Nothing else happens in
+a step that is not saved. The hook calls ``open_step`` when a step is due, ``save_tensors`` as values come up, and
+``end_step`` before the next step begins.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from smd_agent import guard
-from smd_agent.core.clock import NEVER, ModeClock, Pulse
+from smd_agent.core.clock import NEVER, ModeClock, RunPosition
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.plan import Group, SavePlan
 from smd_agent.core.ports import Deferred, HeldStep, LateValues, OpenCapture
@@ -38,7 +38,7 @@ class Recorder:
         to_array: see ``BaseHook.to_array``.
 
     Attributes:
-        pulse: where the run stands; the framework's hook advances it.
+        position: where the run stands; the framework's hook advances it.
         clocks: of the modes.
         capture: what captures the open step, closed when the step ends; None if nothing needs that.
         left_out: tells whether what this thread computes is none of the open step's.
@@ -47,7 +47,7 @@ class Recorder:
 
     def __init__(self, selection: Selection, output: RunOutput, to_array: ToArray) -> None:
         self.clocks = {mode: ModeClock(mode) for mode in ModeKeys}
-        self.pulse = Pulse(self.clocks[ModeKeys.GLOBAL])
+        self.position = RunPosition(self.clocks[ModeKeys.GLOBAL])
         self.capture: OpenCapture | None = None
         self.left_out: Callable[[], bool] = bool
         self.late: LateValues | None = None
@@ -66,26 +66,26 @@ class Recorder:
     @property
     def mode(self) -> ModeKeys:
         """The mode of the current step."""
-        return self.pulse.clock.mode
+        return self.position.clock.mode
 
     # Steps.
 
     def use_clock(self, clock: ModeClock) -> None:
         """Count the steps that follow by this clock."""
         if clock.mode is ModeKeys.GLOBAL:
-            clock.step = self.pulse.step
+            clock.step = self.position.step
         clock.due = 0
-        self.pulse.train = self.pulse.evaluation = clock
+        self.position.train = self.position.evaluation = clock
 
     def clock_for(self, mode: ModeKeys) -> ModeClock:
         """What counts the steps that are of this mode by themselves: its clock, unless the user has set a mode."""
-        pulse = self.pulse
-        return pulse.train if pulse.train is pulse.evaluation else self.clocks[mode]
+        position = self.position
+        return position.train if position.train is position.evaluation else self.clocks[mode]
 
     def follow_calls(self) -> None:
         """Take the mode from what the program does until ``use_clock`` is called."""
-        self.pulse.train = self.clocks[ModeKeys.TRAIN]
-        self.pulse.evaluation = self.clocks[ModeKeys.EVAL]
+        self.position.train = self.clocks[ModeKeys.TRAIN]
+        self.position.evaluation = self.clocks[ModeKeys.EVAL]
 
     def ask_again(self) -> None:
         """Decide about the next step of every mode anew."""
@@ -95,7 +95,7 @@ class Recorder:
     @in_turn
     def open_step(self) -> bool:
         """Decide about the step that has just begun, and open it if something is saved."""
-        clock = self.pulse.clock
+        clock = self.position.clock
         if self.late is not None:
             self.late.settle()
         if self.output.off:
@@ -104,19 +104,19 @@ class Recorder:
         plan = self._current_plan()
         self._due = plan.due(clock.mode, clock.step)
         clock.due = plan.next_due(clock.mode, clock.step + 1)
-        self.pulse.saving = bool(self._due) and self.output.begin()
-        if self.pulse.saving:
+        self.position.saving = bool(self._due) and self.output.begin()
+        if self.position.saving:
             self._step_file()
         self._ask_again_for_late_values()
-        return self.pulse.saving
+        return self.position.saving
 
     @in_turn
     def drop_step(self, steps: int = 1) -> None:
         """Undo the beginning of the current step, which turned out to be none; what it has saved is forgotten."""
-        self.pulse.saving = self.pulse.open = False
+        self.position.saving = self.position.open = False
         self._step_sink = None
-        self.pulse.take_back(steps)
-        self.pulse.clock.due = 0
+        self.position.take_back(steps)
+        self.position.clock.due = 0
 
     @in_turn
     def end_step(self) -> None:
@@ -141,15 +141,15 @@ class Recorder:
         capture, self.capture = self.capture, None
         if capture is not None:
             capture.close()
-        saving = self.pulse.saving
-        self.pulse.saving = self.pulse.open = False
+        saving = self.position.saving
+        self.position.saving = self.position.open = False
         sink, self._step_sink = self._step_sink, None
         return None if sink is None else HeldStep(sink, self._open_step, self._due, saving)
 
     def resume_step(self, held: HeldStep) -> None:
         """Make a step that was held the current one again, after the next one was dropped."""
         self._step_sink, self._open_step, self._due = held.sink, held.step, held.due
-        self.pulse.open, self.pulse.saving = True, held.saving
+        self.position.open, self.position.saving = True, held.saving
 
     @in_turn
     def commit(self, held: HeldStep) -> None:
@@ -179,7 +179,7 @@ class Recorder:
         self.output.off = True
         # A thread that a fork has left behind may hold the old one for ever.
         self.turn = self.selection.turn = threading.RLock()
-        self.pulse.saving = self.pulse.open = False
+        self.position.saving = self.position.open = False
         self._step_sink = None
         capture, self.capture = self.capture, None
         if capture is not None:
@@ -191,7 +191,7 @@ class Recorder:
 
     def wants(self, name: str) -> bool:
         """Whether the current step saves a tensor of this name."""
-        return self.pulse.saving and self._current_plan().includes(name, self._due)
+        return self.position.saving and self._current_plan().includes(name, self._due)
 
     def ever_saves(self, collection: str) -> bool:
         """Whether a collection is saved at some step."""
@@ -209,7 +209,7 @@ class Recorder:
 
     def collections_due(self) -> set[str]:
         """Names of the collections that the current step saves."""
-        return self._current_plan().names_of(self._due) if self.pulse.saving else set()
+        return self._current_plan().names_of(self._due) if self.position.saving else set()
 
     def group(self, names: tuple[str, ...]) -> Group:
         """What the current step saves of tensors that come together."""
@@ -218,7 +218,7 @@ class Recorder:
     @in_turn
     def save_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
         """Save what the current step wants of these tensors; values that are not wanted are not touched."""
-        if not self.pulse.saving or self.left_out():
+        if not self.position.saving or self.left_out():
             return
         if self.late is not None:
             names, values = self.late.ask(names, values)
@@ -239,9 +239,9 @@ class Recorder:
         """Save a tensor that the user has handed over as it is, if the step saves one of its collections."""
         plan = self._current_plan()
         plan.forget(name)
-        if not self.pulse.saving:
+        if not self.position.saving:
             return
-        self._due |= plan.due(self.pulse.clock.mode, self.pulse.clock.step)
+        self._due |= plan.due(self.position.clock.mode, self.position.clock.step)
         how = plan.how(name, self._due)
         found = None if how is None else self._capture(name, value)
         if found is not None:
@@ -253,7 +253,7 @@ class Recorder:
 
         ``timestamp`` is in seconds since the epoch; the step's, if None.
         """
-        if self.pulse.step < 0:
+        if self.position.step < 0:
             self._early_scalars.append((name, array, timestamp))
         elif not self.output.off:
             self._current_plan()
@@ -290,21 +290,23 @@ class Recorder:
     @in_turn
     def _take_plan(self, plan: SavePlan) -> SavePlan:
         self._plan = plan
-        if self.pulse.saving:
+        if self.position.saving:
             # The open step goes by the new plan, whose collections may be numbered otherwise.
-            self._due = plan.due(self.pulse.clock.mode, self.pulse.clock.step)
+            self._due = plan.due(self.position.clock.mode, self.position.clock.step)
         return plan
 
     def _step_file(self) -> StepSink:
         if self._step_sink is None:
-            pulse = self.pulse
-            if pulse.step <= self._ended_step:
+            position = self.position
+            if position.step <= self._ended_step:
                 # Its file is complete; what comes after it must not replace it.
-                pulse.step = self._ended_step + 1
-                pulse.clock.step += 1
-            self._open_step = max(pulse.step, 0)
-            self._step_sink = self.output.sink.begin_step(self._open_step, pulse.clock.mode, max(pulse.clock.step, 0))
-            pulse.open = True
+                position.step = self._ended_step + 1
+                position.clock.step += 1
+            self._open_step = max(position.step, 0)
+            self._step_sink = self.output.sink.begin_step(
+                self._open_step, position.clock.mode, max(position.clock.step, 0)
+            )
+            position.open = True
             early, self._early_scalars = self._early_scalars, []
             for name, array, timestamp in early:
                 self._step_sink.add(name, array, wall_time=timestamp)

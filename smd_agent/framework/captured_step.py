@@ -10,6 +10,9 @@ from typing import Any, ClassVar
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.patching import Make, Patch, Until
 
+SaveIO = Callable[[str, str, Any], object]
+"""Saves the tensors of a layer's "input" or "output": called with its name, the kind and the value."""
+
 
 class Installed:
     """Changes to a framework that are undone together, the last one first.

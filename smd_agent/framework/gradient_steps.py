@@ -12,14 +12,14 @@ from __future__ import annotations
 import weakref
 from typing import Protocol
 
-from smd_agent.core.clock import ModeClock, Pulse
+from smd_agent.core.clock import ModeClock, RunPosition
 
 
 class StepCounter(Protocol):
     """Counts the steps of a run."""
 
     @property
-    def pulse(self) -> Pulse:
+    def position(self) -> RunPosition:
         """Where the run stands."""
 
     def next_step(self, clock: ModeClock) -> None:
@@ -33,11 +33,11 @@ class GradientSteps:
         counter: the hook whose steps they are.
     """
 
-    __slots__ = ("_counter", "_known", "_last", "_opened", "_pulse", "_seen")
+    __slots__ = ("_counter", "_known", "_last", "_opened", "_position", "_seen")
 
     def __init__(self, counter: StepCounter) -> None:
         self._counter = counter
-        self._pulse = counter.pulse
+        self._position = counter.position
         self._opened = -2
         self._seen: set[int] = set()
         self._last: set[int] = set()
@@ -51,14 +51,14 @@ class GradientSteps:
             variable: the first that is differentiated.
             tape_since: the step in which what was differentiated began to be recorded.
         """
-        pulse = self._pulse
+        position = self._position
         # Somebody else (fit, a session) may have begun a step meanwhile.
-        if pulse.step == self._opened and (tape_since < pulse.step or self._is_awaited(variable)):
+        if position.step == self._opened and (tape_since < position.step or self._is_awaited(variable)):
             self._seen.add(id(variable))
             self._remember(variable)
             return
-        self._counter.next_step(pulse.train)
-        self._opened = pulse.step
+        self._counter.next_step(position.train)
+        self._opened = position.step
         self._last, self._seen = self._seen, {id(variable)}
         self._remember(variable)
 

@@ -67,8 +67,8 @@ class GradientValues(Generic[V]):
 
     def _turn(self) -> None:
         """Begin anew if the step is another one."""
-        if self._step != self._writer.pulse.step:
-            self._step = self._writer.pulse.step
+        if self._step != self._writer.position.step:
+            self._step = self._writer.position.step
             self._begin()
 
     def _begin(self) -> None:

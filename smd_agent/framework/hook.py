@@ -94,9 +94,9 @@ class FrameworkHook(BaseHook):
             clock: of the mode.
             steps: how many steps have been made since, the new one among them.
         """
-        if self.pulse.open:
+        if self.position.open:
             self.finish_step()
-        if self.pulse.begin(clock, steps):
+        if self.position.begin(clock, steps):
             self.start_step()
 
     @session.fence("opening a step")

@@ -24,10 +24,10 @@ class ModelHook(Protocol):
         """Number of the current step over all modes; -1 before the first."""
 
     @property
-    def roots(self) -> Sequence[Any]:
+    def models(self) -> Sequence[Any]:
         """The models whose calls open steps."""
 
-    def remove_root(self, root: Any) -> None:
+    def remove_model(self, tracked: Any) -> None:
         """Leave a model alone again."""
 
 
@@ -88,9 +88,9 @@ class ModelFinder(Generic[M, T, H]):
         """The hook's current step; -1 as long as there is no hook."""
         return self.hook.step if self.hook is not None else -1
 
-    def roots(self) -> Sequence[T]:
+    def models(self) -> Sequence[T]:
         """The models that are known."""
-        return self.hook.roots if self.hook is not None else ()
+        return self.hook.models if self.hook is not None else ()
 
     def expect(self, parameters: Iterable[Any]) -> bool:
         """Look for the models of these parameters, which are trained; whether that of any is unknown."""
@@ -105,7 +105,7 @@ class ModelFinder(Generic[M, T, H]):
 
     def known_params(self) -> set[int]:
         """Ids of the parameters of all known models."""
-        return {id(parameter) for root in self.roots() for _, parameter in root.parameters()}
+        return {id(parameter) for tracked in self.models() for _, parameter in tracked.parameters()}
 
     def params_without_model(self) -> set[int]:
         """Ids of trained parameters that are alive and have not belonged to a known model yet."""
@@ -122,9 +122,11 @@ class ModelFinder(Generic[M, T, H]):
             return None
         self._calls_without_match = 0
         parts = {id(part) for part in self.parts_of(model)}
-        inner: list[T] = [root for root in hook.roots if root.model is not None and id(root.model) in parts]
-        for root in inner:
-            hook.remove_root(root)
+        inner: list[T] = [
+            tracked for tracked in hook.models if tracked.model is not None and id(tracked.model) in parts
+        ]
+        for tracked in inner:
+            hook.remove_model(tracked)
         found = self.track(hook, model, inner)
         if self._params_added_at_step == hook.step:
             # A training that was prepared after the last step of another one does not belong to that step.
@@ -135,5 +137,5 @@ class ModelFinder(Generic[M, T, H]):
         if self.hook is None:
             hook = self._find_hook()
             # A script that registers models also knows which; to a hook of its own that has none, ours are added.
-            self.hook = None if hook is None or hook.roots else hook
+            self.hook = None if hook is None or hook.models else hook
         return self.hook

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
-from smd_agent.core.clock import Pulse
+from smd_agent.core.clock import RunPosition
 
 M = TypeVar("M")
 
@@ -15,7 +15,7 @@ class StepOpener(Protocol):
     """What the step counter of a model calls; the hook is one."""
 
     @property
-    def pulse(self) -> Pulse:
+    def position(self) -> RunPosition:
         """Where the run stands."""
 
     def start_step(self) -> None:

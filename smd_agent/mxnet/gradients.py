@@ -40,7 +40,7 @@ class Gradients:
 
     def trained(self) -> list[Pair]:
         """The parameters that get a gradient."""
-        pairs = (pair for root in self._blocks.roots for pair in self._blocks.parameters(root))
+        pairs = (pair for tracked in self._blocks.models for pair in self._blocks.parameters(tracked))
         return [pair for pair in pairs if pair[1].grad_req != "null"]
 
     @session.fence("looking at gradients before a backward pass")

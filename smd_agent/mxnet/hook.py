@@ -20,7 +20,7 @@ from smd_agent.mxnet.arrays import to_array
 from smd_agent.mxnet.collection import BUILT_IN, DEFAULT_SAVED, Collection
 from smd_agent.mxnet.hybridized import GraphTap, watch_tracing
 from smd_agent.mxnet.saved_step import SavedStep
-from smd_agent.mxnet.step_counter import Counters, Root
+from smd_agent.mxnet.step_counter import Counters, TrackedBlock
 from smd_agent.mxnet.worker import rank_and_size
 
 # Collections in which nothing can be that comes from inside of a block, unless the user has widened them.
@@ -41,10 +41,10 @@ class Hook(FrameworkHook):
 
     def set_up(self) -> None:
         """No block is known yet."""
-        self.roots: list[Root] = []
+        self.models: list[TrackedBlock] = []
         self.registered_losses: list[Block] = []
         self.taps: weakref.WeakKeyDictionary[HybridBlock, GraphTap] = weakref.WeakKeyDictionary()
-        self._registered: set[Root] = set()
+        self._registered: set[TrackedBlock] = set()
         self._counters = Counters(self)
         self._names: dict[str, weakref.ref[Parameter]] = {}
         backward.install()
@@ -63,14 +63,14 @@ class Hook(FrameworkHook):
         if isinstance(block, LossBlock):
             self.register_loss(block)
             return
-        parts = {id(part) for part in Root(block).parts()}
-        for root in [*self.roots]:
-            if root.is_in(parts):
-                if root in self._registered:
+        parts = {id(part) for part in TrackedBlock(block).parts()}
+        for tracked in [*self.models]:
+            if tracked.is_in(parts):
+                if tracked in self._registered:
                     guard.say(f"{block.name} is not registered: it, or a block inside of it, is registered already")
                     return
-                self.remove_root(root)
-        self._registered.add(self.add_root(block))
+                self.remove_model(tracked)
+        self._registered.add(self.add_model(block))
 
     register_hook = register_block
 
@@ -93,26 +93,26 @@ class Hook(FrameworkHook):
 
     # What the patches and the saved step call.
 
-    def add_root(self, block: Block) -> Root:
+    def add_model(self, block: Block) -> TrackedBlock:
         """Count the steps of a block and save them."""
-        self.roots = [root for root in self.roots if root.model is not None]
-        root = Root(block)
-        self.roots.append(root)
-        self._counters.attach(root)
-        return root
+        self.models = [tracked for tracked in self.models if tracked.model is not None]
+        tracked = TrackedBlock(block)
+        self.models.append(tracked)
+        self._counters.attach(tracked)
+        return tracked
 
     def count_call(self, run: Callable[..., Any]) -> Callable[..., Any]:
         """What counts one call that has begun before its block had a counter, and has ``run`` go on with it."""
         return self._counters.around(run)
 
-    def remove_root(self, root: Root) -> None:
+    def remove_model(self, tracked: TrackedBlock) -> None:
         """Leave a block alone again."""
-        self._counters.detach(root)
-        self.roots.remove(root)
+        self._counters.detach(tracked)
+        self.models.remove(tracked)
 
-    def parameters(self, root: Root) -> list[tuple[str, Parameter]]:
+    def parameters(self, tracked: TrackedBlock) -> list[tuple[str, Parameter]]:
         """A block's parameters with the names they are saved under: their own, made unique where two have the same."""
-        return [(self._name_of(parameter, name), parameter) for name, parameter in root.parameters()]
+        return [(self._name_of(parameter, name), parameter) for name, parameter in tracked.parameters()]
 
     def _name_of(self, parameter: Parameter, name: str) -> str:
         def is_anothers(candidate: str) -> bool:
@@ -148,8 +148,8 @@ class Hook(FrameworkHook):
     def disable(self) -> None:
         """Save nothing more and leave the blocks alone."""
         super().disable()
-        for root in self.roots:
-            self._counters.detach(root)
+        for tracked in self.models:
+            self._counters.detach(tracked)
 
     def to_array(self, value: Any) -> tuple[npt.NDArray[Any], str | None] | None:
         """An array of MXNet as one of NumPy that may share its memory."""

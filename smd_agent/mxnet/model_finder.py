@@ -23,10 +23,10 @@ from smd_agent.mxnet import block_calls as calls
 from smd_agent.mxnet.arrays import is_symbolic
 from smd_agent.mxnet.hook import Hook
 from smd_agent.mxnet.hybridized import watch_tracing
-from smd_agent.mxnet.step_counter import Root
+from smd_agent.mxnet.step_counter import TrackedBlock
 
 
-class Discovery(ModelFinder[Block, Root, Hook]):
+class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
     """Watches Trainers being made and, as long as it must, blocks being called.
 
     Args:
@@ -92,7 +92,7 @@ class Discovery(ModelFinder[Block, Root, Hook]):
         """What counts the rest of this call as a step, if the block has just become known."""
         if self.stopped or isinstance(block, LossBlock):
             return None
-        own = {id(parameter) for _, parameter in Root(block).parameters() if parameter.grad_req != "null"}
+        own = {id(parameter) for _, parameter in TrackedBlock(block).parameters() if parameter.grad_req != "null"}
         is_match = bool(own & self.params_without_model() if self.saw_training else own - self.known_params())
         found = is_match and self.adopt(block) is not None
         self._calls_without_match += 1
@@ -105,8 +105,8 @@ class Discovery(ModelFinder[Block, Root, Hook]):
 
     def parts_of(self, model: Block) -> list[Block]:
         """A block and all blocks below it."""
-        return Root(model).parts()
+        return TrackedBlock(model).parts()
 
-    def track(self, hook: Hook, model: Block, inner: list[Root]) -> Root:
+    def track(self, hook: Hook, model: Block, inner: list[TrackedBlock]) -> TrackedBlock:
         """Count the steps of a block from now on."""
-        return hook.add_root(model)
+        return hook.add_model(model)

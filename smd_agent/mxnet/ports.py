@@ -9,7 +9,7 @@ from mxnet.gluon import Block, HybridBlock, Parameter
 
 from smd_agent.core.ports import StepWriter
 from smd_agent.mxnet.hybridized import GraphTap
-from smd_agent.mxnet.step_counter import Root
+from smd_agent.mxnet.step_counter import TrackedBlock
 
 
 class TrainedBlocks(Protocol):
@@ -20,7 +20,7 @@ class TrainedBlocks(Protocol):
         """Takes the values of a step."""
 
     @property
-    def roots(self) -> Sequence[Root]:
+    def models(self) -> Sequence[TrackedBlock]:
         """The blocks whose calls open steps."""
 
     @property
@@ -31,7 +31,7 @@ class TrainedBlocks(Protocol):
     def taps(self) -> MutableMapping[HybridBlock, GraphTap]:
         """The taps of hybridized blocks that have been made so far."""
 
-    def parameters(self, root: Root) -> list[tuple[str, Parameter]]:
+    def parameters(self, tracked: TrackedBlock) -> list[tuple[str, Parameter]]:
         """A block's parameters with the names they are saved under."""
 
     def may_want_inside(self, block: HybridBlock) -> bool:

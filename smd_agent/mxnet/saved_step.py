@@ -49,9 +49,9 @@ class SavedStep(CapturedStep):
 
     def open(self) -> None:
         """Save the weights and install what sees the rest."""
-        for root in self._blocks.roots:
-            root.look_at_contexts()
-            self._watched.update((id(block), weakref.ref(block)) for block in root.parts())
+        for tracked in self._blocks.models:
+            tracked.look_at_contexts()
+            self._watched.update((id(block), weakref.ref(block)) for block in tracked.parts())
         self._watched.update((id(block), weakref.ref(block)) for block in self._blocks.registered_losses)
         self._save_weights()
         installed = self.installed
@@ -74,8 +74,8 @@ class SavedStep(CapturedStep):
 
     def _save_weights(self) -> None:
         names, arrays = [], []
-        for root in self._blocks.roots:
-            for name, parameter in self._blocks.parameters(root):
+        for tracked in self._blocks.models:
+            for name, parameter in self._blocks.parameters(tracked):
                 found = values_of(parameter)
                 if found:
                     names.append(name)
@@ -107,7 +107,7 @@ class SavedStep(CapturedStep):
 
     def _call(self, original: Callable[..., Any], block: Block, *args: Any, **kwargs: Any) -> Any:
         is_loss = isinstance(block, LossBlock)
-        if not self.writer.pulse.saving or not (is_loss or self._is_watched(block)) or is_symbolic(args):
+        if not self.writer.position.saving or not (is_loss or self._is_watched(block)) or is_symbolic(args):
             return original(block, *args, **kwargs)
         inputs = self._hold(args, kwargs)
         result = self._run(original, block, args, kwargs)
@@ -216,7 +216,7 @@ class SavedStep(CapturedStep):
         return method
 
     def _around_backward(self, heads: Any, run: Callable[[], Any]) -> Any:
-        self._save_roots(heads)
+        self._save_heads(heads)
         before: Freshness | None = self._gradients.before_backward()
         raise_pending_error()
         try:
@@ -226,7 +226,7 @@ class SavedStep(CapturedStep):
             raise_pending_error()
 
     @session.fence("saving the loss of a backward pass")
-    def _save_roots(self, heads: Any) -> None:
+    def _save_heads(self, heads: Any) -> None:
         for array in arrays_in(heads):
             if not self._losses.knows(array):
                 self._losses.add(array)

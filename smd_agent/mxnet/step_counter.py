@@ -24,7 +24,7 @@ _is_training = autograd.is_training
 _is_recording = autograd.is_recording
 
 
-class Root(TrackedModel[Block]):
+class TrackedBlock(TrackedModel[Block]):
     """A block whose calls open steps.
 
     Args:
@@ -87,7 +87,7 @@ def contexts_of(parameter: Parameter) -> list[Any]:
 
 
 class Counters:
-    """The step counters of one hook, on the classes of its roots.
+    """The step counters of one hook, on the classes of its models.
 
     Args:
         steps: opens and closes the steps that are counted.
@@ -95,25 +95,25 @@ class Counters:
 
     def __init__(self, steps: StepOpener) -> None:
         self._steps = steps
-        self._roots: dict[int, Root] = {}
+        self._models: dict[int, TrackedBlock] = {}
         self._classes: dict[type[Block], tuple[Any, Any]] = {}
 
-    def attach(self, root: Root) -> None:
+    def attach(self, tracked: TrackedBlock) -> None:
         """Count a block's calls from now on."""
-        block = root.model
+        block = tracked.model
         assert block is not None
         key = id(block)
-        self._roots[key] = root
+        self._models[key] = tracked
         # An id may be given away again once its block is gone.
-        weakref.finalize(block, self._roots.pop, key, None).atexit = False
+        weakref.finalize(block, self._models.pop, key, None).atexit = False
         if type(block) not in self._classes:
             self._watch(type(block))
 
-    def detach(self, root: Root) -> None:
+    def detach(self, tracked: TrackedBlock) -> None:
         """Leave a block alone again."""
-        for key in [key for key, other in self._roots.items() if other is root]:
-            del self._roots[key]
-        if not self._roots:
+        for key in [key for key, other in self._models.items() if other is tracked]:
+            del self._models[key]
+        if not self._models:
             while self._classes:
                 block_class, (own, wrapper) = self._classes.popitem()
                 if vars(block_class).get("__call__") is not wrapper:
@@ -138,40 +138,40 @@ class Counters:
 
     def _counter(self, owner: Any) -> Callable[..., Any]:
         steps = self._steps
-        pulse = steps.pulse
-        roots = self._roots
+        position = steps.position
+        models = self._models
 
         # ``owner.__call__`` is looked up at each call: Block's own is replaced while a step is saved. That is why it is
         # none of the patches in the register, which call what they have found.
         def call(block: Block, *args: Any, **kwargs: Any) -> Any:
-            root = roots.get(id(block))
-            if root is None or pulse.inside or is_symbolic(args):
+            tracked = models.get(id(block))
+            if tracked is None or position.inside or is_symbolic(args):
                 return owner.__call__(block, *args, **kwargs)
-            clock = pulse.train if _is_recording() and _is_training() else pulse.evaluation
-            if clock is not pulse.clock:
+            clock = position.train if _is_recording() and _is_training() else position.evaluation
+            if clock is not position.clock:
                 begins = True
-                root.contexts.clear()
+                tracked.contexts.clear()
             else:
-                begins = root.last == pulse.step
-            if root.parallel:
-                begins = root.begins_again(args, pulse.step) or clock is not pulse.clock
+                begins = tracked.last == position.step
+            if tracked.parallel:
+                begins = tracked.begins_again(args, position.step) or clock is not position.clock
             if begins:
-                if pulse.open:
+                if position.open:
                     steps.finish_step()
                     raise_pending_error()
-                # As ``Pulse.begin`` does it.
-                pulse.step += 1
-                pulse.clock = clock
+                # As ``RunPosition.begin`` does it.
+                position.step += 1
+                position.clock = clock
                 clock.step += 1
                 if clock.step >= clock.due:
                     steps.start_step()
                     raise_pending_error()
-            root.last = pulse.step
-            pulse.inside = True
+            tracked.last = position.step
+            position.inside = True
             try:
                 return owner.__call__(block, *args, **kwargs)
             finally:
-                pulse.inside = False
+                position.inside = False
 
         return call
 

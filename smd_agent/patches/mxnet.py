@@ -26,9 +26,9 @@ def apply(mxnet: ModuleType) -> None:
         guard.say(f"mxnet {mxnet.__version__} is not supported ({supported} are): nothing will be captured")
         return
     from smd_agent.mxnet.hook import Hook
-    from smd_agent.mxnet.model_finder import Discovery
+    from smd_agent.mxnet.model_finder import BlockFinder
 
-    discovery = Discovery(HookSource(Hook, lambda: make_hook(Hook, settings, follow_calls=True)).hook)
+    discovery = BlockFinder(HookSource(Hook, lambda: make_hook(Hook, settings, follow_calls=True)).hook)
     discovery.install()
     sign = "a gluon.Block called while autograd recorded"
     warn_at_exit_if_nothing_captured(sign, settings, discovery.should_have_found)

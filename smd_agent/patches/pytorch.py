@@ -1,7 +1,7 @@
 """Patches by which a PyTorch run is noticed.
 
-``Optimizer.add_param_group`` is called for every parameter that is trained, and stays watched; the rest is looked at
-only until the model is found (``smd_agent.pytorch.discovery.model_finder``). ``torch.compile`` and ``Module.compile`` keep
+``Optimizer.add_param_group`` is called for every parameter that is trained, and stays watched. The rest is looked at
+only until the model is found (``smd_agent.pytorch.discovery``). ``torch.compile`` and ``Module.compile`` keep
 references to what they find on a module, and ``DataParallel`` copies it, so they must not meet our wrappers.
 """
 
@@ -19,11 +19,11 @@ from smd_agent.patches.hook_of_run import make_hook, wanted_settings, warn_at_ex
 
 if TYPE_CHECKING:
     from smd_agent.config.settings import HookSettings
-    from smd_agent.pytorch.discovery.model_finder import Discovery
+    from smd_agent.pytorch.discovery.model_finder import ModuleFinder
 
 OLDEST = "2.1"
 
-_applied: list[tuple[HookSettings, Discovery]] = []
+_applied: list[tuple[HookSettings, ModuleFinder]] = []
 
 
 def apply(torch: ModuleType) -> None:
@@ -34,10 +34,10 @@ def apply(torch: ModuleType) -> None:
     if not hasattr(torch.nn.Module, "_compiled_call_impl"):
         guard.say(f"torch {torch.__version__} is not supported (oldest is {OLDEST}): nothing will be captured")
         return
-    from smd_agent.pytorch.discovery.model_finder import Discovery
+    from smd_agent.pytorch.discovery.model_finder import ModuleFinder
     from smd_agent.pytorch.hook import Hook
 
-    discovery = Discovery(HookSource(Hook, lambda: make_hook(Hook, settings, follow_calls=True)).hook)
+    discovery = ModuleFinder(HookSource(Hook, lambda: make_hook(Hook, settings, follow_calls=True)).hook)
     discovery.install()
     _applied.append((settings, discovery))
     _step_aside_for_compile(torch, discovery)
@@ -60,7 +60,7 @@ def watch_keras(keras: ModuleType) -> None:
             guard.say(f"keras {version}: fit, evaluate and predict are not captured ({guard.describe(error)})")
 
 
-def _step_aside_for_compile(torch: ModuleType, discovery: Discovery) -> None:
+def _step_aside_for_compile(torch: ModuleType, discovery: ModuleFinder) -> None:
     from smd_agent.pytorch.capture.persistent_hooks import watch
     from smd_agent.pytorch.model.step_counter import set_aside
 

@@ -19,7 +19,7 @@ from smd_agent.pytorch.arrays import to_array
 from smd_agent.pytorch.capture.saved_step import SavedStep
 from smd_agent.pytorch.collection import BUILT_IN, DEFAULT_SAVED, Collection
 from smd_agent.pytorch.device.late_values import LateValues
-from smd_agent.pytorch.model.step_counter import Root, RootCall
+from smd_agent.pytorch.model.step_counter import StepCounter, TrackedModule
 from smd_agent.pytorch.model.wrappers import class_name, named_layers, unwrapped
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.tracing import is_opaque, leave_uncompiled
@@ -42,14 +42,14 @@ class Hook(FrameworkHook):
 
     def set_up(self) -> None:
         """No model is known yet."""
-        self.roots: list[Root] = []
+        self.models: list[TrackedModule] = []
         self.registered_losses: list[torch.nn.Module] = []
-        self._registered: set[Root] = set()
+        self._registered: set[TrackedModule] = set()
         self.recorder.late = LateValues(self.recorder)
         self._thread = 0
         self.threads = TrainingThreads(self._keep_own_models)
         self.left_out = self.recorder.left_out = self.threads.left_out
-        self._step_clock = self.pulse.clock
+        self._step_clock = self.position.clock
         # Whether the next backward pass belongs to a step that is yet to be opened.
         self.pass_opens_step: Callable[[], bool] = bool
 
@@ -65,12 +65,12 @@ class Hook(FrameworkHook):
         if not isinstance(module, torch.nn.Module):
             raise SMDebugError(f"Module type {module.__class__.__name__} must be type torch.nn.Module")
         parts = {id(part) for part in module.modules()}
-        for root in [*self.roots]:
-            if root.is_in(parts):
-                if root in self._registered:
+        for tracked in [*self.models]:
+            if tracked.is_in(parts):
+                if tracked in self._registered:
                     raise AssertionError(f"Don't register module={module} twice")
-                self.remove_root(root)
-        self._registered.add(self.add_root(module))
+                self.remove_model(tracked)
+        self._registered.add(self.add_model(module))
 
     register_hook = register_module
 
@@ -97,55 +97,57 @@ class Hook(FrameworkHook):
 
     # What the patches and the saved step call.
 
-    def add_root(self, module: torch.nn.Module, owner: torch.nn.Module | None = None, counted: bool = True) -> Root:
+    def add_model(
+        self, module: torch.nn.Module, owner: torch.nn.Module | None = None, counted: bool = True
+    ) -> TrackedModule:
         """Count the steps of a model and save them.
 
         Args:
             module: the outermost module that is called.
             owner: the module whose part the model is, if its names are to be those that it has there.
-            counted: whether its calls open steps; else ``Root.attach`` can be called later.
+            counted: whether its calls open steps; else ``TrackedModule.attach`` can be called later.
         """
-        self.roots = [root for root in self.roots if root.model is not None]
+        self.models = [tracked for tracked in self.models if tracked.model is not None]
         model = unwrapped(module)
         path = next((name for name, part in named_layers(owner) if part is model), "") if owner is not None else ""
         if not path:
             owner = None
-        siblings = [root for root in self.roots if owner is not None and root.owner is owner]
-        taken = {root.title for root in self.roots}
+        siblings = [tracked for tracked in self.models if owner is not None and tracked.owner is owner]
+        taken = {tracked.title for tracked in self.models}
         name = class_name(module if owner is None else owner)
         title = siblings[0].title if siblings else free_name(name, taken.__contains__)
-        first = len(siblings) == len(self.roots)
-        root = Root(module, title, first, owner, path)
-        if all(other.last != self.step for other in self.roots):
+        first = len(siblings) == len(self.models)
+        tracked = TrackedModule(module, title, first, owner, path)
+        if all(other.last != self.step for other in self.models):
             # The models of the open step are gone; this one's first forward is no part of it.
-            root.last = self.step
-        self.roots.append(root)
+            tracked.last = self.step
+        self.models.append(tracked)
         if counted:
-            root.attach(self, module)
-        return root
+            tracked.attach(self, module)
+        return tracked
 
-    def remove_root(self, root: Root) -> None:
+    def remove_model(self, tracked: TrackedModule) -> None:
         """Leave a model alone again."""
-        root.detach()
-        self.roots.remove(root)
+        tracked.detach()
+        self.models.remove(tracked)
 
     def follow_wrapper(self, module: torch.nn.Module) -> None:
         """A wrapper was put around a model: if it is one of ours, its calls are the model's from now on."""
-        for root in self.roots:
-            if root.model is not None and unwrapped(module) is root.model:
-                root.attach(self, module)
+        for tracked in self.models:
+            if tracked.model is not None and unwrapped(module) is tracked.model:
+                tracked.attach(self, module)
 
-    def follow_gradients(self, root: Root) -> None:
+    def follow_gradients(self, tracked: TrackedModule) -> None:
         """A model is trained in evaluation mode: tell its modes apart by whether gradients are enabled, and say so."""
-        root.by_gradients = True
-        line = f"{root.title} is trained in evaluation mode: its next steps are TRAIN where gradients are enabled"
-        guard.say_once(("trained in evaluation", root), line)
+        tracked.by_gradients = True
+        line = f"{tracked.title} is trained in evaluation mode: its next steps are TRAIN where gradients are enabled"
+        guard.say_once(("trained in evaluation", tracked), line)
 
-    def roots_in_use(self) -> list[Root]:
+    def models_in_use(self) -> list[TrackedModule]:
         """The models without those that have not been called for many steps, and those of other threads."""
-        used = [root for root in self.roots if root.last < 0 or self.step - root.last <= _IDLE]
+        used = [tracked for tracked in self.models if tracked.last < 0 or self.step - tracked.last <= _IDLE]
         several = self.threads.several
-        return [root for root in used if is_of_this_thread(root.thread) and (root.called or not several)]
+        return [tracked for tracked in used if is_of_this_thread(tracked.thread) and (tracked.called or not several)]
 
     def is_loss(self, name: str) -> bool:
         """Whether a tensor of this name is one of the losses."""
@@ -165,7 +167,7 @@ class Hook(FrameworkHook):
         """Decide about a step that is due, and have it saved."""
         if not self.threads.may_begin():
             # The next call in the thread whose steps are saved is this step.
-            self.pulse.take_back()
+            self.position.take_back()
             return
         if self.recorder.capture is not None:
             # Another thread has opened it since this one looked.
@@ -181,7 +183,7 @@ class Hook(FrameworkHook):
         if not self.recorder.open_step():
             return
         self.threads.begin()
-        self._step_clock = self.pulse.clock
+        self._step_clock = self.position.clock
         capture = self.recorder.capture = SavedStep(self)
         capture.open()
 
@@ -198,14 +200,14 @@ class Hook(FrameworkHook):
         return capture if isinstance(capture, SavedStep) else None
 
     def _settle_modules(self) -> None:
-        names = {id(layer): name for root in self.roots for name, layer in root.layers()}
-        names.update({id(module): root.name for root in self.roots if (module := root.module) is not None})
+        names = {id(layer): name for tracked in self.models for name, layer in tracked.layers()}
+        names.update({id(module): tracked.name for tracked in self.models if (module := tracked.module) is not None})
         collections = [c for c in self.get_collections().values() if isinstance(c, Collection)]
         settled = [collection for collection in collections if collection.settle_modules(names)]
         if settled:
             self.selection.changed()
 
-    def nested_forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def nested_forward(self, call: StepCounter, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the forward of a model that is called inside of another, in a step that is saved."""
         if not self.in_this_thread:
             if self._thread == 0 and self.threads.is_opener:
@@ -214,7 +216,7 @@ class Hook(FrameworkHook):
             self.threads.calls_models()
             line = "models are called in several threads at once: of calls at the same time only the first is a step"
             guard.say_once("threads", line)
-        elif self._saved_step is not None and not call.root.busy:
+        elif self._saved_step is not None and not call.tracked.busy:
             return self._saved_step.forward(call, args, kwargs)
         return call.forward(*args, **kwargs)
 
@@ -223,9 +225,9 @@ class Hook(FrameworkHook):
         """Whether the call that is captured is one of this thread."""
         return self._thread == threading.get_ident()
 
-    def captured_forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def captured_forward(self, call: StepCounter, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a model's forward in a step that is saved."""
-        if not self._take_call(call.root) or self._saved_step is None:
+        if not self._take_call(call.tracked) or self._saved_step is None:
             return call.forward(*args, **kwargs)
         self._thread = threading.get_ident()
         try:
@@ -235,25 +237,29 @@ class Hook(FrameworkHook):
 
     @session.fence("looking at a model's call")
     @in_turn
-    def _take_call(self, root: Root) -> bool:
-        root.thread = threading.get_ident()
-        root.called = True
+    def _take_call(self, tracked: TrackedModule) -> bool:
+        tracked.thread = threading.get_ident()
+        tracked.called = True
         if not self.threads.call():
             return False
         step = self._saved_step
-        if step is not None and root in step.called:
+        if step is not None and tracked in step.called:
             # Calls in other threads have kept this one from being counted as the step that it is.
             self._begin_uncounted_step(step)
-            root.last = self.pulse.step
+            tracked.last = self.position.step
             step = self._saved_step
         if step is not None:
-            step.called.add(root)
+            step.called.add(tracked)
         return True
 
     def _begin_uncounted_step(self, last: SavedStep) -> None:
-        pulse = self.pulse
+        position = self.position
         self.recorder.end_step()
-        due = pulse.begin(self._step_clock) if pulse.step == last.step else pulse.clock.step >= pulse.clock.due
+        due = (
+            position.begin(self._step_clock)
+            if position.step == last.step
+            else position.clock.step >= position.clock.due
+        )
         if due:
             self.start_step()
 
@@ -267,8 +273,8 @@ class Hook(FrameworkHook):
     def disable(self) -> None:
         """Save nothing more and leave the models alone."""
         super().disable()
-        for root in self.roots:
-            root.detach()
+        for tracked in self.models:
+            tracked.detach()
 
     def to_array(self, value: Any) -> tuple[npt.NDArray[Any], str | None] | None:
         """A tensor as an array that may share its memory."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from smd_agent.core.clock import ModeClock, Pulse
+from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.hook import FrameworkHook
 
@@ -14,29 +14,34 @@ class Opener:
 
     def __init__(self, seed):
         self.clocks = {mode: ModeClock(mode) for mode in ModeKeys}
-        self.pulse = Pulse(self.clocks[ModeKeys.GLOBAL])
+        self.position = RunPosition(self.clocks[ModeKeys.GLOBAL])
         self.follow_calls()
         self.notes = []
         self._random = random.Random(seed)
 
     def follow_calls(self):
-        self.pulse.train, self.pulse.evaluation = self.clocks[ModeKeys.TRAIN], self.clocks[ModeKeys.EVAL]
+        self.position.train, self.position.evaluation = self.clocks[ModeKeys.TRAIN], self.clocks[ModeKeys.EVAL]
 
     def set_mode(self, mode):
-        self.pulse.train = self.pulse.evaluation = self.clocks[mode]
+        self.position.train = self.position.evaluation = self.clocks[mode]
 
     def start_step(self):
         self._note("start")
-        self.pulse.open = self._random.random() < 0.7
-        self.pulse.clock.due = self.pulse.clock.step + self._random.randint(1, 4)
+        self.position.open = self._random.random() < 0.7
+        self.position.clock.due = self.position.clock.step + self._random.randint(1, 4)
 
     def finish_step(self):
         self._note("finish")
-        self.pulse.open = False
+        self.position.open = False
 
     def state(self):
-        pulse = self.pulse
-        return pulse.step, pulse.open, pulse.clock.mode, {mode: (c.step, c.due) for mode, c in self.clocks.items()}
+        position = self.position
+        return (
+            position.step,
+            position.open,
+            position.clock.mode,
+            {mode: (c.step, c.due) for mode, c in self.clocks.items()},
+        )
 
     def _note(self, what):
         self.notes.append((what, *self.state()))
@@ -63,11 +68,11 @@ def compare(seed, opener, calls, number_of_calls=200):
                 each.follow_calls() if mode is None else each.set_mode(mode)
         place, training = choices.randrange(len(calls)), choices.random() < 0.6
         calls[place](training)
-        pulse = other.pulse
-        clock = pulse.train if training else pulse.evaluation
-        if last.get(place, -1) == pulse.step or clock is not pulse.clock:
+        position = other.position
+        clock = position.train if training else position.evaluation
+        if last.get(place, -1) == position.step or clock is not position.clock:
             FrameworkHook.next_step(other, clock)
-        last[place] = pulse.step
+        last[place] = position.step
         for each in (opener, other):
             each.notes.append(each.state())
     return opener.notes, other.notes

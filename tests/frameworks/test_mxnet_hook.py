@@ -223,7 +223,7 @@ def test_a_net_is_let_go_while_its_last_step_is_still_open(out):
     ref, weight = weakref.ref(net), weakref.ref(net[0].weight)
     del net
     gc.collect()
-    assert hook.pulse.open
+    assert hook.position.open
     assert (ref(), weight()) == (None, None)
 
 

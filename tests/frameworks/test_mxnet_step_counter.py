@@ -1,4 +1,4 @@
-"""The counter of a block's calls: it counts as ``Pulse.begin``."""
+"""The counter of a block's calls: it counts as ``RunPosition.begin``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytest.importorskip("mxnet")
 from mxnet import autograd, nd
 from mxnet.gluon import nn
 
-from smd_agent.mxnet.step_counter import Counters, Root
+from smd_agent.mxnet.step_counter import Counters, TrackedBlock
 
 
 @pytest.fixture
@@ -35,13 +35,13 @@ def test_a_blocks_counter_counts_as_all_steps_are_counted(counted_steps, seed):
     blocks[1].add(nn.Dense(2, in_units=2))
     for block in blocks:
         block.initialize()
-        counters.attach(Root(block))
-    roots = list(counters._roots.values())
+        counters.attach(TrackedBlock(block))
+    models = list(counters._models.values())
     try:
         calls = [lambda training, block=block: call(block, training) for block in blocks]
         ours, others = counted_steps.compare(seed, opener, calls)
     finally:
-        for root in roots:
-            counters.detach(root)
+        for tracked in models:
+            counters.detach(tracked)
     assert ours == others
     assert {note[0] for note in ours} >= {"start", "finish"}

@@ -1,4 +1,4 @@
-"""The counter in front of a model: it counts as ``Pulse.begin``, and a copied ``__dict__`` does not deceive it."""
+"""The counter in front of a model: it counts as ``RunPosition.begin``, and knows a copied ``__dict__``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import nn
 
 import smd_agent.pytorch as smd
 from smd_agent.pytorch.model import copied_counter
-from smd_agent.pytorch.model.step_counter import SLOT, Root
+from smd_agent.pytorch.model.step_counter import SLOT, TrackedModule
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_a_models_counter_counts_as_all_steps_are_counted(counted_steps, seed):
     opener = counted_steps.Opener(seed)
     models = [nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2))]
     for number, model in enumerate(models):
-        Root(model, f"model_{number}", first=number == 0).attach(opener, model)
+        TrackedModule(model, f"model_{number}", first=number == 0).attach(opener, model)
     calls = [lambda training, model=model: model.train(training)(torch.ones(1, 2)) for model in models]
     ours, others = counted_steps.compare(seed, opener, calls)
     assert ours == others

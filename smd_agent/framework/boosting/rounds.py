@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from smd_agent import guard, session
-from smd_agent.core.clock import Pulse
+from smd_agent.core.clock import RunPosition
 from smd_agent.framework.boosting.products import Products
 
 
@@ -13,7 +13,7 @@ class StepOpener(Protocol):
     """Opens and closes the steps of a run."""
 
     @property
-    def pulse(self) -> Pulse:
+    def position(self) -> RunPosition:
         """Where the run stands."""
 
     def open_step(self) -> bool:
@@ -40,7 +40,7 @@ class Rounds:
     def __init__(self, steps: StepOpener, products: Products[Any, Any]) -> None:
         super().__init__()
         self._steps = steps
-        self._pulse = steps.pulse
+        self._position = steps.position
         self._products = products
         self._first = 0
         self._closed = False
@@ -52,9 +52,9 @@ class Rounds:
     @session.fence("looking at a model")
     def begin(self, model: Any) -> None:
         """Find out the number of the first step."""
-        if self._pulse.open:
+        if self._position.open:
             self._steps.end_step()
-        self._first = self._pulse.step + 1
+        self._first = self._position.step + 1
         self.look_at(model)
         if self._first:
             line = f"another training begins: its rounds are numbered from {self._first} on"
@@ -62,7 +62,7 @@ class Rounds:
 
     def end_round(self) -> None:
         """Hand the last round to the disk: what the program's callbacks had to add has been added."""
-        if self._pulse.open:
+        if self._position.open:
             self._end_step()
 
     def after_round(self, number: int, model: Any, log: Any) -> None:
@@ -73,11 +73,11 @@ class Rounds:
             model: the library's model, or what it has in its place in a cross-validation.
             log: what the library tells a callback of the round's metrics.
         """
-        pulse = self._pulse
-        clock = pulse.train
+        position = self._position
+        clock = position.train
         # Rounds have one numbering, whatever their mode.
-        clock.step = pulse.step
-        if pulse.begin(clock, self._first + number - pulse.step):
+        clock.step = position.step
+        if position.begin(clock, self._first + number - position.step):
             self._save(model, log)
 
     def close(self) -> None:

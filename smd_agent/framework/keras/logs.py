@@ -66,7 +66,7 @@ class KerasLogs(FrameworkHook):
         if collection not in self.include_collections:
             return False
         config = (self.get_collection(collection).save_config or self.save_config).get_save_config(self.mode)
-        step = self.pulse.clock.step
+        step = self.position.clock.step
         return step >= config.start_step and (config.end_step is None or step < config.end_step)
 
     def place_log(self, name: str) -> None:

@@ -40,8 +40,8 @@ class TentativeStep:
     def __init__(self, recorder: Recorder, clock: ModeClock, steps: int) -> None:
         self._recorder = recorder
         self._steps = steps
-        self._before = recorder.hold_step() if recorder.pulse.open else None
-        self.due = recorder.pulse.begin(clock, steps)
+        self._before = recorder.hold_step() if recorder.position.open else None
+        self.due = recorder.position.begin(clock, steps)
 
     @session.fence("closing a step")
     def keep(self) -> None:
@@ -107,25 +107,25 @@ class StepFunction(RunningStep[C], Generic[H, C]):
         steps = self._steps
         if not isinstance(steps, int):
             steps = steps(args)
-        pulse = hook.pulse
+        position = hook.position
         clock = hook.recorder.clock_for(self.mode)
-        if pulse.open or clock.step + steps >= clock.due:
+        if position.open or clock.step + steps >= clock.due:
             return self._run_watched(hook, steps, args, kwargs)
-        pulse.begin(clock, steps)
+        position.begin(clock, steps)
         rest = self._rest
         current.step = self
-        pulse.inside = True
+        position.inside = True
         try:
             if rest is not None:
                 rest(True)
             return self.function(*args, **kwargs)
         except self._end_of_data:
-            pulse.take_back(steps)
+            position.take_back(steps)
             raise
         finally:
             if rest is not None:
                 rest(False)
-            pulse.inside = False
+            position.inside = False
             current.step = None
 
     def __getattr__(self, name: str) -> Any:
@@ -172,7 +172,7 @@ class StepFunction(RunningStep[C], Generic[H, C]):
         self._current.step = self
         try:
             step = self._begin(hook, steps, args)
-            hook.pulse.inside = True
+            hook.position.inside = True
             if self._rest is not None:
                 self._rest(True)
             outputs = function(*args, **kwargs)
@@ -192,7 +192,7 @@ class StepFunction(RunningStep[C], Generic[H, C]):
             if self._rest is not None:
                 self._rest(False)
             self.capture = None
-            hook.pulse.inside = False
+            hook.position.inside = False
             self._current.step = None
         return outputs
 

@@ -17,11 +17,11 @@ import torch
 
 from smd_agent import session
 from smd_agent.core.modes import ModeKeys
-from smd_agent.framework.captured_step import Installed
+from smd_agent.framework.captured_step import Installed, SaveIO
 from smd_agent.framework.loss_links import comes_from
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.capture.loss_scaling import Node, Scales, identity, unscaled
-from smd_agent.pytorch.capture.ports import SaveIO, TrainedModels
+from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.tracing import graph_task, is_compiling, is_opaque
 
 UNNAMED_LOSS = "Loss"
@@ -85,7 +85,7 @@ class Losses:
         for loss in self._models.registered_losses:
             if not isinstance(loss, torch.nn.modules.loss._Loss):
                 installed.on_close(loss.register_forward_hook(self._after_registered_loss).remove)
-        if self._recorder.pulse.clock.mode is not ModeKeys.TRAIN:
+        if self._recorder.position.clock.mode is not ModeKeys.TRAIN:
             for (owner, function), name in _FUNCTIONAL.items():
                 if hasattr(owner, function):
                     make = functools.partial(self._wrap_functional, name)
@@ -152,7 +152,7 @@ class Losses:
     @session.fence("saving a functional loss")
     def _save_functional(self, name: str, loss: Any) -> None:
         if isinstance(loss, torch.Tensor) and not loss.requires_grad and not is_opaque():
-            if self._recorder.pulse.inside:
+            if self._recorder.position.inside:
                 # Perhaps the model returns it as its loss.
                 self._held.append((name, loss))
             else:

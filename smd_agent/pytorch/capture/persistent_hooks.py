@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from smd_agent.pytorch.model.step_counter import SLOT, RootCall
+from smd_agent.pytorch.model.step_counter import SLOT, StepCounter
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.tracing import is_compiling
 
@@ -107,7 +107,7 @@ def _wrap_loss_call(original: Any) -> Any:
 
     def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         # A loss with trained parameters has a counter, which has it captured.
-        if is_compiling() or watch.listener is None or isinstance(module.__dict__.get(SLOT), RootCall):
+        if is_compiling() or watch.listener is None or isinstance(module.__dict__.get(SLOT), StepCounter):
             return original(module, *args, **kwargs)
         watch.listener.before_loss(module, args, kwargs)
         loss = original(module, *args, **kwargs)

@@ -1,20 +1,14 @@
-"""What the capture of a PyTorch step asks of the hook that it saves with, and what its own parts ask of each other."""
+"""Interface by which the capture of a PyTorch step asks for the models that are trained."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 
 from smd_agent.core.ports import StepWriter
-from smd_agent.framework.captured_step import Installed
-from smd_agent.pytorch.compiled.unwatchable_layers import Region
-from smd_agent.pytorch.model.step_counter import Root, RootCall
-
-Layers = list[tuple[str, torch.nn.Module]]
-SaveIO = Callable[[str, str, Any], object]
-"""Saves the tensors of a module's "input" or "output": called with its name, the kind and the value."""
+from smd_agent.pytorch.model.step_counter import TrackedModule
 
 
 class TrainedModels(Protocol):
@@ -36,7 +30,7 @@ class TrainedModels(Protocol):
     def pass_opens_step(self) -> Callable[[], bool]:
         """Tells whether the next backward pass belongs to a step that is yet to be opened."""
 
-    def roots_in_use(self) -> list[Root]:
+    def models_in_use(self) -> list[TrackedModule]:
         """The models without those that have not been called for many steps."""
 
     def regexes_changed(self) -> bool:
@@ -49,19 +43,5 @@ class TrainedModels(Protocol):
     def is_loss(self, name: str) -> bool:
         """Whether a tensor of this name is one of the losses."""
 
-    def follow_gradients(self, root: Root) -> None:
+    def follow_gradients(self, tracked: TrackedModule) -> None:
         """A model is trained in evaluation mode: tell its modes apart by whether gradients are enabled."""
-
-
-class LayerSource(Protocol):
-    """Inputs and outputs of layers that cannot be watched where they are called."""
-
-    def watch(self, call: RootCall, regions: list[Region], layers: Layers, watched: Installed) -> Callable[..., Any]:
-        """Save the layers of compiled regions during one call of a model; the result runs the model's forward.
-
-        Args:
-            call: of the model.
-            regions: the compiled regions in it.
-            layers: all layers of the model that the step wants, with their names.
-            watched: what is undone when the model's forward is over.
-        """

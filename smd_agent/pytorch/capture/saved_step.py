@@ -21,10 +21,11 @@ from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.capture.gradients import Gradients
 from smd_agent.pytorch.capture.losses import Losses
 from smd_agent.pytorch.capture.persistent_hooks import LossModule, watch
-from smd_agent.pytorch.capture.ports import LayerSource, TrainedModels
+from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.compiled.compiled_layers import CompiledLayers
-from smd_agent.pytorch.compiled.unwatchable_layers import hidden_layers
-from smd_agent.pytorch.model.step_counter import Root, RootCall
+from smd_agent.pytorch.compiled.layer_source import LayerSource
+from smd_agent.pytorch.compiled.unwatchable_layers import unwatchable_layers
+from smd_agent.pytorch.model.step_counter import StepCounter, TrackedModule
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.tracing import graph_task, is_compiling
 
@@ -47,12 +48,12 @@ class SavedStep(CapturedStep):
     def __init__(self, models: TrainedModels) -> None:
         super().__init__(models.recorder)
         self._models = models
-        self.step = models.recorder.pulse.step
-        self.called: set[Root] = set()
+        self.step = models.recorder.position.step
+        self.called: set[TrackedModule] = set()
         self._closed = False
-        self._roots: set[Root] = set()
+        self._saved: set[TrackedModule] = set()
         self._had_pass = False
-        self._late: dict[Root, list[tuple[str, torch.nn.Parameter]]] = {}
+        self._late: dict[TrackedModule, list[tuple[str, torch.nn.Parameter]]] = {}
         self._gradients = Gradients(self.writer)
         self._losses = Losses(models, self._gradients.scales, self.save_io)
         self._compiled: LayerSource = CompiledLayers(self.save_io)
@@ -60,8 +61,8 @@ class SavedStep(CapturedStep):
 
     def open(self) -> None:
         """Save the weights and install what sees the rest."""
-        for root in self._models.roots_in_use():
-            self.save_weights(root)
+        for tracked in self._models.models_in_use():
+            self.save_weights(tracked)
         self.installed.patch(torch.autograd, "backward", self._wrap_backward, why="gradients and losses are saved")
         self._gradients.install(self.installed)
         self._losses.install(self.installed)
@@ -76,64 +77,64 @@ class SavedStep(CapturedStep):
 
     def keep_called_models(self) -> None:
         """Read no gradients but those of the models that were called: the others may be another thread's."""
-        self._gradients.keep({id(parameter) for root in self.called for _, parameter in root.parameters()})
+        self._gradients.keep({id(parameter) for tracked in self.called for _, parameter in tracked.parameters()})
 
     def _left_out(self) -> bool:
         # What another thread is in the middle of comes back to a step that is closed.
         return self._closed or self._models.left_out()
 
-    def save_weights(self, root: Root) -> None:
+    def save_weights(self, tracked: TrackedModule) -> None:
         """Save a model's parameters, once a step."""
-        if root not in self._roots:
-            self._roots.add(root)
-            pairs = list(root.parameters())
+        if tracked not in self._saved:
+            self._saved.add(tracked)
+            pairs = list(tracked.parameters())
             self._gradients.add_parameters(pairs)
-            self._late[root] = [pair for pair in pairs if not _has_values(pair[1])]
+            self._late[tracked] = [pair for pair in pairs if not _has_values(pair[1])]
             self._write([pair for pair in pairs if _has_values(pair[1])])
 
-    def _save_late_weights(self, root: Root) -> None:
+    def _save_late_weights(self, tracked: TrackedModule) -> None:
         """Save parameters that had no values before the forward."""
-        late = self._late.get(root)
+        late = self._late.get(tracked)
         if late:
             self._write([pair for pair in late if _has_values(pair[1])])
-            self._late[root] = []
+            self._late[tracked] = []
 
     def _write(self, pairs: list[tuple[str, torch.nn.Parameter]]) -> None:
         self.writer.save_tensors([name for name, _ in pairs], [parameter for _, parameter in pairs])
 
     # Forward.
 
-    def forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def forward(self, call: StepCounter, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a model's forward with its layers watched."""
-        root = call.root
+        tracked = call.tracked
         watched = Installed()
-        is_loss = isinstance(root.model, LossModule)
+        is_loss = isinstance(tracked.model, LossModule)
         # Where a loss module is just being found to be a model too, it is captured as a loss already.
         name = None if is_loss and self._losses.in_module else call.name
-        root.busy = True
+        tracked.busy = True
         self._losses.in_module += is_loss
         try:
             run = self._before_forward(call, name, args, kwargs, watched) or call.forward
             output = run(*args, **kwargs)
-            self._after_forward(root, name, output)
+            self._after_forward(tracked, name, output)
             return output
         finally:
-            root.busy = False
+            tracked.busy = False
             self._losses.in_module -= is_loss
             watched.close()
 
     @session.fence("preparing to save a model's layers")
     def _before_forward(
-        self, call: RootCall, name: str | None, args: tuple[Any, ...], kwargs: dict[str, Any], watched: Installed
+        self, call: StepCounter, name: str | None, args: tuple[Any, ...], kwargs: dict[str, Any], watched: Installed
     ) -> Callable[..., Any]:
-        root = call.root
-        self.save_weights(root)
+        tracked = call.tracked
+        self.save_weights(tracked)
         if name is not None:
             self.save_io(name, "input", (args, kwargs))
         wants = self.writer.wants
-        layers = [pair for pair in root.layers() if self._every_layer or wants(f"{pair[0]}_output_0")]
+        layers = [pair for pair in tracked.layers() if self._every_layer or wants(f"{pair[0]}_output_0")]
         if layers:
-            hidden = hidden_layers(root)
+            hidden = unwatchable_layers(tracked)
             for layer_name, layer in layers:
                 if layer not in hidden.layers:
                     self._watch_layer(layer_name, layer, watched)
@@ -142,11 +143,11 @@ class SavedStep(CapturedStep):
         return call.forward
 
     @session.fence("saving what a model returns")
-    def _after_forward(self, root: Root, name: str | None, output: Any) -> None:
-        self._save_late_weights(root)
+    def _after_forward(self, tracked: TrackedModule, name: str | None, output: Any) -> None:
+        self._save_late_weights(tracked)
         if name is not None:
             self.save_io(name, "output", output)
-            if isinstance(root.model, LossModule) or self._models.is_loss(f"{name}_output_0"):
+            if isinstance(tracked.model, LossModule) or self._models.is_loss(f"{name}_output_0"):
                 self._losses.is_saved(output)
         self._losses.after_model(output)
 
@@ -167,7 +168,7 @@ class SavedStep(CapturedStep):
     def save_io(self, name: str, kind: str, value: Any) -> None:
         """Save the tensors of a module's input or output, numbered over the whole step."""
         # Inside a backward pass this is the recomputation of an activation checkpoint: the values were saved before.
-        if not self.writer.pulse.saving or graph_task() != -1 or self._left_out():
+        if not self.writer.position.saving or graph_task() != -1 or self._left_out():
             return
         self.save_numbered(f"{name}_{kind}", tensors_in(value))
 
@@ -195,10 +196,16 @@ class SavedStep(CapturedStep):
         if self.writer.mode is not ModeKeys.EVAL or not self._had_pass:
             return
         updated = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
-        for root in self._roots:
-            called = root.last == self.writer.pulse.step and root.model is not None and not root.model.training
-            if called and not root.by_gradients and any(id(parameter) in updated for _, parameter in root.parameters()):
-                self._models.follow_gradients(root)
+        for tracked in self._saved:
+            called = (
+                tracked.last == self.writer.position.step and tracked.model is not None and not tracked.model.training
+            )
+            if (
+                called
+                and not tracked.by_gradients
+                and any(id(parameter) in updated for _, parameter in tracked.parameters())
+            ):
+                self._models.follow_gradients(tracked)
 
     def _wrap_backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:

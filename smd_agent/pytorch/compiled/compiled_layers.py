@@ -9,11 +9,11 @@ from typing import Any
 import torch
 
 from smd_agent import session
-from smd_agent.framework.captured_step import Installed
-from smd_agent.pytorch.capture.ports import Layers, SaveIO
-from smd_agent.pytorch.compiled.eager_replay import Shadow
-from smd_agent.pytorch.compiled.unwatchable_layers import Region, tell_hidden
-from smd_agent.pytorch.model.step_counter import SLOT, Root, RootCall
+from smd_agent.framework.captured_step import Installed, SaveIO
+from smd_agent.pytorch.compiled.eager_replay import EagerReplay
+from smd_agent.pytorch.compiled.unwatchable_layers import Region, say_unwatchable
+from smd_agent.pytorch.model.step_counter import SLOT, StepCounter, TrackedModule
+from smd_agent.pytorch.model.wrappers import Layers
 from smd_agent.pytorch.tracing import graph_task, is_compiling, is_opaque
 
 
@@ -27,7 +27,7 @@ class CompiledLayers:
     def __init__(self, save_io: SaveIO) -> None:
         self._save_io = save_io
 
-    def watch(self, call: RootCall, regions: list[Region], layers: Layers, watched: Installed) -> Callable[..., Any]:
+    def watch(self, call: StepCounter, regions: list[Region], layers: Layers, watched: Installed) -> Callable[..., Any]:
         """Save the layers of compiled regions during one call of a model; the result runs the model's forward.
 
         Args:
@@ -38,7 +38,7 @@ class CompiledLayers:
         """
         run = call.forward
         for region in regions:
-            compiled = CompiledRegion(self._save_io, call.root, region, layers)
+            compiled = CompiledRegion(self._save_io, call.tracked, region, layers)
             if region.owner.__dict__.get(SLOT) is call:
                 run = compiled.around(run)
             else:
@@ -51,14 +51,14 @@ class CompiledRegion:
 
     Args:
         save_io: saves what a layer gets and returns.
-        root: the model that the region is in.
+        tracked: the model that the region is in.
         region: the region.
         layers: all layers of the model that the step wants, with their names.
     """
 
-    def __init__(self, save_io: SaveIO, root: Root, region: Region, layers: Layers) -> None:
+    def __init__(self, save_io: SaveIO, tracked: TrackedModule, region: Region, layers: Layers) -> None:
         self._save_io = save_io
-        self._root = root
+        self._tracked = tracked
         self._region = region
         parts = set() if region.inner is None else {*region.inner.modules()} - {region.inner, region.owner}
         self._layers = [(name, layer) for name, layer in layers if layer in parts]
@@ -82,9 +82,9 @@ class CompiledRegion:
         watched.on_close(functools.partial(_restore, owner, call))
 
     def around(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """What runs the region as ``original`` does, and its shadow afterwards."""
+        """What runs the region as ``original`` does, and its replay afterwards."""
         if self._region.inner is None:
-            tell_hidden(self._root, "they are inside a compiled region")
+            say_unwatchable(self._tracked, "they are inside a compiled region")
             return original
         if not self._layers:
             return original
@@ -92,24 +92,24 @@ class CompiledRegion:
         def run(*args: Any, **kwargs: Any) -> Any:
             if is_compiling() or graph_task() != -1:
                 return original(*args, **kwargs)
-            shadow = self._prepare(args, kwargs)
+            replay = self._prepare(args, kwargs)
             output = original(*args, **kwargs)
-            if shadow is not None:
-                self._save(shadow, output)
+            if replay is not None:
+                self._save(replay, output)
             return output
 
         return run
 
     @session.fence("preparing to save layers of a compiled region")
-    def _prepare(self, args: Any, kwargs: Any) -> Shadow | None:
+    def _prepare(self, args: Any, kwargs: Any) -> EagerReplay | None:
         inner = self._region.inner
-        return None if inner is None or is_opaque() else Shadow(inner, self._layers, args, kwargs)
+        return None if inner is None or is_opaque() else EagerReplay(inner, self._layers, args, kwargs)
 
     @session.fence("saving layers of a compiled region")
-    def _save(self, shadow: Shadow, output: Any) -> None:
-        seen = shadow.run(output)
+    def _save(self, replay: EagerReplay, output: Any) -> None:
+        seen = replay.run(output)
         if isinstance(seen, str):
-            tell_hidden(self._root, seen)
+            say_unwatchable(self._tracked, seen)
             return
         for name, kind, tensors in seen:
             self._save_io(name, kind, tensors)

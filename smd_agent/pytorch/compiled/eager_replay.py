@@ -6,7 +6,7 @@ on copies of its buffers, with the random numbers that the call began with, with
 its result is that of the compiled call within rounding.
 
 Nobody can tell that it ran: only code that does nothing but run a graph is run again (see ``pure``), and an operation
-that would write to a tensor the shadow has not made, or that is not one of torch's own, ends it before it happens.
+that would write to a tensor the replay has not made, or that is not one of torch's own, ends it before it happens.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ROUNDING = {torch.float64: 1e-6, torch.float32: 1e-3, torch.bfloat16: 0.05, tor
 _OWN_OPERATIONS = {"aten", "prims", "prim"}
 
 
-class Shadow:
+class EagerReplay:
     """One call of a compiled module, made before it and run after it.
 
     Args:
@@ -201,8 +201,8 @@ def _without_autocast_cache() -> Iterator[None]:
         torch.set_autocast_cache_enabled(before)
 
 
-def _agree(result: Any, shadow: Any) -> bool:
-    pairs = list(tensors_in(result)), list(tensors_in(shadow))
+def _agree(result: Any, replay: Any) -> bool:
+    pairs = list(tensors_in(result)), list(tensors_in(replay))
     return len(pairs[0]) == len(pairs[1]) and all(_same(one, other) for one, other in zip(*pairs, strict=True))
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from smd_agent.guard import say_once
-from smd_agent.pytorch.model.step_counter import SLOT, Root, RootCall
+from smd_agent.pytorch.model.step_counter import SLOT, StepCounter, TrackedModule
 from smd_agent.pytorch.model.wrappers import COMPILED, unwrapped, wrapper_chain
 
 
@@ -22,34 +22,34 @@ class Region(NamedTuple):
     inner: torch.nn.Module | None
 
 
-class Hidden(NamedTuple):
+class Unwatchable(NamedTuple):
     """The layers of a model that must be left alone, and the compiled regions that some of them are in."""
 
     layers: set[torch.nn.Module]
     regions: list[Region]
 
 
-def hidden_layers(root: Root) -> Hidden:
+def unwatchable_layers(tracked: TrackedModule) -> Unwatchable:
     """What must be left alone in a model; one line says so for each reason, but of compiled regions."""
-    module = root.module
+    module = tracked.module
     if module is None:
-        return Hidden(set(), [])
+        return Unwatchable(set(), [])
     layers = set(unwrapped(module).modules())
     regions = list(_regions(module))
     hidden = {part for region in regions for part in region.owner.modules()}
     if any(isinstance(layer, torch.jit.ScriptModule) for layer in layers):
-        tell_hidden(root, "they are TorchScript")
+        say_unwatchable(tracked, "they are TorchScript")
         hidden |= layers
     # In evaluation this layer takes a faster path, with other rounding, unless it or a part of it has hooks.
     encoders = [layer for layer in layers if isinstance(layer, torch.nn.TransformerEncoderLayer) and not layer.training]
     if any(encoder not in hidden for encoder in encoders):
-        tell_hidden(root, "in evaluation a TransformerEncoderLayer computes differently when it is watched")
-    return Hidden(hidden.union(*(encoder.modules() for encoder in encoders)), regions)
+        say_unwatchable(tracked, "in evaluation a TransformerEncoderLayer computes differently when it is watched")
+    return Unwatchable(hidden.union(*(encoder.modules() for encoder in encoders)), regions)
 
 
-def tell_hidden(root: Root, reason: str) -> None:
+def say_unwatchable(tracked: TrackedModule, reason: str) -> None:
     """Say once that layers of a model are not saved."""
-    line = f"inputs and outputs of some layers of {root.name} are not saved: {reason}; weights and losses are"
+    line = f"inputs and outputs of some layers of {tracked.name} are not saved: {reason}; weights and losses are"
     say_once(("hidden layers", reason), line)
 
 
@@ -77,5 +77,5 @@ def _is_compiled(layer: torch.nn.Module) -> bool:
     if type(layer).__name__ == COMPILED:
         return True
     call = layer.__dict__.get(SLOT)
-    previous = call.previous if isinstance(call, RootCall) else call
+    previous = call.previous if isinstance(call, StepCounter) else call
     return previous is not None or hasattr(layer.forward, "_torchdynamo_orig_callable")

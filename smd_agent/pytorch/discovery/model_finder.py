@@ -26,7 +26,7 @@ from smd_agent.pytorch.discovery import live_modules as owners
 from smd_agent.pytorch.discovery.backward_calls import PassWatch, leaves
 from smd_agent.pytorch.discovery.module_calls import CallWatch
 from smd_agent.pytorch.hook import Hook
-from smd_agent.pytorch.model.step_counter import Root
+from smd_agent.pytorch.model.step_counter import TrackedModule
 from smd_agent.pytorch.model.wrappers import named_parameters, unwrapped
 from smd_agent.pytorch.patching import Patch
 from smd_agent.pytorch.tracing import graph_task
@@ -37,7 +37,7 @@ Module = torch.nn.Module
 _TRANSFORMS = ("grad", "grad_and_value", "vjp")
 
 
-class Discovery(ModelFinder[Module, Root, Hook]):
+class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
     """Watches optimizers being filled and, as long as it must, modules being called and backward passes.
 
     Args:
@@ -55,8 +55,8 @@ class Discovery(ModelFinder[Module, Root, Hook]):
         self._passes = PassWatch(self._before_pass, self._after_pass)
         # Called in evaluation mode, with trained parameters.
         self._evaluated: dict[int, weakref.ref[Module]] = {}
-        self._found_without_call: list[Root] = []
-        self._without_counter: list[Root] = []
+        self._found_without_call: list[TrackedModule] = []
+        self._without_counter: list[TrackedModule] = []
         self._last_backward_step = -1
         self._was_watching = False
         self._transforms: list[Patch] = []
@@ -151,15 +151,15 @@ class Discovery(ModelFinder[Module, Root, Hook]):
 
     def _count_calls_of(self, module: Module) -> None:
         """Put the counter on a model that can be called where calls are seen, now that it is."""
-        for root in self._without_counter:
-            if self.hook is not None and root.model is not None and unwrapped(module) is root.model:
-                root.attach(self.hook, module)
-                self._without_counter.remove(root)
+        for tracked in self._without_counter:
+            if self.hook is not None and tracked.model is not None and unwrapped(module) is tracked.model:
+                tracked.attach(self.hook, module)
+                self._without_counter.remove(tracked)
                 self._stop_watching_if_done()
                 return
 
     def _stop_watching_if_done(self) -> None:
-        self._without_counter = [root for root in self._without_counter if root.model is not None]
+        self._without_counter = [tracked for tracked in self._without_counter if tracked.model is not None]
         if not self.params_without_model():
             self._evaluated.clear()
             if not self._without_counter:
@@ -167,30 +167,30 @@ class Discovery(ModelFinder[Module, Root, Hook]):
             if not self._found_without_call and self.saw_training:
                 self._passes.end()
 
-    def _make_known(self, module: Module, counted: bool = True) -> Root | None:
+    def _make_known(self, module: Module, counted: bool = True) -> TrackedModule | None:
         """Make a model known; ``counted``: and count its calls as steps from now on."""
-        root = self.adopt(module)
-        if root is not None and counted and self.hook is not None:
-            root.attach(self.hook, module)
-        return root
+        tracked = self.adopt(module)
+        if tracked is not None and counted and self.hook is not None:
+            tracked.attach(self.hook, module)
+        return tracked
 
     def parts_of(self, model: Module) -> Iterator[Module]:
         """A module and all modules below it."""
         return model.modules()
 
-    def track(self, hook: Hook, model: Module, inner: list[Root]) -> Root:
+    def track(self, hook: Hook, model: Module, inner: list[TrackedModule]) -> TrackedModule:
         """Name a model and what it gets and gives."""
         self._leave_transforms()
-        root = hook.add_root(model, self._owner_of(model, hook), counted=False)
+        tracked = hook.add_model(model, self._owner_of(model, hook), counted=False)
         hook.threads.calls_models()
-        root.last = max([root.last, *(part.last for part in inner)])
-        return root
+        tracked.last = max([tracked.last, *(part.last for part in inner)])
+        return tracked
 
     def _owner_of(self, module: Module, hook: Hook) -> Module | None:
         """The module that this one is called as a part of, if the program calls other parts by themselves too."""
-        for root in hook.roots:
-            if root.owner is not None and any(part is module for part in root.owner.modules()):
-                return root.owner
+        for tracked in hook.models:
+            if tracked.owner is not None and any(part is module for part in tracked.owner.modules()):
+                return tracked.owner
         others = self.params_without_model() - _ids(module)
         return owners.owner_of(module, others) if others else None
 
@@ -225,39 +225,39 @@ class Discovery(ModelFinder[Module, Root, Hook]):
                 )
                 self._expect(reached)
             return False
-        self._found_without_call = [root for root in self._found_without_call if root.model is not None]
+        self._found_without_call = [tracked for tracked in self._found_without_call if tracked.model is not None]
         if not self._found_without_call or function != "backward" or self.hook is None:
             return False
         return self._begin_step_of_pass(self.hook)
 
     def _begin_step_of_pass(self, hook: Hook) -> bool:
         """Open a step, unless a call of a model has opened one since the last pass; True if it did."""
-        pulse = hook.pulse
+        position = hook.position
         if not self._pass_opens_step():
             # Its calls are seen after all.
             self._found_without_call.clear()
             self._stop_watching_if_done()
             return False
-        for root in self._found_without_call:
-            called = pulse.step != self._last_backward_step and root.last == pulse.step
-            if called and root.model is not None and not root.model.training:
-                hook.follow_gradients(root)
-        names = ", ".join(root.title for root in self._found_without_call if not root.by_gradients)
+        for tracked in self._found_without_call:
+            called = position.step != self._last_backward_step and tracked.last == position.step
+            if called and tracked.model is not None and not tracked.model.training:
+                hook.follow_gradients(tracked)
+        names = ", ".join(tracked.title for tracked in self._found_without_call if not tracked.by_gradients)
         if names:
             say_once(
                 ("unseen calls", names),
                 f"calls of {names} cannot be seen, as in a compiled function: every backward pass is a step; "
                 "weights, gradients and losses are saved, inputs and outputs are not",
             )
-        hook.next_step(pulse.train)
+        hook.next_step(position.train)
         return True
 
     def _pass_opens_step(self) -> bool:
         """Whether the next backward pass is a step of its own."""
-        if self.hook is None or all(root.model is None for root in self._found_without_call):
+        if self.hook is None or all(tracked.model is None for tracked in self._found_without_call):
             return False
-        pulse = self.hook.pulse
-        return pulse.step == self._last_backward_step or pulse.clock is not pulse.train
+        position = self.hook.position
+        return position.step == self._last_backward_step or position.clock is not position.train
 
     @session.fence("looking for the model behind a backward pass")
     @in_turn
@@ -280,21 +280,21 @@ class Discovery(ModelFinder[Module, Root, Hook]):
         for reference in self._evaluated.values():
             module = reference()
             if module is not None and _ids(module) & reached:
-                root = self._make_known(module)
-                if root is not None and self.hook is not None:
-                    self.hook.follow_gradients(root)
+                tracked = self._make_known(module)
+                if tracked is not None and self.hook is not None:
+                    self.hook.follow_gradients(tracked)
 
     def _search(self, wanted: set[int], counted: bool) -> None:
         """Adopt the models that own these parameters, whether they were called or not."""
         for module in owners.topmost(wanted):
-            root = self._make_known(module, counted)
-            if root is None:
+            tracked = self._make_known(module, counted)
+            if tracked is None:
                 return
-            self._found_without_call.append(root)
+            self._found_without_call.append(tracked)
             if self.hook is not None:
                 self.hook.pass_opens_step = self._pass_opens_step
             if not counted:
-                self._without_counter.append(root)
+                self._without_counter.append(tracked)
             self._passes.begin()
         left = wanted & self.params_without_model()
         for key in left:

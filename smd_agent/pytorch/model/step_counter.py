@@ -31,14 +31,14 @@ _calling_copy = copied_counter.calling_copy
 class ForwardCapture(StepOpener, Protocol):
     """What the step counter of a PyTorch model calls; the hook is one."""
 
-    def captured_forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def captured_forward(self, call: StepCounter, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a model's forward in a step that is saved."""
 
-    def nested_forward(self, call: RootCall, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def nested_forward(self, call: StepCounter, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the forward of a model that is called inside of another, in a step that is saved."""
 
 
-class Root(TrackedModel[torch.nn.Module]):
+class TrackedModule(TrackedModel[torch.nn.Module]):
     """A model whose forward opens steps.
 
     Args:
@@ -146,32 +146,34 @@ class Root(TrackedModel[torch.nn.Module]):
         for reference in self._entries:
             entry = reference()
             call = None if entry is None else entry.__dict__.get(SLOT)
-            if entry is not None and isinstance(call, RootCall) and call.root is self:
+            if entry is not None and isinstance(call, StepCounter) and call.tracked is self:
                 drop_counter(entry)
         self._entries.clear()
 
     def _attach_to(self, hook: ForwardCapture, entry: torch.nn.Module, name: str | None) -> None:
-        if not isinstance(entry.__dict__.get(SLOT), RootCall):
+        if not isinstance(entry.__dict__.get(SLOT), StepCounter):
             entry.__dict__[SLOT] = counter(hook, self, entry, name)
             self._entries.append(weakref.ref(entry))
 
 
-class RootCall:
+class StepCounter:
     """Stands in front of one module's forward, in place of ``module._call_impl``.
 
-    hook, root: whose steps it counts, of which model.
+    hook, tracked: whose steps it counts, of which model.
     name: what the call's inputs and outputs are saved under; None for a layer of the model, which has its own.
     previous: what stood in its place before, as ``Module.compile`` sets it.
     forward: runs the module as it would run without us.
     """
 
-    __slots__ = ("forward", "hook", "name", "previous", "root")
+    __slots__ = ("forward", "hook", "name", "previous", "tracked")
 
     forward: Callable[..., Any]
 
-    def __init__(self, hook: ForwardCapture, root: Root, name: str | None, previous: Callable[..., Any] | None) -> None:
+    def __init__(
+        self, hook: ForwardCapture, tracked: TrackedModule, name: str | None, previous: Callable[..., Any] | None
+    ) -> None:
         self.hook = hook
-        self.root = root
+        self.tracked = tracked
         self.name = name
         self.previous = previous
 
@@ -183,7 +185,7 @@ class RootCall:
         return None
 
 
-def counter(hook: ForwardCapture, root: Root, module: torch.nn.Module, name: str | None) -> RootCall:
+def counter(hook: ForwardCapture, tracked: TrackedModule, module: torch.nn.Module, name: str | None) -> StepCounter:
     """Make what counts a module's calls as steps, and has the saved ones captured.
 
     A class of its own for each, because a closure's variables are the cheapest state that there is: this runs in every
@@ -193,11 +195,11 @@ def counter(hook: ForwardCapture, root: Root, module: torch.nn.Module, name: str
     reference = weakref.ref(module)
     model = weakref.ref(unwrapped(module))
     is_model = unwrapped(module) is module
-    pulse = hook.pulse
+    position = hook.position
     usual = copied_counter.usual_references
     forward = _forward_of(reference, previous)
 
-    class Counter(RootCall):
+    class Counter(StepCounter):
         __slots__ = ()
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -206,34 +208,34 @@ def counter(hook: ForwardCapture, root: Root, module: torch.nn.Module, name: str
                 return forward(*args, **kwargs)
             if _references(self) != usual and (copy := _calling_copy(self, reference)) is not None:
                 return (previous or copy._call_impl)(*args, **kwargs)
-            if pulse.inside:
-                return hook.nested_forward(self, args, kwargs) if pulse.saving else forward(*args, **kwargs)
+            if position.inside:
+                return hook.nested_forward(self, args, kwargs) if position.saving else forward(*args, **kwargs)
             module: Any = reference()
             flags: Any = module if is_model else model()
-            train = _is_grad_enabled() and (flags.training or root.by_gradients)
-            clock = pulse.train if train else pulse.evaluation
-            if root.last == pulse.step or clock is not pulse.clock:
-                if pulse.open:
+            train = _is_grad_enabled() and (flags.training or tracked.by_gradients)
+            clock = position.train if train else position.evaluation
+            if tracked.last == position.step or clock is not position.clock:
+                if position.open:
                     hook.finish_step()
-                # As ``Pulse.begin`` does it.
-                pulse.step += 1
-                pulse.clock = clock
+                # As ``RunPosition.begin`` does it.
+                position.step += 1
+                position.clock = clock
                 clock.step += 1
                 if clock.step >= clock.due:
                     hook.start_step()
-            root.last = pulse.step
-            pulse.inside = True
+            tracked.last = position.step
+            position.inside = True
             try:
-                if pulse.saving:
+                if position.saving:
                     return hook.captured_forward(self, args, kwargs)
                 return (previous or module._call_impl)(*args, **kwargs)
             finally:
-                pulse.inside = False
+                position.inside = False
 
     # The compiler would take it for a part of the program where a compiled model calls the one inside of it.
     leave_uncompiled(Counter.__call__)
     leave_uncompiled(forward)
-    call = Counter(hook, root, name, previous)
+    call = Counter(hook, tracked, name, previous)
     call.forward = forward
     return call
 
@@ -248,7 +250,7 @@ def _forward_of(reference: weakref.ref[torch.nn.Module], previous: Callable[...,
 def drop_counter(module: torch.nn.Module) -> None:
     """Take the counter off one module, if it has one."""
     call = module.__dict__.get(SLOT)
-    if isinstance(call, RootCall):
+    if isinstance(call, StepCounter):
         if call.previous is None:
             del module.__dict__[SLOT]
         else:
@@ -263,5 +265,5 @@ def set_aside(module: torch.nn.Module) -> Iterator[None]:
     try:
         yield
     finally:
-        if isinstance(call, RootCall):
-            module.__dict__[SLOT] = counter(call.hook, call.root, module, call.name)
+        if isinstance(call, StepCounter):
+            module.__dict__[SLOT] = counter(call.hook, call.tracked, module, call.name)

@@ -12,6 +12,9 @@ import torch
 
 from smd_agent.pytorch.model.fsdp import stand_ins
 
+Layers = list[tuple[str, torch.nn.Module]]
+"""Modules below a model with the names that their inputs and outputs are saved under."""
+
 COMPILED = "OptimizedModule"
 
 _INSIDE = {

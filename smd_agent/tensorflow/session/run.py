@@ -111,7 +111,7 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         if clock is None:
             return
         self._counter.next_step(clock)
-        if self._pending is None or not self._recorder.pulse.saving:
+        if self._pending is None or not self._recorder.position.saving:
             return
         values = dict(self._pending[1])
         for name, parts in (results or {}).items():

@@ -88,7 +88,7 @@ class CompiledStep:
         saving = self._run.current()
         if saving is None:
             return None
-        pulse = saving.hook.pulse
+        position = saving.hook.position
         if not self._variables:
             self._look()
         first = self._variables[0]() if self._variables else None
@@ -97,12 +97,12 @@ class CompiledStep:
             if not living:
                 return None
             first = living[0]
-        saving.steps.reach(first, pulse.step)
-        if pulse.saving:
+        saving.steps.reach(first, position.step)
+        if position.saving:
             saving.values.weights(self._living_variables())
         elif not self._always:
             return False
-        return pulse.saving if self.variant() is not None else None
+        return position.saving if self.variant() is not None else None
 
     def _look(self) -> None:
         """Find out what it trains."""

@@ -46,4 +46,4 @@ class TapeRun:
         """Whether gradients do not count now, because fit or a session counts the steps itself."""
         last = self.last
         hook = last.hook if last is not None and last.hook is session.current() else self._present.hook()
-        return hook is not None and hook.pulse.inside
+        return hook is not None and hook.position.inside

@@ -100,7 +100,7 @@ class TapeWatch:
     def _opened(self, tape: Tape) -> None:
         """A tape begins to record."""
         last = self._run.last
-        tape.__dict__[OPENED] = -1 if last is None else last.hook.pulse.step
+        tape.__dict__[OPENED] = -1 if last is None else last.hook.position.step
 
     @session.fence("watching a GradientTape")
     def _saw(self, tape: Tape, target: Nested, sources: Nested, gradients: Nested) -> None:
@@ -116,11 +116,11 @@ class TapeWatch:
         saving = self._run.current()
         if saving is None:
             return
-        pulse = saving.hook.pulse
-        saving.steps.reach(first, tape.__dict__.get(OPENED, pulse.step))
+        position = saving.hook.position
+        saving.steps.reach(first, tape.__dict__.get(OPENED, position.step))
         # It has its place; asked again, it stays there.
-        tape.__dict__[OPENED] = pulse.step - 1
-        if pulse.saving:
+        tape.__dict__[OPENED] = position.step - 1
+        if position.saving:
             losses, scale = self._losses(target)
             pairs = zip(tf.nest.flatten(sources), flat_gradients(gradients), strict=False)
             found = [(s, unscaled(g, scale)) for s, g in pairs if is_variable(s)]
@@ -147,7 +147,7 @@ class TapeWatch:
             return
         if not tf.executing_eagerly():
             self._notes.note_scaling(tf.compat.v1.get_default_graph(), optimizer, loss, scaled)
-        elif (last := self._run.last) is None or last.hook.pulse.train.step + 1 >= last.hook.pulse.train.due:
+        elif (last := self._run.last) is None or last.hook.position.train.step + 1 >= last.hook.position.train.due:
             # The scaled tensor is kept too, so that its id stays its own until the gradients have come.
             self._scaled[id(scaled)] = (scaled, loss, optimizer)
 

@@ -44,5 +44,5 @@ def test_all_keys_together_leave_no_warning():
 def test_a_value_of_no_kind_is_refused_with_words(key):
     if key in keys.IGNORED:
         return
-    with pytest.raises(values.Unfit, match=r"\w+"):
+    with pytest.raises(values.InvalidValue, match=r"\w+"):
         key.kind(object())

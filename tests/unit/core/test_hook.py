@@ -87,13 +87,13 @@ def make(sink=None, **options):
 
 def begin(hook):
     """What a framework's hook does when a step begins."""
-    pulse = hook.pulse
-    if pulse.open:
+    position = hook.position
+    if position.open:
         hook.recorder.end_step()
-    pulse.clock = pulse.train
-    pulse.step += 1
-    pulse.clock.step += 1
-    return pulse.clock.step >= pulse.clock.due and hook.recorder.open_step()
+    position.clock = position.train
+    position.step += 1
+    position.clock.step += 1
+    return position.clock.step >= position.clock.due and hook.recorder.open_step()
 
 
 TENSORS = {
@@ -230,7 +230,7 @@ def test_values_without_reductions_are_named_once(capsys):
     hook = make(reduction_config=ReductionConfig(["mean"], norms=["l2"]), save_all=True)
     for _ in range(2):
         begin(hook)
-        hook.pulse.clock.due = 0
+        hook.position.clock.due = 0
         hook.recorder.save_tensors(["z", "text"], [np.ones(3, complex), np.array(["a"])])
     (values, *_) = saved(hook).values()
     assert set(values) == {"smdebug/reductions/l2/z"}

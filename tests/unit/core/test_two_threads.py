@@ -33,13 +33,13 @@ def value_of(thread, number):
 def train(hook, thread, failures):
     names = [f"net{thread}/{number}" for number in range(TENSORS)]
     values = [value_of(thread, number) for number in range(TENSORS)]
-    pulse = hook.pulse
+    position = hook.position
     try:
         for step in range(STEPS):
-            if pulse.open:
+            if position.open:
                 hook.recorder.end_step()
-            pulse.step += 1
-            pulse.clock.step += 1
+            position.step += 1
+            position.clock.step += 1
             hook.recorder.open_step()
             hook.recorder.save_tensors(names, values)
             hook.save_scalar(f"number{thread}", step)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smd_agent.core.clock import ModeClock, Pulse
+from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.gradient_steps import GradientSteps
 from smd_agent.framework.gradient_values import GradientValues
@@ -16,11 +16,11 @@ class Hook:
     """Counts steps, and keeps what it is given."""
 
     def __init__(self):
-        self.pulse = Pulse(ModeClock(ModeKeys.TRAIN))
+        self.position = RunPosition(ModeClock(ModeKeys.TRAIN))
         self.saved = []
 
     def next_step(self, clock):
-        self.pulse.begin(clock)
+        self.position.begin(clock)
 
     def save_tensors(self, names, values):
         self.saved.append(dict(zip(names, values, strict=True)))
@@ -35,8 +35,8 @@ def steps_of(*reached):
     steps = GradientSteps(hook)
     found = []
     for variable, opened in reached:
-        steps.reach(variable, hook.pulse.step if opened is None else opened)
-        found.append(hook.pulse.step)
+        steps.reach(variable, hook.position.step if opened is None else opened)
+        found.append(hook.position.step)
     return found
 
 
@@ -64,9 +64,9 @@ def test_a_step_that_somebody_else_began_is_not_gone_on_with():
     hook, a, b = Hook(), Variable(), Variable()
     steps = GradientSteps(hook)
     steps.reach(a, -1)
-    hook.next_step(hook.pulse.train)
+    hook.next_step(hook.position.train)
     steps.reach(b, 1)
-    assert hook.pulse.step == 2
+    assert hook.position.step == 2
 
 
 class Names:
@@ -83,7 +83,7 @@ class Names:
 def test_values_are_numbered_within_their_step():
     hook = Hook()
     values = GradientValues(hook, Names())
-    hook.next_step(hook.pulse.train)
+    hook.next_step(hook.position.train)
     values.weights([1, 2])
     values.gradients(["loss"], [(1, "a"), (2, None)])
     values.weights([2, 3])
@@ -97,7 +97,7 @@ def test_values_are_numbered_within_their_step():
         {"g1_1": "b", "g2_0": "c"},
     ]
     hook.saved.clear()
-    hook.next_step(hook.pulse.train)
+    hook.next_step(hook.position.train)
     values.weights([1])
     values.gradients(["loss"], [(1, "a")])
     assert hook.saved == [{"w1": 1}, {"l0": "loss"}, {"g1_0": "a"}]

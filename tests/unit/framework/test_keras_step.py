@@ -43,7 +43,7 @@ def test_one_that_is_taken_back_leaves_the_step_before_it_open(make_hook):
     begin(hook).keep()
     save(hook, 1.0)
     begin(hook, steps=2).take_back()
-    assert (hook.step, hook.mode_steps[TRAIN], hook.pulse.open, hook.pulse.saving) == (0, 0, True, True)
+    assert (hook.step, hook.mode_steps[TRAIN], hook.position.open, hook.position.saving) == (0, 0, True, True)
     # It goes on where it was, and a further step is the one that was taken back.
     hook.save_scalar("late", 2.0)
     begin(hook, steps=2).keep()
@@ -65,6 +65,6 @@ def test_steps_are_counted_as_by_every_other_framework(lengths, make_hook):
                 hook.next_step(hook.recorder.clock_for(TRAIN), steps)
             else:
                 begin(hook, steps).keep()
-            seen.append((hook.step, hook.mode_steps, hook.pulse.open, hook.pulse.saving))
+            seen.append((hook.step, hook.mode_steps, hook.position.open, hook.position.saving))
         hook.disable()
     assert seen[: len(lengths)] == seen[len(lengths) :]

@@ -38,10 +38,10 @@ class Tracked(TrackedModel):
 class Hook:
     def __init__(self):
         self.step = -1
-        self.roots = []
+        self.models = []
 
-    def remove_root(self, root):
-        self.roots.remove(root)
+    def remove_model(self, tracked):
+        self.models.remove(tracked)
 
 
 class Finder(ModelFinder):
@@ -49,8 +49,8 @@ class Finder(ModelFinder):
         return model.parts()
 
     def track(self, hook, model, inner):
-        hook.roots.append(Tracked(model))
-        return hook.roots[-1]
+        hook.models.append(Tracked(model))
+        return hook.models[-1]
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_parameters_are_looked_for_until_their_model_is_known(finder, hook):
     finder.adopt(second)
     assert finder.params_without_model() == set()
     # The model may go; its parameters have had one.
-    hook.roots.clear()
+    hook.models.clear()
     assert finder.params_without_model() == set()
     assert finder.saw_training
 
@@ -91,7 +91,7 @@ def test_a_model_takes_the_place_of_those_inside_of_it(finder, hook):
     outer = Model(Model(inner))
     for model in (inner, other, outer):
         finder.adopt(model)
-    assert [root.model for root in hook.roots] == [other, outer]
+    assert [tracked.model for tracked in hook.models] == [other, outer]
 
 
 def test_what_is_prepared_between_two_steps_begins_with_a_step_of_its_own(finder, hook):
@@ -108,7 +108,7 @@ def test_what_is_prepared_between_two_steps_begins_with_a_step_of_its_own(finder
 @pytest.mark.parametrize("how", ["no hook", "a hook with models"])
 def test_where_nothing_can_be_saved_the_search_ends(hook, how):
     model = Model()
-    hook.roots.append(Tracked(model))
+    hook.models.append(Tracked(model))
     finder = Finder(lambda: None if how == "no hook" else hook)
     finder.expect(Model().parameters())
     assert finder.should_have_found()
