@@ -42,7 +42,7 @@ nitpicky = True
 nitpick_ignore_regex = [
     (
         r"py:.*",
-        r"(abc|collections|enum|mxnet|numpy|npt|os|torch|tensorflow|tf|typing|typing_extensions|xgboost|keras)\..*",
+        r"(abc|collections|enum|mxnet|numpy|npt|os|torch|tensorflow|tf|threading|typing|typing_extensions|xgboost|keras)\..*",
     ),
-    (r"py:.*", r"Any|Self|optional|(.*\.)?(StepIndex|CollectionManager|TensorflowHook)"),
+    (r"py:.*", r"Any|Self|optional|(.*\.)?(StepIndex|CollectionManager|TensorflowHook|ModeClock|G)"),
 ]

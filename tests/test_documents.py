@@ -109,7 +109,7 @@ def test_the_configuration_page_has_every_key_and_variable():
     names = [key.name for key in vars(keys).values() if isinstance(key, keys.Key)]
     assert len(names) == len(all_keys()) + 1
     assert [name for name in names if f"| `{name}` |" not in page] == []
-    assert [row[0] for row in env.VARIABLES if f"| `{row[0]}` |" not in page] == []
+    assert [v.name for v in env.VARIABLES if f"| `{v.name}` |" not in page] == []
 
 
 def test_the_commands_page_has_every_command():
