@@ -107,6 +107,24 @@ def test_the_core_names_no_framework():
     assert found == []
 
 
+def test_functions_of_frameworks_are_replaced_by_the_register_only():
+    # Decorators of our own methods, and the tape that a program has handed over, which is its own.
+    own = {"smd_agent/core/turns.py", "smd_agent/tensorflow/tape/watch.py"}
+    register = "smd_agent/framework/patching.py"
+
+    def broken(path: Path) -> object:
+        text = path.read_text()
+        found = re.findall(r"functools\.wraps|\b(?:setattr|delattr)\((?!self|KerasHook)", text)
+        return relative(path) not in {register, *own} and found
+
+    rooms = [
+        path
+        for path in SOURCES
+        if re.match("smd_agent/(framework|pytorch|tensorflow|mxnet|xgboost|patches)/", relative(path))
+    ]
+    assert offenders(rooms, broken) == []
+
+
 def test_importing_the_package_loads_nothing_heavy():
     heavy = ["numpy", "wrapt", "google.protobuf", "crc32c", "torch", "logging", "json", "threading"]
     code = "import sys; before = set(sys.modules); import smd_agent; print(*(set(sys.modules) - before))"
