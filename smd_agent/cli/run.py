@@ -25,7 +25,7 @@ import json
 import os
 import time
 
-from smd_agent.cli import launch as door
+from smd_agent.cli import program as user_program
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.config import env, load
 from smd_agent.config.json_file import Source, read_object
@@ -56,14 +56,14 @@ def launch(words: list[str]) -> int:
         return 0
     if not target:
         raise CommandError("name a script, -m module, -c code or a command to run", USAGE_ERROR)
-    program, command = door.resolve(target)
+    program, command = user_program.resolve(target)
     if env.use_smdebug():
-        door.open_for(program)
+        user_program.open_for(program)
         configure(options, target)
         if "--strict" in options:
             env.put(env.STRICT, "1")
         env.put(env.LAUNCH_PID, str(os.getpid()))
-    return door.become(program, command)
+    return user_program.become(program, command)
 
 
 def split(words: list[str]) -> tuple[dict[str, str], list[str]]:

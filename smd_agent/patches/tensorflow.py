@@ -33,8 +33,8 @@ def apply(tensorflow: ModuleType) -> None:
         return
     from smd_agent.tensorflow.hook import TensorflowHook
     from smd_agent.tensorflow.keras_fit.hook import KerasHook
-    from smd_agent.tensorflow.session import graph_notes
-    from smd_agent.tensorflow.session import hook as session_hook
+    from smd_agent.tensorflow.sessions import graph_notes
+    from smd_agent.tensorflow.sessions import hook as session_hook
 
     # One for all parts of the patch: the first of them that needs the hook has it made.
     source: HookSource[TensorflowHook] = HookSource(TensorflowHook, lambda: make_hook(KerasHook, settings))

@@ -1,4 +1,6 @@
-"""Who may write into a run's folder: the process named in its claim file, as long as it lives.
+"""The right to write into a run's folder: of the process named in its claim file, as long as it lives.
+
+A folder that holds a finished run is refused.
 
 Two processes that both take themselves for the only worker would overwrite each other's files. The old library left
 an empty claim file behind after a crash and then wrote nothing on the next start; ours names its owner, so that the
@@ -12,10 +14,24 @@ import os
 import socket
 from pathlib import Path
 
-from smd_agent.formats.paths import CLAIM
+from smd_agent.errors import SMDebugRuntimeError
+from smd_agent.formats.paths import CLAIM, END_MARKER
 from smd_agent.regular_file import read_text
 
 _LARGEST_BYTES = 1 << 16
+
+
+def refuse_finished_run(root: Path) -> None:
+    """Raise if the folder holds a finished run.
+
+    Raises:
+        SMDebugRuntimeError: it does.
+    """
+    if (root / END_MARKER).exists():
+        raise SMDebugRuntimeError(
+            f"The path:{root} already exists and holds a finished run. "
+            "Please provide a directory path that does not already exist."
+        )
 
 
 class Claim:

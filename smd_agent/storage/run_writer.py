@@ -12,10 +12,9 @@ from pathlib import Path
 
 from smd_agent import guard
 from smd_agent.core.modes import ModeKeys
-from smd_agent.errors import SMDebugRuntimeError
 from smd_agent.formats.encoder import Stamp
 from smd_agent.formats.paths import END_MARKER, collections_path
-from smd_agent.storage.claim import Claim
+from smd_agent.storage.claim import Claim, refuse_finished_run
 from smd_agent.storage.collections_file import CollectionsFile
 from smd_agent.storage.step_file import Layouts, StepFile
 from smd_agent.storage.whole_file import replace_file
@@ -36,11 +35,7 @@ class RunWriter:
 
     def __init__(self, out_dir: str, dry_run: bool = False, budget_bytes: int = DEFAULT_BUDGET_BYTES) -> None:
         self.root = Path(os.path.abspath(os.path.expanduser(out_dir)))
-        if (self.root / END_MARKER).exists():
-            raise SMDebugRuntimeError(
-                f"The path:{self.root} already exists and holds a finished run. "
-                "Please provide a directory path that does not already exist."
-            )
+        refuse_finished_run(self.root)
         self.dry_run = dry_run
         self.steps_saved = 0
         self.steps_lost = 0

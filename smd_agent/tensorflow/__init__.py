@@ -8,7 +8,7 @@ from smd_agent.framework.singleton import obtain_hook
 from smd_agent.tensorflow.collection import Collection
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.keras_fit.hook import KerasHook
-from smd_agent.tensorflow.session.hook import EstimatorHook, SessionHook
+from smd_agent.tensorflow.sessions.hook import EstimatorHook, SessionHook
 from smd_agent.tensorflow.wrapping import Watchers
 
 __all__ = ["Collection", "EstimatorHook", "KerasHook", "SessionHook", "get_hook"]

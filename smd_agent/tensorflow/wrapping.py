@@ -5,7 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from smd_agent import guard
-from smd_agent.tensorflow.session.graph_notes import watch_optimizers
+from smd_agent.tensorflow.sessions.graph_notes import watch_optimizers
 from smd_agent.tensorflow.types import Tape
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from smd_agent import cli
-from smd_agent.cli import launch as door
+from smd_agent.cli import program as user_program
 from smd_agent.cli import run
 from smd_agent.cli.errors import CommandError
 from smd_agent.config import env
@@ -50,7 +50,7 @@ def test_wrong_option_before_the_program_is_one_line_and_exit_code_2(words, caps
     ],
 )
 def test_what_stood_before_us_is_kept(argv, own, expected):
-    assert door.interpreter_options(argv, own) == expected
+    assert user_program.interpreter_options(argv, own) == expected
 
 
 def test_options_replace_what_the_hook_file_says():
@@ -149,7 +149,7 @@ def test_binary_and_shell_script_are_executed_as_they_are(tmp_path):
     tool = tmp_path / "tool"
     tool.write_text("#!/bin/sh\n")
     tool.chmod(0o755)
-    assert door.resolve([str(tool), "a"]) == (str(tool), [str(tool), "a"])
+    assert user_program.resolve([str(tool), "a"]) == (str(tool), [str(tool), "a"])
 
 
 @pytest.mark.parametrize(
@@ -159,8 +159,8 @@ def test_any_other_file_is_a_script_of_this_interpreter(text, mode, tmp_path):
     tool = tmp_path / "tool"
     tool.write_text(text)
     tool.chmod(mode)
-    program, argv = door.resolve([str(tool), "a"])
-    assert (program, argv[-2:]) == (door.sys.executable, [str(tool), "a"])
+    program, argv = user_program.resolve([str(tool), "a"])
+    assert (program, argv[-2:]) == (user_program.sys.executable, [str(tool), "a"])
 
 
 def test_words_named_like_commands_are_scripts_when_they_exist(no_variables, tmp_path, monkeypatch):
@@ -189,5 +189,5 @@ def test_pythonpath_of_the_user_is_kept_to_the_letter(old, new, monkeypatch, tmp
     if old is None:
         monkeypatch.delenv("PYTHONPATH")
     # An empty part stands for the current folder, so none may appear or vanish.
-    door.prepend_pythonpath(str(tmp_path))
+    user_program.prepend_pythonpath(str(tmp_path))
     assert env.get("PYTHONPATH") == new.format(tmp_path)

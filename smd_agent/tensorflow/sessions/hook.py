@@ -14,8 +14,8 @@ from smd_agent import guard, session
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.patching import replace
 from smd_agent.tensorflow.hook import TensorflowHook
-from smd_agent.tensorflow.session.graph_notes import ESTIMATOR, note_modes, watch_optimizers
-from smd_agent.tensorflow.session.run import SessionRun
+from smd_agent.tensorflow.sessions.graph_notes import ESTIMATOR, note_modes, watch_optimizers
+from smd_agent.tensorflow.sessions.run import SessionRun
 from smd_agent.tensorflow.types import Function, Graph, RunContext, RunValues, Session, Tensor, Variable
 
 

@@ -1,4 +1,4 @@
-"""How the launcher becomes the user's program: what to execute, and how the agent will start there.
+"""The user's program: the launcher resolves it, sees to it that the agent starts there, and is replaced by it.
 
 A program is replaced, not called: what `exec` starts cannot be told from a plain run.
 """
@@ -82,7 +82,7 @@ def open_for(program: str) -> None:
     """Make sure the program's interpreter will start the agent: by PYTHONPATH, unless our site hook is there.
 
     Raises:
-        CommandError: the interpreter was started with options that close every door.
+        CommandError: the interpreter was started with options that leave no way for the agent to start.
     """
     flags = sys.flags
     same = program == sys.executable

@@ -17,7 +17,7 @@ from smd_agent.core.clock import ModeClock
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.ports import StepWriter
 from smd_agent.tensorflow.arrays import Rows
-from smd_agent.tensorflow.session.graph_notes import GraphNotes, notes_on
+from smd_agent.tensorflow.sessions.graph_notes import GraphNotes, notes_on
 from smd_agent.tensorflow.types import Graph, Nested, Operation, RunContext, RunValues, Tensor, Variable
 
 _UNREADABLE = (tf.resource, tf.variant)
