@@ -39,7 +39,7 @@ def gpt2():
 
 
 def bert():
-    sizes = {"hidden_size": 8, "num_unwatchable_layers": 1, "num_attention_heads": 2, "intermediate_size": 12}
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 12}
     return BertForSequenceClassification(BertConfig(vocab_size=50, num_labels=3, **sizes))
 
 
