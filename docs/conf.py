@@ -33,7 +33,7 @@ autodoc_mock_imports = ["mxnet"]
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"members": True, "inherited-members": "BaseException,dict,int"}
+autodoc_default_options = {"inherited-members": "BaseException,dict,int"}
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 
