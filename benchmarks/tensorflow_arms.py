@@ -14,7 +14,7 @@ NEVER = 10**9
 def load_ours() -> None:
     """Import what a capture needs, without starting one."""
     importlib.import_module("smd_agent.patches.tensorflow")
-    for name in ("keras_watch", "tape", "session_hook"):
+    for name in ("keras_fit.packages", "tape.watch", "sessions.hook"):
         importlib.import_module(f"smd_agent.tensorflow.{name}")
 
 

@@ -15,7 +15,7 @@ from smd_agent import guard, session
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.framework.tracked_model import free_name
-from smd_agent.mxnet import backward_calls as backward
+from smd_agent.mxnet import backward_calls
 from smd_agent.mxnet.arrays import to_array
 from smd_agent.mxnet.collection import BUILT_IN, DEFAULT_SAVED, Collection
 from smd_agent.mxnet.hybridized import GraphTap, watch_tracing
@@ -47,7 +47,7 @@ class Hook(FrameworkHook):
         self._registered: set[TrackedBlock] = set()
         self._counters = Counters(self)
         self._names: dict[str, weakref.ref[Parameter]] = {}
-        backward.install()
+        backward_calls.install()
         watch_tracing()
 
     # What users call.

@@ -18,8 +18,7 @@ from mxnet.gluon.loss import Loss as LossBlock
 from smd_agent import session
 from smd_agent.framework.model_finder import PATIENCE, ModelFinder
 from smd_agent.framework.patching import Function, Until, replace
-from smd_agent.mxnet import backward_calls as backward
-from smd_agent.mxnet import block_calls as calls
+from smd_agent.mxnet import backward_calls, block_calls
 from smd_agent.mxnet.arrays import is_symbolic
 from smd_agent.mxnet.hook import Hook
 from smd_agent.mxnet.hybridized import watch_tracing
@@ -40,7 +39,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
 
     def install(self) -> None:
         """Begin to watch; called once, before the program has got hold of anything of MXNet's."""
-        backward.install()
+        backward_calls.install()
         watch_tracing()
         replace(Trainer, "__init__", self._wrap_init, why="a Trainer knows what is trained")
         self._watch_calls()
@@ -68,7 +67,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
 
     def _watch_calls(self) -> None:
         if self._unwatch is None:
-            self._unwatch = calls.watch(self._call, Until.MODEL_IS_FOUND)
+            self._unwatch = block_calls.watch(self._call, Until.MODEL_IS_FOUND)
 
     def _unwatch_calls(self) -> None:
         unwatch, self._unwatch = self._unwatch, None
@@ -101,7 +100,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
             self._unwatch_calls()
         if not found or self.hook is None:
             return None
-        return self.hook.count_call(calls.shown_to_newcomers(original))
+        return self.hook.count_call(block_calls.shown_to_newcomers(original))
 
     def parts_of(self, model: Block) -> list[Block]:
         """A block and all blocks below it."""

@@ -21,8 +21,7 @@ from mxnet.ndarray import NDArray
 from smd_agent import guard, session
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.patching import Patch, Until
-from smd_agent.mxnet import backward_calls as backward
-from smd_agent.mxnet import block_calls as calls
+from smd_agent.mxnet import backward_calls, block_calls
 from smd_agent.mxnet.arrays import arrays_in, copied, is_symbolic, raise_pending_error
 from smd_agent.mxnet.gradients import Freshness, Gradients, is_sparse, values_of
 from smd_agent.mxnet.hybridized import GraphTap, trace_of
@@ -55,9 +54,9 @@ class SavedStep(CapturedStep):
         self._watched.update((id(block), weakref.ref(block)) for block in self._blocks.registered_losses)
         self._save_weights()
         installed = self.installed
-        installed.on_close(calls.watch(self._call))
+        installed.on_close(block_calls.watch(self._call))
         installed.patch(NDArray, "backward", self._wrap_method_backward, why="gradients and losses are saved")
-        installed.on_close(backward.watch(self._around_backward))
+        installed.on_close(backward_calls.watch(self._around_backward))
         # Trainer.step and Trainer.update both come by here: the first to sum over the contexts, the second to apply.
         installed.patch(Trainer, "_allreduce_grads", self._wrap_sum, why="gradients are saved before a store has them")
         installed.patch(Trainer, "_update", self._wrap_update, why="gradients are saved as they are applied")

@@ -68,7 +68,7 @@ def watch_keras(keras: ModuleType | None = None) -> None:
     """
     for source in _sources:
         try:
-            from smd_agent.tensorflow.keras_fit import packages as keras_watch
+            from smd_agent.tensorflow.keras_fit import packages
         except ImportError as error:
             guard.say_once("no keras", f"fit, evaluate and predict are not captured ({guard.describe(error)})")
             return
@@ -76,9 +76,9 @@ def watch_keras(keras: ModuleType | None = None) -> None:
 
         KerasHook.watch_keras = None
         if keras is None:
-            keras_watch.watch_imported(source)
+            packages.watch_imported(source)
         else:
-            keras_watch.watch_keras(keras, source)
+            packages.watch_keras(keras, source)
 
 
 def _watch_scaling(module: str, classes: tuple[str, ...], watch: TapeWatch) -> None:

@@ -10,8 +10,7 @@ from torch import nn
 import smd_agent.pytorch as smd
 from smd_agent import create_trial
 from smd_agent.core import reductions
-from smd_agent.pytorch.device import late_values
-from smd_agent.pytorch.device import pending_steps as arrivals
+from smd_agent.pytorch.device import late_values, pending_steps
 from smd_agent.pytorch.device import reductions as device_reductions
 
 OPS = ("min", "max", "mean", "std", "l1", "l2")
@@ -20,7 +19,7 @@ OPS = ("min", "max", "mean", "std", "l1", "l2")
 @pytest.fixture
 def copies(monkeypatch):
     """Take all tensors for an accelerator's; what is in this list by name has arrived."""
-    monkeypatch.setattr(arrivals, "on_device", lambda tensor: True)
+    monkeypatch.setattr(pending_steps, "on_device", lambda tensor: True)
     monkeypatch.setattr(late_values, "on_device", lambda tensor: True)
     arrived = []
     for copy in (device_reductions.HostCopy, device_reductions.Snapshot):
@@ -80,8 +79,8 @@ def test_reductions_are_those_of_their_own_step(tmp_path, copies):
 
 def test_reductions_do_not_come_one_by_one(tmp_path, copies, monkeypatch):
     made = []
-    original = arrivals.DeviceReductions
-    monkeypatch.setattr(arrivals, "DeviceReductions", lambda *args: made.append(len(args[0])) or original(*args))
+    original = pending_steps.DeviceReductions
+    monkeypatch.setattr(pending_steps, "DeviceReductions", lambda *args: made.append(len(args[0])) or original(*args))
     hook = make_hook(str(tmp_path / "run"), reduction_config=smd.ReductionConfig(norms=["l2"]))
     train(hook, *model_of(hook), 1)
     hook.close()

@@ -22,7 +22,7 @@ from smd_agent.core.turns import in_turn
 from smd_agent.framework.model_finder import PATIENCE, ModelFinder
 from smd_agent.framework.patching import Until, replace
 from smd_agent.guard import say_once
-from smd_agent.pytorch.discovery import live_modules as owners
+from smd_agent.pytorch.discovery import live_modules
 from smd_agent.pytorch.discovery.backward_calls import PassWatch, leaves
 from smd_agent.pytorch.discovery.module_calls import CallWatch
 from smd_agent.pytorch.hook import Hook
@@ -192,7 +192,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             if tracked.owner is not None and any(part is module for part in tracked.owner.modules()):
                 return tracked.owner
         others = self.params_without_model() - _ids(module)
-        return owners.owner_of(module, others) if others else None
+        return live_modules.owner_of(module, others) if others else None
 
     # Gradients without a backward pass.
 
@@ -286,7 +286,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
 
     def _search(self, wanted: set[int], counted: bool) -> None:
         """Adopt the models that own these parameters, whether they were called or not."""
-        for module in owners.topmost(wanted):
+        for module in live_modules.topmost(wanted):
             tracked = self._make_known(module, counted)
             if tracked is None:
                 return
