@@ -21,18 +21,19 @@ SPREAD = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # The slowest tests are shown, so that nobody need guess what to make faster.
 SLOWEST := --durations=25 --durations-min=1
 
-.PHONY: help setup environments demo test lint bench scenarios docs dist check clean
+.PHONY: help setup environments demo test lint bench scenarios robustness docs dist check clean
 .SILENT:
 
 help:
 	echo 'make demo    train the example under the agent, then list and show what was saved'
-	echo 'make test    all tests, against the installed wheel; with the oldest frameworks too'
+	echo 'make test    all tests and a build of the documentation, against the installed wheel; with the oldest frameworks too'
 	echo 'make lint    ruff, mypy, import floors'
 	echo 'make bench   what it costs, as a table'
 	echo 'make scenarios  write docs/pytorch-scenarios.md: what is captured of each, and what it costs'
+	echo 'make robustness  write docs/robustness.md: harmed files, killed trainings, failing disks, and how they ended'
 	echo 'make docs    build the documentation into build/docs; broken links and missing pages fail'
 	echo 'make dist    build the sdist and the wheel into dist'
-	echo 'make check   lint, docs and test'
+	echo 'make check   lint and test'
 	echo 'make setup   only make the environments'
 	echo 'make clean   remove the environments and the demo runs'
 
@@ -78,6 +79,10 @@ bench: $(VENV)/.demo .venv-smdebug/.python .venv-oldest/.wheel .venv-smdebug-mxn
 scenarios: $(VENV)/.demo
 	$(VENV)/bin/python -W ignore -m benchmarks.torch_scenarios $(ARGS) docs/pytorch-scenarios.md
 
+# What is installed is what is put through it.
+robustness: $(VENV)/.demo .venv-mxnet/.wheel
+	cd tests && $(INTERPRETERS) $(CURDIR)/$(VENV)/bin/python -m robustness $(ARGS) --page $(CURDIR)/docs/robustness.md
+
 # -W ends with an error after the first warning was printed and all others too; -n warns of names that are nowhere, -E reads
 # all pages again: parts of them are made from the sources.
 docs: $(VENV)/.docs
@@ -88,7 +93,7 @@ dist: $(VENV)/.dist
 	rm -rf dist
 	$(VENV)/bin/python -m build --outdir dist
 
-check: lint docs test
+check: lint test
 
 clean:
 	rm -rf $(VENV) $(OTHERS) smd_runs build dist

@@ -27,7 +27,7 @@ pygments_style = "friendly"
 myst_heading_anchors = 4
 myst_enable_extensions = ["deflist"]
 
-# Docstrings. MXNet cannot be imported beside the other frameworks' NumPy: what its face takes from it is stood in for.
+# Docstrings. MXNet cannot be imported beside the other frameworks' NumPy: what is imported from it is stood in for.
 default_role = "code"
 autodoc_mock_imports = ["mxnet"]
 autodoc_typehints = "description"
@@ -44,5 +44,5 @@ nitpick_ignore_regex = [
         r"py:.*",
         r"(abc|collections|enum|mxnet|numpy|npt|os|torch|tensorflow|tf|threading|typing|typing_extensions|xgboost|keras)\..*",
     ),
-    (r"py:.*", r"Any|Self|optional|(.*\.)?(StepIndex|CollectionManager|TensorflowHook|ModeClock|G)"),
+    (r"py:.*", r"Any|Self|optional|(.*\.)?(StepIndex|TensorSource|CollectionManager|TensorflowHook|ModeClock|G)"),
 ]

@@ -1,6 +1,6 @@
-"""Arms an interpreter: waits for a framework to be imported, and does nothing else until then.
+"""Start of the agent in an interpreter: waits for a framework to be imported, and does nothing else until then.
 
-All doors (`smd_agent.pth`, `smd_agent.start`, `sitecustomize.py`) end in `start()`. It runs before the user's
+All ways in (`smd_agent.pth`, `smd_agent.start`, `sitecustomize.py`) end in `start()`. It runs before the user's
 program in every interpreter of the process tree, so it imports nothing that an interpreter has not loaded
 anyway: no wrapt, no numpy, no logging, no typing. It starts no thread, opens no file, prints nothing to
 stdout and installs no signal handler.
@@ -55,6 +55,7 @@ def _arm() -> None:
         atexit.register(_tell_if_no_framework, os.getpid())
 
 
+@guard.fence("looking for a framework at the end")
 def _tell_if_no_framework(pid: int) -> None:
     if os.getpid() != pid or any(sys.modules.get(name) is not None for name in FRAMEWORKS):
         return

@@ -23,6 +23,8 @@ Every class hands all its arguments to `Exception`, so that errors can be pickle
 
 from __future__ import annotations
 
+from smd_agent.printable import printable, shortened
+
 
 class SMDebugError(Exception):
     """Root of everything this package raises on purpose."""
@@ -63,7 +65,8 @@ class DamagedRecord(SMDebugRuntimeError):
         self.detail = detail
 
     def __str__(self) -> str:
-        return f"Tensor {self.tensor} at step {self.step} is damaged in {self.file}: {self.detail}"
+        tensor, file = shortened(self.tensor), printable(self.file)
+        return f"Tensor {tensor} at step {self.step} is damaged in {file}: {self.detail}"
 
 
 class InvalidCollectionConfiguration(SMDebugError):

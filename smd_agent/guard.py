@@ -1,4 +1,4 @@
-"""Keeps our failures away from the user's run: report once, switch off, go on.
+"""Fences between our failures and the user's run: report once, switch off, go on.
 
 The only file of the library in which a broad `except` is allowed. Standard library only, no logging module:
 the boot imports this file in every interpreter that is armed.
@@ -6,12 +6,14 @@ the boot imports this file in every interpreter that is armed.
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
-    from typing import ParamSpec, TypeVar
+    from typing import Any, ParamSpec, TypeVar
 
     P = ParamSpec("P")
     R = TypeVar("R")
@@ -24,16 +26,63 @@ strict = False
 _said: set[object] = set()
 
 
+_unsaid: list[str] = []
+_waited = False
+
+# A pipe that can take anything takes a page at once.
+_PAGE = 4096
+_KEPT = 50
+_PATIENCE_MS = 200
+
+
 def say(line: str) -> None:
-    """Write one prefixed line to stderr; do nothing when stderr is missing, closed or broken."""
+    """Write one prefixed line to stderr; do nothing when stderr is missing, closed or broken.
+
+    A pipe that is full is not waited for: then the line is kept until the next one, as the newest 50 are.
+    """
     try:
         stream = sys.stderr
-        if stream is not None:
-            stream.write(PREFIX + " ".join(str(line).splitlines()) + "\n")
+        if stream is None:
+            return
+        line = " ".join(str(line).splitlines())
+        if not line.isprintable():
+            from smd_agent.printable import printable
+
+            line = printable(line)
+        _unsaid.append(f"{PREFIX}{line}\n")
+        del _unsaid[:-_KEPT]
+        while _unsaid and _has_room(stream):
+            text = _unsaid.pop(0)
+            stream.write(text if len(text) <= _PAGE // 4 else _shortened(text))
             stream.flush()
     except Exception:
         # There is no second place to report to: stdout belongs to the program.
         return
+
+
+def _has_room(stream: Any) -> bool:
+    """Whether a stream takes a page now; the first time in a process that it does not, it is given a moment."""
+    global _waited
+    try:
+        descriptor = stream.fileno()
+        if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            return True
+        import select
+
+        poll = select.poll()
+        poll.register(descriptor, select.POLLOUT)
+    except Exception:
+        # It is an object of the program's, or there is nothing to ask.
+        return True
+    if poll.poll(0 if _waited else _PATIENCE_MS):
+        return True
+    _waited = True
+    return False
+
+
+def _shortened(text: str) -> str:
+    data = text.encode(errors="replace")
+    return text if len(data) <= _PAGE else data[: _PAGE - 5].decode(errors="ignore") + " ...\n"
 
 
 def say_once(key: Hashable, line: str) -> None:

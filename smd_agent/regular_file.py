@@ -1,4 +1,7 @@
-"""Opens files that somebody else has named or made: never a pipe, which would be waited for, nor a device without end.
+"""The gate through which files that somebody else has named or made are read.
+
+Never a pipe, which would be waited for, nor a device without end; never more than is allowed, or than the file has.
+Links are followed: runs are kept in stores that are made of them. What they lead to is held to the same rules.
 
 Standard library only, and at the very bottom: the boot, the configuration and the readers of a run open files by it.
 """
@@ -12,8 +15,12 @@ import stat
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from io import FileIO
+    from typing import BinaryIO
 
-LARGEST_TEXT_BYTES = 1 << 30
+LARGEST_TEXT_BYTES = 1 << 28
+
+# A system call returns less than 2 GiB at once.
+_LARGEST_READ = 1 << 30
 
 
 class NotARegularFile(OSError):
@@ -21,6 +28,10 @@ class NotARegularFile(OSError):
 
     def __init__(self, path: str) -> None:
         super().__init__(errno.EINVAL, "it is not a regular file", path)
+
+
+class NotText(OSError):
+    """The file is no text in the expected encoding; ``strerror`` says so."""
 
 
 def open_to_read(path: str | os.PathLike[str]) -> FileIO:
@@ -42,13 +53,47 @@ def read_text(path: str | os.PathLike[str], encoding: str = "utf-8", largest: in
     """The whole text of a regular file of at most ``largest`` bytes.
 
     Raises:
+        NotText: it is not text in this encoding.
         OSError: it is too large, no regular file, or cannot be read.
-        UnicodeDecodeError: it is not text in this encoding.
     """
     with open_to_read(path) as file:
-        if os.fstat(file.fileno()).st_size > largest:
+        size = os.fstat(file.fileno()).st_size
+        if size > largest:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), os.fspath(path))
-        return file.read().decode(encoding)
+        try:
+            # The file may have grown since it was asked for its size.
+            return read_bytes(file, size).decode(encoding)
+        except UnicodeDecodeError as error:
+            name = encoding.removesuffix("-sig").upper()
+            raise NotText(errno.EILSEQ, f"it is not {name} ({error.reason})", os.fspath(path)) from None
+
+
+def bytes_from(file: FileIO, start: int) -> int:
+    """Go to byte ``start`` of a file; return how many bytes there are from it on."""
+    left = os.fstat(file.fileno()).st_size - start
+    if left > 0:
+        file.seek(start)
+    return max(left, 0)
+
+
+def read_bytes(file: BinaryIO, size: int) -> bytes:
+    """The next ``size`` bytes of an open file, or what it has of them; the file must be known to be that large.
+
+    Raises:
+        OSError: it cannot be read, or there is no memory for so much.
+    """
+    try:
+        # One copy is all that most files take.
+        first = file.read(min(size, _LARGEST_READ))
+        if len(first) == size or not first:
+            return first
+        parts, left = [first], size - len(first)
+        while left and (part := file.read(min(left, _LARGEST_READ))):
+            parts.append(part)
+            left -= len(part)
+        return b"".join(parts)
+    except MemoryError:
+        raise OSError(errno.ENOMEM, f"there is no memory for {size} bytes of it", file.name) from None
 
 
 def _open_without_waiting(path: str, flags: int) -> int:

@@ -1,4 +1,4 @@
-"""Owner of the one current hook of the process, which ends it at exit and after a fork."""
+"""Owner of the hooks of the process, one for each framework, which ends them at exit and frees them after a fork."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from smd_agent import guard
 from smd_agent.config import env
-from smd_agent.config.load import Source, find_source, load_settings
+from smd_agent.config.hook_file import Source, find_source
+from smd_agent.config.load import load_settings
 from smd_agent.config.settings import HookSettings
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL
 
@@ -20,9 +21,12 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+H = TypeVar("H", bound="BaseHook")
 
-_current: BaseHook | None = None
+# The newest comes last.
+_hooks: list[BaseHook] = []
 _prepared = False
+_off = False
 
 
 def read_settings(path: str | None = None, default_save_interval: int = DEFAULT_SAVE_INTERVAL) -> HookSettings:
@@ -42,17 +46,25 @@ def read_settings(path: str | None = None, default_save_interval: int = DEFAULT_
 
 
 def current() -> BaseHook | None:
-    """The hook of this process, if there is one."""
-    return _current
+    """The newest hook of this process, if there is one."""
+    return _hooks[-1] if _hooks else None
+
+
+def current_of(kind: type[H]) -> H | None:
+    """The newest hook of this process that is of this class, if there is one."""
+    return next((hook for hook in reversed(_hooks) if isinstance(hook, kind)), None)
 
 
 def make_current(hook: BaseHook) -> None:
-    """Make this the hook of the process; it is ended at exit."""
-    global _current, _prepared
-    if _current is not None and _current is not hook:
-        _finish(_current)
-        _current.disable()
-    _current = hook
+    """Make this the hook of the process for its framework; one that it replaces is ended now, this one at exit."""
+    global _prepared
+    for other in [*_hooks]:
+        if other is hook or framework_of(type(other)) == framework_of(type(hook)):
+            _hooks.remove(other)
+            if other is not hook:
+                _finish(other)
+                other.disable()
+    _hooks.append(hook)
     if not _prepared:
         _prepared = True
         guard.strict = env.strict()
@@ -62,16 +74,31 @@ def make_current(hook: BaseHook) -> None:
             os.register_at_fork(after_in_child=_after_fork)
 
 
-def forget() -> None:
-    """Have no hook any more; the one there was is not closed."""
-    global _current
-    _current = None
+def framework_of(kind: type[BaseHook]) -> str:
+    """The framework that hooks of this class, or the class of ours that it is made from, belong to."""
+    return next(
+        (base.__module__.split(".")[1] for base in kind.__mro__ if base.__module__.startswith("smd_agent.")), ""
+    )
+
+
+def forget(framework: str | None = None) -> None:
+    """Have no hook any more, or none of this framework; those there were are not closed."""
+    global _off
+    _off = _off and framework is not None
+    _hooks[:] = [hook for hook in _hooks if framework is not None and framework_of(type(hook)) != framework]
 
 
 def switch_off() -> None:
     """Capture nothing more in this process; what is saved already stays."""
-    if _current is not None:
-        _current.disable()
+    global _off
+    _off = True
+    for hook in _hooks:
+        hook.disable()
+
+
+def is_off() -> bool:
+    """Whether a failure of ours has switched the capture off: then no hook is made for the program any more."""
+    return _off
 
 
 def fence(what: str) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
@@ -84,7 +111,14 @@ def finish_run(hook: BaseHook) -> None:
     hook.finish(end_marker=not env.in_training_job())
 
 
-def _end_with_child_process() -> None:
+class _Forked:
+    """What multiprocessing calls ``_end_with_child_process`` for in a child."""
+
+
+_forked = _Forked()
+
+
+def _end_with_child_process(*_: object) -> None:
     # A child that multiprocessing forked leaves by os._exit, past all atexit functions but not past its own finalizers.
     process = sys.modules.get("multiprocessing.process")
     if process is not None and process.parent_process() is not None:
@@ -93,19 +127,27 @@ def _end_with_child_process() -> None:
         Finalize(None, _at_exit, exitpriority=0)
 
 
+@guard.fence("ending a run")
 def _finish(hook: BaseHook) -> None:
     failure = guard.attempt(partial(finish_run, hook))
     if failure is not None:
         guard.say(f"ending the run in {hook.out_dir} failed ({guard.describe(failure)})")
 
 
+@guard.fence("ending the runs")
 def _at_exit() -> None:
-    if _current is not None:
-        _finish(_current)
+    for hook in _hooks:
+        _finish(hook)
 
 
 def _after_fork() -> None:
-    # The thread, the claim and the open files are the parent's. A child that trains on its own before the parent has
-    # saved anything keeps its hook.
-    if _current is not None and _current.writing:
-        _current.disable()
+    # The thread, the claim and the open files are the parent's. A child that goes on training has a run of its own.
+    for hook in _hooks:
+        if hook.writing:
+            failure = guard.attempt(hook.begin_anew)
+            if failure is not None:
+                hook.disable()
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        # Not now: a child of multiprocessing forgets its parent's finalizers first.
+        util.register_after_fork(_forked, _end_with_child_process)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.register_assert_rewrite("harness")
+
 HERE = Path(__file__).parent
 # Threads of OpenMP wait without using the processors, which several tests share.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

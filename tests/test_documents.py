@@ -25,7 +25,8 @@ import pytest
 from smd_agent import cli, create_trial
 from smd_agent.cli import run as launcher
 from smd_agent.config import env, keys
-from smd_agent.config.load import Source, load_settings
+from smd_agent.config.hook_file import Source
+from smd_agent.config.load import load_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -165,6 +166,14 @@ def test_json_in_the_pages_is_json():
     for page in PAGES:
         for block in blocks(page, "json"):
             json.loads(block.text)
+
+
+def test_the_site_is_built_without_a_warning(tmp_path):
+    (options,) = re.findall(r"^\t.*/sphinx-build (.*) docs build/docs$", (ROOT / "Makefile").read_text(), re.M)
+    command = [sys.executable, "-m", "sphinx", *options.split(), "docs", str(tmp_path)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert built.returncode == 0, built.stderr
+    assert 'class="py class"' in (tmp_path / "api" / "pytorch.html").read_text()
 
 
 BUILDS = pytest.mark.skipif(importlib.util.find_spec("hatchling") is None, reason="hatchling is not installed")

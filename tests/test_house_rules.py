@@ -1,6 +1,7 @@
 """Rules of the source tree that no linter knows."""
 
 import ast
+import graphlib
 import json
 import os
 import re
@@ -107,6 +108,23 @@ def test_the_core_names_no_framework():
     assert found == []
 
 
+def test_no_imports_run_in_a_circle():
+    # Those for types, and those inside of functions, among them.
+    names = {path: relative(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".") for path in SOURCES}
+    modules = {*names.values()}
+    imports: dict[str, set[str]] = {}
+    for path, name in names.items():
+        asked = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+        found = [(node.module or "", f"{node.module}.{alias.name}") for node in asked for alias in node.names]
+        imports[name] = {part if part in modules else module for module, part in found} & modules
+    circle: list[str] = []
+    try:
+        graphlib.TopologicalSorter(imports).prepare()
+    except graphlib.CycleError as error:
+        circle = error.args[1]
+    assert circle == []
+
+
 def test_functions_of_frameworks_are_replaced_by_the_register_only():
     # Decorators of our own methods, and the tape that a program has handed over, which is its own.
     own = {"smd_agent/core/turns.py", "smd_agent/tensorflow/tape/watch.py"}
@@ -145,3 +163,11 @@ def test_the_version_is_the_packaged_one():
     packaged = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.M)
     assert packaged
     assert run_python("import smd_agent; print(smd_agent.__version__)").strip() == packaged[1]
+
+
+def test_commands_print_by_one_printer():
+    # What a command says of itself is text of ours.
+    found = re.compile(r"\bprint\((?!__doc__|metadata|\(__doc__)|sys\.stdout\.write")
+    commands = sorted((ROOT / "smd_agent/cli").rglob("*.py"))
+    printing = {relative(path) for path in commands if found.search(path.read_text())}
+    assert printing == {"smd_agent/cli/output.py"}

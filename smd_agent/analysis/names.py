@@ -6,16 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from smd_agent.core.names import REDUCTION_PREFIX
+from smd_agent.core.names import REDUCTION_PREFIX, Op, without_output_numbers
 from smd_agent.core.reduction_config import OPS
 
 if TYPE_CHECKING:
     from smd_agent.formats.index import Names, Payload
 
-Op = tuple[str, bool]
-
 _REDUCTION = re.compile(rf"{REDUCTION_PREFIX}(abs_)?({'|'.join(OPS)})/(.+)", re.DOTALL)
-_OUTPUT_NUMBER = re.compile(r":\d+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +55,7 @@ def _contents(payload: Payload) -> Contents:
         else:
             parsed[name] = reduction
     # Stored names of reductions have lost every ":<digits>": the tensor may stand beside them under its own name.
-    own_names = {_OUTPUT_NUMBER.sub("", name): name for name in names}
+    own_names = {without_output_numbers(name): name for name in names}
     reductions: dict[str, dict[Op, str]] = {}
     for stored, (base, op) in parsed.items():
         reductions.setdefault(own_names.get(base, base), {})[op] = stored

@@ -6,9 +6,11 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
+from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.errors import MissingCollectionFiles, SMDebugError, SMDebugRuntimeError
 from smd_agent.formats import paths
+from smd_agent.printable import printable
 from smd_agent.regular_file import read_text
 
 if TYPE_CHECKING:
@@ -19,6 +21,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger("smd_agent")
 
 POLL_SECONDS = 2.0
+
+# What the tensors of a collection are called, whichever framework saved them.
+_BY_NAME = {
+    CollectionKeys.WEIGHTS: ("^(?!gradient|scalar/).*(weight|kernel)",),
+    CollectionKeys.BIASES: ("^(?!gradient|scalar/).*bias",),
+    CollectionKeys.GRADIENTS: ("^gradient",),
+    CollectionKeys.LOSSES: ("[Ll]oss_(?!input).*output", "^loss$"),
+}
 
 
 class CollectionsFiles:
@@ -41,10 +51,11 @@ class CollectionsFiles:
     def wait(self, timeout: float) -> None:
         """Wait until there are as many files as the first of them announces.
 
-        When time is up, a run with steps is opened with what is there, and a warning says what is missing.
+        When time is up, a run with steps is opened with what is there, and a warning says what is missing. One that has
+        ended and has none at all is opened at once.
 
         Raises:
-            MissingCollectionFiles: the run has ended, so they will not come.
+            MissingCollectionFiles: the run has ended, so those that are missing will not come.
             SMDebugRuntimeError: time is up and the folder has neither a collections file nor a step.
         """
         deadline = time.monotonic() + timeout
@@ -54,6 +65,8 @@ class CollectionsFiles:
             self.refresh()
             if self.workers and len(self.workers) >= self.num_workers:
                 return
+            if ended and not self.workers and self._reader.workers():
+                break
             if ended:
                 raise MissingCollectionFiles
             if time.monotonic() >= deadline:
@@ -66,15 +79,20 @@ class CollectionsFiles:
         folder = root / paths.COLLECTIONS_FOLDER
         waited = f" after {timeout:g} s" if timeout else ""
         if self.workers:
-            have = ", ".join(self.workers)
+            have = printable(", ".join(self.workers))
             what = f"{self.num_workers} workers write to it, and only {have} left a collections file in {folder}"
         elif (root / paths.INDEX_FOLDER).is_dir():
-            what = f"it has no collections file in {folder}, so its collections are unknown"
+            self._guess()
+            what = f"it has no collections file in {folder}, so its collections are guessed by the tensors' names"
         elif not root.is_dir():
             raise SMDebugRuntimeError(f"there is no run at {root}: no such folder{waited}")
         else:
             raise SMDebugRuntimeError(f"{root} is not a run: it has no collections file in {folder}{waited}")
         logger.warning("smd_agent: %s is incomplete%s: %s", root, waited, what)
+
+    def _guess(self) -> None:
+        self.manager = CollectionManager(create_default=True, built_in=_BY_NAME)
+        self.manager.set_num_workers(max(len(self._reader.workers()), 1))
 
     def refresh(self) -> None:
         """Look for new files, and read the first again when it has changed."""
@@ -90,14 +108,16 @@ class CollectionsFiles:
             return
 
     def _take(self, path: Path) -> None:
+        shown = printable(str(path))
         try:
             found = CollectionManager.load_from_string(read_text(path))
         except FileNotFoundError:
             return
         except OSError as error:
-            raise SMDebugRuntimeError(f"{path} cannot be read: {error.strerror}") from error
-        except SMDebugError as error:
-            raise SMDebugRuntimeError(f"{path} cannot be understood: {error}") from error
+            raise SMDebugRuntimeError(f"{shown} cannot be read: {error.strerror}") from error
+        except (SMDebugError, MemoryError) as error:
+            reason = str(error) or "it is too large for the memory that there is"
+            raise SMDebugRuntimeError(f"{shown} cannot be understood: {reason}") from error
         if self._signature is None:
             self.manager = found
             return

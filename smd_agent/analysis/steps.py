@@ -45,6 +45,8 @@ class StepTable:
         self._workers: set[str] = set()
         self._mode_steps: dict[int, tuple[ModeKeys, int]] = {}
         self._global_steps: dict[ModeKeys, dict[int, int]] = {}
+        # Of workers that take other steps than the first: their files by what they count the step as.
+        self._elsewhere: dict[tuple[ModeKeys, int], dict[str, StepIndex]] = {}
 
     def add(self, files: Iterable[StepIndex]) -> None:
         """Take in index files that have been read."""
@@ -54,7 +56,9 @@ class StepTable:
             mode, mode_step = file.index.mode, file.index.mode_step
             self._mode_steps.setdefault(file.step, (mode, mode_step))
             if mode is not ModeKeys.GLOBAL:
-                self._global_steps.setdefault(mode, {}).setdefault(mode_step, file.step)
+                home = self._global_steps.setdefault(mode, {}).setdefault(mode_step, file.step)
+                if home != file.step:
+                    self._elsewhere.setdefault((mode, mode_step), {})[file.worker] = file
         self.settle()
 
     def settle(self) -> None:
@@ -67,9 +71,20 @@ class StepTable:
         if len(incomplete) > self._wait_window:
             self.last_complete_step = incomplete[max(self._wait_window // 2, 1) - 1]
 
-    def files(self, step: int) -> Mapping[str, StepIndex]:
-        """Return the index files of a global step by worker; empty when it was not saved."""
-        return self._files.get(step, {})
+    def files(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> Mapping[str, StepIndex]:
+        """Return the index files of a step by worker; empty when it was not saved.
+
+        A step of a mode is what each worker counts as that: workers that evaluate at different times have it at
+        different global steps.
+        """
+        if mode is ModeKeys.GLOBAL:
+            return self._files.get(step, {})
+        home = self._global_steps.get(mode, {}).get(step, -1)
+        files = self._files.get(home, {})
+        own = {
+            worker: file for worker, file in files.items() if (file.index.mode, file.index.mode_step) == (mode, step)
+        }
+        return {**own, **self._elsewhere.get((mode, step), {})}
 
     def modes(self) -> KeysView[ModeKeys]:
         """Return the modes seen, without GLOBAL."""
@@ -84,7 +99,11 @@ class StepTable:
         if mode is ModeKeys.GLOBAL:
             return sorted(step for step in self._files if incomplete or self.is_complete(step))
         own = self._global_steps.get(mode, {})
-        return sorted(step for step, global_step in own.items() if incomplete or self.is_complete(global_step))
+        return sorted(step for step, home in own.items() if incomplete or self._is_complete_in(mode, step, home))
+
+    def _is_complete_in(self, mode: ModeKeys, step: int, home: int) -> bool:
+        others = self._elsewhere.get((mode, step), {}).values()
+        return self.is_complete(max([home, *(file.step for file in others)]))
 
     def is_complete(self, step: int) -> bool:
         """Tell whether nothing can be added any more to a global step that was saved."""
@@ -104,8 +123,8 @@ class StepTable:
         position = bisect_left(saved, step)
         if position == len(saved):
             return StepState.UNAVAILABLE if self.ended else StepState.NOT_YET_AVAILABLE
-        global_step = self.global_step(mode, saved[position])
-        complete = global_step is not None and self.is_complete(global_step)
-        if not complete:
+        found = saved[position]
+        home = self.global_step(mode, found)
+        if home is None or not self._is_complete_in(mode, found, home):
             return StepState.NOT_YET_AVAILABLE
         return StepState.AVAILABLE if saved[position] == step else StepState.UNAVAILABLE

@@ -12,6 +12,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.core.reduction_config import OPS
 from smd_agent.core.reductions import reduce_one
 from smd_agent.errors import (
+    DamagedRecord,
     InvalidWorker,
     ShapeUnavailableForStep,
     SMDebugNotImplementedError,
@@ -24,8 +25,8 @@ from smd_agent.errors import (
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from smd_agent.analysis.names import Op
-    from smd_agent.analysis.trial import Trial
+    from smd_agent.analysis.ports import TensorSource
+    from smd_agent.core.names import Op
     from smd_agent.formats.event import Form, SavedTensor
     from smd_agent.storage.reader import StepIndex
 
@@ -37,7 +38,7 @@ class Tensor:
     take the first one, by name, that saved what is asked for.
     """
 
-    def __init__(self, name: str, trial: Trial) -> None:
+    def __init__(self, name: str, trial: TensorSource) -> None:
         self.name = name
         self.trial = trial
         self.original_name: str | None = None
@@ -47,7 +48,7 @@ class Tensor:
         self.trial.maybe_refresh()
         table = self.trial.step_table
         steps = table.steps(mode, show_incomplete_steps)
-        return [step for step in steps if self._saved_at(table.global_step(mode, step))]
+        return [step for step in steps if self._files(step, mode)]
 
     def workers(self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list[str]:
         """Return the workers that saved the tensor at a step.
@@ -55,7 +56,7 @@ class Tensor:
         Raises:
             TensorUnavailableForStep: none did.
         """
-        workers = self._files(self.trial.global_step(mode, step_num))
+        workers = self._refreshed_files(step_num, mode)
         if not workers:
             raise TensorUnavailableForStep(self.name, step_num, mode)
         return sorted(workers)
@@ -96,7 +97,7 @@ class Tensor:
         values = {}
         steps = self.steps(mode)
         for step in steps:
-            file = self._file_with_value(self.trial.global_step(mode, step), worker)
+            file = self._file_with_value(step, mode, worker)
             if file is not None:
                 values[step] = self.trial.read(file, self.name).value
         if steps and not values:
@@ -144,7 +145,7 @@ class Tensor:
         for file in self._files_of(step_num, mode, worker):
             stored = self._reductions(file).get((reduction_name, abs))
             if stored is not None:
-                return _scalar(self.trial.read(file, stored).value)
+                return self._number(file, stored)
         value: np.generic = np.float64(reduce_one(self.value(step_num, mode, worker), reduction_name, abs))
         return value
 
@@ -155,7 +156,7 @@ class Tensor:
         for file in self._files_of(step_num, mode, worker):
             stored = self._reductions(file)
             if stored:
-                return {op: _scalar(self.trial.read(file, name).value) for op, name in stored.items()}
+                return {op: self._number(file, name) for op, name in stored.items()}
         return {}
 
     def prev_steps(self, step: int, n: int | None = None, mode: ModeKeys = ModeKeys.GLOBAL) -> list[int]:
@@ -172,23 +173,26 @@ class Tensor:
         """
         raise SMDebugNotImplementedError("Tensor.step is gone: use Tensor.value or Tensor.reduction_value")
 
-    def _saved_at(self, global_step: int | None) -> bool:
-        return bool(self._files(global_step))
+    def _refreshed_files(self, step: int, mode: ModeKeys) -> dict[str, StepIndex]:
+        """Return what ``_files`` returns, after a look for what is new if that is nothing."""
+        files = self._files(step, mode)
+        if not files:
+            self.trial.maybe_refresh()
+            files = self._files(step, mode)
+        return files
 
-    def _files(self, global_step: int | None) -> dict[str, StepIndex]:
-        if global_step is None:
-            return {}
-        files = self.trial.step_table.files(global_step)
+    def _files(self, step: int, mode: ModeKeys) -> dict[str, StepIndex]:
+        files = self.trial.step_table.files(step, mode)
         return {worker: files[worker] for worker in sorted(files) if self._is_in(files[worker])}
 
-    def _file_with_value(self, global_step: int | None, worker: str | None) -> StepIndex | None:
-        for name, file in self._files(global_step).items():
+    def _file_with_value(self, step: int, mode: ModeKeys, worker: str | None) -> StepIndex | None:
+        for name, file in self._files(step, mode).items():
             if worker in (None, name) and file.index.payload.location(self.name) is not None:
                 return file
         return None
 
     def _has_reductions(self, step_num: int, mode: ModeKeys) -> bool:
-        files = self._files(self.trial.global_step(mode, step_num))
+        files = self._files(step_num, mode)
         return any(self._reductions(file) for file in files.values())
 
     def _is_in(self, file: StepIndex) -> bool:
@@ -196,10 +200,7 @@ class Tensor:
 
     def _files_of(self, step_num: int, mode: ModeKeys, worker: str | None) -> list[StepIndex]:
         """Return the files that hold the tensor in some form, of one worker if one is named, else of all."""
-        files = self._files(self.trial.step_table.global_step(mode, step_num))
-        if not files:
-            self.trial.maybe_refresh()
-            files = self._files(self.trial.step_table.global_step(mode, step_num))
+        files = self._refreshed_files(step_num, mode)
         if not files:
             raise self._why_missing(step_num, mode)
         if worker is None:
@@ -219,11 +220,13 @@ class Tensor:
     def _reductions(self, file: StepIndex) -> dict[Op, str]:
         return self.trial.contents(file).reductions.get(self.name, {})
 
+    def _number(self, file: StepIndex, stored_name: str) -> np.generic:
+        value = self.trial.read(file, stored_name).value
+        # Older writers store a reduction with the shape (1,).
+        if not value.size or value.dtype.kind not in "fiub":
+            raise DamagedRecord(str(file.index.event_file), stored_name, file.step, "it is no number")
+        number: np.generic = value.reshape(-1)[0]
+        return number
+
     def __repr__(self) -> str:
         return f"Tensor({self.name!r})"
-
-
-def _scalar(value: npt.NDArray[Any]) -> np.generic:
-    # Older writers store a reduction with the shape (1,).
-    scalar: np.generic = value.reshape(-1)[0]
-    return scalar

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +15,10 @@ from smd_agent.analysis.tensor import Tensor
 from smd_agent.config import env
 from smd_agent.core.collection import Collection
 from smd_agent.core.modes import ModeKeys
+from smd_agent.core.patterns import name_pattern
 from smd_agent.errors import NoMoreData, SMDebugNotImplementedError, StepUnavailable, TensorUnavailable
 from smd_agent.formats.event import Form
+from smd_agent.printable import shortened
 from smd_agent.storage.reader import RunReader
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ class Trial:
 
         Raises:
             KeyError: the mode, or the step in the mode, was not saved.
-            ValueError: both ``regex`` and ``collection`` are given.
+            ValueError: both ``regex`` and ``collection`` are given, or ``regex`` is none.
             TypeError: ``collection`` is neither a name nor a collection.
         """
         self.maybe_refresh()
@@ -203,15 +204,15 @@ class Trial:
         if regex is not None and collection is not None:
             raise ValueError("Only one of `regex` or `collection` can be passed to this method")
         if regex is not None:
-            regexes = [re.compile(pattern) for pattern in _flat(regex)]
-            names = {name for name in names if any(pattern.search(name) for pattern in regexes)}
+            patterns = [name_pattern(pattern) for pattern in _flat(regex)]
+            names = {name for name in names if any(pattern.found_in(name) for pattern in patterns)}
             if not names:
-                logger.warning("smd_agent: no saved tensor matches %s", regex)
+                logger.warning("smd_agent: no saved tensor matches %s", shortened(str(regex)))
         elif collection is not None:
             members = self._collection_of(collection)
             names = {name for name in names if members.matches(name)}
             if not names:
-                logger.warning("smd_agent: no tensor of the collection %s was saved", members.name)
+                logger.warning("smd_agent: no tensor of the collection %s was saved", shortened(members.name))
         return sorted(names)
 
     def steps(self, mode: ModeKeys = ModeKeys.GLOBAL, show_incomplete_steps: bool = False) -> list[int]:
@@ -325,7 +326,7 @@ class Trial:
             global_step = self.step_table.global_step(mode, number)
             if global_step is None:
                 raise KeyError(number)
-            files += self.step_table.files(global_step).values()
+            files += self.step_table.files(number, mode).values()
         return set().union(*(contents.names for contents in {self.contents(file) for file in files}))
 
     def _collection_of(self, collection: str | Collection) -> Collection:

@@ -1,4 +1,4 @@
-"""How a command ends other than well."""
+"""The error that ends a command with one line, and the exit codes that commands share."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""List what a run has saved: its steps, collections and tensors.
+"""List what a run has saved: its steps, collections and tensors. Of a folder of runs, list these.
 
 SAVED says in which form a tensor was saved: raw is the whole tensor, a name such as mean is a summary
 of it. Each tensor is listed under the smallest collection it belongs to. Long lists are cut short
-unless --all is given.
+unless --all is given. "Lost" names steps that could not be written, "Further" runs that went beside this
+one because its folder was taken.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from smd_agent.cli.output import emit
 from smd_agent.cli.run_folder import open_run
+from smd_agent.cli.runs import further_runs, list_runs, lost_lines, runs_in
 from smd_agent.cli.table import shape_text, size_text, table
+from smd_agent.printable import shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,22 +36,27 @@ UNGROUPED = "(in no collection)"
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    parser.add_argument("run", metavar="RUN", help="folder of the run")
+    parser.add_argument("run", metavar="RUN", help="folder of the run, or of several")
     parser.add_argument("--all", action="store_true", help="list every tensor")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print what was saved; 1 if a part of it cannot be read."""
+    found = runs_in(Path(args.run).expanduser())
+    if found:
+        for line in list_runs(Path(args.run), found):
+            emit(line)
+        return 0
     trial = open_run(args.run)
     lines = tensor_lines(trial)
     for line in (*_heading(trial, lines), "", *_steps(trial), "", *_collections(trial, lines)):
-        print(line)
+        emit(line)
     groups = _groups(trial, lines)
     limit = SHORT_LIST if len(lines) > WHOLE_LIST and not args.all else len(lines)
     if lines:
-        print()
+        emit()
     for line in _tensors(groups, limit):
-        print(line)
+        emit(line)
     return 1 if trial.problems else 0
 
 
@@ -135,6 +144,11 @@ def _heading(trial: Trial, lines: dict[str, TensorLine]) -> Iterator[str]:
     yield f"State    {describe_state(root, last_file)}"
     yield f"Workers  {', '.join(trial.workers())}"
     yield f"Saved    {size_text(size)}: {_count(len(lines), 'tensor')} in {_count(len(steps), 'step')}"
+    for line in lost_lines(root):
+        yield f"Lost     {line}"
+    further = further_runs(root)
+    if further:
+        yield f"Further  {', '.join(further)}"
 
 
 def _steps(trial: Trial) -> Iterator[str]:
@@ -184,7 +198,7 @@ def _tensors(groups: dict[str, list[TensorLine]], limit: int) -> Iterator[str]:
         return
     yield f"  {next(text)}"
     for group, lines in groups.items():
-        yield f"{group}:"
+        yield f"{shortened(group)}:"
         for _ in shown[group]:
             yield f"  {next(text)}"
         left = len(lines) - len(shown[group])

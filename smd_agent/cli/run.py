@@ -4,7 +4,7 @@ usage: python -m smd_agent [run] [options] [--] (script.py | -m module | -c code
 
   --config HOOK.json    capture by this hook file instead of the defaults below
   --out DIR             folder of the run (default: a new smd_runs/<script>-<date>-<time> here)
-  --save NAMES          collections to save (default: all that the framework has)
+  --save NAMES          collections to save, "all" for every tensor (default: all collections that the framework has)
   --every N             save every N-th step (default: 100; with XGBoost every 10th round)
   --reductions NAMES    save these summaries instead of whole tensors: min, max, mean, median, std, variance,
                         sum, prod, l1, l2, each also with abs_ in front
@@ -27,14 +27,19 @@ import time
 
 from smd_agent.cli import program as user_program
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
-from smd_agent.config import env, load
-from smd_agent.config.json_file import Source, read_object
+from smd_agent.config import env
+from smd_agent.config.hook_file import Source, find_source, read_object
+from smd_agent.config.load import load_settings
+from smd_agent.config.values import InvalidValue, count
+from smd_agent.printable import shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-DEFAULT_SAVE = "all"
+ALL = "all"
+# In a hook file the collection of this name stands for what all the others hold; only save_all is every tensor.
+EVERY_COLLECTION = [{"CollectionName": ALL}]
 # A step of the mode GLOBAL is dearer than others, such as a boosting round, or rarer: its default is the framework's.
 DEFAULT_EVERY = {f"{mode}.save_interval": 100 for mode in ("train", "eval", "predict")}
 RUNS_FOLDER = "smd_runs"
@@ -105,15 +110,15 @@ def configure(options: dict[str, str], target: list[str]) -> None:
     """
     if "--config" in options:
         path = os.path.abspath(options["--config"])
-        load.load_settings(Source(path, origin="--config"))
+        load_settings(Source(path, origin="--config"))
         env.put(env.HOOK, None)
         env.put(env.CONFIG_PATH, path)
-    source = load.find_source()
+    source = find_source()
     if source is not None:
-        load.load_settings(source)
+        load_settings(source)
     given = {name: value for name, value in options.items() if name in VALUE_OPTIONS[1:]}
     if source is None:
-        hook = overlay({"HookParameters": DEFAULT_EVERY}, {"--save": DEFAULT_SAVE, **given})
+        hook = overlay({"HookParameters": DEFAULT_EVERY, "CollectionConfigurations": EVERY_COLLECTION}, given)
     elif given:
         hook = overlay(read_object(source)[0], given)
     else:
@@ -126,7 +131,7 @@ def configure(options: dict[str, str], target: list[str]) -> None:
 
 def _set_hook(hook: dict[str, Any]) -> None:
     text = json.dumps(hook)
-    load.load_settings(Source("the options", text=text))
+    load_settings(Source("the options", text=text))
     env.put(env.HOOK, text)
 
 
@@ -139,7 +144,10 @@ def overlay(hook: dict[str, Any], given: dict[str, str]) -> dict[str, Any]:
     collections = [dict(entry) for entry in hook.get("CollectionConfigurations") or ()]
     if "--save" in given:
         named = {entry.get("CollectionName"): entry for entry in collections}
-        collections = [named.get(name, {"CollectionName": name}) for name in _names(given["--save"], "--save")]
+        names = _names(given["--save"], "--save")
+        collections = [named.get(name, {"CollectionName": name}) for name in names]
+        if ALL in names:
+            parameters["save_all"] = True
     groups = [parameters]
     for entry in collections:
         entry["CollectionParameters"] = dict(entry.get("CollectionParameters") or {})
@@ -170,14 +178,17 @@ def _drop(groups: list[dict[str, Any]], keys: tuple[str, ...]) -> None:
 def _names(text: str, option: str) -> list[str]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise CommandError(f"option {option} is {text!r}, allowed are names separated by commas", USAGE_ERROR)
+        raise CommandError(
+            f"option {option} is {shortened(repr(text), 60)}, allowed are names separated by commas", USAGE_ERROR
+        )
     return names
 
 
 def _positive(text: str, option: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise CommandError(f"option {option} is {text!r}, allowed is a whole number from 1 up", USAGE_ERROR)
-    return int(text)
+    try:
+        return count(text)
+    except InvalidValue as unfit:
+        raise CommandError(f"option {option} is {shortened(repr(text), 60)}, allowed is {unfit}", USAGE_ERROR) from None
 
 
 def new_run_folder(target: list[str]) -> str:

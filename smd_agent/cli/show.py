@@ -11,8 +11,10 @@ import re
 
 from smd_agent import guard
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
+from smd_agent.cli.output import emit
 from smd_agent.cli.run_folder import open_run
 from smd_agent.cli.table import aligned, shape_text
+from smd_agent.printable import LONGEST_NAME, shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,24 +68,26 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _matching(trial: Trial, regex: str) -> list[str]:
+    from smd_agent.core.patterns import UnfitPattern, name_pattern
+
     try:
-        pattern = re.compile(regex)
-    except re.error as error:
-        raise CommandError(f"{regex!r} is not a regular expression: {error}", USAGE_ERROR) from error
+        pattern = name_pattern(regex)
+    except UnfitPattern as error:
+        raise CommandError(str(error), USAGE_ERROR) from error
     names = trial.tensor_names()
-    found = [name for name in names if pattern.search(name)]
+    found = [name for name in names if pattern.found_in(name)]
     if not found:
         nearest = _nearest(regex, names)
-        hint = f"the nearest are {', '.join(nearest)}" if nearest else "no tensor was saved"
-        raise CommandError(f"no tensor of {trial.path} matches {regex!r}: {hint}")
+        hint = f"the nearest are {', '.join(map(shortened, nearest))}" if nearest else "no tensor was saved"
+        raise CommandError(f"no tensor of {trial.path} matches {shortened(repr(regex))}: {hint}")
     return found
 
 
 def _nearest(regex: str, names: Sequence[str]) -> list[str]:
     import difflib
 
-    plain = re.sub(r"[^\w/. ]|\.\*", "", regex).lower()
-    by_case = {name.lower(): name for name in names}
+    plain = re.sub(r"[^\w/. ]|\.\*", "", regex[:LONGEST_NAME]).lower()
+    by_case = {name[:LONGEST_NAME].lower(): name for name in names}
     return [by_case[name] for name in difflib.get_close_matches(plain, by_case, NAMES_TO_SUGGEST, cutoff=0)]
 
 
@@ -96,7 +100,7 @@ def _steps(tensor: Tensor, mode: ModeKeys, step: int | None) -> list[int]:
 
 def _no_steps(trial: Trial, tensors: Sequence[Tensor], mode: ModeKeys, step: int | None) -> str:
     saved = sorted({number for tensor in tensors for number in tensor.steps(mode, show_incomplete_steps=True)})
-    what = tensors[0].name if len(tensors) == 1 else f"none of the {len(tensors)} tensors"
+    what = shortened(tensors[0].name) if len(tensors) == 1 else f"none of the {len(tensors)} tensors"
     verb = "was not saved" if len(tensors) == 1 else "was saved"
     if saved:
         steps = ", ".join(map(str, saved[:STEPS_TO_SUGGEST])) + (", ..." if len(saved) > STEPS_TO_SUGGEST else "")
@@ -114,14 +118,14 @@ class _Report:
         columns = dict(COLUMNS)
         self._several = len(trial.workers()) > 1
         if self._several:
-            columns["WORKER"] = max(map(len, ("WORKER", *trial.workers())))
+            columns["WORKER"] = max(map(len, ("WORKER", *map(shortened, trial.workers()))))
         self._widths = list(columns.values())
         self._at_right = [name in RIGHT.split() for name in columns]
         self._print_row(list(columns))
 
     def show(self, tensor: Tensor, steps: list[int]) -> None:
         """Print a tensor's rows, each as soon as it is known."""
-        print(tensor.name)
+        emit(shortened(tensor.name))
         for step in steps:
             for worker in tensor.workers(step):
                 if self._worker in (None, worker):
@@ -131,7 +135,9 @@ class _Report:
         from smd_agent.core.modes import ModeKeys
         from smd_agent.errors import SMDebugError
 
-        mode, mode_step = self._trial.mode_modestep(step)
+        # Workers may count the same global step as another one.
+        index = self._trial.step_table.files(step)[worker].index
+        mode, mode_step = index.mode, index.mode_step
         form = tensor.form(step, ModeKeys.GLOBAL, worker)
         record = None
         try:
@@ -143,7 +149,7 @@ class _Report:
             self.damaged = True
             guard.say(str(error))
             cells = ["damaged" for _ in SUMMARIES]
-        place = [mode.name if mode else "-", str(mode_step), str(step)]
+        place = [mode.name, str(mode_step), str(step)]
         what = [shape_text(form.shape), form.dtype] if form else ["-", "-"]
         self._print_row([*place, *what, *cells, *([worker] if self._several else [])])
         if record is not None and self._raw:
@@ -172,13 +178,14 @@ class _Report:
         return numbers, record
 
     def _print_row(self, row: list[str]) -> None:
-        print(f"  {aligned(row, self._widths, self._at_right)}")
+        emit(f"  {aligned(row, self._widths, self._at_right)}")
 
     def _print_values(self, record: SavedTensor) -> None:
         import numpy as np
 
         text = np.array2string(record.value, max_line_width=WIDTH - 4, separator=", ")
-        print("    " + text.replace("\n", "\n    "))
+        for line in text.split("\n"):
+            emit(f"    {line}")
 
 
 def _number(value: float | None) -> str:
@@ -187,5 +194,4 @@ def _number(value: float | None) -> str:
 
 def _preview(texts: Sequence[Any]) -> str:
     """Return as much of some texts as fits where the summaries stand."""
-    preview = ", ".join(str(text) for text in texts)
-    return preview if len(preview) <= TEXT_WIDTH else preview[: TEXT_WIDTH - 3] + "..."
+    return shortened(", ".join(str(text) for text in texts), TEXT_WIDTH)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from smd_agent.printable import shortened
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -14,9 +16,10 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: str = "")
 
     Args:
         header: the columns' names.
-        rows: as many texts each.
+        rows: as many texts each; long ones are cut.
         right: the columns, by name and separated by blanks, that are aligned to the right.
     """
+    rows = [[shortened(text) for text in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     at_right = [name in right.split() for name in header]
     for row in (header, *rows):
@@ -24,8 +27,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: str = "")
 
 
 def aligned(row: Sequence[str], widths: Sequence[int], at_right: Sequence[bool]) -> str:
-    """Return a row as a line."""
-    cells = zip(row, widths, at_right, strict=True)
+    """Return a row as a line; long texts are cut."""
+    cells = zip(map(shortened, row), widths, at_right, strict=True)
     return GAP.join(text.rjust(width) if right else text.ljust(width) for text, width, right in cells).rstrip()
 
 

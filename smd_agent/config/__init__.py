@@ -1,1 +1,1 @@
-"""What the user can set: environment (`env`) and the hook file (`load`), turned into frozen `settings`."""
+"""What the user can set: the environment (`env`) and the hook file, of which `load` makes frozen `settings`."""

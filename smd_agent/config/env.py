@@ -113,16 +113,13 @@ def event_file_retry_limit() -> int:
 
 def launch_pid() -> int | None:
     """Return the pid of the process the launcher started, None when no launcher was used."""
-    text = os.environ.get(LAUNCH_PID, "").strip()
-    return int(text) if text.isdecimal() else None
+    return _whole(LAUNCH_PID)
 
 
 def rank_and_size() -> tuple[int, int] | None:
     """Return the rank and the number of ranks that a launcher such as torchrun gives a process, None without one."""
-    rank, size = (os.environ.get(name, "").strip() for name in (RANK, RANKS))
-    if rank.isdecimal() and size.isdecimal() and int(rank) < int(size):
-        return int(rank), int(size)
-    return None
+    rank, size = _whole(RANK), _whole(RANKS)
+    return (rank, size) if rank is not None and size is not None and rank < size else None
 
 
 def get(name: str) -> str | None:
@@ -145,6 +142,12 @@ def _boolean(name: str) -> bool:
         return known
     _report(name, text, "true or false (also yes/no, on/off, 1/0)", "true")
     return True
+
+
+def _whole(name: str) -> int | None:
+    text = os.environ.get(name, "").strip()
+    # Longer ones are nobody's rank or process, and Python need not read them.
+    return int(text) if text.isdecimal() and len(text) < 19 else None
 
 
 def _number(name: str) -> float:

@@ -1,4 +1,4 @@
-"""The keys of a hook configuration: name, kind of value, default and meaning of each.
+"""The keys of a hook configuration: name, kind of value, default and meaning of each; an unknown key gets a warning.
 
 The loader takes them out of a file by this table, and the reference in the documentation is made from it.
 """
@@ -10,14 +10,23 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from smd_agent.config import values
+from smd_agent.config.hook_file import shown
+from smd_agent.errors import ConfigError
+from smd_agent.printable import printable, shortened
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+LONGEST_NAME = 60
+"""Of a name from the file in a sentence, in characters."""
+
+_UNKNOWN_KEYS_TOLD = 5
 
 DEFAULT_OUT_DIR = "/opt/ml/output/tensors"
 
 
 @dataclass(frozen=True)
-class Key(Generic[T]):
+class Key(Generic[T_co]):
     """One key.
 
     name: as it stands in the file.
@@ -27,19 +36,21 @@ class Key(Generic[T]):
     """
 
     name: str
-    kind: Callable[[Any], T]
+    kind: Callable[[Any], T_co]
     default: str | None
     meaning: str
 
 
 # At the top of the file.
-LOCAL_PATH = Key("LocalPath", values.folder, DEFAULT_OUT_DIR, "the run's folder; it must not hold a finished run")
+LOCAL_PATH = Key(
+    "LocalPath", values.folder, DEFAULT_OUT_DIR, "the run's folder; where it holds a run, a new one beside it"
+)
 HOOK_PARAMETERS = Key("HookParameters", values.json_object, None, "keys for all collections")
 COLLECTIONS = Key("CollectionConfigurations", values.objects, None, "the collections to save, an object for each")
-S3_OUTPUT_PATH = Key("S3OutputPath", values.anything, None, "accepted, not used: the training service copies the run")
-S3_PATH = Key("S3Path", values.anything, None, "accepted, not used")
+S3_OUTPUT_PATH = Key("S3OutputPath", values.anything, None, "used by the training service alone, which copies the run")
+S3_PATH = Key("S3Path", values.anything, None, "as S3OutputPath")
 TOP = (LOCAL_PATH, HOOK_PARAMETERS, COLLECTIONS, S3_OUTPUT_PATH, S3_PATH)
-IGNORED = (S3_OUTPUT_PATH, S3_PATH)
+UPLOADS = (S3_OUTPUT_PATH, S3_PATH)
 
 # In an object of CollectionConfigurations.
 COLLECTION_NAME = Key("CollectionName", values.text, None, "the collection: a built-in one or a name of your own")
@@ -89,3 +100,79 @@ EXPORT_TENSORBOARD = Key(
 )
 TENSORBOARD_DIR = Key("tensorboard_dir", values.folder, None, "accepted; no TensorBoard files are written yet")
 OF_HOOK = (INCLUDE_COLLECTIONS, SAVE_ALL, INCLUDE_WORKERS, DRY_RUN, EXPORT_TENSORBOARD, TENSORBOARD_DIR)
+
+
+class Section:
+    """An object of the file whose keys are taken out one by one, so that what is left over is unknown.
+
+    path: how messages call it, with the dot or bracket a key is appended to.
+    """
+
+    def __init__(self, file: str, path: str, content: object, warnings: list[str]) -> None:
+        if not isinstance(content, dict):
+            where = path.rstrip(".")
+            raise ConfigError(f"{printable(file)}: {where} is {shown(content)}, allowed is a JSON object ({{...}})")
+        self.file = printable(file)
+        self.path = path
+        self._left: dict[str, Any] = dict(content)
+        self._taken: list[str] = []
+        self._warnings = warnings
+
+    def take(self, key: Key[T], prefix: str = "") -> T | None:
+        """Return the key's value as its kind makes it; None when it is missing or null.
+
+        Args:
+            key: the key.
+            prefix: stands before its name, such as ``train.``.
+
+        Raises:
+            ConfigError: the value is not of the key's kind.
+        """
+        name = prefix + key.name
+        self._taken.append(name)
+        value = self._left.pop(name, None)
+        if value is None:
+            return None
+        try:
+            return key.kind(value)
+        except values.InvalidValue as unfit:
+            found = f"{self.path}{name} is {shown(value)}"
+            raise ConfigError(f"{self.file}: {found}, allowed is {unfit}") from None
+
+    def section(self, key: Key[dict[str, Any]]) -> Section:
+        """Return the object under a key; missing and null are an empty one."""
+        return Section(self.file, f"{self.path}{key.name}.", self.take(key) or {}, self._warnings)
+
+    def item(self, key: Key[list[Any]], number: int, content: object) -> Section:
+        """Return an object out of the list that stands under a key."""
+        return Section(self.file, f"{self.path}{key.name}[{number}].", content, self._warnings)
+
+    def lower_prefixes(self, prefixes: tuple[str, ...]) -> None:
+        """Write the part before a key's first dot in lower case if that makes it one of the prefixes."""
+        for key in list(self._left):
+            prefix, dot, rest = key.partition(".")
+            if dot and prefix != prefix.lower() and prefix.lower() in prefixes:
+                self._left.setdefault(f"{prefix.lower()}.{rest}", self._left.pop(key))
+
+    def warn(self, sentence: str) -> None:
+        """Add a sentence for the user, which the file's name is put before."""
+        self._warnings.append(f"{self.file}: {sentence}")
+
+    def warn_unknown(self) -> None:
+        """Warn of every key that was not taken, with the nearest one that could have been."""
+        unknown = list(self._left)
+        for key in unknown[:_UNKNOWN_KEYS_TOLD]:
+            name = shortened(key, LONGEST_NAME)
+            self.warn(f"the key {self.path}{name} is unknown and ignored{nearest(name, self._taken)}")
+        if len(unknown) > _UNKNOWN_KEYS_TOLD:
+            further = len(unknown) - _UNKNOWN_KEYS_TOLD
+            self.warn(f"{further} further keys of {self.path.rstrip('.') or 'the file'} are unknown and ignored")
+
+
+def nearest(word: str, known: list[str]) -> str:
+    """Return `; did you mean x?` for the known word that is most like this one, else an empty string."""
+    import difflib
+
+    by_lower = {one.lower(): one for one in known}
+    found = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
+    return f"; did you mean {by_lower[found[0]]}?" if found else ""

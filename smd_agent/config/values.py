@@ -1,4 +1,4 @@
-"""One object of a hook configuration, and the kinds of values its keys take.
+"""The kinds of values that the keys of a hook configuration take.
 
 A kind is a function that turns a JSON value into ours and raises `InvalidValue` with the words for what is allowed.
 Numbers and booleans may be strings, lists may be strings with commas: in the old system all were strings.
@@ -8,83 +8,20 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from smd_agent.config import env
-from smd_agent.config.json_file import shown
+from smd_agent.core.patterns import UnfitPattern, name_pattern
 from smd_agent.core.reduction_config import TOKENS, ReductionConfig
-from smd_agent.errors import ConfigError, SMDebugValueError
+from smd_agent.errors import SMDebugValueError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-T = TypeVar("T")
+# Far beyond any training, and exact as a floating-point number too.
+LARGEST_STEP = 10**15
+_MOST_DIGITS = 100
 
 
 class InvalidValue(Exception):
     """A value is not of the kind; the argument says what is allowed."""
-
-
-class Section:
-    """An object of the file whose keys are taken out one by one, so that what is left over is unknown.
-
-    path: how messages call it, with the dot or bracket a key is appended to.
-    """
-
-    def __init__(self, file: str, path: str, content: object, warnings: list[str]) -> None:
-        if not isinstance(content, dict):
-            where = path.rstrip(".")
-            raise ConfigError(f"{file}: {where} is {shown(content)}, allowed is a JSON object ({{...}})")
-        self.file = file
-        self.path = path
-        self._left: dict[str, Any] = dict(content)
-        self._taken: list[str] = []
-        self._warnings = warnings
-
-    def take(self, key: str, kind: Callable[[Any], T]) -> T | None:
-        """Return the key's value as `kind` makes it; None when it is missing or null."""
-        self._taken.append(key)
-        value = self._left.pop(key, None)
-        if value is None:
-            return None
-        try:
-            return kind(value)
-        except InvalidValue as unfit:
-            found = f"{self.path}{key} is {shown(value)}"
-            raise ConfigError(f"{self.file}: {found}, allowed is {unfit}") from None
-
-    def section(self, key: str) -> Section:
-        """Return the object under a key; missing and null are an empty one."""
-        return Section(self.file, f"{self.path}{key}.", self.take(key, json_object) or {}, self._warnings)
-
-    def item(self, key: str, number: int, content: object) -> Section:
-        """Return an object out of the list that stands under a key."""
-        return Section(self.file, f"{self.path}{key}[{number}].", content, self._warnings)
-
-    def lower_prefixes(self, prefixes: tuple[str, ...]) -> None:
-        """Write the part before a key's first dot in lower case if that makes it one of the prefixes."""
-        for key in list(self._left):
-            prefix, dot, rest = key.partition(".")
-            if dot and prefix != prefix.lower() and prefix.lower() in prefixes:
-                self._left.setdefault(f"{prefix.lower()}.{rest}", self._left.pop(key))
-
-    def warn(self, sentence: str) -> None:
-        """Add a sentence for the user, which the file's name is put before."""
-        self._warnings.append(f"{self.file}: {sentence}")
-
-    def warn_unknown(self) -> None:
-        """Warn of every key that was not taken, with the nearest one that could have been."""
-        for key in self._left:
-            self.warn(f"the key {self.path}{key} is unknown and ignored{nearest(key, self._taken)}")
-
-
-def nearest(word: str, known: list[str]) -> str:
-    """Return `; did you mean x?` for the known word that is most like this one, else an empty string."""
-    import difflib
-
-    by_lower = {one.lower(): one for one in known}
-    found = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
-    return f"; did you mean {by_lower[found[0]]}?" if found else ""
 
 
 def boolean(value: Any) -> bool:
@@ -98,22 +35,22 @@ def boolean(value: Any) -> bool:
 
 
 def count(value: Any) -> int:
-    """Accept whole numbers from 1 up."""
+    """Accept whole numbers from 1 to `LARGEST_STEP`."""
     return _whole(value, 1)
 
 
 def step(value: Any) -> int:
-    """Accept whole numbers from 0 up."""
+    """Accept whole numbers from 0 to `LARGEST_STEP`."""
     return _whole(value, 0)
 
 
 def steps(value: Any) -> list[int]:
-    """Accept whole numbers from 0 up: one, a list, or a string with commas."""
+    """Accept whole numbers from 0 to `LARGEST_STEP`: one, a list, or a string with commas."""
     try:
         items = [value] if isinstance(value, (int, float)) else _items(value)
         return [_whole(item, 0) for item in items]
     except InvalidValue:
-        raise InvalidValue('whole numbers of at least 0, as "3,7" or [3, 7]') from None
+        raise InvalidValue('whole numbers from 0 to 10^15, as "3,7" or [3, 7]') from None
 
 
 def names(value: Any) -> list[str]:
@@ -163,7 +100,7 @@ def text(value: Any) -> str:
 
 def folder(value: Any) -> str:
     """Accept a path of the local file system; return it absolute, with `~` replaced."""
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str) or not value.strip() or not _is_path(value):
         raise InvalidValue("the path of a folder")
     if "://" in value:
         raise InvalidValue("a local folder (this version writes to local folders only)")
@@ -193,21 +130,28 @@ def _whole(value: Any, least: int) -> int:
     number = None
     if isinstance(value, str):
         digits = value.strip()
-        number = int(digits) if digits.isdecimal() and len(digits) < 19 else None
+        number = int(digits) if digits.isdecimal() and len(digits) <= _MOST_DIGITS else None
     elif isinstance(value, int) and not isinstance(value, bool):
         number = value
     elif isinstance(value, float) and value.is_integer():
         number = int(value)
-    if number is None or number < least:
-        raise InvalidValue(f"a whole number of at least {least}")
+    if number is None or not least <= number <= LARGEST_STEP:
+        raise InvalidValue(f"a whole number from {least} to 10^15")
     return number
+
+
+def _is_path(text: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
 
 
 def _check_regex(regex: str, hint: str) -> None:
     try:
-        re.compile(regex)
-    except re.error as error:
-        raise InvalidValue(f"regular expressions{hint}; {regex!r} is none: {error}") from error
+        name_pattern(regex)
+    except UnfitPattern as error:
+        raise InvalidValue(f"regular expressions{hint}; {error}") from error
 
 
 def _items(value: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Counts steps, in a form that costs an unsaved step next to nothing."""
+"""Counters of steps, in a form that costs an unsaved step next to nothing."""
 
 from __future__ import annotations
 
@@ -26,33 +26,58 @@ class RunPosition:
     """Position of a run. A plain slotted object, because it is touched in every step of the training.
 
     step: number of the current step over all modes; -1 before the first.
+    newest: the highest number given; another one than ``step`` where a training step goes on after an evaluation.
     clock: counts the mode of the current step.
     train, evaluation: clocks of the steps that follow, when the model trains and when it does not.
     open: the current step has values that wait to be handed to the disk.
     saving: the current step is saved.
     inside: a model that opens steps is being called; calls within that call belong to the same step.
+    ends_with_update: training steps end with an update of the parameters, not with the next call of the model.
+    awaits_update: a training step has begun, and the update that ends it has not come.
+    updated: what ends the current step has come: the next call of a model, pass or run begins another one.
+    unsure: no update has been seen yet, so that calls are looked at for signs of one.
     """
 
-    __slots__ = ("clock", "evaluation", "inside", "open", "saving", "step", "train")
+    __slots__ = (
+        "awaits_update",
+        "clock",
+        "ends_with_update",
+        "evaluation",
+        "inside",
+        "newest",
+        "open",
+        "saving",
+        "step",
+        "train",
+        "unsure",
+        "updated",
+    )
 
     def __init__(self, clock: ModeClock) -> None:
-        self.step = -1
+        self.step = self.newest = -1
         self.clock = self.train = self.evaluation = clock
         self.open = False
         self.saving = False
         self.inside = False
+        self.ends_with_update = False
+        self.awaits_update = False
+        self.updated = False
+        self.unsure = False
 
     def begin(self, clock: ModeClock, steps: int = 1) -> bool:
         """Make the next step the current one, counted by this clock; whether it is due.
 
         The models' own counters do the same in place, because they run in every step of the training.
         """
-        self.step += steps
+        self.newest += steps
+        self.step = self.newest
         self.clock = clock
+        self.updated = False
         clock.step += steps
         return clock.step >= clock.due
 
     def take_back(self, steps: int = 1) -> None:
         """Undo ``begin``: there was no such step."""
-        self.step -= steps
+        self.newest -= steps
+        self.step = self.newest
         self.clock.step -= steps

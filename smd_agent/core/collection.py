@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from smd_agent.core.fields import as_object, as_texts
+from smd_agent.core.patterns import UnfitPattern, name_pattern
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig
 from smd_agent.errors import SMDebugTypeError, SMDebugValueError
+from smd_agent.printable import shortened
 
 
 class Collection:
     """A named group of tensors with rules of its own.
 
-    Members are the tensors listed in `tensor_names`, and those in whose name an `include_regex` is found (`re.search`).
+    Members are the tensors listed in `tensor_names`, and those in whose name an `include_regex` is found.
 
     Args:
         name: the collection's name.
@@ -40,6 +42,7 @@ class Collection:
         save_histogram: bool = True,
     ) -> None:
         self.name = name
+        self._not_by: dict[str, frozenset[str]] = {}
         self.include_regex = include_regex
         self.tensor_names = tensor_names
         self.reduction_config = reduction_config
@@ -102,8 +105,17 @@ class Collection:
 
     def matches(self, tensor_name: str) -> bool:
         """Tell whether the tensor is a member, by its exact name or by a regex."""
-        # `re` keeps compiled patterns, and reading the list anew sees what the user appended to it.
-        return tensor_name in self._tensor_names or any(re.search(regex, tensor_name) for regex in self._include_regex)
+        # Patterns are kept, and reading the list anew sees what the user appended to it.
+        if tensor_name in self._tensor_names:
+            return True
+        passed_over = self._not_by.get(tensor_name, ())
+        return any(
+            name_pattern(regex).found_in(tensor_name) for regex in self._include_regex if regex not in passed_over
+        )
+
+    def pass_over(self, tensor_name: str, regexes: Iterable[str]) -> None:
+        """Have these regexes not make the tensor a member, though they match; none: all do so again."""
+        self._not_by[tensor_name] = frozenset(regexes)
 
     def add_tensor_name(self, tname: str) -> None:
         """Make the tensor of this name a member."""
@@ -137,13 +149,18 @@ class Collection:
     @classmethod
     def from_dict(cls, params: Mapping[str, Any]) -> Collection:
         """Make a collection from what `to_json_dict` gives; everything but the name may be missing."""
+        params = as_object(params, "a collection")
         if "name" not in params:
             raise SMDebugValueError(f"a collection needs a name; found only {', '.join(params) or 'nothing'}")
+        name, regexes = params["name"], params.get("include_regex") or None
+        if not isinstance(name, str):
+            raise SMDebugValueError(f"the name of a collection is {shortened(repr(name), 60)}, allowed is a text")
+        shown = shortened(name)
         save_config = params.get("save_config")
         return cls(
-            name=params["name"],
-            include_regex=params.get("include_regex") or None,
-            tensor_names=params.get("tensor_names"),
+            name=name,
+            include_regex=regexes if isinstance(regexes, str) else as_texts(regexes, f"include_regex of {shown}"),
+            tensor_names=as_texts(params.get("tensor_names"), f"tensor_names of {shown}"),
             reduction_config=ReductionConfig.from_dict(params.get("reduction_config")),
             save_config=None if save_config is None else SaveConfig.from_dict(save_config),
             save_histogram=params.get("save_histogram", True),
@@ -175,12 +192,13 @@ class Collection:
         return f"{type(self).__name__}({self.name!r}, include_regex={self._include_regex!r})"
 
     def _check_regex(self, regex: str) -> None:
+        if not isinstance(regex, str):
+            raise SMDebugValueError(f"include_regex={regex!r} of collection {self.name} is not a regular expression")
         try:
-            re.compile(regex)
-        except (re.error, TypeError) as error:
-            raise SMDebugValueError(
-                f"include_regex={regex!r} of collection {self.name} is not a regular expression: {error}"
-            ) from error
+            name_pattern(regex)
+        except UnfitPattern as error:
+            where = f"include_regex={shortened(repr(regex))} of collection {shortened(self.name)}"
+            raise SMDebugValueError(f"{where} {error.reason}") from error
 
 
 def _as_list(regexes: str | Iterable[str] | None) -> list[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_keys import SCALAR_COLLECTIONS, SUMMARY_COLLECTIONS
+from smd_agent.core.fields import as_count, as_object
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.errors import InvalidCollectionConfiguration, SMDebugError, SMDebugValueError
 
@@ -18,7 +19,7 @@ _TOP_LEVEL_KEYS = ("collections", "_meta")
 
 
 class CollectionManager:
-    """Collections by name.
+    """The collections of a run by name.
 
     collections: the ones to start with.
     built_in: what a framework provides (name -> regexes), created when `create_default` is true. These may
@@ -74,6 +75,14 @@ class CollectionManager:
         """Make an empty collection of this name unless there is one."""
         if name not in self.collections:
             self.add(name)
+
+    def built_in_regexes(self, name: str) -> tuple[str, ...]:
+        """The regexes by which the framework has tensors join a collection."""
+        return tuple(self._built_in.get(name, ()))
+
+    def keeps_built_in(self, name: str) -> bool:
+        """Whether a collection has all the regexes that it had at first: the user has put no other in its place."""
+        return set(self.built_in_regexes(name)) <= set(self.get(name).include_regex)
 
     def get_collections(self) -> dict[str, Collection]:
         """Return the collections by name; the dict is the manager's own."""
@@ -134,14 +143,17 @@ class CollectionManager:
 
         try:
             content = json.loads(s)
+        except RecursionError:
+            raise SMDebugValueError("a collections file must be JSON: it is nested too deeply") from None
         except ValueError as error:
             raise SMDebugValueError(f"a collections file must be JSON: {error}") from error
         if not isinstance(content, dict) or not set(content) <= set(_TOP_LEVEL_KEYS):
             keys = ",".join(_TOP_LEVEL_KEYS)
             raise SMDebugValueError(f"allowed params for collection manager can only be one of {keys}")
-        found = content.get("collections") or {}
+        found, meta = (as_object({} if content.get(key) is None else content[key], key) for key in _TOP_LEVEL_KEYS)
+        as_count(meta.get("num_workers", 1), "num_workers of _meta")
         manager = cls({name: collection_class.from_dict(fields) for name, fields in found.items()})
-        manager.update_meta(content.get("_meta") or {})
+        manager.update_meta(meta)
         return manager
 
     def __eq__(self, other: object) -> bool:

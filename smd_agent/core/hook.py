@@ -1,9 +1,9 @@
-"""The half of every hook that knows no framework: the calls users make."""
+"""Base of every hook, which knows no framework: the calls that users make."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,13 @@ import numpy as np
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.collection_manager import CollectionManager
+from smd_agent.core.given_values import parts_of
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.names import SCALAR_PREFIX
 from smd_agent.core.recorder import Recorder
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.run_output import RunOutput
-from smd_agent.core.save_config import SaveConfig, SaveConfigMode
+from smd_agent.core.save_config import SaveConfig
 from smd_agent.core.selection import Selection
 from smd_agent.core.sink import RunSink
 from smd_agent.core.values import Captured
@@ -24,45 +25,23 @@ from smd_agent.errors import SMDebugTypeError, SMDebugValueError
 
 
 class BaseHook:
-    """What every framework's hook offers the user.
+    """A hook of no framework: saves what it is given, step by step.
 
     Args:
         sink: where the values go.
-        manager: the framework's collections.
-        default_collections: collections that are saved whatever is asked for.
+        selection: what is saved.
         include_workers: ``"one"`` lets only worker 0 write, ``"all"`` every worker.
-        reduction_config, save_config, include_regex, include_collections, save_all: see ``Selection``.
 
     Attributes:
         recorder: takes the steps and their values.
-        selection: what is saved.
+        selection: the same.
         position: where the run stands.
     """
 
-    def __init__(
-        self,
-        sink: RunSink,
-        manager: CollectionManager,
-        default_collections: Iterable[str],
-        *,
-        reduction_config: ReductionConfig | None = None,
-        save_config: SaveConfig | SaveConfigMode | Mapping[Any, Any] | None = None,
-        include_regex: str | Sequence[str] | None = None,
-        include_collections: Iterable[Any] | None = None,
-        save_all: bool = False,
-        include_workers: str = "one",
-    ) -> None:
-        self.selection = Selection(
-            manager,
-            default_collections,
-            reduction_config=reduction_config,
-            save_config=save_config,
-            include_regex=include_regex,
-            include_collections=include_collections,
-            save_all=save_all,
-        )
-        self._output = RunOutput(sink, self.selection, include_workers, self.worker)
-        self.recorder = Recorder(self.selection, self._output, self.to_array)
+    def __init__(self, sink: RunSink, selection: Selection, include_workers: str = "one") -> None:
+        self.selection = selection
+        self._output = RunOutput(sink, selection, include_workers, self.worker)
+        self.recorder = Recorder(selection, self._output, self.to_array)
         self.position = self.recorder.position
 
     @property
@@ -155,7 +134,7 @@ class BaseHook:
         self.selection.changed()
 
     def save_scalar(self, name: str, value: Any, sm_metric: bool = False, timestamp: float | None = None) -> None:
-        """Save a number as ``scalar/<name>`` in the current step, whatever the step saves otherwise.
+        """Save a number as ``scalar/<name>`` in its step, see ``save_tensor``, whatever that saves otherwise.
 
         Args:
             name: the scalar's name.
@@ -175,16 +154,22 @@ class BaseHook:
     def save_tensor(
         self, tensor_name: str, tensor_value: Any, collections_to_write: str | Sequence[str] = CollectionKeys.DEFAULT
     ) -> None:
-        """Save a value as it is in the current step, if the step saves one of the collections it is put into.
+        """Save a value as it is, if the step in which it is given saves one of the collections it is put into.
+
+        Given before the first step, it belongs to that, and later values of the name to the next step if the current
+        one has ended. A value that waits when the run ends goes into the last step.
 
         Args:
             tensor_name: the name it is stored under.
-            tensor_value: anything that converts to an array.
-            collections_to_write: names of collections that get the tensor; missing ones are made, and are saved.
+            tensor_value: anything that converts to an array. The tensors of a list are stored as ``<tensor_name>_0``,
+                ``<tensor_name>_1`` and so on, without those that are None.
+            collections_to_write: names of collections that get the tensor; missing ones are made, and are saved. No
+                other one is switched on: where none is saved, the tensor is saved with ``default``.
         """
         names = [collections_to_write] if isinstance(collections_to_write, str) else list(collections_to_write)
-        self.selection.join(tensor_name, names)
-        self.recorder.save_given(tensor_name, tensor_value)
+        for name, value in parts_of(tensor_name, tensor_value):
+            self.selection.join(name, names)
+            self.recorder.save_given(name, value)
 
     def close(self) -> None:
         """Finish the run: the last step, the collections file and the end mark are on disk afterwards."""
@@ -199,6 +184,10 @@ class BaseHook:
     def finish(self, end_marker: bool) -> None:
         """Put everything on disk and, if asked to, mark the run as ended. Repeating it is harmless."""
         self.recorder.finish(end_marker)
+
+    def begin_anew(self) -> None:
+        """Go on as a run of its own, in a process that a fork has made; the step that was open is its parent's."""
+        self.recorder.begin_anew()
 
     def disable(self) -> None:
         """Save nothing more. What has been handed to the disk stays; the current step is dropped."""

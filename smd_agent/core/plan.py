@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from smd_agent import guard
 from smd_agent.core.clock import NEVER
 from smd_agent.core.collection_keys import TRAINING_ONLY_COLLECTIONS
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.names import reduction_name
+from smd_agent.core.names import Ops, reduction_name
+from smd_agent.core.patterns import UnfitPattern
+from smd_agent.printable import shortened
 
 if TYPE_CHECKING:
     from smd_agent.core.collection import Collection
-
-Ops = tuple[tuple[str, bool], ...]
 
 _CACHED_GROUPS = 1024
 
@@ -152,7 +153,7 @@ class SavePlan:
         if bits is None:
             bits = 0
             for i, collection in enumerate(self._collections):
-                if collection.matches(name):
+                if _is_member(collection, name):
                     bits |= 1 << i
             self._members[name] = bits
         return bits
@@ -190,3 +191,11 @@ class SavePlan:
                 for ops, members in by_ops.items()
             ),
         )
+
+
+def _is_member(collection: Collection, name: str) -> bool:
+    try:
+        return collection.matches(name)
+    except UnfitPattern as error:
+        guard.say_once(("long name", error.regex), f"{shortened(name)} is not in {collection.name}: {error}")
+        return False

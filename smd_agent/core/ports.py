@@ -63,6 +63,9 @@ class StepWriter(Protocol):
     def save_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
         """Save what the current step wants of these tensors; values that are not wanted are not touched."""
 
+    def replace_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
+        """Save these tensors in place of those of the same names that the step has."""
+
     def save_tensor_now(self, name: str, value: Any) -> None:
         """Save one tensor, if the current step wants it."""
 
@@ -95,6 +98,15 @@ class LateValues(Protocol):
 
     def end(self, held: HeldStep) -> None:
         """Take a step that has ended; it is committed once all its values, and those of earlier steps, are in."""
+
+    def forget(self, names: set[str]) -> None:
+        """Have tensors and scalars of these names, asked for in the open step, not saved: others follow."""
+
+    def put_aside(self) -> object:
+        """Give away what was asked for in the open step, which goes on later."""
+
+    def go_on(self, asked: object) -> None:
+        """Take back what ``put_aside`` gave away: the step goes on."""
 
     def settle(self, wait: bool = False) -> None:
         """Commit the steps whose values are in; if asked to, wait for all."""

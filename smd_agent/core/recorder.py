@@ -9,27 +9,39 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy.typing as npt
 
 from smd_agent import guard
 from smd_agent.core.clock import NEVER, ModeClock, RunPosition
+from smd_agent.core.given_values import GivenValues
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.plan import Group, SavePlan
-from smd_agent.core.ports import Deferred, HeldStep, LateValues, OpenCapture
+from smd_agent.core.ports import HeldStep, LateValues, OpenCapture
 from smd_agent.core.sink import StepSink
+from smd_agent.core.step_questions import StepQuestions
 from smd_agent.core.turns import in_turn
-from smd_agent.core.values import Captured, write_group, write_raw
+from smd_agent.core.values import ToArray, capture, write_group
 
 if TYPE_CHECKING:
     from smd_agent.core.run_output import RunOutput
     from smd_agent.core.selection import Selection
 
-ToArray = Callable[[Any], "Captured | None"]
+
+class _Aside(NamedTuple):
+    """A training step that waits while an evaluation stands between; see ``HeldStep`` and ``RunPosition``."""
+
+    step: int
+    clock: ModeClock
+    saving: bool
+    sink: StepSink | None
+    open_step: int
+    due: int
+    capture: OpenCapture | None
+    late: object
 
 
-class Recorder:
+class Recorder(StepQuestions):
     """Saves tensors of a run by step and mode.
 
     Args:
@@ -43,25 +55,26 @@ class Recorder:
         capture: what captures the open step, closed when the step ends; None if nothing needs that.
         left_out: tells whether what this thread computes is none of the open step's.
         late: takes values that come later, such as those on an accelerator; None if all are there at once.
+        ends_with_updates: whether training steps end with updates, unless the user has set another mode.
     """
 
     def __init__(self, selection: Selection, output: RunOutput, to_array: ToArray) -> None:
         self.clocks = {mode: ModeClock(mode) for mode in ModeKeys}
-        self.position = RunPosition(self.clocks[ModeKeys.GLOBAL])
+        super().__init__(selection, RunPosition(self.clocks[ModeKeys.GLOBAL]))
         self.capture: OpenCapture | None = None
+        # bool, called without arguments, says False.
         self.left_out: Callable[[], bool] = bool
         self.late: LateValues | None = None
-        self.selection = selection
+        self.ends_with_updates = False
         self.output = output
-        # Two trainings may run in one process, and users' threads save too.
-        self.turn = selection.turn
         selection.on_change = self.ask_again
         self._to_array = to_array
-        self._due = 0
-        self._plan: SavePlan | None = None
         self._step_sink: StepSink | None = None
-        self._early_scalars: list[tuple[str, npt.NDArray[Any], float | None]] = []
+        self._given = GivenValues(self, to_array)
         self._ended_step = self._open_step = -1
+        self._aside: _Aside | None = None
+        # A step that goes on after later ones have ended.
+        self._resumed_step = -1
 
     @property
     def mode(self) -> ModeKeys:
@@ -70,12 +83,16 @@ class Recorder:
 
     # Steps.
 
+    @in_turn
     def use_clock(self, clock: ModeClock) -> None:
         """Count the steps that follow by this clock."""
+        if clock is not self.position.train or clock is not self.position.evaluation:
+            self._leave_training_step()
         if clock.mode is ModeKeys.GLOBAL:
             clock.step = self.position.step
         clock.due = 0
         self.position.train = self.position.evaluation = clock
+        self.position.ends_with_update = self.ends_with_updates and clock.mode in (ModeKeys.TRAIN, ModeKeys.GLOBAL)
 
     def clock_for(self, mode: ModeKeys) -> ModeClock:
         """What counts the steps that are of this mode by themselves: its clock, unless the user has set a mode."""
@@ -86,6 +103,7 @@ class Recorder:
         """Take the mode from what the program does until ``use_clock`` is called."""
         self.position.train = self.clocks[ModeKeys.TRAIN]
         self.position.evaluation = self.clocks[ModeKeys.EVAL]
+        self.position.ends_with_update = self.ends_with_updates
 
     def ask_again(self) -> None:
         """Decide about the next step of every mode anew."""
@@ -104,9 +122,11 @@ class Recorder:
         plan = self._current_plan()
         self._due = plan.due(clock.mode, clock.step)
         clock.due = plan.next_due(clock.mode, clock.step + 1)
-        self.position.saving = bool(self._due) and self.output.begin()
+        self.position.saving = bool(self._due) and self.output.begin(clock.mode)
         if self.position.saving:
-            self._step_file()
+            self._open_sink()
+        if self._given.waiting:
+            self._given.step_opened()
         self._ask_again_for_late_values()
         return self.position.saving
 
@@ -117,6 +137,7 @@ class Recorder:
         self._step_sink = None
         self.position.take_back(steps)
         self.position.clock.due = 0
+        self._given.step_dropped()
 
     @in_turn
     def end_step(self) -> None:
@@ -128,9 +149,59 @@ class Recorder:
             self.commit(held)
         else:
             # What comes after it must not replace it, wherever it waits.
-            self._ended_step = held.step
+            self._ended_step = max(held.step, self._ended_step)
+            if held.step == self._resumed_step:
+                self._resumed_step = -1
             self.late.end(held)
             self._ask_again_for_late_values()
+
+    @in_turn
+    def put_aside(self) -> None:
+        """Leave the current training step, which awaits its update, for an evaluation; ``go_on`` makes it current."""
+        position, late = self.position, self.late
+        self._aside = _Aside(
+            position.step,
+            position.clock,
+            position.saving,
+            self._step_sink,
+            self._open_step,
+            self._due,
+            self.capture,
+            None if late is None else late.put_aside(),
+        )
+        position.saving = position.open = False
+        self._step_sink = self.capture = None
+
+    @in_turn
+    def go_on(self) -> OpenCapture | None:
+        """End the evaluation that stands between, and make the training step current again; what captures that."""
+        aside, self._aside = self._aside, None
+        if aside is None:
+            return None
+        self.end_step()
+        position = self.position
+        position.step, position.clock, position.saving = aside.step, aside.clock, aside.saving
+        position.updated = False
+        position.open = aside.sink is not None
+        self._step_sink, self._open_step, self._due = aside.sink, aside.open_step, aside.due
+        self._resumed_step = aside.step
+        self.capture = aside.capture
+        if self.late is not None and aside.late is not None:
+            self.late.go_on(aside.late)
+        return aside.capture
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a training step waits for an evaluation to end."""
+        return self._aside is not None
+
+    def _leave_training_step(self) -> None:
+        """End the training step that awaits an update: the program has begun something else."""
+        if self._aside is not None:
+            self.go_on()
+        if self.position.awaits_update:
+            self.position.awaits_update = False
+            self.position.updated = True
 
     @in_turn
     def hold_step(self) -> HeldStep | None:
@@ -155,6 +226,8 @@ class Recorder:
     def commit(self, held: HeldStep) -> None:
         """Hand a step that was held to the disk."""
         self._ended_step = max(held.step, self._ended_step)
+        if held.step == self._resumed_step:
+            self._resumed_step = -1
         self.output.export_collections()
         self.output.sink.commit(held.sink)
 
@@ -167,68 +240,56 @@ class Recorder:
     @in_turn
     def finish(self, end_marker: bool) -> None:
         """Put everything on disk and, if asked to, mark the run as ended. Repeating it is harmless."""
-        if self._early_scalars and not self.output.off:
-            self._current_plan()
-            if self.output.begin():
-                self._step_file()
+        if not self.output.off:
+            self._given.finish()
         self._end_steps()
         self.output.finish(end_marker)
 
     def disable(self) -> None:
         """Save nothing more. What has been handed to the disk stays; the current step is dropped."""
         self.output.off = True
-        # A thread that a fork has left behind may hold the old one for ever.
-        self.turn = self.selection.turn = threading.RLock()
-        self.position.saving = self.position.open = False
-        self._step_sink = None
-        capture, self.capture = self.capture, None
-        if capture is not None:
-            capture.drop()
-        if self.late is not None:
-            self.late.drop()
+        self._drop()
+
+    def begin_anew(self) -> None:
+        """Go on as a run of its own, in a process that a fork has made; the current step is dropped."""
+        self._drop()
+        if not self.output.off:
+            self.output.begin_anew()
+            self.ask_again()
 
     # Tensors.
 
-    def wants(self, name: str) -> bool:
-        """Whether the current step saves a tensor of this name."""
-        return self.position.saving and self._current_plan().includes(name, self._due)
-
-    def ever_saves(self, collection: str) -> bool:
-        """Whether a collection is saved at some step."""
-        return collection in self.selection.names
-
-    def ever_wanted(self, names: frozenset[str]) -> frozenset[str]:
-        """Those of several names that are in a collection that is saved, at whatever step."""
-        return self._current_plan().included(names)
-
-    def next_step_wants(self, clock: ModeClock) -> Callable[[str], bool]:
-        """Tells of a tensor's name whether the clock's next step saves it; nothing is begun."""
-        plan = self._current_plan()
-        due = plan.due(clock.mode, clock.step + 1)
-        return lambda name: plan.includes(name, due)
-
-    def collections_due(self) -> set[str]:
-        """Names of the collections that the current step saves."""
-        return self._current_plan().names_of(self._due) if self.position.saving else set()
-
-    def group(self, names: tuple[str, ...]) -> Group:
-        """What the current step saves of tensors that come together."""
-        return self._current_plan().group(names, self._due)
-
-    @in_turn
     def save_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
         """Save what the current step wants of these tensors; values that are not wanted are not touched."""
+        if self.position.saving:
+            # Not ``in_turn``, which costs a call more: this runs for each input and output.
+            with self.turn:
+                self._save_tensors(names, values)
+
+    def _save_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
         if not self.position.saving or self.left_out():
             return
         if self.late is not None:
             names, values = self.late.ask(names, values)
         names = tuple(names)
-        group = self.group(names)
+        group = self._current_plan().group(names, self._due)
         if not group.wanted:
             return
-        sink = self._step_file()
-        captured = {i: self._capture(names[i], values[i]) for i in group.wanted}
+        sink = self._open_sink()
+        captured = {i: capture(self._to_array, names[i], values[i]) for i in group.wanted}
         write_group(sink, names, captured, group)
+
+    @in_turn
+    def replace_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
+        """Save these tensors in place of those of the same names that the step has."""
+        if not self.position.saving or self.left_out():
+            return
+        group = self.group(tuple(names))
+        known = {names[i] for i in group.raw}.union(*(reduced.tags for reduced in group.reduced))
+        if self.late is not None:
+            self.late.forget(known)
+        self._open_sink().drop(known)
+        self.save_tensors(names, values)
 
     def save_tensor_now(self, name: str, value: Any) -> None:
         """Save one tensor, if the current step wants it."""
@@ -236,29 +297,28 @@ class Recorder:
 
     @in_turn
     def save_given(self, name: str, value: Any) -> None:
-        """Save a tensor that the user has handed over as it is, if the step saves one of its collections."""
-        plan = self._current_plan()
-        plan.forget(name)
-        if not self.position.saving:
-            return
-        self._due |= plan.due(self.position.clock.mode, self.position.clock.step)
-        how = plan.how(name, self._due)
-        found = None if how is None else self._capture(name, value)
-        if found is not None:
-            write_raw(self._step_file(), name, found)
+        """Save a tensor that the user has handed over as it is, if its step saves a collection of it."""
+        if not self.output.off:
+            self._given.save_tensor(name, value)
 
     @in_turn
     def save_number(self, name: str, array: npt.NDArray[Any], timestamp: float | None) -> None:
-        """Save an array of shape (1,) in the current step, whatever that saves otherwise; before the first: in that.
+        """Save an array of shape (1,) in the step it was given in, whatever that saves otherwise.
 
         ``timestamp`` is in seconds since the epoch; the step's, if None.
         """
-        if self.position.step < 0:
-            self._early_scalars.append((name, array, timestamp))
-        elif not self.output.off:
-            self._current_plan()
-            if self.output.begin():
-                self._step_file().add(name, array, wall_time=timestamp)
+        if not self.output.off:
+            self._given.save_number(name, array, timestamp)
+
+    # What the given values ask for.
+
+    def sink_of_step(self) -> StepSink | None:
+        """Takes values of the current step, whatever that saves otherwise; None: this process writes nothing."""
+        if self.output.off:
+            return None
+        # Completes the collections, whose file is written when the output begins.
+        self._current_plan()
+        return self._open_sink() if self.output.begin() else None
 
     @in_turn
     def place(self, collection: str, tensor_name: str) -> None:
@@ -272,9 +332,26 @@ class Recorder:
 
     # How it is done.
 
+    def _drop(self) -> None:
+        # A thread that a fork has left behind may hold the old one for ever.
+        self.turn = self.selection.turn = threading.RLock()
+        self.position.saving = self.position.open = False
+        self._step_sink = None
+        self._given.drop()
+        aside, self._aside = self._aside, None
+        capture, self.capture = self.capture, None
+        for left in (capture, None if aside is None else aside.capture):
+            if left is not None:
+                left.drop()
+        if self.late is not None:
+            self.late.drop()
+
     @in_turn
     def _end_steps(self) -> None:
         self.end_step()
+        if self._aside is not None:
+            self.go_on()
+            self.end_step()
         if self.late is not None:
             self.late.settle(wait=True)
 
@@ -283,38 +360,17 @@ class Recorder:
         if self.late is not None and self.late.waiting:
             self.ask_again()
 
-    def _current_plan(self) -> SavePlan:
-        plan = self.selection.plan()
-        return plan if plan is self._plan else self._take_plan(plan)
-
-    @in_turn
-    def _take_plan(self, plan: SavePlan) -> SavePlan:
-        self._plan = plan
-        if self.position.saving:
-            # The open step goes by the new plan, whose collections may be numbered otherwise.
-            self._due = plan.due(self.position.clock.mode, self.position.clock.step)
-        return plan
-
-    def _step_file(self) -> StepSink:
+    def _open_sink(self) -> StepSink:
         if self._step_sink is None:
             position = self.position
-            if position.step <= self._ended_step:
+            if position.step <= self._ended_step and position.step != self._resumed_step:
                 # Its file is complete; what comes after it must not replace it.
-                position.step = self._ended_step + 1
+                position.newest = max(position.newest, self._ended_step) + 1
+                position.step = position.newest
                 position.clock.step += 1
             self._open_step = max(position.step, 0)
             self._step_sink = self.output.sink.begin_step(
                 self._open_step, position.clock.mode, max(position.clock.step, 0)
             )
             position.open = True
-            early, self._early_scalars = self._early_scalars, []
-            for name, array, timestamp in early:
-                self._step_sink.add(name, array, wall_time=timestamp)
         return self._step_sink
-
-    def _capture(self, name: str, value: Any) -> Captured | None:
-        captured = self._to_array(value.read() if isinstance(value, Deferred) else value)
-        if captured is None:
-            guard.say_once(("no array", name), f"{name} cannot be saved: a {type(value).__name__} is no array")
-            return None
-        return captured if captured[0].size else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from smd_agent.core.fields import as_object, as_texts
 from smd_agent.errors import SMDebugValueError
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ class ReductionConfig:
         """Make a config from what `to_json_dict` gives; None stays None."""
         if params is None:
             return None
+        params = as_object(params, "reduction_config")
         tokens = [*_split(params.get("reductions")), *_split(params.get(_EXTRA_KEY))]
         return cls.from_tokens(tokens, params.get("save_raw_tensor", False), params.get("save_shape", False))
 
@@ -164,4 +166,4 @@ def _sorted_in(token: str) -> tuple[str, str]:
 
 
 def _split(value: str | Iterable[str] | None) -> list[str]:
-    return value.split(",") if isinstance(value, str) else list(value or ())
+    return value.split(",") if isinstance(value, str) else as_texts(value, "reductions")

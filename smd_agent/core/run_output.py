@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from smd_agent import guard
+from smd_agent.core.modes import ModeKeys
 from smd_agent.core.sink import RunSink
 from smd_agent.core.worker import Worker
 from smd_agent.errors import SMDebugValueError
@@ -45,10 +46,24 @@ class RunOutput:
         self._worker = Worker(sink, include_workers)
         self._names_exported = -1
         self._told = ""
+        self._forked = False
 
-    def begin(self) -> bool:
-        """Begin to write the run, if that has not happened; whether this process saves steps."""
+    def begin_anew(self) -> None:
+        """Write a run of its own, in a process that a fork has made, once that trains."""
+        self._forked = True
+        self._worker.begin_anew()
+        self.sink.begin_anew()
+        self._names_exported = -1
+        self._told = ""
+
+    def begin(self, mode: ModeKeys = ModeKeys.GLOBAL) -> bool:
+        """Begin to write the run, if that has not happened; whether this process saves steps.
+
+        ``mode`` is that of the step to be saved. Copies of a training process that only evaluate have no run.
+        """
         writes = self._worker.writes
+        if writes is None and self._forked and mode in (ModeKeys.EVAL, ModeKeys.PREDICT):
+            return False
         if writes is None:
             writes = self._worker.place(*self._rank_and_size())
             if writes:
@@ -65,7 +80,7 @@ class RunOutput:
 
     def export_collections(self, anew: bool = False) -> None:
         """Store the collections file, if it has changed or ``anew``."""
-        seen = self._selection.tensors_seen
+        seen = self._selection.tensors_known
         if anew or seen != self._names_exported:
             self._names_exported = seen
             self.sink.write_collections(self._selection.manager.to_json())
@@ -89,4 +104,6 @@ class RunOutput:
         workers = self._worker.size if self.include_workers == "all" else 1
         self._selection.manager.set_num_workers(workers)
         self.export_collections(anew=True)
-        guard.say_once((self, "saving"), f"saving {self._selection.describe()} to {self.sink.location}")
+        why = f" ({self.sink.detour})" if self.sink.detour else ""
+        where = f"{self.sink.location}{why}"
+        guard.say_once((self, "saving", where), f"saving {self._selection.describe()} to {where}")

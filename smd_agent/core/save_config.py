@@ -10,6 +10,7 @@ import operator
 from collections.abc import Mapping
 from typing import Any
 
+from smd_agent.core.fields import as_object
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugTypeError, SMDebugValueError
 
@@ -83,6 +84,7 @@ class SaveConfigMode:
     @classmethod
     def from_dict(cls, params: Mapping[str, Any], default_values: Mapping[str, Any] | None = None) -> SaveConfigMode:
         """Make a rule from its fields; those missing or None come from `default_values` or the defaults."""
+        params = as_object(params, "the rule of a mode")
         defaults = default_values or {}
         given = {name: params.get(name) for name in FIELDS}
         return cls(**{name: defaults.get(name) if value is None else value for name, value in given.items()})
@@ -206,7 +208,7 @@ class SaveConfig:
         default_values: fields for the modes that are listed and leave some out.
         """
         rules: dict[ModeKeys, SaveConfigMode | None] = {}
-        for mode, fields in params.items():
+        for mode, fields in as_object(params, "save_config").items():
             ready = fields is None or isinstance(fields, SaveConfigMode)
             rules[_mode(mode)] = fields if ready else SaveConfigMode.from_dict(fields, default_values)
         return cls(rules)
@@ -265,7 +267,8 @@ def _check_modes(modes: object) -> None:
 def _whole(name: str, value: Any, at_least: int | None = None) -> int:
     try:
         number = int(value)
-        exact = number == float(value)
+        # Through a floating-point number a large one would lose its last digits.
+        exact = number == (value if isinstance(value, int) else float(value))
     except (TypeError, ValueError, OverflowError):
         exact = False
     if not exact or (at_least is not None and number < at_least):

@@ -9,7 +9,6 @@ from typing import Any
 from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.collection_manager import CollectionManager
-from smd_agent.core.names import flattened
 from smd_agent.core.plan import SavePlan
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
@@ -53,7 +52,7 @@ class Selection:
         self.save_config = SaveConfig.parse(save_config)
         self.reduction_config = reduction_config
         manager.default_save_config = self.save_config
-        defaults, asked_for = tuple(default_collections), tuple(flattened(include_collections or ()))
+        defaults, asked_for = tuple(default_collections), tuple(_flattened(include_collections or ()))
         self._included = dict.fromkeys((*defaults, *asked_for))
         if include_regex:
             found = [include_regex] if isinstance(include_regex, str) else list(include_regex)
@@ -61,10 +60,12 @@ class Selection:
         if save_all:
             self._include_tensors(CollectionKeys.ALL, [".*"])
         self.explained = set(defaults) - {*asked_for, CollectionKeys.LOSSES}
+        # Nobody has asked to be called: bool, called without arguments, does nothing.
         self.on_change: Callable[[], object] = bool
         self.other_names: Callable[[str], Iterable[str]] = lambda _: ()
         self._plan: SavePlan | None = None
         self._last_plan: SavePlan | None = None
+        self._names_added = 0
 
     @property
     def names(self) -> list[str]:
@@ -75,9 +76,9 @@ class Selection:
         return list(names)
 
     @property
-    def tensors_seen(self) -> int:
-        """How many different tensors have been saved."""
-        return self._plan.names_seen if self._plan is not None else 0
+    def tensors_known(self) -> int:
+        """Counts tensors that were saved or put into a collection: more of them, and a collection has got others."""
+        return self._names_added + (self._plan.names_seen if self._plan is not None else 0)
 
     def plan(self) -> SavePlan:
         """The plan, made now if something has changed since the last one."""
@@ -106,22 +107,52 @@ class Selection:
 
     @in_turn
     def join(self, tensor_name: str, collections: Sequence[str]) -> None:
-        """Put a tensor of the user's into these collections, and save them too."""
+        """Put a tensor of the user's into these collections; those that are new are saved, others as they were.
+
+        In none that is saved, it is in ``default`` too.
+        """
+        new = [name for name in collections if name not in self.manager.get_collections()]
         for name in collections:
-            self.manager.get(name).add_tensor_name(tensor_name)
-        self.include(*collections)
+            self._add_name(name, tensor_name)
+        self.include(*new)
+        if not any(name in self.names for name in collections):
+            self._add_name(CollectionKeys.DEFAULT, tensor_name)
+            self.include(CollectionKeys.DEFAULT)
 
     @in_turn
     def place(self, collection: str, tensor_name: str) -> None:
         """Make a tensor a member of a collection, whatever the collection's regexes say."""
         self._place(collection, tensor_name)
         for name in self.other_names(tensor_name):
-            self.manager.get(collection).add_tensor_name(name)
+            self._add_name(collection, name)
+
+    @in_turn
+    def leave_out(self, collection: str, tensor_name: str) -> bool:
+        """Keep a tensor out that the regexes of a built-in collection match; True if it would be saved but for that.
+
+        Names and regexes of the user's own still bring it in.
+        """
+        found = self.manager.get(collection)
+        matched = found.matches(tensor_name)
+        found.pass_over(tensor_name, self.manager.built_in_regexes(collection))
+        self._forget(tensor_name)
+        return matched and collection in self.names and not found.matches(tensor_name)
+
+    @in_turn
+    def take_back(self, collection: str, tensor_name: str) -> None:
+        """Undo ``leave_out``."""
+        self.manager.get(collection).pass_over(tensor_name, ())
+        self._forget(tensor_name)
+
+    @property
+    def saves_everything(self) -> bool:
+        """Whether every tensor is saved."""
+        return CollectionKeys.ALL in self._included and ".*" in self.manager.get(CollectionKeys.ALL).include_regex
 
     def describe(self) -> str:
         """What is saved, for a message."""
         collections = {name: self.manager.get(name) for name in self.names}
-        if CollectionKeys.ALL in collections and ".*" in collections[CollectionKeys.ALL].include_regex:
+        if self.saves_everything:
             return "all tensors"
         return ", ".join(name for name, found in collections.items() if found.include_regex or found.tensor_names)
 
@@ -140,10 +171,20 @@ class Selection:
         found = self.manager.get(collection)
         if found.has_tensor_name(tensor_name):
             return
-        found.add_tensor_name(tensor_name)
+        self._add_name(collection, tensor_name)
         if not known:
             self.changed()
-        elif self._plan is not None:
+        else:
+            self._forget(tensor_name)
+
+    def _add_name(self, collection: str, tensor_name: str) -> None:
+        found = self.manager.get(collection)
+        if not found.has_tensor_name(tensor_name):
+            found.add_tensor_name(tensor_name)
+            self._names_added += 1
+
+    def _forget(self, tensor_name: str) -> None:
+        if self._plan is not None:
             self._plan.forget(tensor_name)
 
     def _prepare_collections(self) -> None:
@@ -160,3 +201,12 @@ class Selection:
         except InvalidCollectionConfiguration as error:
             return error.c_name
         return None
+
+
+def _flattened(names: Iterable[Any]) -> Iterable[str]:
+    """The strings in nested lists, in order."""
+    for name in names:
+        if isinstance(name, str):
+            yield name
+        else:
+            yield from _flattened(name)

@@ -1,4 +1,4 @@
-"""What a hook needs from storage, and no more."""
+"""Interfaces of storage: all that a hook knows of where its run goes."""
 
 from __future__ import annotations
 
@@ -32,6 +32,9 @@ class StepSink(Protocol):
     def add_shape(self, name: str, original_name: str, shape: tuple[int, ...]) -> None:
         """Take a tensor's shape."""
 
+    def drop(self, names: set[str]) -> None:
+        """Forget tensors and scalars of these names: others of the same names follow."""
+
 
 class RunSink(Protocol):
     """Takes the steps of one worker."""
@@ -46,14 +49,18 @@ class RunSink(Protocol):
     def started(self) -> bool:
         """Whether ``start`` has succeeded."""
 
+    @property
+    def detour(self) -> str | None:
+        """Why ``location`` is not the place that was asked for; None if it is."""
+
     def start(self, worker: str, alone: bool) -> str | None:
-        """Make ready for this worker; a description of the process that already writes there, or None."""
+        """Make ready for this worker; the reason why it cannot write there, or None."""
 
     def leave(self) -> None:
         """Store everything handed over so far, and be this worker no longer."""
 
-    def holds_steps(self) -> bool:
-        """Whether an earlier, unfinished run left steps there."""
+    def begin_anew(self) -> None:
+        """Forget everything that has been handed over, in a process that a fork has made."""
 
     def begin_step(self, step: int, mode: ModeKeys, mode_step: int) -> StepSink:
         """Open a step."""

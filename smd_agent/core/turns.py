@@ -1,4 +1,4 @@
-"""One thread at a time in what changes a hook: two trainings may run in one process, and user threads save too."""
+"""A lock around what changes a hook: two trainings may run in one process, and user threads save too."""
 
 from __future__ import annotations
 

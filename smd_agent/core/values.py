@@ -1,20 +1,32 @@
-"""Puts captured values into a step: their shapes, their reductions, themselves."""
+"""Values as they go into a step that is saved: their shapes, their reductions, themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy.typing as npt
 
 from smd_agent import guard
-from smd_agent.core.names import reduction_name
-from smd_agent.core.plan import Group, Ops
+from smd_agent.core.names import Ops, reduction_name
+from smd_agent.core.plan import Group
+from smd_agent.core.ports import Deferred
 from smd_agent.core.reductions import reduce_batch, reducible
 from smd_agent.core.sink import StepSink
 
 # The values, and the name of the dtype they had before they were widened.
 Captured = tuple[npt.NDArray[Any], "str | None"]
+# See ``BaseHook.to_array``.
+ToArray = Callable[[Any], "Captured | None"]
+
+
+def capture(to_array: ToArray, name: str, value: Any) -> Captured | None:
+    """A value as an array; None where it has no elements or, after a line, where it is no array."""
+    captured = to_array(value.read() if isinstance(value, Deferred) else value)
+    if captured is None:
+        guard.say_once(("no array", name), f"{name} cannot be saved: a {type(value).__name__} is no array")
+        return None
+    return captured if captured[0].size else None
 
 
 def write_group(sink: StepSink, names: tuple[str, ...], captured: Mapping[int, Captured | None], group: Group) -> None:

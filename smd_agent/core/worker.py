@@ -36,19 +36,18 @@ class Worker:
         """Write nothing more until placed again: the workers have met, and this one's number is ``rank``."""
         if self._sink.started:
             self._sink.leave()
-            if rank != self.rank:
-                line = f"the ranks have met only now: what rank {rank} has saved before is stored as worker_{self.rank}"
-                guard.say(line)
+            if rank != self.rank or self._sink.detour is not None:
+                line = f"what rank {rank} has saved before is worker_{self.rank} in {self._sink.location}"
+                guard.say(f"the ranks have met only now: {line}")
+        self.writes = None
+
+    def begin_anew(self) -> None:
+        """Be placed again, in a process that a fork has made."""
         self.writes = None
 
     def _claim(self) -> bool:
-        alone = self.size == 1
-        earlier = alone and self._sink.holds_steps()
-        owner = self._sink.start(f"worker_{self.rank}", alone=alone)
-        if owner is not None:
-            guard.say(f"{owner} is saving to {self._sink.location}: nothing is saved from this process")
-            return False
-        if earlier:
-            line = "holds steps of an unfinished run: those with the same number are replaced"
-            guard.say(f"{self._sink.location} {line}")
-        return True
+        name = f"worker_{self.rank}"
+        refused = self._sink.start(name, alone=self.size == 1)
+        if refused is not None:
+            guard.say(f"nothing is saved from {name}: {self._sink.location} is not free for it ({refused})")
+        return refused is None

@@ -18,6 +18,7 @@ from crc32c import crc32c
 from google.protobuf.message import DecodeError
 
 from smd_agent.core.modes import ModeKeys
+from smd_agent.errors import SMDebugTypeError
 from smd_agent.formats import messages
 from smd_agent.formats.dtypes import BFLOAT16, STRING, numpy_dtype
 from smd_agent.formats.tfrecord import RecordError
@@ -49,6 +50,7 @@ _WIRE_TYPES = {
 }
 _CUT_OFF = "a field's length does not fit the record"
 _MISFIT = "its values do not fill its shape"
+_MOST_CHARACTERS = 1 << 29
 
 # Type number -> field that holds the values when there is no tensor_content.
 _VALUE_FIELDS = {
@@ -122,7 +124,14 @@ def _saved_tensor(event: Any, value: Any) -> SavedTensor:
     if value.WhichOneof("value") == "simple_value":
         array: Array = np.array([value.simple_value], np.float32)
     else:
-        array = _array(value.tensor)
+        try:
+            # Values of another type than the tensor's are no reason to warn: nobody can change the file.
+            with np.errstate(all="ignore"):
+                array = _array(value.tensor)
+        except (RecordError, SMDebugTypeError):
+            raise
+        except (ValueError, TypeError, OverflowError):
+            raise RecordError(_MISFIT) from None
     dtype = notes.get(ORIGINAL_DTYPE) or _dtype_name(value.tensor, array)
     return SavedTensor(value.tag, event.step, mode, mode_step, event.wall_time, array, dtype)
 
@@ -239,13 +248,16 @@ def _array(tensor: Any) -> Array:
     shape = tuple(dim.size for dim in tensor.tensor_shape.dim)
     if tensor.dtype == STRING or (tensor.dtype == 0 and tensor.string_val):
         texts = [text.decode("utf-8", "replace") for text in tensor.string_val]
+        # Each takes as much memory as the longest.
+        if len(texts) * max(map(len, texts), default=0) > _MOST_CHARACTERS:
+            raise RecordError("its texts are too long for an array")
         return _shaped(np.array(texts, np.str_), shape)
     content = tensor.tensor_content
     dtype = np.dtype("<u2") if tensor.dtype == BFLOAT16 else numpy_dtype(tensor.dtype)
     if len(content) % dtype.itemsize:
         raise RecordError(_MISFIT)
     if tensor.dtype == BFLOAT16:
-        halves = np.frombuffer(content, dtype) if content else np.array(tensor.half_val)
+        halves = np.frombuffer(content, dtype) if content else _halves(tensor)
         return _shaped((halves.astype(np.uint32) << 16).view(np.float32), shape)
     if content:
         # The copy makes the array writable.
@@ -257,8 +269,7 @@ def _array(tensor: Any) -> Array:
 def _listed(tensor: Any, dtype: np.dtype[Any]) -> Array:
     field = _VALUE_FIELDS[tensor.dtype]
     if field == "half_val":
-        halves: Array = np.array(tensor.half_val, np.uint16).view(dtype)
-        return halves
+        return _halves(tensor).view(dtype)
     if dtype.kind == "c":
         parts = np.array(getattr(tensor, field), np.float64)
         values: Array = (parts[::2] + 1j * parts[1::2]).astype(dtype)
@@ -267,10 +278,17 @@ def _listed(tensor: Any, dtype: np.dtype[Any]) -> Array:
     return listed
 
 
+def _halves(tensor: Any) -> npt.NDArray[np.uint16]:
+    numbers = np.array(tensor.half_val, np.int64)
+    if ((numbers < 0) | (numbers > 0xFFFF)).any():
+        raise RecordError("its values have more than 16 bits")
+    return numbers.astype(np.uint16)
+
+
 def _shaped(values: Array, shape: tuple[int, ...]) -> Array:
     # Some old writers give no shape for a list of values.
     if shape == () and values.size != 1:
         return values
-    if values.size != math.prod(shape):
+    if min(shape, default=0) < 0 or values.size != math.prod(shape):
         raise RecordError(_MISFIT)
     return values.reshape(shape)

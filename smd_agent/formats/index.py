@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import IndexReaderException
 from smd_agent.formats.tfrecord import FRAME_BYTES
+from smd_agent.printable import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 _PAYLOAD_KEY = '"tensor_payload"'
 _CORRUPT = "Empty/Corrupt Index File"
 _REMEMBERED = 64
+_LONGEST_PATH = 1000
+_LARGEST_FILE = 2**62
+# A protobuf message may not reach 2 GiB.
+_LARGEST_RECORD = 2**31 + FRAME_BYTES
 
 
 def tensor_fragment(name_json: str, start: int, length: int) -> str:
@@ -150,28 +155,37 @@ class IndexParser:
         return known
 
 
-def _name(entry: dict[str, Any]) -> str:
-    name = entry["tensorname"]
+def _name(entry: dict[str, Any], key: str = "tensorname") -> str:
+    name = entry[key]
     if not isinstance(name, str):
         raise TypeError(name)
     return name
 
 
+def _whole(number: Any, least: int = 0) -> int:
+    if not isinstance(number, int) or isinstance(number, bool) or number < least:
+        raise ValueError(number)
+    return number
+
+
 def _place(entry: dict[str, Any]) -> tuple[int, int]:
-    start, length = int(entry["start_idx"]), int(entry["length"])
-    if start < 0 or length < FRAME_BYTES:
+    start, length = _whole(entry["start_idx"]), _whole(entry["length"], FRAME_BYTES)
+    if start > _LARGEST_FILE or length > _LARGEST_RECORD:
         raise ValueError(entry)
     return start, length
 
 
 def _shape(entry: dict[str, Any]) -> tuple[str, tuple[int, ...]]:
-    return entry["originalname"], tuple(int(size) for size in entry["shape"])
+    sizes = entry["shape"]
+    if not isinstance(sizes, list):
+        raise TypeError(sizes)
+    return _name(entry, "originalname"), tuple(map(_whole, sizes))
 
 
 def _load(text: str) -> dict[str, Any]:
     try:
         fields = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise IndexReaderException(_CORRUPT) from None
     if not isinstance(fields, dict):
         raise IndexReaderException(_CORRUPT)
@@ -185,6 +199,23 @@ def _meta(fields: dict[str, Any]) -> tuple[ModeKeys, int, str | None]:
     if not meta:
         raise IndexReaderException("meta section is empty")
     try:
-        return ModeKeys[meta["mode"].strip()], int(meta["mode_step"]), meta.get("event_file_name")
+        mode, mode_step, event_file = (
+            ModeKeys[meta["mode"].strip()],
+            _whole(meta["mode_step"]),
+            meta.get("event_file_name"),
+        )
     except (KeyError, TypeError, ValueError, AttributeError):
         raise IndexReaderException("meta section does not name a mode and a step") from None
+    if event_file is not None and not _is_below(event_file):
+        allowed = "allowed is the path of a file below the run's folder"
+        raise IndexReaderException(f"event_file_name is {shortened(repr(event_file), 60)}, {allowed}")
+    return mode, mode_step, event_file
+
+
+def _is_below(path: object) -> bool:
+    if not isinstance(path, str) or len(path) > _LONGEST_PATH:
+        return False
+    if "\0" in path or {"", ".", ".."} & {*path.split("/")}:
+        return False
+    # A lone surrogate is none that a file system takes.
+    return path.encode("utf-8", "replace").decode() == path

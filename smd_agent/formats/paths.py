@@ -5,7 +5,9 @@
 ``index/<step // 1000>/<step>_<worker>.json``           where in the event file each of them lies
 ``collections/000000000/<worker>_collections.json``     the collections of one worker
 ``training_job_end.ts``                                 empty; the run came to its end
-``claim.smd``                                           names the process that writes
+``lost/<worker>.json``                                  the steps that one worker could not save
+``claim.smd``                                           locked by the process that writes, and names it
+``claim_<worker>.smd``                                  the same, for each of several workers
 ======================================================  ====================================================
 
 Steps are global steps with twelve digits, index folders have nine. A file being written ends in ``.tmp``.
@@ -16,7 +18,7 @@ from __future__ import annotations
 import re
 
 END_MARKER = "training_job_end.ts"
-CLAIM = "claim.smd"
+LOST_FOLDER = "lost"
 EVENTS_FOLDER = "events"
 INDEX_FOLDER = "index"
 COLLECTIONS_FOLDER = "collections/000000000"
@@ -24,6 +26,7 @@ TEMPORARY_SUFFIX = ".tmp"
 
 _STEPS_PER_INDEX_FOLDER = 1000
 _STEP_FILE = re.compile(r"(\d+)_(.+)\.(?:json|tfevents)")
+_WORKER_CLAIM = re.compile(r"claim_(.+)\.smd")
 _COLLECTIONS_FILE = re.compile(r"(.+)_collections\.json")
 
 
@@ -45,6 +48,22 @@ def index_folder(step: int) -> str:
 def collections_path(worker: str) -> str:
     """Name the collections file of a worker."""
     return f"{COLLECTIONS_FOLDER}/{_encoded(worker)}_collections.json"
+
+
+def lost_path(worker: str) -> str:
+    """Name the file of the steps that a worker could not save."""
+    return f"{LOST_FOLDER}/{_encoded(worker)}.json"
+
+
+def claim_path(worker: str | None = None) -> str:
+    """Name the claim file of a run, or of one of several workers of a run."""
+    return "claim.smd" if worker is None else f"claim_{_encoded(worker)}.smd"
+
+
+def parse_worker_claim(name: str) -> str | None:
+    """Take the worker from the base name of the claim file of one of several workers; None for any other name."""
+    match = _WORKER_CLAIM.fullmatch(name)
+    return _decoded(match[1]) if match else None
 
 
 def parse_step_file(name: str) -> tuple[int, str] | None:

@@ -1,1 +1,1 @@
-"""What the hooks of all frameworks have in common above the core: how they are made, and the one of the process."""
+"""What several frameworks share: how hooks are made, models found, functions replaced and steps captured."""

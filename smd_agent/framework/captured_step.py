@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
@@ -56,7 +55,7 @@ class CapturedStep:
     def __init__(self, writer: StepWriter) -> None:
         self.writer = writer
         self.installed = self.installed_class()
-        self.counts: Counter[str] = Counter()
+        self.counts: dict[str, int] = {}
 
     def drop(self) -> None:
         """Undo what was installed, and save nothing more."""
@@ -65,10 +64,10 @@ class CapturedStep:
     def save_numbered(self, base: str, values: Iterable[Any]) -> None:
         """Save values as ``<base>_<i>``, numbered over the whole step."""
         for value in values:
-            self.writer.save_tensor_now(f"{base}_{self.next_number(base)}", value)
+            self.writer.save_tensors((f"{base}_{self.next_number(base)}",), (value,))
 
     def next_number(self, base: str) -> int:
         """How many tensors of this base name the step has had so far; the next call counts one more."""
-        number = self.counts[base]
-        self.counts[base] += 1
+        number = self.counts.get(base, 0)
+        self.counts[base] = number + 1
         return number

@@ -1,4 +1,4 @@
-"""Where a step begins in a training loop of which only the gradients are seen, such as one with a GradientTape.
+"""The beginning of a step in a training loop of which only the gradients are seen, such as one with a GradientTape.
 
 Nothing in such a loop says so, but what it differentiates does: a step is over when a variable is differentiated again.
 So a GAN's two losses make one step, whether their tapes are open together or one after the other, and every micro-batch
@@ -58,6 +58,8 @@ class GradientSteps:
             self._remember(variable)
             return
         self._counter.next_step(position.train)
+        # The forward is over, and nothing tells of the update.
+        position.updated = True
         self._opened = position.step
         self._last, self._seen = self._seen, {id(variable)}
         self._remember(variable)

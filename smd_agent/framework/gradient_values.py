@@ -25,7 +25,7 @@ class TensorNames(Protocol[V_contra]):
 
 
 class GradientValues(Generic[V]):
-    """Names what a step's differentiations give, and hands it to the writer.
+    """What a step's differentiations give, named and handed to the writer.
 
     Args:
         writer: takes the values.
@@ -42,7 +42,7 @@ class GradientValues(Generic[V]):
 
     def weights(self, variables: Sequence[V]) -> None:
         """Save variables as they are now; each once a step."""
-        self._turn()
+        self._follow_step()
         names = [self._names.weight(variable) for variable in variables]
         new = [(name, variable) for name, variable in zip(names, variables, strict=True) if name not in self._weights]
         self._weights.update(name for name, _ in new)
@@ -50,7 +50,7 @@ class GradientValues(Generic[V]):
 
     def gradients(self, losses: Sequence[object], pairs: Sequence[tuple[V, object]]) -> None:
         """Save what was differentiated, and the gradient of each variable; one that is None is left out."""
-        self._turn()
+        self._follow_step()
         for loss in losses:
             self._writer.save_tensor_now(self._names.loss(self._losses), loss)
             self._losses += 1
@@ -65,13 +65,14 @@ class GradientValues(Generic[V]):
             values.append(gradient)
         self._writer.save_tensors(names, values)
 
-    def _turn(self) -> None:
-        """Begin anew if the step is another one."""
-        if self._step != self._writer.position.step:
-            self._step = self._writer.position.step
-            self._begin()
-
-    def _begin(self) -> None:
+    def begin_step(self) -> None:
+        """Forget what the last step has had; a subclass that remembers more of it forgets that too."""
         self._losses = 0
         self._weights.clear()
         self._gradients.clear()
+
+    def _follow_step(self) -> None:
+        """Begin anew if the step is another one."""
+        if self._step != self._writer.position.step:
+            self._step = self._writer.position.step
+            self.begin_step()

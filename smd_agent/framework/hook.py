@@ -1,11 +1,14 @@
-"""How every framework's hook is made: by a script's call, or from a configuration."""
+"""Base of every framework's hook: how it is made, by a script's call or from a configuration, and how it counts."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from smd_agent import guard, session
+from smd_agent.config import env
+from smd_agent.config.keys import DEFAULT_OUT_DIR
 from smd_agent.config.settings import HookSettings
 from smd_agent.core.clock import ModeClock
 from smd_agent.core.collection import Collection
@@ -13,17 +16,25 @@ from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.hook import BaseHook
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL, SaveConfig, SaveConfigMode
+from smd_agent.core.selection import Selection
+from smd_agent.storage.run_folder import refuse_finished_run
 from smd_agent.storage.run_writer import RunWriter
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+def _alone_is_kept(out_dir: str) -> bool:
+    """Whether nothing beside the folder outlives the job."""
+    return env.in_training_job() or os.path.abspath(out_dir) == DEFAULT_OUT_DIR
+
+
 class FrameworkHook(BaseHook):
     """Saves the tensors of a training run by step and mode.
 
     Args:
-        out_dir: folder of the run; it must not hold a finished run.
+        out_dir: folder of the run; it must not hold a finished run, unless ``beside``. A run that goes on in it, or was
+            cut off, is left alone: this one then goes into a new folder beside it, which one line names.
         export_tensorboard, tensorboard_dir: accepted; this version writes no TensorBoard files and says so.
         dry_run: decide everything, but write no step.
         reduction_config: what to save instead of (or beside) the tensors; None saves the tensors.
@@ -32,6 +43,7 @@ class FrameworkHook(BaseHook):
         include_collections: names of the collections to save beside ``default_saved``.
         save_all: save every tensor.
         include_workers: ``"one"`` or ``"all"``.
+        beside: where ``out_dir`` holds a finished run, write beside it too.
 
     Attributes:
         built_in: the collections that the framework provides, and the regexes by which tensors join them.
@@ -61,11 +73,14 @@ class FrameworkHook(BaseHook):
         include_collections: Iterable[Any] | None = None,
         save_all: bool = False,
         include_workers: str = "one",
+        *,
+        beside: bool = False,
     ) -> None:
         if out_dir is None:
             raise RuntimeError("out_dir is a required argument")
-        super().__init__(
-            RunWriter(out_dir, dry_run),
+        if not beside:
+            refuse_finished_run(out_dir)
+        selection = Selection(
             CollectionManager(create_default=True, built_in=self.built_in, collection_class=self.collection_class),
             self.default_saved,
             reduction_config=reduction_config,
@@ -73,8 +88,8 @@ class FrameworkHook(BaseHook):
             include_regex=include_regex,
             include_collections=include_collections,
             save_all=save_all,
-            include_workers=include_workers,
         )
+        super().__init__(RunWriter(out_dir, dry_run, below=_alone_is_kept(out_dir)), selection, include_workers)
         if export_tensorboard or tensorboard_dir:
             guard.say_once("tensorboard", "TensorBoard files are not written by this version")
         self.set_up()
@@ -138,6 +153,7 @@ class FrameworkHook(BaseHook):
             include_collections=settings.include_collections,
             save_all=settings.save_all,
             include_workers=settings.include_workers,
+            beside=True,
         )
         for wanted in settings.collections:
             collection = hook.collection_manager.get(wanted.name)

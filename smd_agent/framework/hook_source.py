@@ -24,12 +24,11 @@ class HookSource(Generic[H]):
         self._make = make
 
     def hook(self) -> H | None:
-        """The hook to save with now; None if there is none, or only one of another framework."""
-        existing = session.current()
-        if isinstance(existing, self._kind):
+        """The hook to save with now; None if there is none of the framework's."""
+        existing = session.current_of(self._kind)
+        if existing is not None:
             return existing
         if self._make is None:
             return None
-        # Also where another framework's hook is there: ``make`` says that nothing more is saved.
         make, self._make = self._make, None
         return make()

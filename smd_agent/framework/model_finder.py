@@ -1,7 +1,7 @@
 """The search for the models being trained, in scripts that do not name them.
 
-A framework's room shows the finder which parameters are trained, and the calls of models. The finder keeps account of
-the parameters whose model is not known yet, and makes models known to the hook.
+A framework's subclass shows the finder which parameters are trained, and the calls of models. The finder keeps account
+of the parameters whose model is not known yet, and makes models known to the hook.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ H = TypeVar("H", bound=ModelHook)
 
 
 class ModelFinder(Generic[M, T, H]):
-    """Base of the rooms' searches: the account of trained parameters, and how a model becomes known.
+    """Base of the frameworks' searches: the account of trained parameters, and how a model becomes known.
 
     Args:
         find_hook: gives the hook to save with, once the first model is found; None if nothing can be saved.
@@ -57,7 +57,7 @@ class ModelFinder(Generic[M, T, H]):
         self._params_added_at_step = -1
         self._calls_without_match = 0
 
-    # What a room says.
+    # What a framework's subclass says.
 
     def parts_of(self, model: M) -> Iterable[M]:
         """A model and all that is below it."""
@@ -76,6 +76,10 @@ class ModelFinder(Generic[M, T, H]):
     def stop(self) -> None:
         """Search no more: the script registers its models itself, or nothing can be saved."""
         self.stopped = True
+
+    def reason(self) -> str | None:
+        """Why nothing of the program, which ends now, was captured; None if no training was missed."""
+        return None
 
     # What all do alike.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -17,17 +17,24 @@ def parts_of(value: Any) -> Iterable[Any]:
     return value.values() if isinstance(value, Mapping) else ()
 
 
-def nested(value: Any, kind: type[T], parts: Callable[[Any], Iterable[Any]] = parts_of, depth: int = 0) -> Iterator[T]:
+def nested(value: Any, kind: type[T], parts: Callable[[Any], Iterable[Any]] = parts_of) -> list[T]:
     """The instances of a class in a value, in order, at most ``DEEPEST`` levels below it.
 
     Args:
         value: an instance itself, or something that holds some.
         kind: the class.
         parts: gives what a container holds.
-        depth: how many levels the value itself is below the outermost one.
     """
     if isinstance(value, kind):
-        yield value
-    elif depth < DEEPEST:
-        for part in parts(value):
-            yield from nested(part, kind, parts, depth + 1)
+        return [value]
+    found: list[T] = []
+    _collect(value, kind, parts, DEEPEST, found)
+    return found
+
+
+def _collect(value: Any, kind: type[T], parts: Callable[[Any], Iterable[Any]], levels: int, found: list[T]) -> None:
+    for part in parts(value):
+        if isinstance(part, kind):
+            found.append(part)
+        elif levels > 1:
+            _collect(part, kind, parts, levels - 1, found)

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple
 
+from smd_agent.framework.hidden_frames import leave_traceback, unseen
+
 Function = Callable[..., Any]
 Make = Callable[[Function], Function]
 
@@ -81,7 +83,7 @@ def replace(owner: Any, name: str, make: Make, *, why: str) -> Function:
         why: what the agent needs it for, as the register tells it.
     """
     original = getattr(owner, name)
-    replacement = functools.wraps(original)(make(original))
+    replacement = functools.wraps(original)(entrance(_named_as(original, make(original))))
     installed = _like(vars(owner).get(name), replacement)
     _entries[id(installed)] = (installed, (Replaced(owner, name, why, Until.PROCESS_ENDS),), None)
     setattr(owner, name, installed)
@@ -99,7 +101,7 @@ def replace_everywhere(function: Function, make: Make, *, why: str) -> Function:
         make: makes the replacement from it.
         why: what the agent needs it for, as the register tells it.
     """
-    replacement = functools.wraps(function)(make(function))
+    replacement = functools.wraps(function)(entrance(_named_as(function, make(function))))
     places = []
     for module in [*sys.modules.values()]:
         names = getattr(module, "__dict__", None)
@@ -109,6 +111,20 @@ def replace_everywhere(function: Function, make: Make, *, why: str) -> Function:
                 places.append(Replaced(module, name, why, Until.PROCESS_ENDS))
     _entries[id(replacement)] = (replacement, tuple(places), None)
     return replacement
+
+
+def entrance(replacement: Function) -> Function:
+    """What calls a replacement so that neither shows, in warnings or in tracebacks."""
+    unseen(replacement)
+
+    def entered(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return replacement(*args, **kwargs)
+        except BaseException as error:
+            leave_traceback(error)
+            raise
+
+    return unseen(entered)
 
 
 class Patch:
@@ -131,7 +147,7 @@ class Patch:
         self._name = name
         self._before = vars(owner).get(name, _ABSENT)
         original: Function = getattr(owner, name)
-        self._replacement: Function | None = make(original)
+        self._replacement: Function | None = unseen(_named_as(original, make(original)))
         self._installed = _like(self._before, functools.wraps(original)(self._entrance(original)))
         _entries[id(self._installed)] = (self._installed, (Replaced(owner, name, why, until),), self)
         setattr(owner, name, self._installed)
@@ -150,13 +166,20 @@ class Patch:
         """What stands in the attribute: it calls the replacement as long as there is one."""
 
         def patched(*args: Any, **kwargs: Any) -> Any:
-            replacement = self._replacement
-            if replacement is None:
-                self._uncover()
-                return original(*args, **kwargs)
-            return replacement(*args, **kwargs)
+            try:
+                return self._present(original)(*args, **kwargs)
+            except BaseException as error:
+                leave_traceback(error)
+                raise
 
-        return patched
+        return unseen(patched)
+
+    def _present(self, original: Function) -> Function:
+        """What a call has to reach now."""
+        if self._replacement is not None:
+            return self._replacement
+        self._uncover()
+        return original
 
     def _uncover(self) -> None:
         """Put back what stood in the attribute, as long as the uppermost function in it is a patch that has ended."""
@@ -179,6 +202,14 @@ def _ended(function: Any) -> Patch | None:
     if found is None or found[0] is not function or found[2] is None or found[2].active:
         return None
     return found[2]
+
+
+def _named_as(original: Function, replacement: Function) -> Function:
+    """The replacement with the original's name, which Python has in its message about wrong arguments."""
+    name = getattr(original, "__qualname__", None)
+    if name is not None and hasattr(replacement, "__qualname__"):
+        replacement.__qualname__ = name
+    return replacement
 
 
 def _like(before: Any, function: Function) -> Any:

@@ -25,10 +25,10 @@ def obtain_hook(hook_class: type[H], json_config_path: str | None, create: bool)
         None if there is none and none is to be made, no configuration exists, it is wrong (one line says so), or
         ``USE_SMDEBUG`` is off.
     """
-    existing = session.current()
-    if isinstance(existing, hook_class):
+    existing = session.current_of(hook_class)
+    if existing is not None:
         return existing
-    session.forget()
+    session.forget(session.framework_of(hook_class))
     if not create or not env.use_smdebug():
         return None
     try:

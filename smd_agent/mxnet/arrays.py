@@ -6,7 +6,6 @@ enough: a convolution in inference brings the weights it *reads* into another la
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from mxnet.base import MXNetError
 from mxnet.ndarray import NDArray
 from mxnet.symbol import Symbol
 
+from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.nested import nested
 
 _SHARED_DTYPES = frozenset(
@@ -74,6 +74,15 @@ def copied(array: NDArray) -> npt.NDArray[Any]:
     return array.asnumpy()  # type: ignore[no-any-return]
 
 
+def bytes_of(array: NDArray) -> bytes:
+    """The array's values as bytes; waits for its own writers alone, so it is for arrays that no operation reorders."""
+    try:
+        return bytes(array.asnumpy().tobytes())
+    except MXNetError as error:
+        _pending_errors.append(error)
+        raise OperationFailedError("an operation of the program has failed") from error
+
+
 def _wait_until_idle() -> None:
     try:
         ndarray.waitall()
@@ -82,6 +91,7 @@ def _wait_until_idle() -> None:
         raise OperationFailedError("an operation of the program has failed") from error
 
 
+@unseen
 def raise_pending_error() -> None:
     """Hand the program the failure of an operation of its own that has come up while we waited.
 
@@ -100,7 +110,7 @@ def raise_pending_error() -> None:
 _SHARED_DTYPES_AS_TYPES = frozenset(dtype.type for dtype in _SHARED_DTYPES)
 
 
-def arrays_in(value: Any) -> Iterator[NDArray]:
+def arrays_in(value: Any) -> list[NDArray]:
     """The arrays of a block's input or output, in order, out of lists, tuples and mappings."""
     return nested(value, NDArray)
 

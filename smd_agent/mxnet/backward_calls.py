@@ -1,16 +1,21 @@
-"""The replacement of ``mxnet.autograd.backward``, which scripts import by name: what they hold must be watched too.
+"""Replacements of both ways to start a backward pass, for those who watch the passes.
 
-It is made once, when MXNet has been imported; in a step that is not saved it passes the call on and does nothing else.
+Scripts import ``mxnet.autograd.backward`` by name, and what they hold must be watched too: it is replaced once, when
+MXNet has been imported, and passes the call on as long as nobody watches. ``NDArray.backward`` is replaced for as long
+as somebody does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from mxnet import autograd
+from mxnet.ndarray import NDArray
 
-from smd_agent.framework.patching import Function, replace
+from smd_agent.framework.hidden_frames import unseen
+from smd_agent.framework.patching import Function, Patch, Until, replace
 
 Watcher = Callable[[Any, Callable[[], Any]], Any]
 
@@ -26,16 +31,34 @@ def install() -> None:
         replace(autograd, "backward", _around, why="losses and gradients are seen in backward passes")
 
 
-def watch(watcher: Watcher) -> Callable[[], None]:
-    """Have ``watcher(heads, run)`` called in place of each backward pass; the result ends that."""
+def watch(watcher: Watcher, until: Until = Until.STEP_CLOSES) -> Callable[[], None]:
+    """Have ``watcher(heads, run)`` called in place of each backward pass; the result ends that.
+
+    Of several the one that came last is called first; they may end in any order.
+    """
+
+    def make(original: Function) -> Function:
+        def backward(array: NDArray, *args: Any, **kwargs: Any) -> Any:
+            return watcher(array, unseen(lambda: original(array, *args, **kwargs)))
+
+        return backward
+
+    patch = Patch(NDArray, "backward", make, why="losses and gradients are seen in backward passes", until=until)
     _watchers.append(watcher)
-    return lambda: _watchers.remove(watcher)
+
+    def leave() -> None:
+        patch.remove()
+        if watcher in _watchers:
+            _watchers.remove(watcher)
+
+    return leave
 
 
 def _around(original: Function) -> Function:
     def backward(heads: Any, *args: Any, **kwargs: Any) -> Any:
-        if not _watchers:
-            return original(heads, *args, **kwargs)
-        return _watchers[-1](heads, lambda: original(heads, *args, **kwargs))
+        run: Callable[[], Any] = partial(original, heads, *args, **kwargs)
+        for watcher in [*_watchers]:
+            run = partial(watcher, heads, run)
+        return run()
 
     return backward

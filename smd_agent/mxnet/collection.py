@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from mxnet.gluon import Block
 
 from smd_agent.core.collection import Collection as BaseCollection
-from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.framework.collection import built_in_collections
 
-# A Gluon loss is named like "softmaxcrossentropyloss0", hence the one character after "loss".
-BUILT_IN: Mapping[str, tuple[str, ...]] = {
-    CollectionKeys.ALL: (),
-    CollectionKeys.DEFAULT: (),
-    CollectionKeys.WEIGHTS: ("^(?!gradient).*weight",),
-    CollectionKeys.BIASES: ("^(?!gradient).*bias",),
-    CollectionKeys.GRADIENTS: ("^gradient",),
-    CollectionKeys.LOSSES: (".*loss._(?!input).*output",),
-}
-
-# Saved whatever else is asked for; only end_step 0 takes them out.
-DEFAULT_SAVED = (CollectionKeys.LOSSES,)
+# Blocks that return losses and are called otherwise join by name: see ``loss_names``.
+BUILT_IN = built_in_collections(losses=r"loss\d*_output_\d+$")
 
 
 class Collection(BaseCollection):

@@ -3,7 +3,7 @@
 Of a parameter that a Trainer owns: what the Trainer is about to apply, that is after it has summed over the contexts
 and workers, and after the script has clipped; before the division by the batch size, which the optimizer does itself.
 If no Trainer has applied it by the end of the step (accumulation): as it stands then.
-Of any other parameter: as it stands when ``backward`` returns.
+Of any other parameter: as it stands when ``backward`` returns, the last time if several passes of the step reach it.
 In each case only if a backward pass of this step has reached the parameter; buffers keep old values otherwise.
 """
 
@@ -23,6 +23,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.core.ports import Deferred
 from smd_agent.mxnet.arrays import to_array
 from smd_agent.mxnet.ports import TrainedBlocks
+from smd_agent.mxnet.updates import trainer_of
 
 Pair = tuple[str, Parameter]
 
@@ -37,11 +38,11 @@ class Gradients:
         self._recorder = blocks.recorder
         self._reached: dict[int, Pair] = {}
         self._applied: set[int] = set()
+        self._written: set[int] = set()
 
     def trained(self) -> list[Pair]:
         """The parameters that get a gradient."""
-        pairs = (pair for tracked in self._blocks.models for pair in self._blocks.parameters(tracked))
-        return [pair for pair in pairs if pair[1].grad_req != "null"]
+        return [pair for pair in self._blocks.parameters() if pair[1].grad_req != "null"]
 
     @session.fence("looking at gradients before a backward pass")
     def before_backward(self) -> Freshness:
@@ -49,12 +50,12 @@ class Gradients:
         return Freshness([array for _, parameter in self.trained() for array in values_of(parameter)])
 
     @session.fence("saving gradients after a backward pass")
-    def after_backward(self, before: Freshness | None) -> None:
-        """Take in what a backward pass has reached, and save what no Trainer will apply."""
+    def after_backward(self, before: Freshness | None) -> list[Pair] | None:
+        """Take in what a backward pass has reached, and save what no Trainer will apply; returns the former."""
         if before is None:
-            return
+            return None
         reached = before.restore()
-        now = []
+        now, found = [], []
         for name, parameter in self.trained():
             arrays = values_of(parameter)
             # A sparse parameter shows no state; a dense one that was not reached has an older gradient.
@@ -63,17 +64,19 @@ class Gradients:
             if id(parameter) in self._applied:
                 continue
             self._reached[id(parameter)] = (name, parameter)
-            if _trainer_of(parameter) is None and len(arrays) <= 1:
+            found.append((name, parameter))
+            if trainer_of(parameter) is None and len(arrays) <= 1:
                 now.append((name, parameter))
         self._write(now)
         if reached and self._recorder.ever_saves("gradients") and self._recorder.mode in _WITHOUT_GRADIENTS:
             line = f"gradients of a backward pass in a step of mode {self._recorder.mode.name} are not saved"
             guard.say_once(("gradients", self._recorder.mode), line)
+        return found
 
     @session.fence("saving the gradients that a Trainer applies")
     def before_update(self, trainer: Any, summed: bool) -> None:
         """Save what a Trainer is about to apply; ``summed``: all contexts hold the sum already."""
-        pairs = [pair for pair in self._reached.values() if _trainer_of(pair[1]) is trainer]
+        pairs = [pair for pair in self._reached.values() if trainer_of(pair[1]) is trainer]
         self._applied.update(id(parameter) for _, parameter in pairs)
         self._write(pairs, summed, _loss_scale(trainer))
 
@@ -83,11 +86,17 @@ class Gradients:
         self._write(list(self._reached.values()))
 
     def _write(self, pairs: Iterable[Pair], summed: bool = False, scale: float = 1.0) -> None:
-        pairs = list(pairs)
-        for _, parameter in pairs:
-            self._reached.pop(id(parameter), None)
-        names = [f"gradient/{name}" for name, _ in pairs]
-        self._recorder.save_tensors(names, [Gradient(parameter, summed, scale) for _, parameter in pairs])
+        first: list[Pair] = []
+        again: list[Pair] = []
+        for pair in pairs:
+            key = id(pair[1])
+            self._reached.pop(key, None)
+            (again if key in self._written else first).append(pair)
+            self._written.add(key)
+        for found, write in ((first, self._recorder.save_tensors), (again, self._recorder.replace_tensors)):
+            if found:
+                names = [f"gradient/{name}" for name, _ in found]
+                write(names, [Gradient(parameter, summed, scale) for _, parameter in found])
 
 
 class Freshness:
@@ -142,10 +151,6 @@ def values_of(parameter: Parameter) -> list[NDArray]:
         return list(parameter.list_data())
     except RuntimeError:
         return []
-
-
-def _trainer_of(parameter: Parameter) -> Any:
-    return getattr(parameter, "_trainer", None)
 
 
 def _loss_scale(trainer: Any) -> float:

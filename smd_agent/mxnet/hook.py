@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy.typing as npt
@@ -13,14 +13,20 @@ from mxnet.ndarray import NDArray
 
 from smd_agent import guard, session
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.framework.collection import DEFAULT_SAVED
+from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.hook import FrameworkHook
+from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.framework.tracked_model import free_name
-from smd_agent.mxnet import backward_calls
+from smd_agent.framework.training_steps import TrainingSteps
+from smd_agent.mxnet import backward_calls, block_calls
 from smd_agent.mxnet.arrays import to_array
-from smd_agent.mxnet.collection import BUILT_IN, DEFAULT_SAVED, Collection
+from smd_agent.mxnet.collection import BUILT_IN, Collection
 from smd_agent.mxnet.hybridized import GraphTap, watch_tracing
+from smd_agent.mxnet.loss_names import LossBlocks
 from smd_agent.mxnet.saved_step import SavedStep
 from smd_agent.mxnet.step_counter import Counters, TrackedBlock
+from smd_agent.mxnet.updates import updates
 from smd_agent.mxnet.worker import rank_and_size
 
 # Collections in which nothing can be that comes from inside of a block, unless the user has widened them.
@@ -30,9 +36,9 @@ _OUTER_COLLECTIONS = {"weights", "biases", "gradients"}
 class Hook(FrameworkHook):
     """Saves the tensors of a Gluon training run by step and mode.
 
-    A step begins with a call of a registered block when none is open, when the mode differs from the open step's, or
-    when that block was called in the open step already; calls for several contexts are one step. The mode is the one
-    set with ``set_mode``, GLOBAL before that.
+    A training step reaches from the first call of a registered block to the update of its parameters; see
+    ``framework.training_steps``. Calls for several contexts are one step. The mode is the one set with ``set_mode``,
+    GLOBAL before that.
     """
 
     built_in = BUILT_IN
@@ -42,11 +48,17 @@ class Hook(FrameworkHook):
     def set_up(self) -> None:
         """No block is known yet."""
         self.models: list[TrackedBlock] = []
-        self.registered_losses: list[Block] = []
+        # Around models, and never called themselves; they have parameters of their own.
+        self.owners: list[TrackedBlock] = []
+        self.losses = LossBlocks(self.selection)
+        self.roles = ParameterRoles(self.selection)
         self.taps: weakref.WeakKeyDictionary[HybridBlock, GraphTap] = weakref.WeakKeyDictionary()
         self._registered: set[TrackedBlock] = set()
         self._counters = Counters(self)
         self._names: dict[str, weakref.ref[Parameter]] = {}
+        self.steps: TrainingSteps = TrainingSteps(self.recorder, updates.rounds, self)
+        self.steps.end_with_updates()
+        updates.install()
         backward_calls.install()
         watch_tracing()
 
@@ -76,8 +88,8 @@ class Hook(FrameworkHook):
 
     def register_loss(self, block: Block) -> None:
         """Save what this block returns as a loss; loss blocks of ``gluon.loss`` are saved without it."""
-        if all(block is not other for other in self.registered_losses):
-            self.registered_losses.append(block)
+        if all(block is not other for other in self.losses.registered):
+            self.losses.registered.append(block)
 
     def record_tensor_value(self, tensor_name: str, tensor_value: NDArray) -> None:
         """Save an array as ``<tensor_name>_output_<i>``, if the current step saves a collection it belongs to.
@@ -97,22 +109,75 @@ class Hook(FrameworkHook):
         """Count the steps of a block and save them."""
         self.models = [tracked for tracked in self.models if tracked.model is not None]
         tracked = TrackedBlock(block)
+        if all(other.last != self.step for other in self.models):
+            # The blocks of the open step are gone; this one's first call is no part of it.
+            tracked.last = self.step
+            self.steps.end()
         self.models.append(tracked)
+        updates.follow(self)
+        for known in self.models:
+            # From now on it is asked whether they have changed.
+            known.was_updated()
         self._counters.attach(tracked)
         return tracked
 
+    def add_owner(self, block: Block) -> None:
+        """Save what a block owns of which only parts are called."""
+        if all(block is not owner.model for owner in self.owners):
+            self.owners = [owner for owner in self.owners if owner.model is not None]
+            self.owners.append(TrackedBlock(block))
+
     def count_call(self, run: Callable[..., Any]) -> Callable[..., Any]:
         """What counts one call that has begun before its block had a counter, and has ``run`` go on with it."""
-        return self._counters.around(run)
+        newest = self.position.newest
+        rest = block_calls.shown_to_newcomers(run)
+
+        def captured(block: Block, *args: Any, **kwargs: Any) -> Any:
+            capture = self.recorder.capture
+            if isinstance(capture, SavedStep) and capture.step <= newest:
+                # It was open already, and the call has passed it by.
+                capture.add_models()
+                return capture.call(run, block, args, kwargs)
+            return rest(block, *args, **kwargs)
+
+        return self._counters.around(unseen(captured))
+
+    def trained_parameters(self) -> Iterator[Parameter]:
+        """The parameters of all known blocks."""
+        return (parameter for tracked in self.models for _, parameter in tracked.parameters())
+
+    def were_updated(self) -> bool:
+        """Whether parameters of blocks that a Trainer has been made for have changed since the last time."""
+        if self.steps.pass_ends_step:
+            return False
+        # All are asked, as each takes note of its state.
+        changed = [tracked.was_updated() for tracked in self.models]
+        return any(changed)
+
+    @session.fence("looking at a block's call amid a training step")
+    def begins_amid_training(self, train: bool, again: bool) -> bool:
+        """Whether a call begins a step while an update is awaited; see ``BlockSteps``."""
+        return self.steps.training_call() if train else self.steps.evaluation_call(again)
+
+    @session.fence("going on with a training step")
+    def training_goes_on(self) -> None:
+        """Something of the training step that waits for an evaluation to end comes up."""
+        if self.recorder.interrupted:
+            self.steps.go_on()
 
     def remove_model(self, tracked: TrackedBlock) -> None:
         """Leave a block alone again."""
         self._counters.detach(tracked)
         self.models.remove(tracked)
 
-    def parameters(self, tracked: TrackedBlock) -> list[tuple[str, Parameter]]:
-        """A block's parameters with the names they are saved under: their own, made unique where two have the same."""
-        return [(self._name_of(parameter, name), parameter) for name, parameter in tracked.parameters()]
+    def parameters(self) -> list[tuple[str, Parameter]]:
+        """All parameters, each once, with the names they are saved under: their own, made unique where two have one."""
+        found = {
+            id(parameter): (name, parameter)
+            for tracked in (*self.models, *self.owners)
+            for name, parameter in tracked.parameters()
+        }
+        return [(self._name_of(parameter, name), parameter) for name, parameter in found.values()]
 
     def _name_of(self, parameter: Parameter, name: str) -> str:
         def is_anothers(candidate: str) -> bool:
@@ -148,6 +213,7 @@ class Hook(FrameworkHook):
     def disable(self) -> None:
         """Save nothing more and leave the blocks alone."""
         super().disable()
+        updates.leave(self)
         for tracked in self.models:
             self._counters.detach(tracked)
 

@@ -25,6 +25,7 @@ from mxnet.ndarray import NDArray
 from mxnet.symbol import Symbol
 
 from smd_agent import guard, session
+from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.patching import replace
 from smd_agent.mxnet.arrays import arrays_in, copied, is_symbolic
 from smd_agent.mxnet.block_calls import watch
@@ -86,6 +87,7 @@ def _noting(original: Callable[..., Any]) -> Callable[..., Any]:
     return get_graph
 
 
+@unseen
 def _note(calls: list[InnerCall], original: Callable[..., Any], block: Block, *args: Any, **kwargs: Any) -> Any:
     result = original(block, *args, **kwargs)
     if is_symbolic(args):

@@ -69,6 +69,13 @@ class KnownLosses:
         return comes_from(head, lambda output: (nodes[output[0]]["name"], output[1]) in known, rescaled)
 
 
+def is_same_loss(head: NDArray, result: NDArray) -> bool:
+    """Whether what a backward pass starts from is this result, or that rescaled."""
+    known = KnownLosses()
+    known.add(result)
+    return known.knows(head)
+
+
 def _made_by(loss: NDArray) -> list[tuple[str, int]]:
     nodes, head = _recorded(loss)
     return [] if head is None else [(nodes[head[0]]["name"], head[1])]

@@ -14,15 +14,18 @@ from typing import Any
 from mxnet import autograd
 from mxnet.gluon import Block, Trainer
 from mxnet.gluon.loss import Loss as LossBlock
+from mxnet.ndarray import NDArray
 
 from smd_agent import session
+from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.model_finder import PATIENCE, ModelFinder
-from smd_agent.framework.patching import Function, Until, replace
-from smd_agent.mxnet import backward_calls, block_calls
+from smd_agent.framework.patching import Function, Patch, Until, replace
+from smd_agent.mxnet import backward_calls, block_calls, live_blocks
 from smd_agent.mxnet.arrays import is_symbolic
 from smd_agent.mxnet.hook import Hook
 from smd_agent.mxnet.hybridized import watch_tracing
 from smd_agent.mxnet.step_counter import TrackedBlock
+from smd_agent.mxnet.updates import updates
 
 
 class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
@@ -36,18 +39,57 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
         super().__init__(find_hook)
         self._unwatch: Callable[[], None] | None = None
         self._depth = threading.local()
+        self._leave_passes: list[Callable[[], object]] = []
+        self._had_pass = False
 
     def install(self) -> None:
         """Begin to watch; called once, before the program has got hold of anything of MXNet's."""
         backward_calls.install()
         watch_tracing()
+        updates.install()
         replace(Trainer, "__init__", self._wrap_init, why="a Trainer knows what is trained")
         self._watch_calls()
+        self._watch_first_pass()
 
     def stop(self) -> None:
         """Search no more: the script registers its blocks itself, or nothing can be saved."""
         super().stop()
         self._unwatch_calls()
+        self._unwatch_passes()
+
+    def reason(self) -> str | None:
+        """Why nothing of the program, which ends now, was captured, as far as it shows."""
+        if not self._had_pass or self.hook is not None or self.stopped:
+            return None
+        return "gradients were computed, but of no gluon.Block that was called while autograd recorded"
+
+    # The first backward pass, as long as no model is known.
+
+    def _watch_first_pass(self) -> None:
+        def make(original: Function) -> Function:
+            def backward(array: NDArray, *args: Any, **kwargs: Any) -> Any:
+                self._saw_pass()
+                return original(array, *args, **kwargs)
+
+            return backward
+
+        why = "a training without blocks is told of"
+        patch = Patch(NDArray, "backward", make, why=why, until=Until.MODEL_IS_FOUND)
+        self._leave_passes = [patch.remove, backward_calls.watch(self._pass)]
+
+    @unseen
+    def _pass(self, heads: Any, run: Callable[[], Any]) -> Any:
+        self._saw_pass()
+        return run()
+
+    @session.fence("looking at a backward pass")
+    def _saw_pass(self) -> None:
+        self._had_pass = True
+        self._unwatch_passes()
+
+    def _unwatch_passes(self) -> None:
+        while self._leave_passes:
+            self._leave_passes.pop()()
 
     # Parameters that are trained.
 
@@ -74,6 +116,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
         if unwatch is not None:
             unwatch()
 
+    @unseen
     def _call(self, original: Callable[..., Any], block: Block, *args: Any, **kwargs: Any) -> Any:
         depth = self._depth
         level = getattr(depth, "level", 0)
@@ -89,18 +132,33 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
     @session.fence("looking for the model")
     def _counted_if_found(self, original: Callable[..., Any], block: Block) -> Callable[..., Any] | None:
         """What counts the rest of this call as a step, if the block has just become known."""
-        if self.stopped or isinstance(block, LossBlock):
+        if self.stopped:
             return None
         own = {id(parameter) for _, parameter in TrackedBlock(block).parameters() if parameter.grad_req != "null"}
+        if not own and isinstance(block, LossBlock):
+            return None
         is_match = bool(own & self.params_without_model() if self.saw_training else own - self.known_params())
         found = is_match and self.adopt(block) is not None
+        if found:
+            self._look_for_owner(block)
         self._calls_without_match += 1
         done = self.saw_training and not self.params_without_model()
         if done or self._calls_without_match > PATIENCE:
             self._unwatch_calls()
         if not found or self.hook is None:
             return None
-        return self.hook.count_call(block_calls.shown_to_newcomers(original))
+        return self.hook.count_call(original)
+
+    def _look_for_owner(self, block: Block) -> None:
+        """Know the block that this one is called as a part of, if it holds other parameters that are trained."""
+        others = self.params_without_model()
+        if self.hook is None or not others or any(owner.is_in({id(block)}) for owner in self.hook.owners):
+            return
+        owner = live_blocks.owner_of(block, others)
+        if owner is not None:
+            self.hook.add_owner(owner)
+            for parameter in owner.params.values():
+                self._pending_params.pop(id(parameter), None)
 
     def parts_of(self, model: Block) -> list[Block]:
         """A block and all blocks below it."""
@@ -108,4 +166,5 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
 
     def track(self, hook: Hook, model: Block, inner: list[TrackedBlock]) -> TrackedBlock:
         """Count the steps of a block from now on."""
+        self._unwatch_passes()
         return hook.add_model(model)

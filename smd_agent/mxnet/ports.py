@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import MutableMapping, Sequence
 from typing import Protocol
 
-from mxnet.gluon import Block, HybridBlock, Parameter
+from mxnet.gluon import HybridBlock, Parameter
 
 from smd_agent.core.ports import StepWriter
+from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.mxnet.hybridized import GraphTap
+from smd_agent.mxnet.loss_names import LossBlocks
 from smd_agent.mxnet.step_counter import TrackedBlock
 
 
@@ -24,15 +26,26 @@ class TrainedBlocks(Protocol):
         """The blocks whose calls open steps."""
 
     @property
-    def registered_losses(self) -> Sequence[Block]:
-        """The blocks that return a loss, because the user has said so."""
+    def owners(self) -> Sequence[TrackedBlock]:
+        """Blocks around models of which only parts are called."""
+
+    @property
+    def losses(self) -> LossBlocks:
+        """The blocks that return losses."""
+
+    @property
+    def roles(self) -> ParameterRoles:
+        """Has the collections of parameters hold those that are trained."""
 
     @property
     def taps(self) -> MutableMapping[HybridBlock, GraphTap]:
         """The taps of hybridized blocks that have been made so far."""
 
-    def parameters(self, tracked: TrackedBlock) -> list[tuple[str, Parameter]]:
-        """A block's parameters with the names they are saved under."""
+    def parameters(self) -> list[tuple[str, Parameter]]:
+        """All parameters, each once, with the names they are saved under."""
+
+    def training_goes_on(self) -> None:
+        """Something of the training step that waits for an evaluation to end comes up."""
 
     def may_want_inside(self, block: HybridBlock) -> bool:
         """Whether the current step may save something from inside of a block."""

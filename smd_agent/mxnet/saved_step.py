@@ -2,7 +2,7 @@
 
 weights    as they stand when the step opens, before its forward; of a parameter whose shape the forward finds out, as
            it is initialized;
-inputs     of a block as it gets them, outputs as it returns them;
+inputs     of a block as it gets them, outputs as it returns them, in the first calls of a step;
 losses     that Gluon's loss blocks return, and otherwise the array ``backward`` starts from;
 gradients  see ``smd_agent.mxnet.gradients``.
 """
@@ -10,26 +10,36 @@ gradients  see ``smd_agent.mxnet.gradients``.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import starmap
 from typing import Any
 
 from mxnet import autograd
 from mxnet.gluon import Block, HybridBlock, Parameter, Trainer
-from mxnet.gluon.loss import Loss as LossBlock
 from mxnet.ndarray import NDArray
 
 from smd_agent import guard, session
 from smd_agent.framework.captured_step import CapturedStep
+from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.patching import Patch, Until
 from smd_agent.mxnet import backward_calls, block_calls
 from smd_agent.mxnet.arrays import arrays_in, copied, is_symbolic, raise_pending_error
 from smd_agent.mxnet.gradients import Freshness, Gradients, is_sparse, values_of
 from smd_agent.mxnet.hybridized import GraphTap, trace_of
-from smd_agent.mxnet.losses import KnownLosses
+from smd_agent.mxnet.losses import KnownLosses, is_same_loss
 from smd_agent.mxnet.ports import TrainedBlocks
+from smd_agent.mxnet.step_counter import TrackedBlock
+from smd_agent.mxnet.trained import are_trained, with_role
 
 # Gluon would call the first block of a class ``Loss`` like this, and the losses' regex asks for such a name.
 UNNAMED_LOSS = "loss0"
+
+# Results kept to find the block that a backward pass starts from; a teacher's are among them.
+_KEPT = 8
+
+# Of a model that is called more often in one step, the further calls would add nothing but volume.
+CALLS = 16
 
 
 class SavedStep(CapturedStep):
@@ -42,54 +52,104 @@ class SavedStep(CapturedStep):
         self._watched: dict[int, weakref.ref[Block]] = {}
         # Parameters that get their values in the forward.
         self._deferred: dict[int, tuple[str, Parameter]] = {}
+        self._doubtful: set[int] = set()
+        # What blocks have returned that nobody watches, the latest last.
+        self._returned: deque[tuple[NDArray, weakref.ref[Block]]] = deque(maxlen=_KEPT)
+        self._depth = 0
         self._gradients = Gradients(blocks)
         self._losses = KnownLosses()
         self._inputs_due = blocks.may_want_inputs()
+        self._models: set[TrackedBlock] = set()
+        self._calls: dict[int, int] = {}
+        self._left_out = False
+        self.step = blocks.recorder.position.step
 
     def open(self) -> None:
         """Save the weights and install what sees the rest."""
-        for tracked in self._blocks.models:
-            tracked.look_at_contexts()
-            self._watched.update((id(block), weakref.ref(block)) for block in tracked.parts())
-        self._watched.update((id(block), weakref.ref(block)) for block in self._blocks.registered_losses)
-        self._save_weights()
+        self.add_models()
         installed = self.installed
         installed.on_close(block_calls.watch(self._call))
-        installed.patch(NDArray, "backward", self._wrap_method_backward, why="gradients and losses are saved")
         installed.on_close(backward_calls.watch(self._around_backward))
         # Trainer.step and Trainer.update both come by here: the first to sum over the contexts, the second to apply.
         installed.patch(Trainer, "_allreduce_grads", self._wrap_sum, why="gradients are saved before a store has them")
         installed.patch(Trainer, "_update", self._wrap_update, why="gradients are saved as they are applied")
-        if self._deferred:
+
+    @session.fence("looking at models that are saved")
+    def add_models(self) -> None:
+        """Save the models that have become known since this was called last, too."""
+        known = (*self._blocks.models, *self._blocks.owners)
+        new = [tracked for tracked in known if tracked not in self._models]
+        for tracked in new:
+            self._models.add(tracked)
+            tracked.look_at_contexts()
+            self._watched.update((id(block), weakref.ref(block)) for block in tracked.parts())
+            block = tracked.model
+            if block is not None:
+                self._calls.setdefault(id(block), 0)
+        waiting = bool(self._deferred)
+        self._save_weights(new)
+        if self._deferred and not waiting:
             why = "weights are saved as they are initialized"
-            installed.patch(Parameter, "_finish_deferred_init", self._wrap_deferred_init, why=why)
+            self.installed.patch(Parameter, "_finish_deferred_init", self._wrap_deferred_init, why=why)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether what is computed now belongs to this step, which may wait for an evaluation to end."""
+        return self.writer.position.saving and self.writer.position.step == self.step
 
     def close(self) -> None:
         """Save what was waiting, and remove everything that was installed."""
         self._gradients.at_end()
+        self._returned.clear()
         self.installed.close()
 
     # Weights.
 
-    def _save_weights(self) -> None:
+    def _save_weights(self, models: Iterable[TrackedBlock]) -> None:
         names, arrays = [], []
-        for tracked in self._blocks.models:
-            for name, parameter in self._blocks.parameters(tracked):
-                found = values_of(parameter)
-                if found:
-                    names.append(name)
-                    arrays.append(found[0])
-                elif not is_sparse(parameter):
-                    self._deferred[id(parameter)] = (name, parameter)
-                elif self.writer.wants(name):
-                    # Reading one asks the Trainer's store for rows, which the program has not asked for.
-                    guard.say_once(("sparse weight", name), f"{name} is not saved: it is a sparse parameter")
+        self._settle_roles()
+        own = {id(parameter) for tracked in models for _, parameter in tracked.parameters()}
+        for name, parameter in self._blocks.parameters():
+            if id(parameter) not in own:
+                continue
+            found = values_of(parameter)
+            if found:
+                names.append(name)
+                arrays.append(found[0])
+            elif not is_sparse(parameter):
+                self._deferred[id(parameter)] = (name, parameter)
+            elif self.writer.wants(name):
+                # Reading one asks the Trainer's store for rows, which the program has not asked for.
+                guard.say_once(("sparse weight", name), f"{name} is not saved: it is a sparse parameter")
         self.writer.save_tensors(names, arrays)
+
+    def _settle_roles(self) -> None:
+        roles = self._blocks.roles
+        for tracked in (*self._blocks.models, *self._blocks.owners):
+            pairs = list(tracked.parameters())
+            trained = are_trained(pairs)
+            if tracked.model is not None and roles.have_changed(tracked, trained):
+                roles.settle(tracked.model.name, starmap(with_role, zip(pairs, trained, strict=True)))
+            if False in trained:
+                # Should one get a gradient, it is trained all the same.
+                self._doubtful.update(
+                    id(parameter)
+                    for (name, parameter), found in zip(pairs, trained, strict=True)
+                    if found is False and parameter.grad_req != "null" and not roles.is_trained(name)
+                )
+
+    @session.fence("saving weights that turned out to be trained")
+    def _save_doubtful(self, reached: list[tuple[str, Parameter]]) -> None:
+        for name, parameter in reached:
+            if id(parameter) in self._doubtful:
+                self._doubtful.remove(id(parameter))
+                self._blocks.roles.settle(name, [with_role((name, parameter), True)])
+                self.writer.save_tensor_now(name, values_of(parameter)[0])
 
     def _wrap_deferred_init(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def finish(parameter: Parameter, *args: Any, **kwargs: Any) -> Any:
             result = original(parameter, *args, **kwargs)
-            if id(parameter) in self._deferred:
+            if id(parameter) in self._deferred and self.is_current:
                 self._save_initialized(parameter)
             return result
 
@@ -104,20 +164,80 @@ class SavedStep(CapturedStep):
 
     # Blocks.
 
+    @unseen
     def _call(self, original: Callable[..., Any], block: Block, *args: Any, **kwargs: Any) -> Any:
-        is_loss = isinstance(block, LossBlock)
-        if not self.writer.position.saving or not (is_loss or self._is_watched(block)) or is_symbolic(args):
+        if is_symbolic(args):
             return original(block, *args, **kwargs)
+        is_loss = self._blocks.losses.has(block)
+        if is_loss and autograd.is_recording() and autograd.is_training():
+            self._blocks.training_goes_on()
+        if not self.is_current or self._left_out:
+            return original(block, *args, **kwargs)
+        if not (is_loss or self._is_watched(block)):
+            return self._call_unwatched(original, block, args, kwargs)
+        if not self._takes_call(block):
+            self._left_out = True
+            try:
+                return original(block, *args, **kwargs)
+            finally:
+                self._left_out = False
+        return self.call(original, block, args, kwargs)
+
+    def _takes_call(self, block: Block) -> bool:
+        calls = self._calls.get(id(block))
+        if calls is None:
+            return True
+        self._calls[id(block)] = calls + 1
+        if calls < self._most_calls(block):
+            return True
+        line = f"inputs and outputs are saved of the first {CALLS} calls of {block.name} in a step"
+        guard.say_once(("calls", block.name), line)
+        return False
+
+    def _most_calls(self, block: Block) -> int:
+        """How many calls are saved: as many for each context."""
+        parallel = [tracked for tracked in self._models if tracked.parallel and tracked.model is block]
+        return CALLS * max([1, *(len(tracked.contexts) for tracked in parallel)])
+
+    @unseen
+    def call(self, original: Callable[..., Any], block: Block, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a block and save what it gets and returns."""
+        is_loss = self._blocks.losses.has(block)
         inputs = self._hold(args, kwargs)
         result = self._run(original, block, args, kwargs)
         if isinstance(block, HybridBlock):
             self._remember_inner_losses(block, result)
-        if is_loss or any(block is other for other in self._blocks.registered_losses):
+        name = block.name
+        if is_loss:
             self._remember_loss(result)
-        self.save_io(block.name, "input", inputs)
-        self.save_io(block.name, "output", result)
+            name = self._loss_name(block, result) or name
+        self.save_io(name, "input", inputs)
+        self.save_io(name, "output", result)
         raise_pending_error()
         return result
+
+    def _call_unwatched(
+        self, original: Callable[..., Any], block: Block, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        self._depth += 1
+        try:
+            result = original(block, *args, **kwargs)
+        finally:
+            self._depth -= 1
+        if not self._depth and autograd.is_recording() and isinstance(result, NDArray):
+            self._returned.append((result, weakref.ref(block)))
+        return result
+
+    @session.fence("naming a loss")
+    def _loss_name(self, block: Block, result: Any) -> str:
+        """What a loss block is called; what it has returned is put into the losses."""
+        losses = self._blocks.losses
+        step = self.writer.position.step
+        models = [tracked.model for tracked in self._blocks.models if tracked.last == step]
+        name = losses.name(block, tuple(model.name for model in models if model is not None))
+        first = self.counts.get(f"{name}_output", 0)
+        losses.put_in_losses([f"{name}_output_{first + i}" for i, _ in enumerate(arrays_in(result))])
+        return name
 
     def _is_watched(self, block: Block) -> bool:
         found = self._watched.get(id(block))
@@ -131,6 +251,7 @@ class SavedStep(CapturedStep):
             return args, kwargs
         return _Held(copied(array) for array in arrays_in((args, kwargs)))
 
+    @unseen
     def _run(self, original: Callable[..., Any], block: Block, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not isinstance(block, HybridBlock) or not block._children:
             return original(block, *args, **kwargs)
@@ -142,6 +263,7 @@ class SavedStep(CapturedStep):
         finally:
             self._remove_tap(block)
 
+    @unseen
     def _run_building(
         self, original: Callable[..., Any], block: HybridBlock, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
@@ -208,32 +330,49 @@ class SavedStep(CapturedStep):
 
     # Backward and update.
 
-    def _wrap_method_backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def method(array: NDArray, *args: Any, **kwargs: Any) -> Any:
-            return self._around_backward(array, lambda: original(array, *args, **kwargs))
-
-        return method
-
+    @unseen
     def _around_backward(self, heads: Any, run: Callable[[], Any]) -> Any:
+        self._blocks.training_goes_on()
+        if not self.is_current:
+            return run()
         self._save_heads(heads)
         before: Freshness | None = self._gradients.before_backward()
         raise_pending_error()
         try:
             return run()
         finally:
-            self._gradients.after_backward(before)
+            reached = self._gradients.after_backward(before)
+            if self._doubtful and reached:
+                self._save_doubtful(reached)
             raise_pending_error()
 
     @session.fence("saving the loss of a backward pass")
     def _save_heads(self, heads: Any) -> None:
         for array in arrays_in(heads):
-            if not self._losses.knows(array):
+            if self._losses.knows(array):
+                continue
+            found = self._block_behind(array)
+            if found is None:
                 self._losses.add(array)
                 self.save_io(UNNAMED_LOSS, "output", array)
+            else:
+                result, block = found
+                self._blocks.losses.add(block)
+                self._losses.add(result)
+                self.save_io(self._loss_name(block, result) or UNNAMED_LOSS, "output", result)
+
+    def _block_behind(self, head: NDArray) -> tuple[NDArray, Block] | None:
+        """The block, with what it has returned, from whose result a backward pass starts; it is a loss."""
+        for result, reference in reversed(self._returned):
+            block = reference()
+            if block is not None and is_same_loss(head, result):
+                return result, block
+        return None
 
     def _wrap_sum(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def allreduce(trainer: Any) -> Any:
-            if getattr(trainer, "_update_on_kvstore", False):
+            self._blocks.training_goes_on()
+            if self.is_current and getattr(trainer, "_update_on_kvstore", False):
                 # The store applies what it gets and gives weights back: the sum is never seen here.
                 self._gradients.before_update(trainer, summed=False)
                 raise_pending_error()
@@ -243,7 +382,9 @@ class SavedStep(CapturedStep):
 
     def _wrap_update(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def update(trainer: Any, *args: Any, **kwargs: Any) -> Any:
-            self._gradients.before_update(trainer, summed=True)
+            self._blocks.training_goes_on()
+            if self.is_current:
+                self._gradients.before_update(trainer, summed=True)
             raise_pending_error()
             return original(trainer, *args, **kwargs)
 

@@ -12,16 +12,33 @@ import weakref
 from collections.abc import Callable, Iterator
 from operator import itemgetter
 from types import MethodType, SimpleNamespace
-from typing import Any
+from typing import Any, Protocol
 
 from mxnet import autograd
 from mxnet.gluon import Block, Parameter
 
+from smd_agent.core.clock import ModeClock
+from smd_agent.framework.hidden_frames import leave_traceback, unseen
 from smd_agent.framework.tracked_model import StepOpener, TrackedModel
-from smd_agent.mxnet.arrays import arrays_in, is_symbolic, raise_pending_error
+from smd_agent.mxnet.arrays import arrays_in, bytes_of, is_symbolic, raise_pending_error
+
+_FLAT = 2
+"""Most dimensions of a parameter that is looked at for updates."""
 
 _is_training = autograd.is_training
 _is_recording = autograd.is_recording
+
+
+class BlockSteps(StepOpener, Protocol):
+    """What the step counter of a block calls; the hook is one."""
+
+    def begins_amid_training(self, train: bool, again: bool) -> bool | None:
+        """Whether a call begins a step while an update is awaited.
+
+        Args:
+            train: the block is called to be trained; else to be evaluated.
+            again: it has been called in the current step, on the same context.
+        """
 
 
 class TrackedBlock(TrackedModel[Block]):
@@ -33,15 +50,36 @@ class TrackedBlock(TrackedModel[Block]):
     Attributes:
         parallel: its parameters have copies on several contexts, so that one step is a call for each of them.
         contexts: those it was called on in the step ``last``; kept only if it is parallel.
+        state: values of its smallest trained parameter when they were looked at last; None if it had none.
     """
 
-    __slots__ = ("contexts", "parallel")
+    __slots__ = ("contexts", "parallel", "state")
 
     def __init__(self, block: Block) -> None:
         super().__init__(block)
         self.parallel = False
         self.contexts: set[Any] = set()
+        self.state: bytes | None = None
         self.look_at_contexts()
+
+    def was_updated(self) -> bool:
+        """Whether parameters have been changed since this was asked last; the smallest of them is looked at."""
+        known, self.state = self.state, self._state()
+        return known is not None and self.state is not None and known != self.state
+
+    def _state(self) -> bytes | None:
+        smallest: Any = None
+        for _, parameter in self.parameters():
+            # Convolutions bring weights into another layout, in place, when they happen to run; never vectors.
+            if parameter.grad_req == "null" or not parameter.shape or len(parameter.shape) > _FLAT:
+                continue
+            try:
+                array = parameter.list_data()[0]
+            except RuntimeError:
+                continue
+            if array.stype == "default" and (smallest is None or array.size < smallest.size):
+                smallest = array
+        return None if smallest is None else bytes_of(smallest)
 
     def parts(self) -> list[Block]:
         """The block and all blocks below it."""
@@ -67,9 +105,14 @@ class TrackedBlock(TrackedModel[Block]):
         """Find out on how many contexts the parameters are."""
         self.parallel = any(len(contexts_of(parameter)) > 1 for _, parameter in self.parameters())
 
-    def begins_again(self, args: tuple[Any, ...], step: int) -> bool:
-        """Whether a parallel block's call belongs to a new step: it was called on this context in the current one."""
-        array = next(arrays_in(args), None)
+    def is_called_again(self, args: tuple[Any, ...], step: int, is_other: bool) -> bool:
+        """Whether a parallel block was called on this context in the current step; ``is_other``: its mode was another.
+
+        Call it once a call, as it takes note of the context.
+        """
+        if is_other:
+            self.contexts.clear()
+        array = next(iter(arrays_in(args)), None)
         context = None if array is None else array.context
         again = self.last == step and (not self.contexts or context in self.contexts)
         if again or self.last != step:
@@ -93,7 +136,7 @@ class Counters:
         steps: opens and closes the steps that are counted.
     """
 
-    def __init__(self, steps: StepOpener) -> None:
+    def __init__(self, steps: BlockSteps) -> None:
         self._steps = steps
         self._models: dict[int, TrackedBlock] = {}
         self._classes: dict[type[Block], tuple[Any, Any]] = {}
@@ -136,44 +179,65 @@ class Counters:
         block_class.__call__ = wrapper
         self._classes[block_class] = (own, wrapper)
 
+    def _begins(self, tracked: TrackedBlock, args: tuple[Any, ...], train: bool, clock: ModeClock) -> bool:
+        """Whether a block's call begins a step."""
+        position = self._steps.position
+        is_other = clock is not position.clock
+        again = tracked.last == position.step
+        if tracked.parallel:
+            again = tracked.is_called_again(args, position.step, is_other)
+        if position.awaits_update:
+            begins = False
+            if not train or is_other or position.unsure:
+                begins = self._steps.begins_amid_training(train, again) is True
+                raise_pending_error()
+        else:
+            begins = again or is_other
+            # Of several contexts a backward pass for one may have ended the step.
+            if not (tracked.parallel and position.unsure):
+                begins = begins or position.updated or (train and position.ends_with_update)
+        return begins
+
     def _counter(self, owner: Any) -> Callable[..., Any]:
         steps = self._steps
         position = steps.position
         models = self._models
+        begins = self._begins
 
         # ``owner.__call__`` is looked up at each call: Block's own is replaced while a step is saved. That is why it is
         # none of the patches in the register, which call what they have found.
         def call(block: Block, *args: Any, **kwargs: Any) -> Any:
-            tracked = models.get(id(block))
-            if tracked is None or position.inside or is_symbolic(args):
-                return owner.__call__(block, *args, **kwargs)
-            clock = position.train if _is_recording() and _is_training() else position.evaluation
-            if clock is not position.clock:
-                begins = True
-                tracked.contexts.clear()
-            else:
-                begins = tracked.last == position.step
-            if tracked.parallel:
-                begins = tracked.begins_again(args, position.step) or clock is not position.clock
-            if begins:
-                if position.open:
-                    steps.finish_step()
-                    raise_pending_error()
-                # As ``RunPosition.begin`` does it.
-                position.step += 1
-                position.clock = clock
-                clock.step += 1
-                if clock.step >= clock.due:
-                    steps.start_step()
-                    raise_pending_error()
-            tracked.last = position.step
-            position.inside = True
             try:
-                return owner.__call__(block, *args, **kwargs)
-            finally:
-                position.inside = False
+                tracked = models.get(id(block))
+                if tracked is None or position.inside or is_symbolic(args):
+                    return owner.__call__(block, *args, **kwargs)
+                train = _is_recording() and _is_training()
+                clock = position.train if train else position.evaluation
+                if begins(tracked, args, train, clock):
+                    if position.open:
+                        steps.finish_step()
+                        raise_pending_error()
+                    # As ``TrainingSteps.begin`` does it.
+                    position.awaits_update = position.ends_with_update if train else position.awaits_update
+                    position.newest += 1
+                    position.step = position.newest
+                    position.clock = clock
+                    position.updated = False
+                    clock.step += 1
+                    if clock.step >= clock.due:
+                        steps.start_step()
+                        raise_pending_error()
+                tracked.last = position.step
+                position.inside = True
+                try:
+                    return owner.__call__(block, *args, **kwargs)
+                finally:
+                    position.inside = False
+            except BaseException as error:
+                leave_traceback(error)
+                raise
 
-        return call
+        return unseen(call)
 
 
 class _Counted(property):
@@ -188,6 +252,7 @@ class _Counted(property):
         self._function = function
         self._owner = owner
 
+    @unseen
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._function(*args, **kwargs)
 

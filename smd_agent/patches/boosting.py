@@ -16,7 +16,7 @@ def capture(library: ModuleType, targets: Mapping[str, Describe], *, oldest: str
     """Have the trainings of the program saved.
 
     Args:
-        library: as it was imported; its room has the same name.
+        library: as it was imported; its package here has the same name.
         targets: by dotted path of a function that trains, what a call of it tells.
         oldest: release that is supported.
         needs: attribute of the library that releases before it lack.

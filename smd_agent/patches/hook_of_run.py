@@ -19,8 +19,9 @@ H = TypeVar("H", bound=FrameworkHook)
 
 # Of the run, by the default save interval they were completed with.
 _settings: dict[int, HookSettings] = {}
-# How trainings with the frameworks show that the program has imported.
+# How trainings with the frameworks show that the program has imported, and what these know of one that was not seen.
 _signs: list[str] = []
+_reasons: list[Callable[[], str | None]] = []
 
 
 def wanted_settings(default_save_interval: int = DEFAULT_SAVE_INTERVAL) -> HookSettings | None:
@@ -40,15 +41,19 @@ def wanted_settings(default_save_interval: int = DEFAULT_SAVE_INTERVAL) -> HookS
 def make_hook(hook_class: type[H], settings: HookSettings, follow_calls: bool = False) -> H | None:
     """The hook of a program that has not made one; None, after one line, when nothing can be saved.
 
+    After a failure, of which the line says that the capture is off, there is none: its steps would have other numbers.
+
     Args:
         hook_class: the framework's.
         settings: of the run.
         follow_calls: whether the mode is what the program does, as long as it sets none.
     """
+    if session.is_off():
+        return None
+    name = session.framework_of(hook_class)
     existing = session.current()
-    if existing is not None:
-        # Two kinds of hooks would write over each other's steps.
-        name = hook_class.__module__.split(".")[1]
+    if existing is not None and session.framework_of(type(existing)) == name:
+        # As of Keras on PyTorch: two kinds of hooks would save the same tensors.
         line = f"{existing.out_dir} holds a run of another framework: no training with {name} is saved"
         guard.say_once(("another framework", hook_class), line)
         return None
@@ -67,6 +72,7 @@ def warn_at_exit_if_nothing_captured(
     settings: HookSettings,
     was_training: Callable[[], bool],
     already_explained: Callable[[], bool] = lambda: False,
+    reason: Callable[[], str | None] = lambda: None,
 ) -> None:
     """Say at exit that nothing was captured, in one line for all frameworks that the program imported.
 
@@ -76,18 +82,22 @@ def warn_at_exit_if_nothing_captured(
         was_training: asked at exit: whether the program is known to have trained. The launcher's own program is always
             expected to.
         already_explained: asked at exit: whether the reason has been said.
+        reason: asked at exit: why a training was not captured; None if none is known to have been missed.
     """
     pid = os.getpid()
     _signs.append(training_signs)
+    _reasons.append(reason)
 
+    @guard.fence("looking for a run at the end")
     def warn() -> None:
-        if os.getpid() != pid or session.current() is not None or already_explained():
+        if os.getpid() != pid or session.is_off() or session.current() is not None or already_explained():
             return
         if os.path.isdir(os.path.join(settings.out_dir, "index")):
             # A launcher such as torchrun imports the framework too; its workers did the training.
             return
-        if was_training() or env.launch_pid() == pid:
-            seen = " or ".join(_signs)
-            guard.say_once("nothing was captured", f"nothing was captured: no training was seen ({seen})")
+        known = "; ".join(found for ask in _reasons if (found := ask()))
+        if known or was_training() or env.launch_pid() == pid:
+            why = known or f"no training was seen ({' or '.join(_signs)})"
+            guard.say_once("nothing was captured", f"nothing was captured: {why}")
 
     atexit.register(warn)

@@ -31,7 +31,7 @@ def apply(mxnet: ModuleType) -> None:
     discovery = BlockFinder(HookSource(Hook, lambda: make_hook(Hook, settings, follow_calls=True)).hook)
     discovery.install()
     sign = "a gluon.Block called while autograd recorded"
-    warn_at_exit_if_nothing_captured(sign, settings, discovery.should_have_found)
+    warn_at_exit_if_nothing_captured(sign, settings, discovery.should_have_found, reason=discovery.reason)
 
 
 def _is_supported(mxnet: ModuleType) -> bool:

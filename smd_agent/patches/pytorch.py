@@ -43,7 +43,8 @@ def apply(torch: ModuleType) -> None:
     _step_aside_for_compile(torch, discovery)
     _keep_out_of_replicas(torch)
     _step_aside_for_script(torch)
-    warn_at_exit_if_nothing_captured("a torch.nn.Module called in train mode", settings, discovery.should_have_found)
+    sign = "a torch.nn.Module called in train mode"
+    warn_at_exit_if_nothing_captured(sign, settings, discovery.should_have_found, reason=discovery.reason)
 
 
 def watch_keras(keras: ModuleType) -> None:

@@ -41,24 +41,28 @@ def apply(tensorflow: ModuleType) -> None:
     _sources.append(source)
     session_hook.watch_sessions(source)
     when_imported(graph_notes.ESTIMATOR, lambda m: graph_notes.note_modes(m.Estimator))
-    _watch_tapes(tensorflow, source)
+    watch = _watch_tapes(tensorflow, source)
     watch_keras()
     warn_at_exit_if_nothing_captured(
-        "a GradientTape, model.fit or a monitored session that trains", settings, graph_notes.saw_any_optimizer
+        "a GradientTape, model.fit or a monitored session that trains",
+        settings,
+        graph_notes.saw_any_optimizer,
+        reason=lambda: None if watch is None else watch.reason(),
     )
 
 
-def _watch_tapes(tensorflow: ModuleType, source: HookSource[TensorflowHook]) -> None:
+def _watch_tapes(tensorflow: ModuleType, source: HookSource[TensorflowHook]) -> TapeWatch | None:
     try:
         from smd_agent.tensorflow.tape.watch import the_watch
     except ImportError as error:
         # It needs parts of TensorFlow that are not public.
         guard.say(f"tensorflow {tensorflow.__version__}: GradientTape is not captured ({guard.describe(error)})")
-        return
+        return None
     watch = the_watch(source)
     watch.install()
     for module, classes in _SCALING.items():
         _watch_scaling(module, classes, watch)
+    return watch
 
 
 def watch_keras(keras: ModuleType | None = None) -> None:

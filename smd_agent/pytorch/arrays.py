@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ _NUMPY_DTYPES = {
 }
 _WIDER = {torch.complex32: torch.complex64}
 PLAIN_CLASSES = (torch.Tensor, torch.nn.Parameter)
+_CONTAINERS = (tuple, list, dict)
 
 
 def to_array(tensor: torch.Tensor) -> tuple[npt.NDArray[Any], str | None] | None:
@@ -105,12 +106,14 @@ def _shared(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
     return np.asarray(_Memory(tensor, *kind))
 
 
-def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+def tensors_in(value: Any) -> list[torch.Tensor]:
     """The tensors of a module's input or output, in order, out of lists, tuples, mappings and dataclasses."""
     return nested(value, torch.Tensor, _parts)
 
 
 def _parts(value: Any) -> Iterable[Any]:
+    if type(value) in _CONTAINERS:
+        return parts_of(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, (type, list, tuple, Mapping)):
         return [getattr(value, field.name, None) for field in dataclasses.fields(value)]
     return parts_of(value)

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 import torch
 
 from smd_agent.core.collection import Collection as BaseCollection
-from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.framework.collection import built_in_collections
 
-# The collections that there are from the start, and the regexes by which tensors join them.
-BUILT_IN: Mapping[str, tuple[str, ...]] = {
-    CollectionKeys.ALL: (),
-    CollectionKeys.DEFAULT: (),
-    CollectionKeys.WEIGHTS: ("^(?!gradient).*weight",),
-    CollectionKeys.BIASES: ("^(?!gradient).*bias",),
-    CollectionKeys.GRADIENTS: ("^gradient",),
-    CollectionKeys.LOSSES: ("[Ll]oss_(?!input).*output",),
-}
-
-# Saved whatever else is asked for; only end_step 0 takes them out.
-DEFAULT_SAVED = (CollectionKeys.LOSSES,)
+# What has "loss" in front only, such as "loss_fn", joins by name where it is a loss: see ``capture.loss_names``.
+BUILT_IN = built_in_collections(losses=r"[Ll]oss(_\d+)?_output_\d+$")
 
 
 class Collection(BaseCollection):

@@ -10,30 +10,37 @@ import numpy.typing as npt
 import torch
 
 from smd_agent import guard, session
-from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.turns import in_turn
 from smd_agent.errors import SMDebugError
+from smd_agent.framework.collection import DEFAULT_SAVED
+from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.hook import FrameworkHook
+from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.framework.tracked_model import free_name
+from smd_agent.framework.training_steps import TrainingSteps
 from smd_agent.pytorch.arrays import to_array
+from smd_agent.pytorch.capture.loss_names import LossNames
 from smd_agent.pytorch.capture.saved_step import SavedStep
-from smd_agent.pytorch.collection import BUILT_IN, DEFAULT_SAVED, Collection
+from smd_agent.pytorch.capture.trained_losses import TrainedLosses
+from smd_agent.pytorch.collection import BUILT_IN, Collection
 from smd_agent.pytorch.device.late_values import LateValues
 from smd_agent.pytorch.model.step_counter import StepCounter, TrackedModule
 from smd_agent.pytorch.model.wrappers import class_name, named_layers, unwrapped
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.tracing import is_opaque, leave_uncompiled
 from smd_agent.pytorch.training_threads import TrainingThreads, is_of_this_thread
+from smd_agent.pytorch.updates import updates
 from smd_agent.pytorch.worker import feeds_a_loader, rank_and_size
 
 _IDLE = 100
+_OPAQUE = "a call in which the model is traced or transformed is not saved"
 
 
 class Hook(FrameworkHook):
     """Saves the tensors of a PyTorch training run by step and mode.
 
-    A step begins with a forward of a registered model when none is open, when the mode differs from the open step's, or
-    when that model was called in the open step already. The mode is the one set with ``set_mode``, GLOBAL before that.
+    A training step reaches from the first forward of a registered model to the update of its parameters; see
+    ``framework.training_steps``. The mode is the one set with ``set_mode``, GLOBAL before that.
     """
 
     built_in = BUILT_IN
@@ -45,10 +52,15 @@ class Hook(FrameworkHook):
         self.models: list[TrackedModule] = []
         self.registered_losses: list[torch.nn.Module] = []
         self._registered: set[TrackedModule] = set()
+        self.roles = ParameterRoles(self.selection)
+        self.loss_names = LossNames(self.selection)
+        self.trained_losses = TrainedLosses()
         self.recorder.late = LateValues(self.recorder)
         self._thread = 0
         self.threads = TrainingThreads(self._keep_own_models)
         self.left_out = self.recorder.left_out = self.threads.left_out
+        self.steps: TrainingSteps = TrainingSteps(self.recorder, updates.rounds, self)
+        self.steps.end_with_updates()
         self._step_clock = self.position.clock
         # Whether the next backward pass belongs to a step that is yet to be opened.
         self.pass_opens_step: Callable[[], bool] = bool
@@ -93,7 +105,7 @@ class Hook(FrameworkHook):
         if not isinstance(tensor_value, torch.Tensor):
             raise AssertionError(f"tensor_value={tensor_value!r} must be a torch.Tensor")
         if self._saved_step is not None:
-            self._saved_step.save_io(tensor_name, "output", tensor_value)
+            self._saved_step.save_recorded(tensor_name, tensor_value)
 
     # What the patches and the saved step call.
 
@@ -121,7 +133,12 @@ class Hook(FrameworkHook):
         if all(other.last != self.step for other in self.models):
             # The models of the open step are gone; this one's first forward is no part of it.
             tracked.last = self.step
+            self.steps.end()
         self.models.append(tracked)
+        updates.follow(self)
+        for known in self.models:
+            # From now on it is asked whether they have changed.
+            known.was_updated()
         if counted:
             tracked.attach(self, module)
         return tracked
@@ -143,15 +160,47 @@ class Hook(FrameworkHook):
         line = f"{tracked.title} is trained in evaluation mode: its next steps are TRAIN where gradients are enabled"
         guard.say_once(("trained in evaluation", tracked), line)
 
+    def begin_training_step(self) -> None:
+        """Close the open step and begin a training step that no call of a model has shown."""
+        if self.position.open:
+            self.finish_step()
+        if self.steps.begin(self.position.train):
+            self.start_step()
+
+    def trained_params(self) -> set[int]:
+        """Ids of the parameters of all known models."""
+        return {id(parameter) for tracked in self.models for _, parameter in tracked.parameters()}
+
+    def were_updated(self) -> bool:
+        """Whether parameters or, without an optimizer, gradients of models have changed since the last time."""
+        by_gradients = not updates.has_optimizer()
+        # All are asked, as each takes note of its state.
+        changed = [tracked.was_updated(by_gradients) for tracked in self.models]
+        return any(changed) and not updates.in_progress()
+
+    @session.fence("looking at a model's call amid a training step")
+    @in_turn
+    def begins_amid_training(self, tracked: TrackedModule, train: bool) -> bool:
+        """Whether a call, to train or to evaluate, begins a step while an update is awaited."""
+        return self.steps.training_call() if train else self.steps.evaluation_call(tracked.last == self.step)
+
+    @property
+    def amid_training(self) -> bool:
+        """Whether a training step waits for an evaluation to end."""
+        return self.recorder.interrupted
+
+    @session.fence("going on with a training step")
+    @in_turn
+    def training_goes_on(self) -> None:
+        """Something of the training step that waits for an evaluation to end comes up."""
+        if self.amid_training:
+            self.steps.go_on()
+
     def models_in_use(self) -> list[TrackedModule]:
         """The models without those that have not been called for many steps, and those of other threads."""
         used = [tracked for tracked in self.models if tracked.last < 0 or self.step - tracked.last <= _IDLE]
         several = self.threads.several
         return [tracked for tracked in used if is_of_this_thread(tracked.thread) and (tracked.called or not several)]
-
-    def is_loss(self, name: str) -> bool:
-        """Whether a tensor of this name is one of the losses."""
-        return self.collection_manager.get(CollectionKeys.LOSSES).matches(name)
 
     def regexes_changed(self) -> bool:
         """Whether a built-in collection has got regexes or names of the user's."""
@@ -173,7 +222,7 @@ class Hook(FrameworkHook):
             # Another thread has opened it since this one looked.
             self.recorder.end_step()
         if is_opaque():
-            guard.say_once("opaque", "a step in which the model is traced or transformed is not saved")
+            guard.say_once("opaque", _OPAQUE)
             return
         if feeds_a_loader():
             self.disable()
@@ -207,9 +256,10 @@ class Hook(FrameworkHook):
         if settled:
             self.selection.changed()
 
+    @unseen
     def nested_forward(self, call: StepCounter, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the forward of a model that is called inside of another, in a step that is saved."""
-        if not self.in_this_thread:
+        if self._thread != threading.get_ident():
             if self._thread == 0 and self.threads.is_opener:
                 # The model around it is another thread's.
                 return self.captured_forward(call, args, kwargs)
@@ -225,8 +275,12 @@ class Hook(FrameworkHook):
         """Whether the call that is captured is one of this thread."""
         return self._thread == threading.get_ident()
 
+    @unseen
     def captured_forward(self, call: StepCounter, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a model's forward in a step that is saved."""
+        if is_opaque():
+            guard.say_once("opaque", _OPAQUE)
+            return call.forward(*args, **kwargs)
         if not self._take_call(call.tracked) or self._saved_step is None:
             return call.forward(*args, **kwargs)
         self._thread = threading.get_ident()
@@ -243,7 +297,7 @@ class Hook(FrameworkHook):
         if not self.threads.call():
             return False
         step = self._saved_step
-        if step is not None and tracked in step.called:
+        if step is not None and tracked in step.called and not self.position.awaits_update:
             # Calls in other threads have kept this one from being counted as the step that it is.
             self._begin_uncounted_step(step)
             tracked.last = self.position.step

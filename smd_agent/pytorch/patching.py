@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from smd_agent.framework import captured_step, patching
+from smd_agent.framework.hidden_frames import leave_traceback, unseen
 from smd_agent.framework.patching import Function
 from smd_agent.pytorch.tracing import is_compiling, leave_uncompiled
 
@@ -17,13 +18,13 @@ class Patch(patching.Patch):
             # First, so that a compiler that traces this folds it to True and sees nothing else.
             if is_compiling():
                 return original(*args, **kwargs)
-            replacement = self._replacement
-            if replacement is None:
-                self._uncover()
-                return original(*args, **kwargs)
-            return replacement(*args, **kwargs)
+            try:
+                return self._present(original)(*args, **kwargs)
+            except BaseException as error:
+                leave_traceback(error)
+                raise
 
-        leave_uncompiled(patched)
+        leave_uncompiled(unseen(patched))
         leave_uncompiled(self._replacement)
         return patched
 

@@ -1,10 +1,9 @@
-"""The right to write into a run's folder: of the process named in its claim file, as long as it lives.
+"""The right to write into a run's folder: a lock on its claim file, which the system takes back when the process ends.
 
-A folder that holds a finished run is refused.
-
-Two processes that both take themselves for the only worker would overwrite each other's files. The old library left
-an empty claim file behind after a crash and then wrote nothing on the next start; ours names its owner, so that the
-claim of a dead process is taken over.
+The old library left an empty claim file behind after a crash and then wrote nothing on the next start. A lock ends with
+its process, whatever ends that, and is given to one process only, however many ask at once; what the file says is for
+people and for ``ls``. Where the file system has no locks, the process that creates the file has the claim, and one that
+was left behind has to be removed by hand.
 """
 
 from __future__ import annotations
@@ -12,68 +11,203 @@ from __future__ import annotations
 import json
 import os
 import socket
+import stat
+import sys
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from smd_agent.errors import SMDebugRuntimeError
-from smd_agent.formats.paths import CLAIM, END_MARKER
+from smd_agent.formats.paths import claim_path
 from smd_agent.regular_file import read_text
+
+if sys.platform == "win32":
+    fcntl: Any = None
+else:
+    import fcntl
 
 _LARGEST_BYTES = 1 << 16
 
-
-def refuse_finished_run(root: Path) -> None:
-    """Raise if the folder holds a finished run.
-
-    Raises:
-        SMDebugRuntimeError: it does.
-    """
-    if (root / END_MARKER).exists():
-        raise SMDebugRuntimeError(
-            f"The path:{root} already exists and holds a finished run. "
-            "Please provide a directory path that does not already exist."
-        )
+# So often the file may have been removed by its last owner between the moments in which we open and lock it.
+_ATTEMPTS = 100
 
 
 class Claim:
-    """The claim file of one run folder."""
+    """The claim file of one run folder, or of one worker of several in it.
 
-    def __init__(self, root: Path) -> None:
-        self._path = root / CLAIM
-        self._held = False
+    Args:
+        root: the run's folder.
+        worker: the worker's name; None for a run that has no other.
+
+    Attributes:
+        path: of the file.
+    """
+
+    def __init__(self, root: Path, worker: str | None = None) -> None:
+        self.path = root / claim_path(worker)
+        self._descriptor = -1
+        self._number = (0, 0)
+        self._text = ""
+        self._created = False
+
+    @property
+    def held(self) -> bool:
+        """Whether it was taken and has not been given up."""
+        return self._descriptor >= 0
 
     def acquire(self) -> str | None:
-        """Take the claim; None when it is ours, else a description of the process that has it."""
-        if self._held:
-            return None
-        me = json.dumps(_identity(os.getpid()))
+        """Take the claim; None when it is ours, else what is in the way, such as a process that has it.
+
+        Raises:
+            OSError: there can be no file, because the disk is full or the folder is not ours to write into.
+        """
+        for _ in range(_ATTEMPTS):
+            if self.held:
+                return None
+            try:
+                descriptor = self._open()
+            except OSError as error:
+                if not os.path.lexists(self.path):
+                    raise
+                return f"{self.path} cannot be opened: {error.strerror}"
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                os.close(descriptor)
+                return f"{self.path} is not a regular file"
+            works = _lock(descriptor)
+            if works is False:
+                os.close(descriptor)
+                return f"{self._name_owner()} is writing to {self.path.parent}"
+            if works is None:
+                return self._take_created(descriptor)
+            if _number_of(self.path) == _number_of(descriptor):
+                self._take(descriptor)
+            else:
+                os.close(descriptor)
+        return f"{self.path} is another file each time it is opened"
+
+    def sign(self) -> None:
+        """Write into the file who has it; a disk that is full does not matter."""
+        me = {**_identity(os.getpid()), "mark": os.urandom(8).hex()}
+        self._text = json.dumps(me)
         try:
-            descriptor = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
-        except FileExistsError:
-            owner = self.owner()
-            if owner is not None and alive(owner):
-                return f"process {owner['pid']} on {owner['host']}"
-            fresh = self._path.with_name(f"{CLAIM}.{os.getpid()}.tmp")
-            fresh.write_text(me)
-            os.replace(fresh, self._path)
-        else:
-            with os.fdopen(descriptor, "w") as file:
-                file.write(me)
-        self._held = True
-        return None
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, self._text.encode(), 0)
+        except OSError:
+            return
+
+    def is_in_place(self) -> bool:
+        """Whether the file that was claimed is still the one in the folder."""
+        if not self.held:
+            return False
+        if _number_of(self.path) == self._number:
+            return True
+        # Some file systems give a file another number each time.
+        try:
+            return bool(self._text) and read_text(self.path, largest=_LARGEST_BYTES) == self._text
+        except (OSError, ValueError):
+            return False
 
     def release(self) -> None:
-        """Give the claim up; nothing happens when it is not ours."""
-        if self._held:
-            self._held = False
-            self._path.unlink(missing_ok=True)
+        """Give the claim up and remove the file, if that is possible; nothing happens when it is not ours."""
+        if self.is_in_place():
+            with suppress(OSError):
+                self.path.unlink()
+        self.drop()
+
+    def back_out(self) -> None:
+        """Give the claim up and leave the folder as it was."""
+        if self._created:
+            self.release()
+        self.drop()
+
+    def drop(self) -> None:
+        """Give the claim up and leave the file; in a process that a fork has made, its parent keeps it."""
+        _held.discard(self)
+        if self.held:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
     def owner(self) -> dict[str, object] | None:
         """Whoever the claim file names (pid, host, start tick); None when it names nobody."""
         try:
-            owner = json.loads(read_text(self._path, largest=_LARGEST_BYTES))
-        except (OSError, ValueError):
+            owner = json.loads(read_text(self.path, largest=_LARGEST_BYTES))
+        except (OSError, ValueError, RecursionError):
             return None
         return owner if isinstance(owner, dict) and isinstance(owner.get("pid"), int) else None
+
+    def _open(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        try:
+            descriptor = os.open(self.path, flags | os.O_EXCL, 0o666)
+        except FileExistsError:
+            self._created = False
+            return os.open(self.path, flags, 0o666)
+        self._created = True
+        return descriptor
+
+    def _take(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._number = _number_of(descriptor)
+        _remember(self)
+
+    def _take_created(self, descriptor: int) -> str | None:
+        if self._created:
+            self._take(descriptor)
+            return None
+        os.close(descriptor)
+        return (
+            f"{self._name_owner()} is named in {self.path}, and its file system has no locks that would tell whether "
+            "that is over: remove the file if it is"
+        )
+
+    def _name_owner(self) -> str:
+        owner = self.owner()
+        if owner is None or is_gone(owner):
+            # The one that has the lock has not signed yet.
+            return "another process"
+        if owner == _identity(os.getpid()) | {"mark": owner.get("mark")}:
+            return "this process"
+        return f"process {owner['pid']} on {owner.get('host')}"
+
+
+def _lock(descriptor: int) -> bool | None:
+    """Whether an open file is locked for this process now; None where there are no locks."""
+    if fcntl is None:
+        return None
+    try:
+        # Not lockf: that lock ends as soon as anything in the process closes the file after reading it.
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _number_of(file: Path | int) -> tuple[int, int]:
+    """What tells a file from all others, whatever its name; zeros if there is none."""
+    try:
+        status = os.stat(file) if isinstance(file, int) else os.stat(file, follow_symlinks=False)
+    except OSError:
+        return (0, 0)
+    return (status.st_dev, status.st_ino)
+
+
+_held: set[Claim] = set()
+_watching_forks = False
+
+
+def _remember(claim: Claim) -> None:
+    global _watching_forks
+    _held.add(claim)
+    if not _watching_forks and hasattr(os, "register_at_fork"):
+        _watching_forks = True
+        os.register_at_fork(after_in_child=_drop_all)
+
+
+def _drop_all() -> None:
+    # A child that lives longer would keep the lock of a parent that is gone.
+    for claim in [*_held]:
+        claim.drop()
 
 
 def _identity(pid: int) -> dict[str, object]:
@@ -97,10 +231,17 @@ def alive(owner: dict[str, object]) -> bool:
         return True
     if pid == os.getpid():
         return owner.get("started") == _start_time(pid)
+    if pid <= 0:
+        return False
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except OSError:
         return True
     return owner.get("started") in (None, _start_time(pid))
+
+
+def is_gone(owner: dict[str, object]) -> bool:
+    """Whether the process that a claim file names is known to have ended; nothing is known of one on another host."""
+    return owner.get("host") == socket.gethostname() and not alive(owner)

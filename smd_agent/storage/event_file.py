@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from smd_agent.errors import DamagedRecord
+from smd_agent.core.patterns import name_pattern
+from smd_agent.errors import DamagedRecord, SMDebugRuntimeError
 from smd_agent.formats.event import SavedTensor, decode_tensors
 from smd_agent.formats.tfrecord import (
     FOOTER_BYTES,
@@ -18,7 +18,8 @@ from smd_agent.formats.tfrecord import (
     check_footer,
     payload_length,
 )
-from smd_agent.regular_file import open_to_read
+from smd_agent.printable import printable
+from smd_agent.regular_file import bytes_from, open_to_read, read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from smd_agent.core.modes import ModeKeys
 
 _HEAD_BYTES = 1 << 14
-_LARGEST_READ = 1 << 30
+# What a protobuf message may not reach.
+_RECORD_BYTES = 1 << 31
 
 
 def read_payload(path: Path, start: int, length: int) -> bytes:
@@ -40,21 +42,28 @@ def read_payload(path: Path, start: int, length: int) -> bytes:
         OSError: the file cannot be read.
     """
     with open_to_read(path) as file:
-        file.seek(start)
-        return _next_payload(file, length)
+        left = bytes_from(file, start)
+        return _next_payload(file, left, length)
 
 
 def read_head(path: Path, start: int, length: int) -> bytes:
-    """Return the first bytes, up to 16 KiB, of the payload of the record at byte ``start``, unchecked."""
+    """Return the first bytes, up to 16 KiB, of the payload of the record at byte ``start``, unchecked.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
     with open_to_read(path) as file:
-        file.seek(start + FRAME_HEADER_BYTES)
-        return _read(file, min(length - FRAME_BYTES, _HEAD_BYTES))
+        left = bytes_from(file, start + FRAME_HEADER_BYTES)
+        return read_bytes(file, min(left, length - FRAME_BYTES, _HEAD_BYTES))
 
 
 class FileReader:
     """All records of one event file, in order, without an index.
 
     For the file of a step that was not completed. The file is opened now and closed with the ``with`` block.
+
+    Raises:
+        OSError: it cannot be opened, or is no regular file.
     """
 
     def __init__(self, fname: str | os.PathLike[str]) -> None:
@@ -76,6 +85,7 @@ class FileReader:
 
         Raises:
             DamagedRecord: a record is cut off or changed; those before it have been yielded.
+            SMDebugRuntimeError: the file cannot be read.
         """
         for tensor in self._tensors():
             yield tensor.tag, tensor.step, tensor.value, tensor.mode, tensor.mode_step
@@ -91,12 +101,13 @@ class FileReader:
 
         Raises:
             DamagedRecord: a record is cut off or changed.
+            SMDebugRuntimeError: the file cannot be read.
         """
         regexes = [regex_list] if isinstance(regex_list, str) else regex_list
         return [
             {"timestamp": tensor.wall_time, "step": tensor.step, "name": tensor.tag, "value": tensor.value}
             for tensor in self._tensors()
-            if regexes is None or any(re.search(regex, tensor.tag) for regex in regexes)
+            if regexes is None or any(name_pattern(regex).found_in(tensor.tag) for regex in regexes)
         ]
 
     def _tensors(self) -> Iterator[SavedTensor]:
@@ -105,31 +116,27 @@ class FileReader:
         name, step = "?", -1
         while (start := self._file.tell()) < size:
             try:
-                tensors = list(decode_tensors(_next_payload(self._file)))
+                tensors = list(decode_tensors(_next_payload(self._file, size - start)))
             except RecordError as error:
                 detail = f"the record at byte {start}, behind {name}: {error}" if step >= 0 else str(error)
                 raise DamagedRecord(str(self._path), "?", step, detail) from None
+            except (OSError, MemoryError) as error:
+                reason = getattr(error, "strerror", None) or "it is too large for the memory that there is"
+                raise SMDebugRuntimeError(f"{printable(str(self._path))} cannot be read: {reason}") from None
             for tensor in tensors:
                 name, step = tensor.tag, tensor.step
                 yield tensor
 
 
-def _next_payload(file: BinaryIO, length: int | None = None) -> bytes:
-    size = payload_length(_read(file, FRAME_HEADER_BYTES))
+def _next_payload(file: BinaryIO, left: int, length: int | None = None) -> bytes:
+    """Return the payload of the record that comes next, of which there are ``left`` bytes until the file ends."""
+    size = payload_length(read_bytes(file, min(left, FRAME_HEADER_BYTES)))
     if length is not None and size + FRAME_BYTES != length:
         raise RecordError("its length is not the one in the index")
-    payload = _read(file, size)
-    check_footer(payload, _read(file, FOOTER_BYTES))
+    if size + FRAME_BYTES > left:
+        raise RecordError("the file ends inside a record")
+    if size >= _RECORD_BYTES:
+        raise RecordError("it is larger than a record can be")
+    payload = read_bytes(file, size)
+    check_footer(payload, read_bytes(file, FOOTER_BYTES))
     return payload
-
-
-def _read(file: BinaryIO, size: int) -> bytes:
-    # A system call returns less than 2 GiB at once, and less than was asked for near the end.
-    first = file.read(min(size, _LARGEST_READ))
-    if len(first) == size or not first:
-        return first
-    parts, left = [first], size - len(first)
-    while left and (part := file.read(min(left, _LARGEST_READ))):
-        parts.append(part)
-        left -= len(part)
-    return b"".join(parts)

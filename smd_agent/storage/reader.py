@@ -13,11 +13,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from smd_agent.config import env
-from smd_agent.errors import DamagedRecord, IndexReaderException, SMDebugTypeError, TensorUnavailableForStep
+from smd_agent.errors import (
+    DamagedRecord,
+    IndexReaderException,
+    SMDebugRuntimeError,
+    SMDebugTypeError,
+    TensorUnavailableForStep,
+)
 from smd_agent.formats import paths
 from smd_agent.formats.event import Form, SavedTensor, decode_tensor, peek_form
 from smd_agent.formats.index import Index, IndexParser
 from smd_agent.formats.tfrecord import RecordError
+from smd_agent.printable import printable, shortened
 from smd_agent.regular_file import NotARegularFile, read_text
 from smd_agent.storage.event_file import read_head, read_payload
 
@@ -77,6 +84,16 @@ class RunReader:
         workers = {name: paths.parse_collections_file(name) for name in sorted(_names_in(folder))}
         return {worker: folder / name for name, worker in workers.items() if worker is not None}
 
+    def workers(self) -> set[str]:
+        """Return the workers that have an index file in the first folder of them."""
+        index_root = self.root / paths.INDEX_FOLDER
+        for folder in sorted(_names_in(index_root)):
+            names = (name for name in _names_in(index_root / folder) if name.endswith(".json"))
+            found = {parsed[1] for parsed in map(paths.parse_step_file, names) if parsed is not None}
+            if found:
+                return found
+        return set()
+
     def new_indexes(self) -> Iterator[StepIndex]:
         """Read the index files that have appeared since the last call, in the order of steps and workers.
 
@@ -126,17 +143,19 @@ class RunReader:
             index = self._parser.parse(read_text(path))
         except FileNotFoundError:
             return None
-        except (OSError, UnicodeDecodeError) as error:
-            problem = f"Invalid File Found: {path} ({getattr(error, 'strerror', None) or 'not text'})"
+        except OSError as error:
+            problem = f"Invalid File Found: {printable(str(path))} ({error.strerror})"
         except IndexReaderException as error:
             problem = error.message
+        except MemoryError:
+            problem = "it is too large for the memory that there is"
         else:
             self._bad.pop(key, None)
             self.problems.pop(relative, None)
             return index
         self._bad[key] = signature
         if relative not in self.problems:
-            logger.warning("smd_agent: the step of %s is left out: %s", path, problem)
+            logger.warning("smd_agent: the step of %s is left out: %s", printable(str(path)), problem)
         self.problems[relative] = problem
         return None
 
@@ -146,6 +165,7 @@ class RunReader:
         Raises:
             TensorUnavailableForStep: the step has no value under this name, or its event file is gone.
             DamagedRecord: the bytes are not those that were written.
+            SMDebugRuntimeError: its event file cannot be read, or it is too large for the memory.
             SMDebugTypeError: NumPy has no type for the values.
         """
         index = place.index
@@ -161,8 +181,13 @@ class RunReader:
             raise TensorUnavailableForStep(name, index.mode_step, index.mode) from None
         except (RecordError, NotARegularFile) as error:
             raise DamagedRecord(str(path), name, place.step, _reason(error)) from None
+        except OSError as error:
+            raise SMDebugRuntimeError(f"{printable(str(path))} cannot be read: {error.strerror}") from None
+        except MemoryError:
+            what = f"{shortened(name)} at step {place.step}"
+            raise SMDebugRuntimeError(f"{what} is too large for the memory that there is") from None
         if tensor.tag != name:
-            raise DamagedRecord(str(path), name, place.step, f"its place holds {tensor.tag}")
+            raise DamagedRecord(str(path), name, place.step, f"its place holds {shortened(tensor.tag)}")
         return tensor
 
     def form(self, place: StepIndex, name: str) -> Form | None:

@@ -1,12 +1,14 @@
-"""A run's folder as one worker writes it: claim, steps, collections file, end marker, and the count of it all.
+"""A run's folder as one worker writes it: steps, collections file, lost steps, end marker, and the count of it all.
 
 Nothing is created, and no thread started, before the first step that is saved.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -14,104 +16,154 @@ from smd_agent import guard
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.encoder import Stamp
 from smd_agent.formats.paths import END_MARKER, collections_path
-from smd_agent.storage.claim import Claim, refuse_finished_run
-from smd_agent.storage.collections_file import CollectionsFile
+from smd_agent.storage.disk_failures import DiskFailures
+from smd_agent.storage.due_file import DueFile
+from smd_agent.storage.lost_steps import LostSteps
+from smd_agent.storage.run_folder import RunFolder
 from smd_agent.storage.step_file import Layouts, StepFile
 from smd_agent.storage.whole_file import replace_file
 from smd_agent.storage.writer import DEFAULT_BUDGET_BYTES, Writer
+
+# What is the matter with a disk that may take data later.
+_PASSING = frozenset(
+    getattr(errno, name, errno.ENOSPC)
+    for name in ("ENOSPC", "EDQUOT", "EIO", "ESTALE", "EMFILE", "ENFILE", "ETIMEDOUT")
+)
 
 
 class RunWriter:
     """Writes the steps of one worker into a run folder.
 
     Args:
-        out_dir: the run's folder; ``~`` is expanded. It may exist, but must not hold a finished run.
+        out_dir: the run's folder; ``~`` is expanded. Where it holds a run already, a new folder beside it is used.
         dry_run: write the collections file and the end marker, but no step.
         budget_bytes: memory for values that wait for the disk.
+        below: a further run's folder is made inside of ``out_dir``, not beside it.
 
-    Raises:
-        SMDebugRuntimeError: the folder holds a finished run.
+    Attributes:
+        steps_saved, tensors_saved, bytes_saved: what is in the folder, by count and size.
     """
 
-    def __init__(self, out_dir: str, dry_run: bool = False, budget_bytes: int = DEFAULT_BUDGET_BYTES) -> None:
-        self.root = Path(os.path.abspath(os.path.expanduser(out_dir)))
-        refuse_finished_run(self.root)
+    def __init__(
+        self, out_dir: str, dry_run: bool = False, budget_bytes: int = DEFAULT_BUDGET_BYTES, below: bool = False
+    ) -> None:
         self.dry_run = dry_run
         self.steps_saved = 0
-        self.steps_lost = 0
         self.tensors_saved = 0
         self.bytes_saved = 0
+        self._named = Path(os.path.abspath(os.path.expanduser(out_dir)))
+        self._below = below
+        self._budget_bytes = budget_bytes
         self._worker = ""
-        self._claim: Claim | None = None
+        self._make_ready()
+
+    def _make_ready(self) -> None:
+        self._folder = RunFolder(self._named, self._below)
+        self._enter: Callable[[], str | None] = self._folder.enter_alone
+        # Of the folder that we are in: whether it was entered, and the step in it that shows that it is still there.
+        self._entered = False
+        self._last_index = ""
+        # Whether the last ``close`` set the end mark; None while there is something to close.
+        self._closed: bool | None = None
+        self._met_late = False
         self._layouts = Layouts()
-        self._writer = Writer(budget_bytes, self._failed)
-        self._collections: CollectionsFile | None = None
+        self._failures = DiskFailures(lambda: self.root)
+        self._writer = Writer(self._budget_bytes, self._failures.write_failed)
+        self._collections: DueFile | None = None
+        self._lost: LostSteps | None = None
+
+    @property
+    def root(self) -> Path:
+        """The folder that the run is written into, absolute."""
+        return self._folder.root
 
     @property
     def location(self) -> str:
-        """The run's folder, absolute."""
+        """The same, for messages."""
         return str(self.root)
+
+    @property
+    def detour(self) -> str | None:
+        """Why that is not the folder that was asked for; None if it is."""
+        return self._folder.reason
 
     @property
     def started(self) -> bool:
         """Whether ``start`` has been called."""
         return bool(self._worker)
 
+    @property
+    def steps_lost(self) -> int:
+        """How many steps could not be written."""
+        return 0 if self._lost is None else len(self._lost.steps)
+
     def start(self, worker: str, alone: bool) -> str | None:
-        """Make the folder ready for this worker.
+        """Make a folder ready for this worker. A disk that is full is waited for: then steps are lost until it is not.
 
         Args:
             worker: name used in file names, such as ``worker_0``.
-            alone: no other worker is known, so another process on the same folder would overwrite our files.
+            alone: no other worker is known, so that the run may go into a folder of its own.
 
         Returns:
-            None, or a description of the process that already writes into this folder.
+            None, or why this worker cannot write into the run's folder.
 
         Raises:
             OSError: the folder cannot be made or written.
         """
-        self.root.mkdir(parents=True, exist_ok=True)
-        if alone and not self.dry_run:
-            claim = Claim(self.root)
-            owner = claim.acquire()
-            if owner is not None:
-                return owner
-            self._claim = claim
+        enter = self._folder.enter_alone if alone else partial(self._folder.enter_as, worker)
+        try:
+            refused = enter()
+        except OSError as error:
+            if error.errno not in _PASSING:
+                raise
+            self._failures.write_failed(error)
+        else:
+            if refused is not None:
+                return refused
+            self._entered = True
+        self._enter = enter
         self._worker = worker
-        self._collections = CollectionsFile(self.root / collections_path(worker))
+        self._collections = DueFile(collections_path(worker))
+        self._lost = LostSteps(worker)
+        if not alone and not self._met_late:
+            self._writer.submit(partial(self._remove_steps_of, worker))
         return None
 
     def leave(self) -> None:
         """Put on disk what this worker has saved, give the folder up, and have no worker until the next ``start``."""
         self.close(end_marker=False)
+        self._met_late = True
         self._worker = ""
-        self._collections = None
+        self._entered = False
+        self._last_index = ""
+        self._collections = self._lost = None
 
-    def holds_steps(self) -> bool:
-        """Whether an earlier, unfinished run left steps in the folder."""
-        index = self.root / "index"
-        return index.is_dir() and any(index.iterdir())
+    def begin_anew(self) -> None:
+        """Forget everything, in a process that a fork has made: folder and thread are its parent's."""
+        self.steps_saved = self.tensors_saved = self.bytes_saved = 0
+        self._worker = ""
+        self._make_ready()
 
     def begin_step(self, step: int, mode: ModeKeys, mode_step: int) -> StepFile:
         """Open the file of one step."""
+        self._closed = None
         stamp = Stamp(step, mode, mode_step, time.time())
-        return StepFile(self.root, self._worker, stamp, self._writer, self._layouts)
+        return StepFile(self._place, self._worker, stamp, self._writer, self._layouts)
 
     def commit(self, step: StepFile) -> None:
         """Put a filled step on disk, in the background."""
         if step.lost:
-            self.steps_lost += 1
-            line = f"{self.root} takes no more data: step {step.stamp.step} is not saved"
-            guard.say_once(("stalled disk", self.root), line)
-        if self._collections is not None and self._collections.failure is not None:
-            self._put(self._collections)
-        step.commit(partial(self._saved, step))
+            self._failures.step_given_up(step.stamp.step)
+            self._lose(step.stamp.step)
+        step.commit(partial(self._saved, step), partial(self._lose, step.stamp.step))
 
     def write_collections(self, text: str) -> None:
         """Put the collections file in place, in the background; if that fails, again with every step and at the end."""
         if self._collections is not None and text != self._collections.text:
             self._collections.text = text
-            self._put(self._collections)
+            self._closed = None
+            if self._entered:
+                self._writer.submit(self._put_files)
 
     def flush(self) -> bool:
         """Wait until all committed steps are on disk; False when the disk stands still."""
@@ -119,54 +171,108 @@ class RunWriter:
 
     def close(self, end_marker: bool) -> None:
         """Wait for the disk, mark the run as ended and give the folder up. Can be called again after further steps."""
+        if not self.started or self._closed or self._closed is end_marker:
+            return
         collections = self._collections
-        if collections is not None:
-            self._put(collections)
-        if end_marker and self.started:
-            self._writer.submit(self._mark_end)
+        self._writer.submit(partial(self._end, end_marker))
         if not self._writer.close():
-            guard.say(f"{self.root} takes no more data: the last steps may be missing")
-        if collections is not None and collections.failure is not None:
-            lacks = (
-                "lacks the newest names" if collections.exists else "is missing, which collections there are is unknown"
-            )
-            line = f"the collections file {collections.path} {lacks} ({collections.failure.strerror})"
-            guard.say_once(("no collections", collections.path), line)
-        if self._claim is not None:
-            self._claim.release()
+            # Also giving the folder up might never end.
+            self._failures.end_given_up()
+            return
+        if collections is not None:
+            self._failures.look_at(collections)
+        if collections is None or collections.failure is None:
+            self._closed = end_marker
+        self._folder.leave()
 
     def summary(self) -> str:
         """One line on what has been saved."""
         lost = f"; {self.steps_lost} could not be written" if self.steps_lost else ""
+        if self._lost is not None and self._lost.gone:
+            many = self._lost.gone > 1
+            lost += f"; {self._lost.gone} more {'are gone with their' if many else 'is gone with its'} folder"
         steps = "1 step" if self.steps_saved == 1 else f"{self.steps_saved} steps"
         saved = f"saved {steps} ({self.tensors_saved} values, {_size(self.bytes_saved)}){lost}"
-        return f"{saved}; to see them: python -m smd_agent ls {self.root}"
+        return f"{saved}; to see them: python -m smd_agent ls {self.root}" if self._entered else saved
+
+    # On the writer thread.
+
+    def _place(self) -> Path:
+        """The run's folder, entered again where it has gone.
+
+        Raises:
+            OSError: there is none.
+        """
+        if not self._is_there():
+            before, gone = self.root, self._leave_behind()
+            failure = guard.attempt(self._go_on)
+            self._failures.folder_gone(before, gone, self.root if failure is None else None)
+            if failure is not None:
+                raise failure
+        return self.root
+
+    def _remove_steps_of(self, worker: str) -> None:
+        if self._folder.remove_steps_of(worker):
+            line = f"{self.root} holds steps of an unfinished run: each worker removes its own"
+            guard.say_once(("steps of several", self.root), line)
+
+    def _is_there(self) -> bool:
+        """Whether the folder we are in is there and ours, as it is after ``close`` too."""
+        if self._folder.is_ours:
+            return True
+        return bool(self._last_index) and (self.root / self._last_index).exists() and self._folder.claim_again()
+
+    def _leave_behind(self) -> int:
+        """Forget what was in the folder; the number of steps that have gone with it."""
+        gone = self.steps_saved
+        self._entered = False
+        self._last_index = ""
+        for file in (self._collections, self._lost):
+            if file is not None:
+                file.forget()
+        self.steps_saved = self.tensors_saved = self.bytes_saved = 0
+        if self._lost is not None:
+            self._lost.gone += gone
+        return gone
+
+    def _go_on(self) -> None:
+        refused = self._enter()
+        if refused is not None:
+            raise OSError(errno.EBUSY, refused)
+        self._entered = True
+        self._put_files()
 
     def _saved(self, step: StepFile) -> None:
         self.steps_saved += 1
         self.tensors_saved += step.tensors
         self.bytes_saved += step.size
+        self._last_index = step.index_name
+        self._put_files()
 
-    def _put(self, collections: CollectionsFile) -> None:
-        self._writer.submit(partial(self._put_now, collections))
+    def _lose(self, step: int) -> None:
+        if self._lost is not None:
+            self._lost.steps.append(step)
 
-    def _put_now(self, collections: CollectionsFile) -> None:
-        failure = guard.attempt(collections.put)
-        if failure is not None:
-            self._tell(failure)
+    def _put_files(self) -> None:
+        if self._lost is not None:
+            self._lost.reason = self._failures.reason
+        for file in (self._collections, self._lost):
+            if file is not None and file.due:
+                failure = guard.attempt(partial(file.put, self.root))
+                if failure is not None:
+                    self._failures.write_failed(failure)
 
-    def _mark_end(self) -> None:
+    def _end(self, end_marker: bool) -> None:
+        if self._entered and not self._is_there():
+            self._failures.folder_gone(self.root, self._leave_behind(), None)
+            return
+        if not self._entered:
+            self._go_on()
+        self._put_files()
         # A run that has ended without a collections file cannot be read; one that was cut off can.
-        if self._collections is None or self._collections.text is None or self._collections.exists:
-            replace_file(self.root / END_MARKER, b"")
-
-    def _failed(self, error: Exception) -> None:
-        self.steps_lost += 1
-        self._tell(error)
-
-    def _tell(self, error: Exception) -> None:
-        line = f"cannot write to {self.root} ({error}): the run goes on, further steps are tried"
-        guard.say_once(("failed write", self.root), line)
+        collections = self._collections
+        if end_marker and (collections is None or collections.text is None or collections.exists):
+            replace_file(self.root, END_MARKER, b"")
 
 
 def _size(count: float) -> str:

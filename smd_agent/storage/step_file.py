@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,11 +32,11 @@ from smd_agent.formats.encoder import (
     tail,
 )
 from smd_agent.formats.index import index_text, shape_fragment, tensor_fragment
-from smd_agent.formats.paths import TEMPORARY_SUFFIX, event_path, index_path
+from smd_agent.formats.paths import event_path, index_path
 from smd_agent.formats.tfrecord import FRAME_HEADER_BYTES
 from smd_agent.storage.copying import copy_large
 from smd_agent.storage.preallocate import preallocate
-from smd_agent.storage.whole_file import replace_file
+from smd_agent.storage.whole_file import NewFile, remove_file, replace_file
 from smd_agent.storage.writer import BLOCK_BYTES, DEFAULT_BUDGET_BYTES, Block, Writer
 
 # Up to this size the training thread checksums a record while it is in its cache; beyond, the writer thread does.
@@ -45,6 +46,9 @@ INLINE_BYTES = 65536
 HELD_BLOCKS = DEFAULT_BUDGET_BYTES // BLOCK_BYTES // 2
 
 _CACHED_BLOCKS = 10_000
+
+# Of one write to the disk: a slow one shall be seen to move.
+_PIECE_BYTES = 1 << 20
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -91,22 +95,39 @@ class Layouts:
 
 
 class StepFile:
-    """The records of one step of one worker, in the order they are added."""
+    """The records of one step of one worker, in the order they are added.
 
-    def __init__(self, root: Path, worker: str, stamp: Stamp, writer: Writer, layouts: Layouts) -> None:
+    Args:
+        place: gives the run's folder, on the writer thread; an OSError says that there is none.
+        worker: the worker's name.
+        stamp: when the step is, and of which mode.
+        writer: puts the step on disk.
+        layouts: what can be reused of the step before.
+
+    Attributes:
+        stamp: the same.
+        lost: the disk stands still, and what is added is not kept.
+        tensors: how many have been added.
+        index_name: of the step's index file, below the run's folder.
+    """
+
+    def __init__(self, place: Callable[[], Path], worker: str, stamp: Stamp, writer: Writer, layouts: Layouts) -> None:
         self.stamp = stamp
         self.lost = False
         self.tensors = 0
         self._writer = writer
         self._layouts = layouts
-        self._output = _Output(root / event_path(stamp.step, worker), root / index_path(stamp.step, worker))
+        self.index_name = index_path(stamp.step, worker)
         self._event_name = event_path(stamp.step, worker)
+        self._output = _Output(place, self._event_name, self.index_name, writer.note_progress)
         self._block: Block | None = None
         self._full: list[Block] = []
         self._held = min(HELD_BLOCKS, writer.blocks // 2)
         self._size = 0
-        self._tensor_entries: list[str] = []
-        self._shape_entries: list[str] = []
+        # Index entries by what they are of: a tensor's name, or the tags of a block of scalars.
+        self._tensor_entries: dict[str | tuple[str, ...], str] = {}
+        self._blocks: dict[tuple[str, ...], tuple[int, list[int]]] = {}
+        self._shape_entries: dict[str, str] = {}
 
     @property
     def size(self) -> int:
@@ -149,33 +170,47 @@ class StepFile:
             self._append(head, skip=FRAME_HEADER_BYTES)
             self._append(values, skip=0)
             self._append_open_tail()
-        self._tensor_entries.append(tensor_fragment(self._layouts.name_json(name), start, self._size - start))
-        self.tensors += 1
+        self._enter(name, start)
 
     def add_text(self, name: str, values: Sequence[str]) -> None:
         """Add a 1-D array of text."""
         start = self._size
         self._append(self._layouts.heads.text(self.stamp, name, values))
-        self._tensor_entries.append(tensor_fragment(self._layouts.name_json(name), start, self._size - start))
-        self.tensors += 1
+        self._enter(name, start)
 
     def add_scalars(self, names: tuple[str, ...], values: npt.NDArray[np.float64]) -> None:
         """Add one float64 scalar for each name; cheap when the same names come again in later steps."""
         block = self._layouts.scalar_block(names, self.stamp)
         start = self._size
         self._append(block.render(self.stamp, values))
-        self._tensor_entries.append(self._layouts.scalar_index(names, block, start))
+        self._tensor_entries[names] = self._layouts.scalar_index(names, block, start)
+        self._blocks[names] = start, block.lengths
         self.tensors += len(names)
 
     def add_shape(self, name: str, original_name: str, shape: tuple[int, ...]) -> None:
         """Note a tensor's shape in the index."""
         layouts = self._layouts
-        self._shape_entries.append(shape_fragment(layouts.name_json(name), layouts.name_json(original_name), shape))
+        self._shape_entries[name] = shape_fragment(layouts.name_json(name), layouts.name_json(original_name), shape)
 
-    def commit(self, done: Callable[[], None]) -> None:
-        """Hand the step to the writer thread, which calls ``done`` once its index is in place.
+    def drop(self, names: set[str]) -> None:
+        """Leave tensors and scalars of these names out of the index: others of the same names follow."""
+        for name in names:
+            if self._tensor_entries.pop(name, None) is not None:
+                self.tensors -= 1
+        for tags, (start, lengths) in [*self._blocks.items()]:
+            if names.isdisjoint(tags):
+                continue
+            del self._blocks[tags], self._tensor_entries[tags]
+            self.tensors -= len(tags)
+            for tag, length in zip(tags, lengths, strict=True):
+                if tag not in names:
+                    self._enter(tag, start, length)
+                start += length
 
-        A step to which nothing was added leaves no file.
+    def commit(self, done: Callable[[], None], failed: Callable[[], None]) -> None:
+        """Hand the step to the writer thread, which calls ``done`` once its index is in place, or ``failed``.
+
+        A step to which nothing was added leaves no file. One that is ``lost`` leaves none either, and calls neither.
         """
         if self.lost:
             for block in self._full:
@@ -190,10 +225,15 @@ class StepFile:
             self.stamp.mode.name,
             self.stamp.mode_step,
             self._event_name if self._tensor_entries else None,
-            self._tensor_entries,
-            self._shape_entries,
+            [*self._tensor_entries.values()],
+            [*self._shape_entries.values()],
         )
-        self._writer.submit(partial(self._output.commit, text.encode(), done))
+        self._writer.submit(partial(self._output.commit, text.encode(), done, failed))
+
+    def _enter(self, name: str, start: int, length: int | None = None) -> None:
+        length = self._size - start if length is None else length
+        self._tensor_entries[name] = tensor_fragment(self._layouts.name_json(name), start, length)
+        self.tensors += 1
 
     def _append_small(self, head: bytes, values: Bytes, end: bytes) -> None:
         block = self._block
@@ -267,23 +307,29 @@ class StepFile:
 class _Output:
     """The files of one step, touched by the writer thread alone."""
 
-    def __init__(self, event: Path, index: Path) -> None:
-        self._event = event
-        self._index = index
-        self._temporary = event.with_name(f"{event.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
-        self._descriptor = -1
+    def __init__(self, place: Callable[[], Path], event: str, index: str, progress: Callable[[], None]) -> None:
+        self._place = place
+        self._progress = progress
+        self._names = event, index
+        self._root: Path | None = None
+        self._file: NewFile | None = None
+        self._has_event = False
         self._size = 0
         self._checksum = 0
         self._failed = False
 
+    def _folder(self) -> Path:
+        if self._root is None:
+            self._root = self._place()
+        return self._root
+
     def write(self, blocks: list[Block], written: Callable[[Block], None]) -> None:
         pending = blocks[::-1]
         try:
-            if not self._failed:
-                self._open(sum(block.used for block in blocks))
+            file = None if self._failed else self._open(sum(block.used for block in blocks))
             while pending:
-                if not self._failed:
-                    self._write(pending[-1])
+                if file is not None:
+                    self._write(file.descriptor, pending[-1])
                 written(pending.pop())
         except BaseException:
             self.abandon()
@@ -291,15 +337,14 @@ class _Output:
                 written(block)
             raise
 
-    def _open(self, size: int) -> None:
-        if self._descriptor < 0:
-            self._event.parent.mkdir(parents=True, exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0)
-            self._descriptor = os.open(self._temporary, flags, 0o666)
-        preallocate(self._descriptor, self._size, size)
+    def _open(self, size: int) -> NewFile:
+        if self._file is None:
+            self._file = NewFile(self._folder(), self._names[0])
+        preallocate(self._file.descriptor, self._size, size)
         self._size += size
+        return self._file
 
-    def _write(self, block: Block) -> None:
+    def _write(self, descriptor: int, block: Block) -> None:
         view = block.view
         for start, end in block.checks:
             if end < 0:
@@ -309,26 +354,32 @@ class _Output:
                 self._checksum = crc32c(view[start:end], self._checksum)
         written = 0
         while written < block.used:
-            written += os.write(self._descriptor, view[written : block.used])
+            written += os.write(descriptor, view[written : min(written + _PIECE_BYTES, block.used)])
+            self._progress()
 
-    def commit(self, index: bytes, done: Callable[[], None]) -> None:
+    def commit(self, index: bytes, done: Callable[[], None], failed: Callable[[], None]) -> None:
         if self._failed:
+            failed()
             return
         try:
-            if self._descriptor >= 0:
-                os.close(self._descriptor)
-                self._descriptor = -1
-                os.replace(self._temporary, self._event)
-            replace_file(self._index, index)
+            if self._file is not None:
+                file, self._file = self._file, None
+                file.put_in_place()
+                self._has_event = True
+            replace_file(self._folder(), self._names[1], index)
         except BaseException:
             self.abandon()
+            if self._has_event:
+                # Without an index nobody finds it.
+                with suppress(OSError):
+                    remove_file(self._folder(), self._names[0])
+            failed()
             raise
         done()
 
     def abandon(self) -> None:
         """Leave no trace of the step."""
         self._failed = True
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-            self._temporary.unlink(missing_ok=True)
+        if self._file is not None:
+            file, self._file = self._file, None
+            file.remove()

@@ -1,20 +1,178 @@
-"""Small files that are put in place whole, such as an index or the end marker."""
+"""Files of a run as they are made: under a name that nobody can guess, and put in place whole.
+
+Whoever may write into the run's folder must not have us write elsewhere. So no link below that folder is followed, and
+no file is opened that is there already. The folder itself may be a link: the user has named it.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 from smd_agent.formats.paths import TEMPORARY_SUFFIX
 
+# A folder that may be searched need not be readable to be gone through.
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | getattr(os, "O_CLOEXEC", 0)
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Put a whole file in place at once: readers see the old one or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}{TEMPORARY_SUFFIX}")
+
+class NewFile:
+    """A file that is being written; folders that are missing are made.
+
+    Args:
+        root: the run's folder. It must be there: where it has gone, a new one is no place for the rest of a step.
+        name: of the file, below the run's folder.
+
+    Attributes:
+        descriptor: of the open file, to write to.
+
+    Raises:
+        OSError: it cannot be made, or one of its folders is a link.
+    """
+
+    def __init__(self, root: Path, name: str) -> None:
+        *folders, self._name = name.split("/")
+        self._folder = _opened(root, folders)
+        # Not from `random`, whose state belongs to the program.
+        self._temporary = f"{self._name}.{os.getpid()}.{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
+        try:
+            self.descriptor = os.open(self._temporary, _NEW_FILE, 0o666, dir_fd=self._folder)
+        except BaseException:
+            os.close(self._folder)
+            raise
+
+    def put_in_place(self) -> None:
+        """Close the file and give it its name at once: readers see an old file of that name or this one.
+
+        Raises:
+            OSError: that cannot be done; the file is removed.
+        """
+        try:
+            self._close_file()
+            os.replace(self._temporary, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        except BaseException:
+            self.remove()
+            raise
+        os.close(self._folder)
+
+    def remove(self) -> None:
+        """Leave no trace of the file."""
+        try:
+            self._close_file()
+        finally:
+            try:
+                os.unlink(self._temporary, dir_fd=self._folder)
+            except FileNotFoundError:
+                pass
+            finally:
+                os.close(self._folder)
+
+    def _close_file(self) -> None:
+        if self.descriptor >= 0:
+            descriptor, self.descriptor = self.descriptor, -1
+            os.close(descriptor)
+
+
+def replace_file(root: Path, name: str, content: bytes) -> None:
+    """Put a whole file of a run in place at once: readers see the old one or the new one, never a part.
+
+    Args:
+        root: the run's folder.
+        name: of the file, below the run's folder.
+        content: of the file.
+
+    Raises:
+        OSError: it cannot be written, or one of its folders is a link.
+    """
+    file = NewFile(root, name)
     try:
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
+        left = memoryview(content)
+        while left:
+            left = left[os.write(file.descriptor, left) :]
+    except BaseException:
+        file.remove()
         raise
+    file.put_in_place()
+
+
+def remove_file(root: Path, name: str, until: float | None = None) -> None:
+    """Remove a file of a run, if it is there.
+
+    Args:
+        root: the run's folder.
+        name: of the file, below the run's folder.
+        until: leave one that was changed after this moment, in seconds since the epoch.
+
+    Raises:
+        OSError: it cannot be removed, or one of its folders is a link.
+    """
+    *folders, last = name.split("/")
+    try:
+        folder = _opened(root, folders, make=False)
+    except FileNotFoundError:
+        return
+    try:
+        if until is None or os.stat(last, dir_fd=folder, follow_symlinks=False).st_mtime <= until:
+            os.unlink(last, dir_fd=folder)
+    except FileNotFoundError:
+        pass
+    finally:
+        os.close(folder)
+
+
+def names_in(root: Path, folder: str = "") -> list[str]:
+    """The names in a folder of a run, without order; none if it is a link, or cannot be read.
+
+    Args:
+        root: the run's folder.
+        folder: below the run's folder; empty for that itself.
+    """
+    try:
+        opened = _opened(root, folder.split("/") if folder else [], make=False)
+    except OSError:
+        return []
+    try:
+        # One that may only be searched cannot be listed.
+        listed = os.open(".", os.O_RDONLY | getattr(os, "O_DIRECTORY", 0), dir_fd=opened)
+    except OSError:
+        return []
+    finally:
+        os.close(opened)
+    try:
+        return os.listdir(listed)
+    finally:
+        os.close(listed)
+
+
+def _opened(root: Path, names: list[str], make: bool = True) -> int:
+    """Return a descriptor of a folder below the run's, which is made where it is missing; the run's is not."""
+    folder = os.open(root, _FOLDER)
+    path = root
+    for name in names:
+        path /= name
+        try:
+            inner = _inner(folder, name, make)
+        except OSError as error:
+            if path.is_symlink():
+                raise OSError(errno.ELOOP, f"{path} is a link, which is not followed") from error
+            raise
+        finally:
+            os.close(folder)
+        folder = inner
+    return folder
+
+
+def _inner(folder: int, name: str, make: bool) -> int:
+    try:
+        return os.open(name, _FOLDER | _NO_LINK, dir_fd=folder)
+    except FileNotFoundError:
+        if not make:
+            raise
+        try:
+            os.mkdir(name, dir_fd=folder)
+        except FileExistsError:
+            # Another worker was faster.
+            pass
+        return os.open(name, _FOLDER | _NO_LINK, dir_fd=folder)

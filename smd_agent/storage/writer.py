@@ -73,7 +73,7 @@ class Writer:
         self._slab: list[npt.NDArray[np.uint8]] = []
         self._on_failure = on_failure
         self._stall_seconds = stall_seconds
-        # Blocks written and jobs done; and how many there were when a wait was in vain.
+        # Pieces and blocks written and jobs done; and how many there were when a wait was in vain.
         self._moved = 0
         self._stood_at = -1
         self._thread: threading.Thread | None = None
@@ -108,6 +108,10 @@ class Writer:
             self._slab = [room[start + i * BLOCK_BYTES :][:BLOCK_BYTES] for i in range(SLAB_BLOCKS)]
         return self._slab.pop()
 
+    def note_progress(self) -> None:
+        """The disk has taken something; for jobs on the thread."""
+        self._moved += 1
+
     def written(self, block: Block) -> None:
         """Make a block available again that has been written; for jobs on the thread."""
         self._moved += 1
@@ -122,7 +126,9 @@ class Writer:
     def submit(self, job: Job) -> None:
         """Run ``job`` on the thread, after all jobs submitted before it; starts the thread with the first one."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="smd_agent-writer", daemon=True)
+            self._thread = threading.Thread(
+                target=guard.fence("writing")(self._run), name="smd_agent-writer", daemon=True
+            )
             self._thread.start()
         self._jobs.put(job)
 

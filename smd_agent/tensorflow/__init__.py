@@ -1,9 +1,9 @@
-"""The TensorFlow face: ``import smd_agent.tensorflow as smd``."""
+"""Public names for TensorFlow: ``import smd_agent.tensorflow as smd``."""
 
 from smd_agent import session
 from smd_agent.errors import SMDebugValueError
-from smd_agent.framework import face
-from smd_agent.framework.face import *  # noqa: F403
+from smd_agent.framework import public_names
+from smd_agent.framework.public_names import *  # noqa: F403
 from smd_agent.framework.singleton import obtain_hook
 from smd_agent.tensorflow.collection import Collection
 from smd_agent.tensorflow.hook import TensorflowHook
@@ -12,8 +12,8 @@ from smd_agent.tensorflow.sessions.hook import EstimatorHook, SessionHook
 from smd_agent.tensorflow.wrapping import Watchers
 
 __all__ = ["Collection", "EstimatorHook", "KerasHook", "SessionHook", "get_hook"]
-__all__ += face.NAMES
-__getattr__ = face.late_names(__name__)
+__all__ += public_names.NAMES
+__getattr__ = public_names.late_names(__name__)
 
 TensorflowHook.watching = Watchers()
 
@@ -43,7 +43,7 @@ def get_hook(
     """
     if hook_type is not None and hook_type not in _CLASSES:
         raise SMDebugValueError(f"hook_type is {hook_type!r}, allowed are {', '.join(map(repr, _CLASSES))} and None")
-    existing = session.current()
-    if isinstance(existing, TensorflowHook):
+    existing = session.current_of(TensorflowHook)
+    if existing is not None:
         return existing
     return obtain_hook(_CLASSES[hook_type or "keras"], json_config_path, create_if_not_exists)

@@ -29,6 +29,7 @@ class Products(products.Products[xgboost.Booster, xgboost.DMatrix]):
 
     evaluation_arguments = "evals of xgboost.train, eval_set of fit"
     cross_validation = "xgboost.cv"
+    without_labels = "the evaluation data has none (survival:aft is trained by label_lower_bound, label_upper_bound)"
     importance_types = ("weight", "gain", "cover", "total_gain", "total_cover")
 
     def __init__(self, writer: StepWriter, training: Training[xgboost.DMatrix], built_in: Mapping[str, Any]) -> None:

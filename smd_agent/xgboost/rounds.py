@@ -1,14 +1,15 @@
-"""The callback that saves the rounds of an XGBoost training."""
+"""The callback that saves the rounds of an XGBoost training; ``framework.boosting.rounds`` numbers them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from xgboost.callback import TrainingCallback
+from xgboost.core import XGBoostError
 
 from smd_agent.framework.boosting import rounds
 from smd_agent.framework.boosting.products import Products
-from smd_agent.framework.boosting.rounds import StepOpener
+from smd_agent.framework.boosting.rounds import RoundRecorder
 
 
 class Rounds(rounds.Rounds, TrainingCallback):
@@ -18,9 +19,9 @@ class Rounds(rounds.Rounds, TrainingCallback):
     XGBoost 2 it keeps callbacks in a set, so a round that was missed for this reason is saved when training ends.)
     """
 
-    def __init__(self, steps: StepOpener, products: Products[Any, Any]) -> None:
+    def __init__(self, steps: RoundRecorder, products: Products[Any, Any]) -> None:
         super().__init__(steps, products)
-        self._rounds_before = 0
+        self._rounds_before: int | None = None
         self._open: tuple[Any, int, Any] | None = None
 
     def before_training(self, model: Any) -> Any:
@@ -37,6 +38,9 @@ class Rounds(rounds.Rounds, TrainingCallback):
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """Count a round, and save it if it is due; training goes on."""
         self._open = None
+        if self._rounds_before is None:
+            # Asked before the first round, XGBoost would configure the model in a call of ours, and warn there.
+            self._rounds_before = _rounds_of(model) - epoch - 1
         self.after_round(epoch, model, evals_log)
         return False
 
@@ -45,15 +49,17 @@ class Rounds(rounds.Rounds, TrainingCallback):
         self.close()
         return model
 
-    def look_at(self, model: Any) -> None:
-        """Take note of the rounds that the model has already."""
-        self._rounds_before = _rounds_of(model)
-
     def save_missed_round(self) -> None:
         """Save the round that had begun, if it was made: a callback may also have ended the training before that."""
         if self._open is not None:
             model, epoch, evals_log = self._open
-            if _rounds_of(model) == self._rounds_before + epoch + 1:
+            try:
+                rounds = _rounds_of(model)
+            except XGBoostError:
+                # The training has failed because the model cannot be configured.
+                return
+            # Of a training that ends in its first round it is taken that it began without any.
+            if rounds == (self._rounds_before or 0) + epoch + 1:
                 self.after_iteration(model, epoch, evals_log)
         self._open = None
 

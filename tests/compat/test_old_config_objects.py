@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from smd_agent.config.load import Source, load_settings
+from smd_agent.config.hook_file import Source
+from smd_agent.config.load import load_settings
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys

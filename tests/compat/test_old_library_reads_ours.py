@@ -5,13 +5,11 @@ from __future__ import annotations
 import functools
 import math
 import os
-import pickle
-import runpy
 from pathlib import Path
 
 import numpy as np
 import pytest
-from harness.beside import dump_by_them
+from harness import beside
 
 pytest.importorskip("torch")
 
@@ -21,6 +19,7 @@ from torch import nn
 import smd_agent.pytorch as smd
 from smd_agent import session
 from smd_agent.core.reduction_config import ALLOWED_REDUCTIONS
+from smd_agent.storage.run_writer import RunWriter
 
 HERE = Path(__file__).parent
 OLD_PYTHON = os.environ.get("SMDEBUG_PYTHON", "")
@@ -93,10 +92,7 @@ def dumps(tmp_path_factory):
     def told(kind):
         root = tmp_path_factory.mktemp("ours") / "run"
         train(root, KINDS[kind])
-        by_them = root.with_suffix(".pickle")
-        dump_by_them(OLD_PYTHON, root, by_them)
-        ours = runpy.run_path(str(HERE / "trial_dump.py"))["dump"](smd.create_trial(str(root)), smd.modes)
-        return pickle.loads(by_them.read_bytes()), ours
+        return beside.dumps(OLD_PYTHON, root)
 
     return told
 
@@ -128,6 +124,23 @@ def test_their_trial_tells_what_ours_tells(dumps, kind):
     assert list(differences(theirs, ours)) == []
     assert set(theirs["modes"]) == {"GLOBAL", "TRAIN", "EVAL"}
     assert "scalar/after/all" in theirs["names"]
+
+
+def test_their_trial_skips_what_was_lost_and_runs_inside_of_a_run(tmp_path):
+    root = tmp_path / "run"
+    train(root, KINDS["shapes"])
+    before, _ = beside.dumps(OLD_PYTHON, root)
+    inside = RunWriter(str(root), below=True)
+    assert inside.start("worker_0", alone=True) is None
+    assert inside.root == root / "run-2"
+    step = inside.begin_step(7, smd.modes.TRAIN, 7)
+    step.add("other", np.ones(3))
+    inside.commit(step)
+    inside.close(end_marker=True)
+    (root / "lost").mkdir()
+    (root / "lost/worker_0.json").write_text('{"count": 1, "gone": 0, "steps": [11], "reason": "full"}')
+    (root / "claim_worker_1.smd").touch()
+    assert beside.dumps(OLD_PYTHON, root)[0] == before
 
 
 def test_the_values_and_reductions_were_there_to_compare(dumps):

@@ -3,15 +3,12 @@
 import functools
 import math
 import os
-import pickle
-import runpy
 from pathlib import Path
 
 import pytest
-from harness.beside import dump_by_them, run_script
+from harness import beside
 
 from smd_agent.analysis.trial import create_trial
-from smd_agent.core.modes import ModeKeys
 from smd_agent.storage.event_file import FileReader
 
 HERE = Path(__file__).parent
@@ -30,22 +27,19 @@ def old_run(tmp_path_factory):
     @functools.cache
     def trained(kind):
         root = tmp_path_factory.mktemp("old") / kind
-        run_script(OLD_PYTHON, HERE / "train_with_smdebug.py", kind, root, modules=("torch",))
+        beside.run_script(OLD_PYTHON, HERE / "train_with_smdebug.py", kind, root, modules=("torch",))
         return root
 
     return trained
 
 
 @pytest.fixture(scope="module")
-def dumps(old_run, tmp_path_factory):
+def dumps(old_run):
     """Return what their trial and ours tell about a run of one kind."""
 
     @functools.cache
     def told(kind):
-        by_them = tmp_path_factory.mktemp("told") / "by_them.pickle"
-        dump_by_them(OLD_PYTHON, old_run(kind), by_them)
-        ours = runpy.run_path(str(HERE / "trial_dump.py"))["dump"](create_trial(old_run(kind)), ModeKeys)
-        return pickle.loads(by_them.read_bytes()), ours
+        return beside.dumps(OLD_PYTHON, old_run(kind))
 
     return told
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import functools
 import math
 import os
-import pickle
 import runpy
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
-from harness.beside import dump_by_them, run_script
+from harness import beside
 
 xgboost = pytest.importorskip("xgboost")
 
@@ -30,14 +28,6 @@ LOST_BY_THEM = tuple("bias/")
 pytestmark = pytest.mark.skipif(
     not OLD_PYTHON, reason="SMDEBUG_PYTHON does not name an interpreter that has the original smdebug"
 )
-
-
-def run_old(*words):
-    clean = {name: text for name, text in os.environ.items() if not name.startswith(("SMD", "USE_SMD", "PYTHON"))}
-    command = [OLD_PYTHON, "-W", "ignore", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=clean, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def cross_validate(out_dir):
@@ -71,15 +61,12 @@ def our_run(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def dumps(our_run, tmp_path_factory):
+def dumps(our_run):
     """Return what their trial and ours tell about a run of ours."""
 
     @functools.cache
     def told(kind):
-        by_them = tmp_path_factory.mktemp("told") / "by_them.pickle"
-        dump_by_them(OLD_PYTHON, our_run(kind), by_them)
-        ours = runpy.run_path(str(HERE / "trial_dump.py"))["dump"](create_trial(our_run(kind)), smd.modes)
-        return pickle.loads(by_them.read_bytes()), ours
+        return beside.dumps(OLD_PYTHON, our_run(kind))
 
     return told
 
@@ -130,14 +117,14 @@ def test_every_collection_was_there_to_compare(dumps):
 @pytest.fixture(scope="module")
 def their_run(tmp_path_factory):
     """Return the folder of a run of theirs; each kind is trained once."""
-    version = run_old("-c", "import xgboost; print(xgboost.__version__)").strip()
+    version = beside.run_code(OLD_PYTHON, "import xgboost; print(xgboost.__version__)").strip()
     if version != xgboost.__version__:
         pytest.skip(f"XGBoost {xgboost.__version__} trains other models than {version}, which smdebug has")
 
     @functools.cache
     def trained(kind):
         root = tmp_path_factory.mktemp("theirs") / "run"
-        run_script(OLD_PYTHON, HERE / "train_xgboost.py", kind, root, modules=("xgboost", "smdebug.xgboost"))
+        beside.run_script(OLD_PYTHON, HERE / "train_xgboost.py", kind, root, modules=("xgboost", "smdebug.xgboost"))
         return root
 
     return trained

@@ -17,6 +17,7 @@ from mxnet import autograd, gluon, nd
 from mxnet.gluon import nn
 
 import smd_agent.mxnet as smd
+from smd_agent.framework.patching import is_replaced
 
 EVERY = smd.SaveConfig(save_interval=1)
 
@@ -69,6 +70,28 @@ def test_a_hook_made_by_hand_saves_in_the_mode_it_is_told(out, hybridize):
             np.testing.assert_array_equal(trial.tensor(name).value(step), value)
     assert 3 not in trial.tensor("gradient/net_dense0_weight").steps()
     assert 3 in trial.tensor("net_dense0_weight").steps()
+
+
+def test_a_hook_made_by_hand_waits_for_all_trainers_that_take_turns(out):
+    hook = smd.Hook(out, save_config=EVERY, include_collections=["gradients", "losses"])
+    maker, judge = nn.Dense(6, in_units=6, prefix="maker_"), nn.Dense(1, in_units=6, prefix="judge_")
+    loss_fn = gluon.loss.L2Loss(prefix="l2loss0_")
+    for net in (maker, judge):
+        net.initialize(mx.init.Xavier())
+        hook.register_block(net)
+    trainers = [gluon.Trainer(net.collect_params(), "sgd") for net in (maker, judge)]
+    for step in range(3):
+        for trainer, goal in ((trainers[1], nd.zeros((8, 1))), (trainers[0], nd.ones((8, 1)))):
+            with autograd.record():
+                loss = loss_fn(judge(maker(rows(step))), goal)
+            loss.backward()
+            trainer.step(8)
+        judge(rows(step))
+    hook.close()
+    trial = smd.create_trial(out)
+    # In one mode an evaluation is told from a training step only by what follows it.
+    assert trial.tensor("gradient/maker_weight").steps() == trial.tensor("gradient/judge_weight").steps() == [0, 2, 4]
+    assert trial.tensor("l2loss0_output_1").steps() == [0, 2, 4]
 
 
 @pytest.mark.parametrize("hybridize", [False, True])
@@ -164,6 +187,21 @@ def test_what_a_script_saves_itself(out):
     np.testing.assert_array_equal(trial.tensor("thing_output_1").value(0), [7])
 
 
+def test_what_a_script_saves_around_its_loop(out):
+    hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=2))
+    net = make_net()
+    hook.register_block(net)
+    hook.save_tensor("before", nd.array([1, 2]))
+    train(net, 4)
+    hook.save_tensor("after", nd.array([3, 4]))
+    hook.save_tensor("grads", [nd.ones((2,)), nd.ones((3,))], "gradients")
+    hook.close()
+    trial = smd.create_trial(out)
+    assert trial.tensor("before").steps() == [0]
+    for name in ("after", "grads_0", "grads_1"):
+        assert trial.tensor(name).steps() == [3]
+
+
 class Margin(gluon.Block):
     """A loss of one's own that is no ``gluon.loss.Loss``."""
 
@@ -232,8 +270,8 @@ class Net(nn.HybridSequential):
 
 
 def test_nothing_of_ours_is_left_on_classes_and_copies(out):
-    calls = vars(gluon.Block)["__call__"], vars(nd.NDArray)["backward"], vars(gluon.Trainer)["_update"]
     hook = smd.Hook(out, save_config=EVERY, save_all=True)
+    calls = vars(gluon.Block)["__call__"], vars(gluon.Trainer)["_update"]
     net = Net(prefix="net_")
     with net.name_scope():
         net.add(nn.Dense(3, in_units=6))
@@ -245,7 +283,8 @@ def test_nothing_of_ours_is_left_on_classes_and_copies(out):
     assert isinstance(copied, smd.Hook)
     assert not vars(copied)
     hook.close()
-    assert (vars(gluon.Block)["__call__"], vars(nd.NDArray)["backward"], vars(gluon.Trainer)["_update"]) == calls
+    assert (vars(gluon.Block)["__call__"], vars(gluon.Trainer)["_update"]) == calls
+    assert not is_replaced(nd.NDArray, "backward")
     # What a library that pickles classes by value would take along, and what a subclass may call by name.
     assert pickle.loads(pickle.dumps(vars(Net)["__call__"])) is gluon.Block.__call__
     assert Net.__call__(net, rows(0)).shape == (8, 3)

@@ -8,9 +8,12 @@ import pytest
 
 pytest.importorskip("mxnet")
 
+from harness.compare import Both, assert_untouched, run_both
+
 from smd_agent.analysis.trial import create_trial
 from smd_agent.core.modes import ModeKeys
 
+WARM = ("mxnet",)
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gluon_digits.py"
 
 START = """
@@ -39,18 +42,12 @@ def both(runner):
     """Run a script with the agent and without; return the agent's lines but the first and the last."""
 
     def run(body, config=None):
-        script = runner.folder / "script.py"
-        script.write_text(START + body)
-        plain = runner.plain(script)
-        agent = runner.by_variable(script, config=config or {"HookParameters": {"save_interval": 1, "save_all": True}})
-        assert plain.returncode == 0, plain.stderr
-        assert (agent.returncode, agent.stdout) == (0, plain.stdout), agent.stderr
-        lines = [line for line in agent.stderr.splitlines() if line not in plain.stderr.splitlines()]
-        assert all(line.startswith("smd_agent: ") for line in lines)
-        told = [line.removeprefix("smd_agent: ") for line in lines]
-        run = runner.folder / "run"
-        usual = (f"saving all tensors to {run}", "saving losses, ", "saved ")
-        return [line for line in told if not line.startswith(usual)], run
+        config = config or {"HookParameters": {"save_interval": 1, "save_all": True}}
+        found = run_both(runner, runner.write(START + body), config=config)
+        assert_untouched(found)
+        told = [line.removeprefix("smd_agent: ") for line in found.said]
+        usual = (f"saving all tensors to {found.folder}", "saving losses, ", "saved ")
+        return [line for line in told if not line.startswith(usual)], found.folder
 
     return run
 
@@ -120,8 +117,7 @@ print(net.weight.data().asnumpy().tolist())
 
 
 def test_a_program_that_trains_nothing_is_told_so_when_it_was_launched_for_it(runner):
-    script = runner.folder / "script.py"
-    script.write_text(START + "dense('net_')(x)\nprint('done')\n")
+    script = runner.write(START + "dense('net_')(x)\nprint('done')\n")
     launched = runner.by_launcher("--out", runner.folder / "run", script)
     line = "smd_agent: nothing was captured: no training was seen (a gluon.Block called while autograd recorded)\n"
     assert (launched.returncode, launched.stdout, launched.stderr) == (0, "done\n", line)
@@ -147,6 +143,7 @@ for k in range(2):
     assert reason in lines[0]
 
 
+@pytest.mark.cold
 def test_workers_that_load_data_stay_out(both):
     lines, run = both(
         """
@@ -175,17 +172,18 @@ if __name__ == "__main__":
         assert trial.tensor("net_input_0").value(step, mode=ModeKeys.TRAIN)[:, 0].tolist() == [*range(first, first + 8)]
 
 
+@pytest.mark.cold
 def test_the_example_is_saved_as_the_launcher_does_by_default_and_trains_the_same(runner):
     pytest.importorskip("sklearn")
     words = ["--epochs", "5"]
     plain = runner.plain(EXAMPLE, *words, "--save", "plain.params")
     run = runner.folder / "run"
     launched = runner.by_launcher("--out", run, EXAMPLE, *words, "--save", "agent.params")
-    assert plain.returncode == launched.returncode == 0
-    assert plain.stdout == launched.stdout
+    both = Both(plain, launched, run)
+    assert_untouched(both)
     assert plain.stdout.count("\n") == 5
     assert (runner.folder / "plain.params").read_bytes() == (runner.folder / "agent.params").read_bytes()
-    trial = create_trial(str(run))
+    trial = both.trial
     # 23 batches to train with and 6 to test with, five times.
     assert (trial.steps(mode=ModeKeys.TRAIN), trial.steps(mode=ModeKeys.EVAL)) == ([0, 100], [0])
     assert trial.tensor("gradient/hybridsequential0_conv0_weight").value(100, mode=ModeKeys.TRAIN).shape == (
@@ -230,13 +228,8 @@ print(counts, net.weight.data().sum().asscalar())
 
 @pytest.mark.parametrize("interval", [1, 2])
 def test_the_call_by_which_a_block_is_found_is_one_call(runner, interval):
-    script = runner.folder / "script.py"
-    script.write_text(COUNTED)
-    plain = runner.plain(script)
     config = {"HookParameters": {"save_interval": interval, "save_all": True}}
-    agent = runner.by_variable(script, config=config, SMD_AGENT_STRICT="1")
-    assert plain.returncode == 0, plain.stderr
-    assert (agent.returncode, agent.stdout) == (0, plain.stdout), agent.stderr
-    trial = create_trial(str(runner.folder / "run"))
+    both = run_both(runner, runner.write(COUNTED), config=config, strict=True)
+    assert_untouched(both)
     for name in ("net_input_0", "net_output_0", "gradient/net_weight"):
-        assert trial.tensor(name).steps() == list(range(0, 3, interval))
+        assert both.trial.tensor(name).steps() == list(range(0, 3, interval))

@@ -6,25 +6,25 @@ import pytest
 
 pytest.importorskip("mxnet")
 
-from smd_agent.analysis.trial import create_trial
+from harness.compare import assert_untouched, run_both
+from harness.runner import SUBJECTS
+
 from smd_agent.core.modes import ModeKeys
+
+WARM = ("mxnet",)
 
 
 @pytest.mark.parametrize("wrapped", ["alike", "bare"])
 def test_a_wrapper_around_backward_invents_no_losses(runner, wrapped):
-    script = runner.script("gluon_profiled.py")
-    plain = runner.plain(script, wrapped)
     config = {
         "HookParameters": {"save_interval": 1},
         "CollectionConfigurations": [{"CollectionName": "losses"}],
     }
-    agent = runner.by_variable(script, wrapped, config=config, SMD_AGENT_STRICT="1")
-    assert plain.returncode == 0, plain.stderr
-    assert "'backward': 4" in plain.stdout
-    assert (agent.returncode, agent.stdout) == (0, plain.stdout), agent.stderr
-    trial = create_trial(str(runner.folder / "run"))
-    assert trial.tensor_names() == ["loss0_output_0"]
-    assert trial.tensor("loss0_output_0").steps() == [0, 1, 2, 3, 4, 5]
+    both = run_both(runner, SUBJECTS / "mxnet/profiled.py", wrapped, config=config, strict=True)
+    assert_untouched(both)
+    assert "'backward': 4" in both.plain.stdout
+    assert both.trial.tensor_names() == ["loss0_output_0"]
+    assert both.trial.tensor("loss0_output_0").steps() == [0, 1, 2, 3, 4, 5]
 
 
 # What must be among the replaced functions at each moment, for the moments to be what they are called.
@@ -43,5 +43,5 @@ REPLACED = {
 
 @pytest.mark.parametrize("order", ["first", "last"])
 def test_whoever_wraps_a_patch_changes_nothing_and_is_left_alone(wrapped, order):
-    names = wrapped("gluon_wrapped.py", order, replaced=REPLACED)
-    assert {"net_dense0_weight", "gradient/net_dense1_bias", "l2_output_0"} <= {*names[ModeKeys.TRAIN]}
+    names = {*wrapped("mxnet/wrapped.py", order, replaced=REPLACED).tensor_names(mode=ModeKeys.TRAIN)}
+    assert {"net_dense0_weight", "gradient/net_dense1_bias", "l2_output_0"} <= names

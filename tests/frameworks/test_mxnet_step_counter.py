@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
+from harness import counted_steps
 
 pytest.importorskip("mxnet")
 
@@ -16,19 +15,13 @@ from mxnet.gluon import nn
 from smd_agent.mxnet.step_counter import Counters, TrackedBlock
 
 
-@pytest.fixture
-def counted_steps(monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).parent)
-    return importlib.import_module("counted_steps")
-
-
 def call(block, training):
     with autograd.record() if training else nullcontext():
         block(nd.ones((1, 2)))
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_blocks_counter_counts_as_all_steps_are_counted(counted_steps, seed):
+def test_a_blocks_counter_counts_as_all_steps_are_counted(seed):
     opener = counted_steps.Opener(seed)
     counters = Counters(opener)
     blocks = [nn.Dense(2, in_units=2), nn.HybridSequential()]

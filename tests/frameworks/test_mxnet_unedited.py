@@ -11,9 +11,12 @@ import pytest
 
 pytest.importorskip("mxnet")
 
+from harness.runner import SUBJECTS
+
 from smd_agent.core.modes import ModeKeys
 
-HERE = Path(__file__).parent
+HERE = SUBJECTS / "mxnet"
+WARM = ("mxnet",)
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
 LOOPS = [
     f"{kind}{deferred}"
@@ -29,7 +32,7 @@ def play(play_script):
 
     def played(script):
         if script not in made:
-            parameters = {"eval.start_step": 1000} if script == "gluon_convolutions.py" else None
+            parameters = {"eval.start_step": 1000} if script == "mxnet/convolutions.py" else None
             made[script] = play_script(script, parameters)
         return made[script]
 
@@ -38,12 +41,17 @@ def play(play_script):
 
 @pytest.fixture
 def loops(play):
-    return play("gluon_loops.py")
+    return play("mxnet/loops.py")
 
 
 @pytest.fixture
 def scenes(play):
-    return play("gluon_scenes.py")
+    return play("mxnet/scenes.py")
+
+
+@pytest.fixture
+def iterations(play):
+    return play("mxnet/iterations.py")
 
 
 @pytest.mark.parametrize("scene", LOOPS)
@@ -103,9 +111,34 @@ def test_the_estimator_is_followed_through_fit_and_evaluation(scenes):
     assert scenes.saved("estimator", "estloss0_output_0", EVAL) == [0, 1, 2, 3]
 
 
-def test_a_gan_with_two_trainers_has_each_gradient_in_the_step_that_applies_it(scenes):
-    assert scenes.check("gan") == 12
-    assert scenes.saved("gan", "gradient/gen_weight") == [2, 5, 8]
+@pytest.mark.parametrize("scene, prefix, turns", [("gan", "", 1), ("gan_with_five_critics", "five", 5)])
+def test_an_iteration_of_a_gan_is_one_step_with_the_gradients_of_both_nets(iterations, scene, prefix, turns):
+    assert iterations.check(scene) == 3 * (6 + 2 * turns)
+    assert iterations.saved(scene, f"gradient/{prefix}gen_weight") == [0, 1, 2]
+    assert iterations.saved(scene, f"gradient/{prefix}dis_weight") == [0, 1, 2]
+
+
+def test_an_episode_of_many_calls_is_one_step_with_the_first_of_them(iterations):
+    assert iterations.check("actor_critic") == 3 * 4
+    assert "act_output_16" not in iterations.trial.tensor_names()
+    assert [line for line in iterations.lines if "first 16 calls of act in a step" in line]
+
+
+def test_an_evaluation_before_the_update_is_a_step_of_its_own_and_the_training_step_goes_on(iterations):
+    assert iterations.check("evaluated_before_its_update") == 3 * 3 + 6
+    assert iterations.saved("evaluated_before_its_update", "targetloss0_output_0", EVAL) == []
+
+
+def test_updates_by_hand_on_several_contexts_end_steps(iterations):
+    assert iterations.check("by_hand_on_several_contexts") == 3 * 4
+
+
+def test_a_trainer_may_come_after_updates_by_hand(iterations):
+    assert iterations.check("trainer_after_updates_by_hand") == 6 * 2
+
+
+def test_updates_by_hand_beside_a_trainer_end_steps(iterations):
+    assert iterations.check("trainer_that_never_updates") == 3 * 4
 
 
 def test_hand_written_losses_and_updates_are_saved_as_they_stand(scenes):
@@ -117,14 +150,15 @@ def test_a_rescaled_loss_is_saved_once_and_a_sum_of_losses_beside_its_parts(scen
     assert scenes.saved("rescaled_loss", "loss0_output_0") == [1]
 
 
-def test_clipped_and_accumulated_gradients_are_those_that_are_applied(scenes):
-    assert scenes.check("clipped_and_accumulated") == 8
+def test_clipped_and_accumulated_gradients_are_those_that_are_applied_once_an_update(iterations):
+    assert iterations.check("clipped_and_accumulated") == 2 * (3 + 2)
+    assert iterations.saved("clipped_and_accumulated", "loss0_output_0") == []
 
 
 def test_parameters_that_a_pass_does_not_reach_have_no_gradient_in_its_step(scenes):
     assert scenes.check("unreached") == 4
     assert scenes.saved("unreached", "gradient/lay_dense0_weight") == [0, 2]
-    assert scenes.saved("unreached", "gradient/lay_dense1_weight") == [1, 3]
+    assert scenes.saved("unreached", "gradient/lay_dense1_weight") == [1, 2]
 
 
 @pytest.mark.parametrize("scene", ["shared", "shared_hybridized", "shared_static"])
@@ -147,7 +181,7 @@ def test_the_numpy_front_end(scenes, scene):
 @pytest.mark.parametrize("scene", ["convolutions", "convolutions_hybridized"])
 def test_weights_that_an_evaluation_brings_into_another_layout_are_saved_as_they_are(play, scene):
     """The evaluations are not saved, so nothing waits for them but the reading of the weights."""
-    assert play("gluon_convolutions.py").check(scene) == 2 * (4 + 4 * 4 + 2)
+    assert play("mxnet/convolutions.py").check(scene) == 2 * (4 + 4 * 4 + 2)
 
 
 def test_a_hybridized_net_with_states_and_a_loss_inside(scenes):
@@ -184,7 +218,6 @@ def test_only_sums_of_losses_and_hand_written_ones_got_a_name_of_ours(scenes):
     """A loss block's output, averaged or not, was never saved a second time."""
     with_own_loss = (
         "estimator",
-        "clipped_and_accumulated",
         "symbol_block",
         "numpy_front_end",
         "contexts_by_default",
@@ -196,7 +229,7 @@ def test_only_sums_of_losses_and_hand_written_ones_got_a_name_of_ours(scenes):
 def test_the_scripts_have_no_other_scenes_than_those_tested():
     sys.path.insert(0, str(HERE))
     try:
-        scripts = [runpy.run_path(str(HERE / name)) for name in ("gluon_loops.py", "gluon_scenes.py")]
+        scripts = [runpy.run_path(str(HERE / name)) for name in ("loops.py", "scenes.py")]
     finally:
         sys.path.remove(str(HERE))
     assert [scene.__name__ for scene in scripts[0]["SCENES"]] == LOOPS

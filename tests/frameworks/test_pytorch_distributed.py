@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +11,8 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
+from harness.compare import Both, assert_untouched, noted, run_both, said, sorted_lines
+from harness.runner import SUBJECTS
 
 import smd_agent.pytorch as smd
 from smd_agent.analysis.trial import create_trial
@@ -19,8 +21,7 @@ WARM = ("torch", "torch._dynamo")
 
 pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
 
-HERE = Path(__file__).parent
-SCENES = HERE / "torch_rank_scenes.py"
+SCENES = SUBJECTS / "pytorch/rank_scenes.py"
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
 TRAIN = smd.modes.TRAIN
 
@@ -32,10 +33,9 @@ class Ranks:
         config = {"HookParameters": {"save_interval": 1, "save_all": True, "include_workers": workers}}
         hook_file = runner.hook_file("run", config)
         result = runner.by_launcher("--config", hook_file, *TORCHRUN, SCENES, SMD_AGENT_STRICT="1")
-        assert result.returncode == 0, result.stderr
-        assert sorted(result.stdout.splitlines()) == sorted(plain.stdout.splitlines())
-        self.lines = [line for line in result.stderr.splitlines() if line.startswith("smd_agent: ")]
-        self.trial = create_trial(str(runner.folder / "run"))
+        both = Both(plain, result, runner.folder / "run")
+        assert_untouched(both, seen=sorted_lines, stderr=False)
+        self.lines, self.trial = both.said, both.trial
 
     def check(self, notes, rank, scene):
         """Compare each value noted in the scene with the saved one; return how many there were of each kind."""
@@ -59,11 +59,7 @@ def plain(module_runner):
     runner = module_runner("plain")
     result = runner.plain(*TORCHRUN, str(SCENES), str(runner.folder / "notes"))
     assert result.returncode == 0, result.stderr
-    notes = []
-    for rank in range(2):
-        with np.load(runner.folder / f"notes-{rank}.npz") as file:
-            notes.append(dict(file))
-    return result, notes
+    return result, [noted(runner.folder / f"notes-{rank}.npz") for rank in range(2)]
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +78,7 @@ EXPECTED = {
     "data_parallel": (18 + 2, 3, 12),
     "unused_parameters": (24, 4, 16),
     "static_graph": (18, 3, 12),
-    "accumulation_without_sync": (0, 0, 10),
+    "accumulation_without_sync": (0, 0, 8),
     "compiled": (18, 3, 12),
     "sharded_optimizer": (18, 3, 12),
     "fully_sharded": (24 + 1, 4, 16),
@@ -138,8 +134,7 @@ for i in range(50):
 
 
 def test_what_was_saved_before_a_rank_died_reads_back(runner, tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(DYING)
+    script = runner.write(DYING)
     collections = [{"CollectionName": "gradients"}]
     config = {"HookParameters": {"save_interval": 2, "include_workers": "all"}, "CollectionConfigurations": collections}
     result = runner.by_launcher("--config", runner.hook_file("run", config), *TORCHRUN, script)
@@ -159,11 +154,11 @@ def test_what_was_saved_before_a_rank_died_reads_back(runner, tmp_path):
 
 @pytest.mark.parametrize("workers", ["one", "all"])
 def test_ranks_that_meet_after_the_first_steps(runner, tmp_path, workers):
-    script = HERE / "torch_ranks_that_meet_late.py"
+    script = SUBJECTS / "pytorch/ranks_that_meet_late.py"
     config = {"HookParameters": {"save_interval": 1, "include_workers": workers}}
     result = runner.by_variable(script, str(tmp_path / "store"), str(tmp_path), config=config)
     assert result.returncode == 0, result.stderr
-    lines = "".join(line for line in result.stderr.splitlines(keepends=True) if line.startswith("smd_agent: "))
+    lines = "\n".join(said(result))
     trial = create_trial(str(tmp_path / "run"))
     losses = trial.tensor("CrossEntropyLoss_output_0")
     first, second = (np.load(tmp_path / f"losses-{rank}.npy") for rank in range(2))
@@ -172,23 +167,23 @@ def test_ranks_that_meet_after_the_first_steps(runner, tmp_path, workers):
         steps = [step for step in trial.steps(mode=TRAIN) if worker in losses.workers(step, mode=TRAIN)]
         return {step: losses.value(step, mode=TRAIN, worker=worker) for step in steps}
 
-    # Until they meet, the process that was first counts as the only one. Then each is known, which is said.
+    # Until they meet, each process counts as the only one, and has a folder. Then each is known, which is said.
     assert saved_by("worker_0") == dict(enumerate([*second[:2], *first[2:]]))
     assert saved_by("worker_1") == ({} if workers == "one" else dict(enumerate(second[2:], 2)))
-    assert lines.count("nothing is saved from this process") == 1
-    assert lines.count("what rank 1 has saved before is stored as worker_0") == 1
+    apart = create_trial(str(tmp_path / "run-2")).tensor("CrossEntropyLoss_output_0")
+    assert [apart.value(step, mode=TRAIN) for step in apart.steps(mode=TRAIN)] == list(first[:2])
+    assert lines.count(f"is writing to {tmp_path / 'run'})") == 1
+    for rank, folder in enumerate(("run-2", "run")):
+        assert lines.count(f"what rank {rank} has saved before is worker_0 in {tmp_path / folder}\n") == 1
 
 
-def test_workers_of_a_data_loader_stay_out(runner, tmp_path):
-    script = HERE / "torch_loader_workers.py"
-    plain = runner.plain(script)
+def test_workers_of_a_data_loader_stay_out(runner):
     config = {"HookParameters": {"save_interval": 1}}
-    result = runner.by_variable(script, config=config, SMD_AGENT_STRICT="1")
-    assert (result.returncode, result.stdout) == (0, plain.stdout)
-    trial = create_trial(str(tmp_path / "run"))
-    assert trial.steps() == list(range(8))
-    assert trial.tensor_names() == ["CrossEntropyLoss_output_0"]
-    assert [line.split()[1] for line in result.stderr.splitlines()] == ["saving", "saved"]
+    both = run_both(runner, SUBJECTS / "pytorch/loader_workers.py", config=config, strict=True)
+    assert_untouched(both)
+    assert both.trial.steps() == list(range(8))
+    assert both.trial.tensor_names() == ["CrossEntropyLoss_output_0"]
+    assert [line.split()[1] for line in both.agent.stderr.splitlines()] == ["saving", "saved"]
 
 
 FORKING = """
@@ -213,10 +208,65 @@ train(3)
 """
 
 
-def test_a_forked_copy_of_a_training_process_leaves_its_run_alone(runner, tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(FORKING)
-    result = runner.by_variable(script, config={"HookParameters": {"save_interval": 1}})
+def test_a_forked_copy_of_a_training_process_has_a_run_of_its_own(runner, tmp_path):
+    result = runner.by_variable(runner.write(FORKING), config={"HookParameters": {"save_interval": 1}})
     assert result.returncode == 0, result.stderr
     assert create_trial(str(tmp_path / "run")).steps() == [0, 1, 2, 3, 4, 5]
-    assert result.stderr.count("smd_agent: ") == 2
+    copy = create_trial(str(tmp_path / "run-2"))
+    copy.maybe_refresh()
+    assert (copy.steps(), copy.loaded_all_steps) == ([3, 4], True)
+    assert not (tmp_path / "run-3").exists()
+    # Where each is saved, and what; copies that do not train say nothing.
+    assert result.stderr.count("smd_agent: ") == 4
+    assert result.stderr.count(f"is writing to {tmp_path / 'run'})") == 1
+
+
+GRID = """
+import multiprocessing, torch
+from torch import nn
+torch.set_num_threads(1)
+def train(seed, steps):
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(5, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    losses = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = nn.CrossEntropyLoss()(model(torch.randn(8, 5)), torch.randint(0, 3, (8,)))
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+if __name__ == "__main__":
+    FIRST
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        found = [pool.apply_async(train, (seed, 40 + seed)) for seed in (1, 2)]
+        print([answer.get() for answer in found])
+        pool.close()
+        pool.join()
+    print(train(3, 5))
+"""
+
+
+@pytest.mark.parametrize("before", [0, 3])
+def test_a_search_in_processes_and_the_training_after_it_are_all_saved(runner, tmp_path, before):
+    script = runner.write(GRID.replace("FIRST", f"train(0, {before})" if before else "pass"))
+    config = {"HookParameters": {"save_interval": 1}}
+    result = runner.by_variable(script, config=config)
+    assert result.returncode == 0, result.stderr
+    searched, last = map(json.loads, result.stdout.splitlines())
+    runs = [folder for folder in tmp_path.iterdir() if (folder / "index").is_dir()]
+    saved = []
+    for folder in runs:
+        trial = create_trial(str(folder))
+        losses = trial.tensor("CrossEntropyLoss_output_0")
+        saved.append([float(losses.value(step)) for step in losses.steps()])
+    together = [*map(tuple, saved)]
+    for losses in (*searched, last):
+        assert any(_contains(other, losses) for other in together), (losses, together, result.stderr)
+    assert result.stderr.count("saving losses to") == len(runs)
+
+
+def _contains(whole, part):
+    places = range(len(whole) - len(part) + 1)
+    return any(whole[i : i + len(part)] == pytest.approx(part, abs=1e-7) for i in places)

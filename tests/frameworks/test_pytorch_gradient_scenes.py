@@ -16,18 +16,18 @@ PARAMETERS = 4
 
 @pytest.fixture(scope="module")
 def scenes(play_script):
-    return play_script("torch_gradient_scenes.py")
+    return play_script("pytorch/gradient_scenes.py")
 
 
 @pytest.fixture(scope="module")
 def kinds(play_script):
-    return play_script("torch_parameter_scenes.py")
+    return play_script("pytorch/parameter_scenes.py")
 
 
 # What a loss was scaled by is a power of two, so dividing by it costs no bit.
 EXACT = {
     "grad_scaler": 6 * (PARAMETERS + PARAMETERS + 1),
-    "grad_scaler_accumulation": 6 * PARAMETERS,
+    "grad_scaler_accumulation": 2 * PARAMETERS,
     "several_scalers": 3 * (2 * PARAMETERS + 2),
     "closure_that_assigns": 2 * PARAMETERS,
     "optimizer_in_backward": 3 * PARAMETERS,
@@ -43,7 +43,7 @@ KINDS = {
     "a_branch_without_gradient": 4 * 2,
     "a_branch_with_zeros": 2 + 3 * 4,
     "a_branch_that_is_not_zeroed": 4,
-    "adversaries": 2 * (2 + 2),
+    "adversaries": 2 * (2 + 1),
     "penalty_and_two_passes": 3 * (2 + PARAMETERS),
     "a_trunk_in_two_models": 2 * 8,
     "complex_parameters": 2,
@@ -63,10 +63,8 @@ def test_losses_scaled_and_not_in_one_step(scenes):
     assert scenes.check("scaled_and_not", 1e-6) == 2 * (2 * PARAMETERS + 1)
 
 
-def test_every_call_of_a_closure_is_a_step_with_its_gradients(scenes):
-    calls = len(scenes.steps("lbfgs", ModeKeys.TRAIN))
-    assert calls >= 6
-    assert scenes.check("lbfgs") == calls * PARAMETERS
+def test_a_step_of_many_closure_calls_has_the_gradients_of_the_last(scenes):
+    assert scenes.check("lbfgs") == 2 * PARAMETERS
 
 
 def test_an_overflow_shows_and_the_weights_stay(scenes):
@@ -92,10 +90,8 @@ def test_what_a_pass_does_not_reach_has_no_gradient_in_its_step(kinds):
     assert kinds.saved("a_branch_without_gradient", "gradient/Branches_right.weight") == [1, 3]
     # Zeros that an optimizer uses are a gradient, and what is left over of an earlier step is none.
     assert kinds.saved("a_branch_with_zeros", "gradient/Branches_left.weight") == [0, 1, 2, 3]
-    assert kinds.saved("a_branch_that_is_not_zeroed", "gradient/Branches_left.weight") == [0, 2]
-    assert kinds.saved("a_branch_that_is_not_zeroed", "gradient/Branches_right.weight") == [1, 3]
-    assert kinds.saved("adversaries", "gradient/Generator_weight") == [1, 3]
-    assert kinds.saved("adversaries", "gradient/Discriminator_weight") == [0, 1, 2, 3]
+    assert kinds.saved("a_branch_that_is_not_zeroed", "gradient/Branches_left.weight") == [0, 1]
+    assert kinds.saved("adversaries", "gradient/Discriminator_weight") == [0, 1]
 
 
 def test_one_tensor_with_two_names_in_a_model_is_saved_once(kinds):
@@ -108,10 +104,10 @@ def test_one_tensor_with_two_names_in_a_model_is_saved_once(kinds):
 def test_a_loss_is_saved_under_one_name(kinds):
     steps = kinds.steps("functional_losses_in_evaluation", ModeKeys.EVAL)
     assert kinds.trial.tensor_names(step=steps[0], mode=ModeKeys.EVAL, collection="losses") == [
+        "Loss_output_0",
         "NLLLoss_output_0",
         "binary_cross_entropy_with_logits_loss_output_0",
         "cross_entropy_loss_output_0",
-        "cross_entropy_loss_output_1",
         "mse_loss_output_0",
     ]
 

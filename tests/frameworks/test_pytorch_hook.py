@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import smd_agent.pytorch as smd
+from smd_agent import session
 
 EVERY = smd.SaveConfig(save_interval=1)
 
@@ -212,7 +213,7 @@ def test_gradients_are_unscaled_under_a_grad_scaler_and_so_is_the_loss(out):
         np.testing.assert_allclose(value(trial, f"gradient/Sequential_{name}"), parameter.grad, rtol=1e-5)
 
 
-def test_accumulated_gradients_are_the_running_sum(out):
+def test_without_an_optimizer_every_pass_ends_a_step(out):
     model = small()
     hook = smd.Hook(out, include_collections=["gradients"], save_config=EVERY)
     hook.register_module(model)
@@ -367,3 +368,33 @@ def test_a_tensor_that_gives_no_values_is_a_line_and_the_others_are_saved(out, c
     hook.record_tensor_value("x", torch.ones(3))
     assert trial_of(hook).tensor_names() == ["x_output_2"]
     assert capsys.readouterr().err.count("cannot be saved") == 2
+
+
+def test_in_a_training_job_the_second_run_is_inside_of_the_folder_that_is_copied(out, monkeypatch):
+    monkeypatch.setenv("TRAINING_JOB_NAME", "job")
+    folders = []
+    for _ in range(2):
+        hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=1))
+        model = nn.Linear(3, 2)
+        hook.register_module(model)
+        nn.MSELoss()(model(torch.ones(4, 3)), torch.ones(4, 2)).backward()
+        session.finish_run(hook)
+        folders.append(hook.out_dir)
+    assert folders == [str(out), f"{out}/run-2"]
+    assert all(smd.create_trial(folder, timeout=0).steps(show_incomplete_steps=True) == [0] for folder in folders)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_regex_that_python_does_not_come_back_from_does_not_hang_the_training(out):
+    collections = [smd.Collection("all_of", "^([a-zA-Z_.0-9/]+)+!$"), smd.Collection("fc", r"^(\w+[./]?)*weight$")]
+    hook = smd.Hook(out, save_config=EVERY, include_collections=["all_of", "fc"])
+    for collection in collections:
+        hook.get_collections()[collection.name] = collection
+    model = small()
+    hook.register_hook(model)
+    one_step(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    trial = trial_of(hook)
+    names = [name for name in trial.tensor_names() if name.endswith("weight") and "/" not in name]
+    assert set(names) <= set(trial.tensor_names(collection="fc"))
+    assert len(names) == 2
+    assert trial.tensor_names(regex="^([a-zA-Z_.0-9/]+)+!$") == []

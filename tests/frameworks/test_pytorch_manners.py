@@ -120,7 +120,7 @@ def test_the_model_can_be_scripted_traced_and_compiled(out, capsys):
     torch.testing.assert_close(torch.compile(model, backend="eager", fullgraph=True)(x), expected)
     torch.testing.assert_close(torch.func.vmap(model)(x[None])[0], expected)
     said = capsys.readouterr().err
-    assert said.count("a step in which the model is traced or transformed is not saved") == 1
+    assert said.count("a call in which the model is traced or transformed is not saved") == 1
     assert "cannot be saved" not in said
 
 

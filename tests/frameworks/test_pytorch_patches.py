@@ -6,19 +6,20 @@ import pytest
 
 pytest.importorskip("torch")
 
+from harness.compare import assert_untouched, run_both
+from harness.runner import SUBJECTS
+
 from smd_agent.core.modes import ModeKeys
 
 
 @pytest.mark.parametrize("when", ["early", "late", "inside"])
 @pytest.mark.parametrize("interval", [1, 2])
 def test_wrappers_of_a_profiler_stay_and_count_as_without_the_agent(runner, when, interval):
-    script = runner.script("torch_profiled.py")
-    plain = runner.plain(script, when)
     config = {"HookParameters": {"save_interval": interval, "save_all": True}}
-    agent = runner.by_variable(script, when, config=config, SMD_AGENT_STRICT="1")
-    assert (plain.returncode, plain.stderr) == (0, "")
-    assert "'backward': 6" in plain.stdout or when == "inside"
-    assert (agent.returncode, agent.stdout) == (0, plain.stdout), agent.stderr
+    both = run_both(runner, SUBJECTS / "pytorch/profiled.py", when, config=config, strict=True)
+    assert_untouched(both)
+    assert both.plain.stderr == ""
+    assert "'backward': 6" in both.plain.stdout or when == "inside"
 
 
 # What must be among the replaced functions at each moment, for the moments to be what they are called.
@@ -42,5 +43,5 @@ REPLACED = {
 @pytest.mark.parametrize("how", ["eager", "compiled"])
 @pytest.mark.parametrize("order", ["first", "last"])
 def test_whoever_wraps_a_patch_changes_nothing_and_is_left_alone(wrapped, order, how):
-    names = wrapped("torch_wrapped.py", order, replaced=REPLACED, how=how)
-    assert "MSELoss_output_0" in names[ModeKeys.TRAIN] or how == "compiled"
+    trial = wrapped("pytorch/wrapped.py", order, replaced=REPLACED, how=how)
+    assert "MSELoss_output_0" in trial.tensor_names(mode=ModeKeys.TRAIN) or how == "compiled"

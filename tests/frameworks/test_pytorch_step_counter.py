@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-from pathlib import Path
-
 import pytest
+from harness import counted_steps
 
 pytest.importorskip("torch")
 
@@ -17,14 +15,8 @@ from smd_agent.pytorch.model import copied_counter
 from smd_agent.pytorch.model.step_counter import SLOT, TrackedModule
 
 
-@pytest.fixture
-def counted_steps(monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).parent)
-    return importlib.import_module("counted_steps")
-
-
 @pytest.mark.parametrize("seed", range(5))
-def test_a_models_counter_counts_as_all_steps_are_counted(counted_steps, seed):
+def test_a_models_counter_counts_as_all_steps_are_counted(seed):
     opener = counted_steps.Opener(seed)
     models = [nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2))]
     for number, model in enumerate(models):
@@ -57,7 +49,8 @@ def test_a_copied_dict_is_told_apart_whether_references_tell_it_or_not(out, monk
     x = torch.randn(4, 3)
     clones = []
     for step in range(300):
-        model(x)
+        with torch.no_grad():
+            model(x)
         assert hook.step == step
         if step in (0, 1, 250):
             clones.append(copy_of(model))

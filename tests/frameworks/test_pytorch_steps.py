@@ -65,6 +65,26 @@ def test_only_the_outermost_call_is_a_step_whether_it_is_saved_or_not(out, kind,
     assert trial_of(hook).steps() == list(range(0, 4, interval))
 
 
+def test_a_training_step_is_never_a_part_of_an_evaluation(out):
+    first, second = nn.Linear(5, 4), nn.Linear(5, 3)
+    optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
+    hook = smd.Hook(out, save_config=EVERY, include_collections=["weights", "gradients"])
+    hook.register_module(first)
+    hook.register_module(second)
+    steps = []
+    for _ in range(3):
+        for model in (first, second):
+            with torch.no_grad():
+                first(torch.randn(2, 5))
+            optimizer.zero_grad()
+            model(torch.randn(2, 5)).sum().backward()
+            steps.append(hook.step)
+            optimizer.step()
+    assert steps == list(range(1, 12, 2))
+    trial = trial_of(hook)
+    assert trial.tensor("gradient/Linear_2_weight").steps() == [3, 7, 11]
+
+
 def test_models_that_step_together_share_a_step(out):
     first, second = nn.Linear(5, 4), nn.Sequential(nn.Linear(4, 3))
     hook = smd.Hook(out, save_config=EVERY, include_collections=["weights", "gradients"])

@@ -13,7 +13,8 @@ for package in ("torch", "lightning", "transformers", "accelerate"):
 
 from pathlib import Path
 
-from smd_agent.analysis.trial import create_trial
+from harness.compare import Both, assert_untouched, sorted_lines
+
 from smd_agent.core.modes import ModeKeys
 
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
@@ -56,14 +57,14 @@ if __name__ == "__main__":
 
 
 def test_the_ranks_that_lightning_starts(runner, tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(RANKS)
+    script = runner.write(RANKS)
     plain = runner.plain(script, str(tmp_path / "plain"))
     config = {"HookParameters": {"save_interval": 1, "include_workers": "all"}}
     config["CollectionConfigurations"] = [{"CollectionName": "gradients"}, {"CollectionName": "weights"}]
     agent = runner.by_variable(script, str(tmp_path / "agent"), config=config, SMD_AGENT_STRICT="1")
-    assert (plain.returncode, agent.returncode, agent.stdout) == (0, 0, plain.stdout), agent.stderr
-    trial = create_trial(str(tmp_path / "run"))
+    both = Both(plain, agent, tmp_path / "run")
+    assert_untouched(both)
+    trial = both.trial
     assert trial.workers() == ["worker_0", "worker_1"]
     assert trial.steps(mode=TRAIN) == trial.steps(mode=EVAL) == list(range(4))
     for rank in range(2):
@@ -91,9 +92,8 @@ def test_scripts_of_accelerate(runner, tmp_path, script, processes):
     plain = runner.plain(*words, HF_HUB_OFFLINE="1")
     out = tmp_path / "run"
     agent = runner.by_launcher("--strict", "--every", "1", "--out", out, *words, HF_HUB_OFFLINE="1")
-    assert (plain.returncode, agent.returncode) == (0, 0), agent.stderr
-    assert sorted(agent.stdout.splitlines()) == sorted(plain.stdout.splitlines())
+    both = Both(plain, agent, out)
+    assert_untouched(both, seen=sorted_lines)
     assert "smd_agent: saved " in agent.stderr
-    trial = create_trial(str(out))
-    assert len(trial.steps(mode=TRAIN)) > 5
-    assert trial.tensor_names(collection="losses")
+    assert len(both.trial.steps(mode=TRAIN)) > 5
+    assert both.trial.tensor_names(collection="losses")

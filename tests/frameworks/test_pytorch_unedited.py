@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
+from harness.compare import Both, assert_untouched, own_lines, run_both, said
 
 import smd_agent.pytorch as smd
 from smd_agent.analysis.trial import create_trial
@@ -35,21 +36,12 @@ class Net(nn.Module):
 """
 
 
-def agent_lines(result):
-    return [line for line in result.stderr.splitlines() if line.startswith("smd_agent: ")]
-
-
-def other_lines(result):
-    return [line for line in result.stderr.splitlines() if not line.startswith("smd_agent: ")]
-
-
 def capture(runner, tmp_path, body, config=None, **variables):
-    script = tmp_path / "script.py"
-    script.write_text(PRELUDE + body)
+    script = runner.write(PRELUDE + body)
     config = config or {"HookParameters": {"save_interval": 1, "save_all": True}}
     result = runner.by_variable(script, config=config, **variables)
     assert result.returncode == 0, result.stderr
-    assert other_lines(result) == []
+    assert own_lines(result) == []
     return create_trial(str(tmp_path / "run")), result
 
 
@@ -75,14 +67,14 @@ def test_the_example_trains_the_same_with_and_without_the_agent(runner, tmp_path
         (tmp_path / "weights.pt").unlink()
     plain = results.pop("plain")
     assert plain.stdout.count("epoch") == 2
+    assert plain.stderr == ""
     for door, result in results.items():
-        assert (result.stdout, result.returncode, other_lines(result)) == (plain.stdout, 0, []), door
+        both = Both(plain, result, tmp_path / f"by_{door}")
+        assert_untouched(both)
         assert trained[door].keys() == trained["plain"].keys()
         for name, array in trained["plain"].items():
             np.testing.assert_array_equal(trained[door][name], array, err_msg=f"{door} {name}")
-        assert create_trial(str(tmp_path / f"by_{door}")).steps(mode=smd.modes.TRAIN)[:3] == (
-            [0, 5, 10] if door == "both" else [0, 7, 14]
-        )
+        assert both.trial.steps(mode=smd.modes.TRAIN)[:3] == ([0, 5, 10] if door == "both" else [0, 7, 14])
 
 
 @pytest.mark.cold
@@ -103,12 +95,12 @@ def test_the_example_is_captured_with_its_phases(runner, tmp_path):
     assert trial.tensor("gradient/Net_conv1.weight").value(20, mode=smd.modes.TRAIN).shape == (16, 1, 3, 3)
     assert set(trial.tensor("Net_conv1.weight").reduction_values(0)) == {("mean", False), ("l2", False)}
     assert not trial.tensor_names(mode=smd.modes.EVAL, collection="gradients")
-    assert agent_lines(result) == [
+    assert said(result) == [
         f"smd_agent: saving losses, weights, gradients to {tmp_path / 'run'}",
-        agent_lines(result)[1],
+        said(result)[1],
     ]
     pattern = r"smd_agent: saved 6 steps \(\d+ values, [\d.]+ kB\); to see them: python -m smd_agent ls /"
-    assert re.match(pattern, agent_lines(result)[1])
+    assert re.match(pattern, said(result)[1])
 
 
 LOOP = """
@@ -189,9 +181,9 @@ for i in range(3):
     print(i)
 """
     trial, result = capture(runner, tmp_path, body)
-    assert len(trial.steps(mode=smd.modes.TRAIN)) == 2
+    assert trial.steps(mode=smd.modes.TRAIN) == [1, 2]
     assert "gradient/Net_fc1.weight" in trial.tensor_names()
-    assert sum("capture begins with the next step" in line for line in agent_lines(result)) == 1
+    assert sum("what is saved begins with step 1" in line for line in said(result)) == 1
 
 
 def test_the_agents_hook_can_be_used_by_an_edited_script(runner, tmp_path):
@@ -224,8 +216,7 @@ hook.register_module(model)
 """
         + LOOP
     )
-    script = tmp_path / "script.py"
-    script.write_text(PRELUDE + body)
+    script = runner.write(PRELUDE + body)
     result = runner.by_variable(script)
     assert result.returncode == 0, result.stderr
     assert create_trial(str(tmp_path / "own")).steps() == [0, 1, 2]
@@ -270,7 +261,7 @@ if __name__ == "__main__":
 """
     trial, result = capture(runner, tmp_path, body)
     assert trial.steps(mode=smd.modes.TRAIN) == [0, 1, 2, 3]
-    assert len(agent_lines(result)) == 2
+    assert len(said(result)) == 2
 
 
 @pytest.mark.cold
@@ -295,8 +286,7 @@ if __name__ == "__main__":
 
 @pytest.mark.cold
 def test_the_users_exception_and_exit_code_pass(runner, tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(
+    script = runner.write(
         PRELUDE
         + "class Bad(nn.Module):\n"
         + "    def __init__(self):\n        super().__init__()\n        self.fc = nn.Linear(5, 3)\n"
@@ -306,13 +296,13 @@ def test_the_users_exception_and_exit_code_pass(runner, tmp_path):
         + LOOP
         + "try:\n    model(x + 1e9)\nexcept KeyError as error:\n    print('caught', error)\nsys.exit(7)\n"
     )
-    plain, agent = runner.plain(script), runner.by_variable(script, config=EVERYTHING)
-    assert (agent.returncode, agent.stdout) == (plain.returncode, plain.stdout) == (7, "caught 'mine'\n")
+    both = run_both(runner, script, config=EVERYTHING)
+    assert_untouched(both, code=7)
+    assert both.plain.stdout == "caught 'mine'\n"
 
 
 def test_a_killed_run_reads_up_to_its_last_complete_step(runner, tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(PRELUDE + "model = Net()\n" + SGD + LOOP.replace("3", "10**6"))
+    script = runner.write(PRELUDE + "model = Net()\n" + SGD + LOOP.replace("3", "10**6"))
     config = {"HookParameters": {"save_interval": 1, "save_all": True}}
     indexes = tmp_path / "run" / "index" / "000000000"
     with runner.start(script, config=config) as process:
@@ -343,24 +333,24 @@ def test_a_killed_runs_folder_can_be_used_again(runner, tmp_path):
     assert trial.steps() == [0, 1, 2]
 
 
-def test_a_second_run_into_a_finished_folder_is_a_line(runner, tmp_path):
+def test_a_second_run_into_a_finished_folder_goes_beside_it(runner, tmp_path):
     body = "model = Net()\n" + SGD + LOOP
     capture(runner, tmp_path, body)
+    files = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
     result = runner.by_variable(tmp_path / "script.py")
     assert result.returncode == 0
-    assert len(agent_lines(result)) == 1
-    assert "already exists" in agent_lines(result)[0]
-    assert "Nothing is saved" in agent_lines(result)[0]
+    assert f"to {tmp_path / 'run-2'} ({tmp_path / 'run'} holds a finished run)" in said(result)[0]
+    assert create_trial(str(tmp_path / "run-2")).steps() == [0]
+    assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()} == files
 
 
 @pytest.mark.cold
 def test_a_wrong_configuration_is_one_line_and_the_script_runs(runner, tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(PRELUDE + "model = Net()\n" + SGD + LOOP + "print('trained')\n")
+    script = runner.write(PRELUDE + "model = Net()\n" + SGD + LOOP + "print('trained')\n")
     config = {"HookParameters": {"save_interval": "often"}}
     result = runner.by_variable(script, config=config)
     assert (result.returncode, result.stdout) == (0, "trained\n")
-    (line,) = agent_lines(result)
+    (line,) = said(result)
     assert "run.json" in line
     assert "save_interval" in line
     assert '"often"' in line
@@ -372,8 +362,7 @@ def test_a_wrong_configuration_is_one_line_and_the_script_runs(runner, tmp_path)
 
 @pytest.mark.cold
 def test_the_switch_turns_everything_off(runner, tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(PRELUDE + "model = Net()\n" + SGD + LOOP + "print('smd_agent.pytorch' in sys.modules)\n")
+    script = runner.write(PRELUDE + "model = Net()\n" + SGD + LOOP + "print('smd_agent.pytorch' in sys.modules)\n")
     for word in ("0", "OFF"):
         result = runner.by_variable(script, USE_SMDEBUG=word)
         assert (result.returncode, result.stdout, result.stderr) == (0, "False\n", "")
@@ -381,19 +370,29 @@ def test_the_switch_turns_everything_off(runner, tmp_path):
 
 
 def test_a_script_that_trains_nothing_is_told_under_the_launcher(runner, tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text("import torch\nprint(torch.nn.Linear(2, 2).eval()(torch.ones(2)).shape)\n")
+    script = runner.write("import torch\nprint(torch.nn.Linear(2, 2).eval()(torch.ones(2)).shape)\n")
     result = runner.by_launcher("--out", "run", script)
     assert result.stdout == "torch.Size([2])\n"
-    assert agent_lines(result) == [
+    assert said(result) == [
         "smd_agent: nothing was captured: no training was seen (a torch.nn.Module called in train mode)"
     ]
 
 
 def test_a_disk_that_cannot_be_written_does_not_stop_the_training(runner, tmp_path):
     (tmp_path / "run").write_text("a file where the folder should be")
-    script = tmp_path / "script.py"
-    script.write_text(PRELUDE + "model = Net()\n" + SGD + LOOP + "print('trained')\n")
+    script = runner.write(PRELUDE + "model = Net()\n" + SGD + LOOP + "print('trained')\n")
     result = runner.by_variable(script)
     assert (result.returncode, result.stdout) == (0, "trained\n")
-    assert len(agent_lines(result)) == 1
+    assert len(said(result)) == 1
+
+
+def test_calls_that_cannot_be_seen_are_not_put_down_to_a_compiler_where_there_is_none(runner):
+    body = (
+        "class Scale(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.weight = nn.Parameter(torch.ones(5))\n"
+        "    def forward(self, x): return (x * self.weight).sum()\n"
+        "model = Scale()\n" + SGD + "for _ in range(3):\n    model.forward(x).backward()\n"
+    )
+    lines = [line for line in said(runner.by_variable(runner.write(PRELUDE + body))) if "cannot be seen" in line]
+    expected = "smd_agent: calls of Scale cannot be seen, as where forward or an own __call__ is what is called: "
+    assert [line[: len(expected)] for line in lines] == [expected]

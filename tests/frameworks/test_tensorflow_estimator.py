@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +10,12 @@ import pytest
 if importlib.util.find_spec("tensorflow_estimator") is None:
     pytest.skip("this TensorFlow has no estimators", allow_module_level=True)
 
-from smd_agent.analysis.trial import create_trial
+from harness.compare import Both, assert_untouched, noted, run_both
+from harness.runner import SUBJECTS
+
 from smd_agent.core.modes import ModeKeys
 
-PROGRAM = Path(__file__).with_name("estimator_programs.py")
+PROGRAM = SUBJECTS / "tensorflow/estimator_programs.py"
 COLLECTIONS = ["weights", "biases", "gradients", "optimizer_variables"]
 WARM = ("tensorflow",)
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
@@ -36,11 +37,10 @@ def test_training_is_the_same_and_its_values_are_right(every, plain, runner):
         "HookParameters": {"save_interval": every},
         "CollectionConfigurations": [{"CollectionName": name} for name in COLLECTIONS],
     }
-    done = runner.by_variable(PROGRAM, str(file), str(runner.folder / "model"), config=config, **QUIET)
-    assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
-    trial = create_trial(str(runner.folder / "run"))
-    with np.load(file) as found:
-        seen = dict(found)
+    words = [str(file), str(runner.folder / "model")]
+    both = run_both(runner, PROGRAM, *words, plain=plain, config=config, **QUIET)
+    assert_untouched(both, stderr=False)
+    trial, seen = both.trial, noted(file)
     # 8 rounds of train, 4 of evaluate and of predict, then 12 of train with 8 of evaluate between them.
     counts = {ModeKeys.TRAIN: 20, ModeKeys.EVAL: 12, ModeKeys.PREDICT: 4}
     for mode, count in counts.items():
@@ -93,11 +93,9 @@ def check_predictions(trial, predictions):
 
 def test_a_hook_of_the_scripts_own_knows_the_modes(plain, runner):
     words = [str(runner.folder / name) for name in ("seen.npz", "model", "run")]
-    done = runner.plain(PROGRAM, *words, **QUIET)
-    assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
-    trial = create_trial(str(runner.folder / "run"))
-    with np.load(words[0]) as found:
-        seen = dict(found)
+    both = Both(plain, runner.plain(PROGRAM, *words, **QUIET), runner.folder / "run")
+    assert_untouched(both, stderr=False)
+    trial, seen = both.trial, noted(words[0])
     (loss,) = trial.tensor_names(collection="losses")
     for mode, name in ((ModeKeys.TRAIN, "train"), (ModeKeys.EVAL, "eval")):
         values = [trial.tensor(loss).value(step, mode=mode) for step in trial.tensor(loss).steps(mode=mode)]

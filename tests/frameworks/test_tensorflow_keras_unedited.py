@@ -7,7 +7,6 @@ each saved gradient is what leads from one step's saved weights to the next step
 from __future__ import annotations
 
 import importlib.util
-import re
 
 import numpy as np
 import pytest
@@ -54,7 +53,7 @@ def first(way):
 
 @pytest.fixture(scope="module")
 def runs(keras_runs):
-    return keras_runs("keras_programs.py", *ALL, **QUIET)
+    return keras_runs("keras/programs.py", *ALL, **QUIET)
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +191,7 @@ def test_executions_of_several_steps_and_data_of_unknown_length(found):
 
 def test_executions_of_which_some_steps_are_saved(runs):
     found = runs.agent(*WINDOWS, name="some", interval=4, collections=EVERYTHING, but=SINGLE)
-    assert found.trial.steps(mode=TRAIN) == sorted({*range(0, 30, 4)})
+    assert found.steps_of("weights") == sorted({*range(0, 30, 4)})
     assert list(found.steps("val_loss", EVAL)) == [4, 9]
 
 
@@ -216,7 +215,7 @@ def test_legacy_optimizers(found):
 
 def test_replicas_of_one_process_and_the_package_itself(keras_runs):
     ways = ("mirrored", "keras_package")
-    found = keras_runs("keras_programs.py", "keras", *ways, **QUIET).agent(
+    found = keras_runs("keras/programs.py", "keras", *ways, **QUIET).agent(
         "keras", *ways, name="run", collections=EVERYTHING
     )
     assert found.trial.steps(mode=TRAIN) == list(range(20))
@@ -228,7 +227,7 @@ def test_replicas_of_one_process_and_the_package_itself(keras_runs):
 
 @pytest.mark.skipif(importlib.util.find_spec("tf_keras") is None, reason="there is no tf_keras")
 def test_tf_keras(keras_runs):
-    found = keras_runs("keras_programs.py", "tf_keras", "keras_package", **QUIET).agent(
+    found = keras_runs("keras/programs.py", "tf_keras", "keras_package", **QUIET).agent(
         "tf_keras", "keras_package", name="run", collections=EVERYTHING
     )
     assert found.check_updates() == 4 * 9
@@ -238,7 +237,9 @@ def test_tf_keras(keras_runs):
 def test_steps_that_are_not_saved_are_left_alone(runs):
     ways = ("traced", "windows", "noise")
     found = runs.agent(*ways, name="never", interval=1000, collections=["weights", "gradients"])
-    assert found.trial.steps(mode=TRAIN) == [0]
-    assert re.search(r"saved 2 steps", found.stderr)
+    # The others hold the logs of an epoch.
+    assert found.steps_of("weights") == found.steps_of("gradients") == [0]
     for way in ways:
-        assert found.ours["traces", way] == found.seen["traces", way]
+        # Keras 2 makes the single step anew for the last one of an epoch, whose logs are saved.
+        more = int(way == "windows" and not KERAS_3)
+        assert found.ours["traces", way] - found.seen["traces", way] in (0, more)

@@ -16,6 +16,8 @@ if importlib.util.find_spec("tensorflow") is None:
 
 from importlib.metadata import version
 
+from harness.compare import Both, assert_untouched
+
 from smd_agent.analysis.trial import create_trial
 from smd_agent.core.modes import ModeKeys
 
@@ -50,20 +52,23 @@ def train(script, base):
         env = {**base, "TF_CONFIG": task, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
         command = [sys.executable, str(script)]
         workers.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
-    return [(*worker.communicate(timeout=200), worker.returncode) for worker in workers]
+    ended = [worker.communicate(timeout=200) for worker in workers]
+    return [
+        subprocess.CompletedProcess(worker.args, worker.returncode, *texts)
+        for worker, texts in zip(workers, ended, strict=True)
+    ]
 
 
 @pytest.mark.skipif(not version("keras").startswith("2"), reason="fit of Keras 3 itself fails under this strategy")
 def test_the_first_worker_saves(runner, tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
+    script = runner.write(SCRIPT)
     named = [{"CollectionName": name} for name in ("weights", "biases", "gradients")]
     file = runner.hook_file("run", {"HookParameters": {"save_interval": 1}, "CollectionConfigurations": named})
-    plain = train(script, runner.environment())
-    ours = train(script, runner.environment(SMDEBUG_CONFIG_FILE_PATH=file))
-    assert [result[2] for result in (*plain, *ours)] == [0] * 4, (plain, ours)
-    assert [result[0] for result in ours] == [result[0] for result in plain]
-    assert [result[1].count("smd_agent: saving ") for result in ours] == [1, 0]
+    runs = train(script, runner.environment()), train(script, runner.environment(SMDEBUG_CONFIG_FILE_PATH=file))
+    workers = [Both(*pair) for pair in zip(*runs, strict=True)]
+    for both in workers:
+        assert_untouched(both, stderr=False)
+    assert [both.agent.stderr.count("smd_agent: saving ") for both in workers] == [1, 0]
     trial = create_trial(str(tmp_path / "run"))
     assert trial.steps(mode=ModeKeys.TRAIN) == list(range(10))
     for name in ("kernel", "bias"):

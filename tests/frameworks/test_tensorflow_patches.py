@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from pathlib import Path
 
-import numpy as np
 import pytest
 
 if importlib.util.find_spec("tensorflow") is None:
     pytest.skip("could not import 'tensorflow'", allow_module_level=True)
 
+from harness.compare import Both, assert_same_values, assert_untouched, saved_values
+from harness.runner import SUBJECTS
+
 from smd_agent.analysis.trial import create_trial
 
-PROGRAM = Path(__file__).with_name("tensorflow_wrapped.py")
+PROGRAM = SUBJECTS / "tensorflow/wrapped.py"
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
 CONFIG = {
     "HookParameters": {"save_interval": 1},
@@ -33,16 +34,7 @@ EXPECTED = {
 def by_agent(runner, name, *files):
     done = runner.by_variable(PROGRAM, *map(str, files), name=name, config=CONFIG, SMD_AGENT_STRICT="1", **QUIET)
     assert done.returncode == 0, done.stderr
-    return done, create_trial(str(runner.folder / name))
-
-
-def values(trial):
-    return {
-        (name, step): trial.tensor(name).value(step, mode=mode)
-        for name in trial.tensor_names()
-        for mode in trial.modes()
-        for step in trial.tensor(name).steps(mode=mode)
-    }
+    return done, runner.folder / name
 
 
 def test_wrappers_around_all_patches_stay_and_change_nothing(runner):
@@ -54,17 +46,14 @@ def test_wrappers_around_all_patches_stay_and_change_nothing(runner):
     listed = runner.folder / "attributes.json"
     listed.write_text(json.dumps(found["after"]))
     plain = runner.plain(PROGRAM, str(runner.folder / "none.json"), str(listed), **QUIET)
-    assert plain.returncode == 0, plain.stderr
     for owner, name in EXPECTED:
         assert f"a {owner}.{name}" in plain.stdout
     # Estimators are there up to TensorFlow 2.15.
     assert ("_call_model_fn" in plain.stdout) == any(name == "_call_model_fn" for *_, name in found["after"])
-    done, covered = by_agent(runner, "covered", register, listed)
-    assert done.stdout == plain.stdout
+    both = Both(plain, *by_agent(runner, "covered", register, listed))
+    assert_untouched(both, stderr=False)
     # Whoever has wrapped a function that is replaced: it is not replaced once more.
     assert json.loads(register.read_text())["after"] == found["after"]
-    expected, saved = values(bare), values(covered)
-    assert set(saved) == set(expected)
-    assert len(expected) > 100
-    for key, value in expected.items():
-        np.testing.assert_array_equal(saved[key], value, err_msg=str(key))
+    expected = saved_values(create_trial(str(bare)))
+    assert len({(name, step) for name, _, step in expected}) > 100
+    assert_same_values(saved_values(both.trial), expected)

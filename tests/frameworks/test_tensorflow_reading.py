@@ -13,15 +13,17 @@ import pytest
 if importlib.util.find_spec("tensorflow") is None:
     pytest.skip("there is no tensorflow", allow_module_level=True)
 
+from harness.compare import noted
+from harness.runner import SUBJECTS
+
 from smd_agent.analysis.trial import create_trial
 
-HERE = Path(__file__).parent
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
 
 
 def test_values_of_all_kinds(runner):
     tree = {"PYTHONPATH": str(Path(sys.modules["smd_agent"].__file__).parent.parent)}
-    result = runner.plain(HERE / "tensorflow_values.py", **QUIET, **tree)
+    result = runner.plain(SUBJECTS / "tensorflow/values.py", **QUIET, **tree)
     assert result.returncode == 0, result.stderr
     told = json.loads(result.stdout)
     assert told["found"] == {
@@ -62,16 +64,15 @@ def test_models_that_get_further_variables(interval, runner, tmp_path):
         "HookParameters": {"save_interval": interval},
         "CollectionConfigurations": [{"CollectionName": name} for name in ("weights", "biases")],
     }
-    script = HERE / "keras_growing.py"
+    script = SUBJECTS / "keras/growing.py"
     result = runner.by_variable(script, str(tmp_path / "own.npz"), config=settings, **QUIET)
     assert result.returncode == 0, result.stderr
     assert "failed" not in result.stderr, result.stderr
     own: dict[tuple[int, str], list[bytes]] = {}
-    with np.load(tmp_path / "own.npz") as file:
-        for key in file:
-            step, model, _ = key.split()
-            if int(step) % interval == 0:
-                own.setdefault((int(step), model), []).append(file[key].tobytes())
+    for key, value in noted(tmp_path / "own.npz").items():
+        step, model, _ = key.split()
+        if int(step) % interval == 0:
+            own.setdefault((int(step), model), []).append(value.tobytes())
     trial = create_trial(str(tmp_path / "run"))
     found: dict[tuple[int, str], list[bytes]] = {}
     for name in trial.tensor_names(regex="/weights/"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,19 +10,18 @@ import pytest
 if importlib.util.find_spec("tensorflow") is None:
     pytest.skip("could not import 'tensorflow'", allow_module_level=True)
 
+from harness.compare import assert_untouched, noted, run_both, said
+from harness.runner import SUBJECTS
+
 from smd_agent.analysis.trial import create_trial
 from smd_agent.core.modes import ModeKeys
 
-PROGRAMS = Path(__file__).with_name("session_programs.py")
+PROGRAMS = SUBJECTS / "tensorflow/session_programs.py"
 NAMES = ["adam", "momentum", "clipped", "data"]
 COLLECTIONS = ["weights", "biases", "gradients", "optimizer_variables"]
 CONFIGS = [{"CollectionName": name} for name in COLLECTIONS]
 WARM = ("tensorflow",)
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
-
-
-def said(done):
-    return [line for line in done.stderr.splitlines() if line.startswith("smd_agent: ")]
 
 
 def check(trial, expected, every, mode=ModeKeys.TRAIN):
@@ -48,13 +46,11 @@ def plain(shared_runner):
 def test_training_is_the_same_and_its_values_are_right(every, plain, runner):
     file = runner.folder / "expected.npz"
     config = {"HookParameters": {"save_interval": every}, "CollectionConfigurations": CONFIGS}
-    done = runner.by_variable(PROGRAMS, str(file), *NAMES, config=config, **QUIET)
+    both = run_both(runner, PROGRAMS, str(file), *NAMES, plain=plain, config=config, **QUIET)
     # Weights bit for bit, and nothing new in the graphs.
-    assert (done.returncode, done.stdout) == (0, plain.stdout), done.stderr
-    assert len(said(done)) == 2, done.stderr
-    with np.load(file) as expected:
-        values = dict(expected)
-    trial = create_trial(str(runner.folder / "run"))
+    assert_untouched(both, stderr=False)
+    assert len(both.said) == 2, both.agent.stderr
+    trial, values = both.trial, noted(file)
     check(trial, values, every)
     steps = {int(key.split("|")[0]) for key in values}
     assert trial.steps(mode=ModeKeys.TRAIN) == [step for step in sorted(steps) if step % every == 0]
@@ -117,13 +113,11 @@ np.savez(sys.argv[2], **expected)
 
 
 def test_a_script_that_hands_its_hook_to_the_session(runner):
-    script, file = runner.folder / "edited.py", runner.folder / "expected.npz"
-    script.write_text(EDITED)
+    script, file = runner.write(EDITED), runner.folder / "expected.npz"
     done = runner.plain(script, str(runner.folder / "run"), str(file), **QUIET)
     assert done.returncode == 0, done.stderr
     trial = create_trial(str(runner.folder / "run"))
-    with np.load(file) as expected:
-        values = dict(expected)
+    values = noted(file)
     (gradient,) = trial.tensor_names(collection="gradients")
     assert trial.tensor_names(collection="mine") == ["doubled:0"]
     # Steps 0 to 2 without a mode, then EVAL from its own 0 on, in which there are no gradients.
@@ -139,8 +133,7 @@ def test_a_script_that_hands_its_hook_to_the_session(runner):
 
 @pytest.mark.cold
 def test_a_plain_session_is_said_to_be_out_of_sight(runner):
-    script = runner.folder / "plain_session.py"
-    script.write_text(
+    script = runner.write(
         "import tensorflow as tf\nv1 = tf.compat.v1\n"
         "with tf.Graph().as_default(), v1.Session() as session:\n"
         "    w = v1.get_variable('w', [2])\n"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,11 +11,14 @@ import pytest
 if importlib.util.find_spec("tensorflow") is None:
     pytest.skip("could not import 'tensorflow'", allow_module_level=True)
 
+from harness.compare import assert_untouched, noted, run_both, said
+from harness.runner import SUBJECTS
+
 from smd_agent.analysis.trial import create_trial
 from smd_agent.core.modes import ModeKeys
 
-PROGRAMS = Path(__file__).with_name("tape_programs.py")
-LIMITS = Path(__file__).with_name("tape_limits.py")
+PROGRAMS = SUBJECTS / "tensorflow/tape_programs.py"
+LIMITS = SUBJECTS / "tensorflow/tape_limits.py"
 TRAINING = ["forms", "byhand", "random", "nested", "shapes", "gan", "higher", "recomputed", "scaled"]
 SAVED = ["weights", "biases", "gradients"]
 COLLECTIONS = [{"CollectionName": name} for name in SAVED]
@@ -24,23 +26,18 @@ WARM = ("tensorflow",)
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
 
 
-def watched(runner, script, programs, every, name="run"):
-    """Run the programs under the agent; the finished process, the trial, and what they say was to be saved."""
-    file = runner.folder / f"{name}.npz"
+def watched(runner, script, programs, every, plain=None):
+    """Run the programs with the agent and without; both runs, and what they say was to be saved."""
+    file = runner.folder / "run.npz"
     config = {"HookParameters": {"save_interval": every}, "CollectionConfigurations": COLLECTIONS}
-    done = runner.by_variable(script, str(file), *programs, name=name, config=config, **QUIET)
-    assert done.returncode == 0, done.stderr
-    with np.load(file) as expected:
-        return done, runner.folder / name, dict(expected)
+    both = run_both(runner, script, str(file), *programs, plain=plain, config=config, **QUIET)
+    # Weights bit for bit, losses, how often a body ran and how often it was traced.
+    assert_untouched(both, stderr=False)
+    return both, noted(file)
 
 
-def said(done):
-    return [line for line in done.stderr.splitlines() if line.startswith("smd_agent: ")]
-
-
-def check(folder, expected, every):
+def check(trial, expected, every):
     """Whatever a saved step has to hold is there with its value, and nothing else is."""
-    trial = create_trial(str(folder))
     found = {(step, name) for name in trial.tensor_names() for step in trial.tensor(name).steps(mode=ModeKeys.TRAIN)}
     keys = {key: re.match(r"(\d+)[|~](.*)", key).groups() for key in expected}
     due = {(int(step), name): key for key, (step, name) in keys.items() if int(step) % every == 0}
@@ -51,7 +48,6 @@ def check(folder, expected, every):
             np.testing.assert_allclose(value, expected[key], rtol=2e-5, atol=1e-6, err_msg=key)
         else:
             np.testing.assert_array_equal(value, expected[key], err_msg=key)
-    return trial
 
 
 @pytest.fixture(scope="module")
@@ -63,11 +59,10 @@ def plain(shared_runner):
 
 @pytest.mark.parametrize("every", [1, 3])
 def test_training_is_the_same_and_its_values_are_right(every, plain, runner):
-    done, folder, expected = watched(runner, PROGRAMS, TRAINING, every)
-    # Weights bit for bit, losses, how often a body ran and how often it was traced.
-    assert done.stdout == plain.stdout
-    assert len(said(done)) == 2, done.stderr
-    trial = check(folder, expected, every)
+    both, expected = watched(runner, PROGRAMS, TRAINING, every, plain)
+    assert len(both.said) == 2, both.agent.stderr
+    trial = both.trial
+    check(trial, expected, every)
     members = {name: set(trial.tensor_names(collection=name)) for name in [*SAVED, "losses"]}
     names = set(trial.tensor_names())
     assert members["losses"] == {"loss", "loss_1"}
@@ -77,29 +72,24 @@ def test_training_is_the_same_and_its_values_are_right(every, plain, runner):
 
 
 def test_of_replicas_the_first_is_saved(runner):
-    plain = runner.plain(LIMITS, str(runner.folder / "plain.npz"), "replicas", **QUIET)
-    done, folder, expected = watched(runner, LIMITS, ["replicas"], 1)
-    assert done.returncode == plain.returncode == 0, plain.stderr
-    assert done.stdout == plain.stdout
-    check(folder, expected, 1)
-    assert sum("of 2 replicas the first one's loss and gradients are saved" in line for line in said(done)) == 1
+    both, expected = watched(runner, LIMITS, ["replicas"], 1)
+    check(both.trial, expected, 1)
+    assert sum("of 2 replicas the first one's loss and gradients are saved" in line for line in both.said) == 1
 
 
 @pytest.mark.cold
 def test_what_cannot_be_saved_is_said_and_functions_are_let_go(runner):
     programs = ["impossible", "gone"]
-    plain = runner.plain(LIMITS, str(runner.folder / "plain.npz"), *programs, **QUIET)
-    done, folder, expected = watched(runner, LIMITS, programs, 1)
-    assert done.stdout == plain.stdout
-    assert "gone True True []" in done.stdout
-    trial = create_trial(str(folder))
+    both, expected = watched(runner, LIMITS, programs, 1)
+    assert "gone True True []" in both.agent.stdout
+    trial = both.trial
     for key, value in expected.items():
         step, name = key.split("|")
         np.testing.assert_array_equal(trial.tensor(name).value(int(step), mode=ModeKeys.TRAIN), value, err_msg=key)
     # The steps before those of "gone" hold nothing else.
     names = {name for step in (0, 1) for name in trial.tensor_names(step=step)}
     assert names == {key.split("|")[1] for key in expected}
-    lines = "\n".join(said(done))
+    lines = "\n".join(both.said)
     assert lines.count("call the tf.function once for each step") == 1
     assert lines.count("returns a resource") == 1
     assert lines.count("where another tape records its call") == 1
@@ -147,15 +137,13 @@ np.savez(sys.argv[2], **expected)
 
 @pytest.mark.cold
 def test_a_script_that_wraps_its_tapes_and_its_optimizer(runner):
-    script = runner.folder / "edited.py"
-    script.write_text(EDITED)
+    script = runner.write(EDITED)
     folder, file = runner.folder / "run", runner.folder / "expected.npz"
     done = runner.plain(script, str(folder), str(file), **QUIET)
     assert done.returncode == 0, done.stderr
     assert sum("a object cannot be wrapped: nothing of it is saved" in line for line in said(done)) == 1
     trial = create_trial(str(folder))
-    with np.load(file) as expected:
-        values = dict(expected)
+    values = noted(file)
     optimizer = trial.tensor_names(collection="optimizer_variables")
     (momentum,) = [name for name in optimizer if "momentum" in name or "m/" in name]
     names = {"weight": "weights/w:0", "gradient": "gradients/wGrad", "loss": "loss", "momentum": momentum}

@@ -5,11 +5,10 @@ from __future__ import annotations
 import importlib.util
 import re
 
-import numpy as np
 import pytest
+from harness.compare import assert_same_values, saved_values
 
 from smd_agent.analysis.trial import create_trial
-from smd_agent.core.modes import ModeKeys
 
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
 SCRIPTS = {
@@ -31,6 +30,24 @@ from xgboost import DMatrix, train
 import numpy as np
 data = DMatrix(np.random.default_rng(0).normal(size=(40, 3)), label=np.arange(40))
 train({"nthread": 1}, data, 3, evals=[(data, "d")])
+""",
+    "mxnet": """
+import mxnet as mx
+from mxnet import autograd, gluon, nd
+from mxnet.gluon import nn
+mx.random.seed(1)
+net = nn.HybridSequential(prefix="net_")
+with net.name_scope():
+    net.add(nn.Dense(4, activation="relu"), nn.Dropout(0.5), nn.Dense(2))
+net.initialize(mx.init.Xavier())
+net.hybridize()
+trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+for step in range(3):
+    with autograd.record():
+        loss = gluon.loss.L2Loss(prefix="l2_")(net(nd.random.uniform(shape=(4, 3))), nd.ones((4, 2)))
+    loss.backward()
+    trainer.step(4)
+    print(loss.asnumpy().tolist())
 """,
     "tensorflow": """
 import numpy as np
@@ -55,20 +72,14 @@ import os, sys
 print(__name__, __file__, sys.argv, os.getcwd())
 1 / 0
 """
-WARM = {"torch": ("torch", "torch._dynamo"), "xgboost": ("xgboost", "sklearn"), "tensorflow": ("tensorflow",)}
+WARM = {
+    "torch": ("torch", "torch._dynamo"),
+    "xgboost": ("xgboost", "sklearn"),
+    "mxnet": ("mxnet",),
+    "tensorflow": ("tensorflow",),
+}
 # Folders of the runs, and how long and how much they took, are their own.
 OWN = re.compile(r"/\S*/(cold|warm)\b|[\d.]+ [kM]?B\b")
-
-
-def values(folder):
-    """Return all that a run has saved, by mode, step and name."""
-    trial = create_trial(str(folder))
-    return {
-        (mode, step, name): trial.tensor(name).value(step, mode=mode)
-        for name in trial.tensor_names()
-        for mode in ModeKeys
-        for step in trial.tensor(name).steps(mode=mode)
-    }
 
 
 @pytest.fixture(params=SCRIPTS)
@@ -78,10 +89,7 @@ def both(request, module_runner):
     if importlib.util.find_spec(framework) is None:
         pytest.skip(f"there is no {framework}")
     runner = module_runner(framework)
-    script = runner.folder / "script.py"
-    script.write_text(
-        SCRIPTS[framework] + "\nimport os, sys\nprint(__name__, __file__, sys.argv, os.getcwd())\n1 / 0\n"
-    )
+    script = runner.write(SCRIPTS[framework] + END)
     config = {"HookParameters": {"save_interval": 1, "save_all": True}}
     if framework == "xgboost":
         config = {**config, "CollectionConfigurations": [{"CollectionName": name} for name in ("metrics", "trees")]}
@@ -89,7 +97,7 @@ def both(request, module_runner):
     for name, modules in (("cold", ()), ("warm", WARM[framework])):
         runner.warm = modules
         found[name] = runner.by_variable(script, "--an", "argument", name=name, config=config, **QUIET)
-    return found, {name: values(runner.folder / name) for name in found}
+    return found, {name: saved_values(create_trial(str(runner.folder / name))) for name in found}
 
 
 def test_a_fork_of_a_warm_process_saves_prints_and_ends_as_an_interpreter_of_its_own(both):
@@ -101,17 +109,14 @@ def test_a_fork_of_a_warm_process_saves_prints_and_ends_as_an_interpreter_of_its
     lines["cold"] = [line for line in lines["cold"] if not re.match("WARNING: All log|I0000", line)]
     assert "ZeroDivisionError: division by zero" in lines["cold"]
     assert lines["warm"] == lines["cold"]
-    assert saved["warm"].keys() == saved["cold"].keys()
     assert len(saved["cold"]) > 3
-    for key, value in saved["cold"].items():
-        np.testing.assert_array_equal(saved["warm"][key], value, err_msg=str(key))
+    assert_same_values(saved["warm"], saved["cold"])
 
 
 def test_a_script_that_is_killed_is_seen_to_be(module_runner):
     runner = module_runner("killed")
     runner.warm = ("json",)
-    script = runner.folder / "script.py"
-    script.write_text("import os, signal\nprint('here', flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    script = runner.write("import os, signal\nprint('here', flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n")
     for _ in range(2):
         result = runner.plain(script)
         assert (result.returncode, result.stdout) == (-9, "here\n")

@@ -11,7 +11,7 @@ xgboost = pytest.importorskip("xgboost")
 pytest.importorskip("distributed")
 pytest.importorskip("dask.array")
 
-from smd_agent.analysis.trial import create_trial
+from harness.compare import Both, assert_untouched, run_both
 
 SCRIPT = """
 import hashlib
@@ -54,15 +54,12 @@ def config(workers):
 
 @pytest.mark.parametrize("workers", ["one", "all"])
 def test_workers_save_under_their_ranks(workers, runner, tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT.replace("PROCESSES", "True"))
-    plain = runner.plain(script)
-    assert plain.returncode == 0, plain.stderr
+    script = runner.write(SCRIPT.replace("PROCESSES", "True"))
     ours = runner.by_launcher("--config", runner.hook_file("run", config(workers)), script)
-    assert ours.returncode == 0, ours.stderr
-    assert ours.stdout == plain.stdout
+    both = Both(runner.plain(script), ours, tmp_path / "run")
+    assert_untouched(both, stderr=False)
     assert "nothing was captured" not in ours.stderr
-    trial = create_trial(str(tmp_path / "run"))
+    trial = both.trial
     assert trial.workers() == ["worker_0", "worker_1"][: 1 if workers == "one" else 2]
     assert trial.steps() == [0, 2, 4]
     log = json.loads(ours.stdout.split("log ")[1])["train"]["logloss"]
@@ -76,14 +73,10 @@ def test_workers_save_under_their_ranks(workers, runner, tmp_path):
     assert sum(rows) == (400 if workers == "all" else 200)
 
 
-def test_workers_that_are_threads_are_one_training(runner, tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT.replace("PROCESSES", "False"))
-    plain = runner.plain(script)
-    assert plain.returncode == 0, plain.stderr
-    ours = runner.by_variable(script, config=config("one"))
-    assert (ours.returncode, ours.stdout) == (0, plain.stdout)
-    trial = create_trial(str(tmp_path / "run"))
+def test_workers_that_are_threads_are_one_training(runner):
+    both = run_both(runner, runner.write(SCRIPT.replace("PROCESSES", "False")), config=config("one"))
+    assert_untouched(both, stderr=False)
+    trial = both.trial
     assert trial.workers() == ["worker_0"]
     assert trial.steps() == [0, 2, 4]
     assert np.unique(trial.tensor("labels").value(0)).tolist() == [0.0, 1.0]

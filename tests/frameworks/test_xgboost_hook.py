@@ -193,6 +193,17 @@ def test_scalars_belong_to_the_round_they_are_saved_in(out):
     assert trial.tensor("scalar/afterwards").steps() == [4]
 
 
+def test_tensors_around_the_training_are_not_lost(out):
+    hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=2))
+    hook.save_tensor("before", [1.0, 2.0])
+    train(hook)
+    hook.save_tensor("after", [3.0, 4.0])
+    hook.close()
+    trial = create_trial(out)
+    assert trial.tensor("before").steps() == [0]
+    assert len(trial.tensor("after").steps()) == 1
+
+
 def test_a_finished_run_is_not_written_over(out):
     hook = smd.Hook(out)
     train(hook)

@@ -10,6 +10,8 @@ import pytest
 xgboost = pytest.importorskip("xgboost")
 pytest.importorskip("sklearn")
 
+from harness.compare import assert_untouched, own_lines, run_both
+
 from smd_agent.analysis.trial import create_trial
 
 WARM = ("xgboost", "sklearn")
@@ -147,13 +149,8 @@ def config(interval=1, collections=EVERYTHING, **more):
 
 
 @pytest.fixture
-def script(tmp_path):
-    def write(body):
-        path = tmp_path / "script.py"
-        path.write_text(START + body + "\n")
-        return path
-
-    return write
+def script(runner):
+    return lambda body: runner.write(START + body + "\n")
 
 
 def rounds_in(path):
@@ -164,30 +161,22 @@ def rounds_in(path):
 def test_every_way_to_train_is_seen_and_left_as_it_is(way, script, runner, tmp_path):
     pytest.importorskip("pandas")
     body, rounds = WAYS[way]
-    path = script(body)
-    plain = runner.plain(path, "--an", "argument")
-    assert plain.returncode == 0, plain.stderr
-    ours = runner.by_variable(path, "--an", "argument", config=config())
-    assert (ours.stdout, ours.returncode) == (plain.stdout, 0)
-    assert own_lines(ours.stderr) == own_lines(plain.stderr)
-    assert "failed" not in ours.stderr
+    both = run_both(runner, script(body), "--an", "argument", config=config())
+    assert_untouched(both)
+    assert "failed" not in both.agent.stderr
     steps = rounds_in(tmp_path / "run")
     assert steps == list(range(len(steps) if rounds is None else rounds))
     if rounds is None:
-        assert len(steps) == int(re.findall(r"\d+", plain.stdout.splitlines()[-1])[-1]) or way == "best model"
-
-
-def own_lines(stderr):
-    """The script's own lines, without the times in XGBoost's warnings."""
-    lines = [line for line in stderr.splitlines() if not line.startswith("smd_agent: ")]
-    return [re.sub(r"\d\d:\d\d:\d\d", "", line) for line in lines]
+        assert len(steps) == int(re.findall(r"\d+", both.plain.stdout.splitlines()[-1])[-1]) or way == "best model"
 
 
 def test_what_xgboost_logs_of_our_calls_is_not_printed(script, runner):
     body = "xgb.train({**binary, 'verbosity': 3}, dtrain, 3, evals=evals)"
-    plain, ours = runner.plain(path := script(body)), runner.by_variable(path, config=config())
-    assert "full_shap" in ours.stderr
-    assert 10 < len(ours.stdout.splitlines()) == len(plain.stdout.splitlines())
+    both = run_both(runner, script(body), config=config())
+    assert "full_shap" in both.agent.stderr
+    # XGBoost prints how long things took.
+    assert_untouched(both, seen=lambda text: len(text.splitlines()))
+    assert len(both.plain.stdout.splitlines()) > 10
 
 
 @pytest.mark.parametrize("way", ["early stopping", "best model", "own callbacks"])
@@ -268,16 +257,19 @@ def test_a_failing_training_fails_as_without_us_and_the_next_is_saved(script, ru
         "except KeyError as error:\n    print(error)\n"
         "xgb.train(binary, dtrain, 2)\nxgb.train(binary, 'no data')"
     )
-    plain, ours = runner.plain(path := script(body)), runner.by_variable(path, config=config(1, CHEAP))
-    assert (ours.stdout, ours.returncode) == (plain.stdout, plain.returncode) == ("'mine'\n", 1)
-    assert own_lines(ours.stderr)[-1] == own_lines(plain.stderr)[-1]
+    both = run_both(runner, script(body), config=config(1, CHEAP))
+    # The traceback goes through a function of ours.
+    assert_untouched(both, code=1, stderr=False)
+    assert both.plain.stdout == "'mine'\n"
+    assert own_lines(both.agent)[-1] == own_lines(both.plain)[-1]
     assert rounds_in(tmp_path / "run") == [0, 1, 2, 3]
 
 
 def test_wrong_callbacks_get_xgboosts_own_message(script, runner):
     body = "try:\n    xgb.train(binary, dtrain, 2, callbacks=7)\nexcept TypeError as error:\n    print(error)"
-    plain, ours = runner.plain(path := script(body)), runner.by_variable(path, config=config())
-    assert ours.stdout == plain.stdout != ""
+    both = run_both(runner, script(body), config=config())
+    assert_untouched(both)
+    assert both.plain.stdout != ""
 
 
 @pytest.mark.cold
@@ -288,8 +280,9 @@ def test_functions_look_as_before(script, runner):
         "print(pickle.dumps(xgb.train), pickle.loads(pickle.dumps(xgb.cv)) is xgb.cv)\n"
         "print(xgb.train is xgboost.training.train is xgboost.sklearn.train)"
     )
-    plain, ours = runner.plain(path := script(body)), runner.by_variable(path, config=config())
-    assert ours.stdout == plain.stdout != ""
+    both = run_both(runner, script(body), config=config())
+    assert_untouched(both)
+    assert both.plain.stdout != ""
 
 
 def test_nothing_trained_is_said_by_the_launcher(script, runner):
@@ -301,8 +294,7 @@ def test_nothing_trained_is_said_by_the_launcher(script, runner):
 @pytest.mark.parametrize("off", ["0", "off"])
 def test_the_kill_switch_leaves_xgboost_alone(off, script, runner, tmp_path):
     body = "print(hasattr(xgb.train, '__wrapped__'))"
-    plain = runner.plain(path := script(body))
-    assert runner.by_variable(path, config=config(), USE_SMDEBUG=off).stdout == plain.stdout
+    assert_untouched(run_both(runner, script(body), config=config(), USE_SMDEBUG=off))
     assert not (tmp_path / "run").exists()
 
 
@@ -371,7 +363,7 @@ def test_a_hook_of_the_scripts_own_is_the_only_one_and_gets_the_data_of_the_call
 
 
 @pytest.mark.cold
-def test_a_training_beside_another_frameworks_run_is_named_and_left_alone(script, runner, tmp_path):
+def test_a_training_beside_another_frameworks_run_has_a_folder_beside_it(script, runner, tmp_path):
     pytest.importorskip("torch")
     body = (
         "import torch\nfrom torch import nn\n"
@@ -382,7 +374,12 @@ def test_a_training_beside_another_frameworks_run_is_named_and_left_alone(script
     )
     result = runner.by_variable(script(body), config=config(1, [{"CollectionName": "losses"}]))
     assert (result.returncode, result.stdout.splitlines()[-1]) == (0, "trained"), result.stderr
-    assert result.stderr.count("holds a run of another framework: no training with xgboost is saved") == 1
+    assert result.stderr.count(f"to {tmp_path / 'run-2'} (this process is writing to {tmp_path / 'run'})") == 1
     trial = create_trial(str(tmp_path / "run"))
     assert trial.tensor_names() == ["MSELoss_output_0"]
     assert trial.steps() == [0, 1]
+    beside = create_trial(str(tmp_path / "run-2"))
+    assert beside.steps() == [0, 1, 2]
+    for opened in (trial, beside):
+        opened.maybe_refresh()
+        assert opened.loaded_all_steps

@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 import os
+import pickle
+import subprocess
+import tempfile
 from pathlib import Path
+from typing import Any
 
+from harness import trial_dump
 from harness.warm import warm_process
+from smd_agent.analysis.trial import create_trial
+from smd_agent.core.modes import ModeKeys
 
-DUMP = Path(__file__).parents[1] / "compat" / "trial_dump.py"
+
+def clean_environment() -> dict[str, str]:
+    return {name: text for name, text in os.environ.items() if not name.startswith(("SMD", "USE_SMD", "PYTHON"))}
+
+
+def run_code(python: str, code: str) -> str:
+    """Run a line of Python, which has to succeed; return what it prints."""
+    command = [python, "-W", "ignore", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=clean_environment(), check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def run_script(python: str, script: Path, *words: object, modules: tuple[str, ...], **variables: str) -> None:
     """Run a script, which has to succeed, in a fork of a process that has imported ``modules``."""
-    kept = {name: text for name, text in os.environ.items() if not name.startswith(("SMD", "USE_SMD", "PYTHON"))}
-    environment = {**kept, "TF_CPP_MIN_LOG_LEVEL": "3", **variables}
+    environment = {**clean_environment(), "TF_CPP_MIN_LOG_LEVEL": "3", **variables}
     process = warm_process(modules, environment, (python, "-W", "ignore"))
     done = process.run([str(script), *map(str, words)], environment, Path.cwd())
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def dump_by_them(python: str, run: Path, told: Path) -> None:
-    """Have the original library tell all that it reads of a run; ``told`` gets it, pickled."""
-    run_script(python, DUMP, run, told, modules=("smdebug.trials",))
+def dumps(python: str, run: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return all that a trial of the original library tells of a run, and all that ours tells."""
+    with tempfile.TemporaryDirectory() as folder:
+        told = Path(folder) / "told.pickle"
+        run_script(python, Path(trial_dump.__file__), run, told, modules=("smdebug.trials",))
+        theirs = pickle.loads(told.read_bytes())
+    return theirs, trial_dump.dump(create_trial(str(run)), ModeKeys)

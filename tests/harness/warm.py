@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -36,11 +37,21 @@ class WarmProcess:
         atexit.register(self._end)
 
     def run(
-        self, words: list[str], environment: dict[str, str], folder: Path, site_hook: Path | None = None
+        self,
+        words: list[str],
+        environment: dict[str, str],
+        folder: Path,
+        site_hook: Path | None = None,
+        killed_after: float | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run a script as ``subprocess.run([python, *words], capture_output=True, text=True)`` does.
 
-        ``site_hook`` is the file that starts the agent; without it, there is none.
+        Args:
+            words: the script and its arguments.
+            environment: its variables.
+            folder: in which it runs.
+            site_hook: the file that starts the agent; without it, there is none.
+            killed_after: so many seconds after the start of the script, unless it has ended by then.
 
         Raises:
             RuntimeError: the process could not import its modules.
@@ -54,6 +65,8 @@ class WarmProcess:
             late = threading.Event()
             timer = threading.Timer(TIMEOUT, lambda: (late.set(), os.kill(pid, signal.SIGKILL)))
             timer.start()
+            if killed_after is not None:
+                self._kill(pid, killed_after)
             status = int(self._answer())
             timer.cancel()
             command = [*self._python, *words]
@@ -61,6 +74,11 @@ class WarmProcess:
                 raise subprocess.TimeoutExpired(command, TIMEOUT, stdout.read(), stderr.read())
             code = os.waitstatus_to_exitcode(status)
             return subprocess.CompletedProcess(command, code, stdout.read(), stderr.read())
+
+    def _kill(self, pid: int, seconds: float) -> None:
+        # The answer comes when it has ended, after which the number may be another process's.
+        if not select.select([self._process.stdout], [], [], seconds)[0]:
+            os.kill(pid, signal.SIGKILL)
 
     def _answer(self) -> str:
         answer = self._process.stdout.readline()

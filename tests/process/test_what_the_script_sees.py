@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from harness.compare import Both, assert_untouched, own_lines
 
 PROBE = Path(__file__).with_name("probe.py")
 
@@ -23,6 +24,7 @@ DOORS = ("site_hook", "pythonpath", "launcher", "launcher_by_pythonpath")
 # What the agent's presence changes, and is documented to change.
 OUR_VARIABLES = ("SMD_AGENT_HOOK", "SMD_AGENT_LAUNCH_PID", "PYTHONPATH", "PATH")
 OUR_MODULES = ("smd_agent", "sitecustomize", "__future__", "atexit")
+OURS = "smd_agent: nothing was captured"
 OUR_FINDERS = ("_FrameworkFinder",)
 
 
@@ -70,11 +72,6 @@ def seen(result, interpreter):
     return facts
 
 
-def said(result):
-    ours = "smd_agent: nothing was captured"
-    return [line for line in result.stderr.splitlines() if not line.startswith(ours)]
-
-
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("door", DOORS)
 def test_program_sees_the_same_as_in_a_plain_run(door, form, bare, installed, place, hook):
@@ -95,7 +92,7 @@ def test_program_sees_the_same_as_in_a_plain_run(door, form, bare, installed, pl
         plain = run_plain(bare, words, place, stdin=stdin)
     used = installed if door in ("site_hook", "launcher") else bare
     assert seen(run, used) == seen(plain, bare)
-    assert said(run) == said(plain)
+    assert own_lines(run, OURS) == own_lines(plain, OURS)
 
 
 @pytest.mark.parametrize("door", DOORS)
@@ -131,14 +128,16 @@ def test_program_ends_as_in_a_plain_run(door, ending, bare, installed, place, ho
     (place / "probe.py").write_text(head + ENDINGS[ending])
     plain = run_plain(bare, ["probe.py"], place)
     run = run_through(door, bare, installed, ["probe.py"], place, hook)
-    assert (run.returncode, run.stdout, said(run)) == (plain.returncode, plain.stdout, said(plain))
+    assert_untouched(Both(plain, run), code=None, ours=OURS)
 
 
 def test_missing_script_gives_the_interpreters_own_message(bare, installed, place, hook):
     plain = run_plain(installed, ["missing.py"], place)
     run = run_through("launcher", bare, installed, ["missing.py"], place, hook)
-    assert run.returncode == plain.returncode == 2
-    assert [line.partition(": ")[2] for line in said(run)] == [line.partition(": ")[2] for line in said(plain)]
+    both = Both(plain, run)
+    assert_untouched(both, code=2, stderr=False)
+    ours, theirs = ([line.partition(": ")[2] for line in own_lines(result, OURS)] for result in (run, plain))
+    assert ours == theirs
 
 
 @pytest.mark.parametrize("door", DOORS)

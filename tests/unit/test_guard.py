@@ -1,6 +1,8 @@
 """The fence and the voice: what our own failures may do, which is next to nothing."""
 
+import contextlib
 import io
+import os
 import sys
 
 import pytest
@@ -12,6 +14,7 @@ from smd_agent import guard
 def fresh(monkeypatch):
     """Nothing has been said yet."""
     monkeypatch.setattr(guard, "_said", set())
+    monkeypatch.setattr(guard, "_unsaid", [])
     monkeypatch.setattr(guard, "strict", False)
 
 
@@ -36,6 +39,41 @@ def test_say_survives_a_stream_that_is_missing_or_broken(stream, monkeypatch, ca
 def test_say_writes_one_prefixed_line(capsys):
     guard.say("two\nlines")
     assert capsys.readouterr() == ("", "smd_agent: two lines\n")
+
+
+@contextlib.contextmanager
+def full_pipe(monkeypatch):
+    """A pipe as stderr whose other end nobody reads; gives that end."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writing, b"x" * 4096)
+    os.set_blocking(writing, True)
+    monkeypatch.setattr(guard, "_waited", False)
+    with os.fdopen(writing, "w") as stream, os.fdopen(reading, "rb", buffering=0) as other_end:
+        monkeypatch.setattr(sys, "stderr", stream)
+        yield other_end
+        monkeypatch.setattr(sys, "stderr", sys.__stderr__)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_say_does_not_wait_for_a_pipe_that_nobody_reads(monkeypatch):
+    with full_pipe(monkeypatch) as pipe:
+        for number in range(100):
+            guard.say(f"line {number}")
+        pipe.read(1 << 20)
+        guard.say("the next one")
+        lines = pipe.read(1 << 20).decode().splitlines()
+    assert lines == [*(f"smd_agent: line {number}" for number in range(51, 100)), "smd_agent: the next one"]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_say_puts_no_more_than_a_page_into_a_pipe(monkeypatch):
+    with full_pipe(monkeypatch) as pipe:
+        pipe.read(4096)
+        guard.say("é" * 100_000)
+        assert pipe.read(1 << 20).endswith("é ...\n".encode())
 
 
 def test_say_once_tells_keys_apart(capsys):

@@ -1,19 +1,6 @@
 """The summaries saved beside or instead of a tensor: one definition for every framework, stored or computed on reading.
 
-All of them are over the flattened tensor, accumulate in float64, let NaN and Inf through, and come out as float64:
-
-=========  ==========================================================================
-min, max   smallest, largest element
-mean       sum / n
-median     middle element, the mean of the two middle ones for even n
-variance   sum((x - mean)**2) / n   (population, ddof 0)
-std        sqrt(variance)
-sum, prod  sum, product of the elements
-l1, l2     sum(\\|x\\|), sqrt(sum(x**2))
-=========  ==========================================================================
-
-``abs_<op>`` is the same op on ``|x|``. Integers beyond 2**53 are rounded. Of a complex tensor only the norms and the
-``abs_`` ops exist. An empty tensor has sum, l1 and l2 of 0, prod of 1 and NaN for the rest.
+What each is stands in ``formulas``.
 
 How exact they are, against the same in float64 over the whole array: min, max and median are equal; sum, mean, l1 and
 l2 are within ``BOUND`` of what the absolute values give; variance and std are within ``SPREAD_BOUND`` of themselves,
@@ -32,9 +19,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from smd_agent.core.names import Op, Ops
 from smd_agent.core.reductions import with_kernel, with_numpy
+from smd_agent.core.reductions.formulas import FORMULAS, NOTHING, Need, Sums, need_of
 from smd_agent.core.reductions.median import between, median
-from smd_agent.core.reductions.sums import FORMULAS, NOTHING, Need, Op, Ops, Sums, need_of
 
 NORMS = ("l1", "l2")
 BOUND = 1e-6

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from smd_agent.core.reductions.formulas import SUMMED, Need, Sums
 from smd_agent.core.reductions.median import between
-from smd_agent.core.reductions.sums import SUMMED, Need, Sums
 
 Array = npt.NDArray[Any]
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from smd_agent.core.reductions.sums import NOTHING, Need, Sums
+from smd_agent.core.reductions.formulas import NOTHING, Need, Sums
 
 SMALL = 8192
 PIECE = 131072

@@ -1,4 +1,4 @@
-"""Gives the functions of a library that train one more callback: the one that saves the rounds."""
+"""One more callback for the functions of a library that train: the one that saves the rounds."""
 
 from __future__ import annotations
 

@@ -34,6 +34,7 @@ class BoostingHook(FrameworkHook, Generic[G]):
         hyperparameters: for the collection of that name; by name, numbers and text.
         train_data: rows to compute SHAP values for.
         validation_data: rows for ``predictions`` and ``labels``.
+        beside: see ``FrameworkHook``.
 
     Attributes:
         library: its name in messages.
@@ -59,6 +60,8 @@ class BoostingHook(FrameworkHook, Generic[G]):
         hyperparameters: Mapping[str, Any] | None = None,
         train_data: G | None = None,
         validation_data: G | None = None,
+        *,
+        beside: bool = False,
     ) -> None:
         self.hyperparameters = hyperparameters
         self.train_data = self.as_data(train_data)
@@ -74,6 +77,7 @@ class BoostingHook(FrameworkHook, Generic[G]):
             include_collections=include_collections,
             save_all=save_all,
             include_workers=include_workers,
+            beside=beside,
         )
         if reduction_config is not None:
             self._tell_of_reductions()

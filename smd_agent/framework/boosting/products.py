@@ -51,11 +51,13 @@ class Products(Generic[M, D]):
     Attributes:
         evaluation_arguments: where a script names the data to evaluate, for messages.
         cross_validation: the library's function for it, for messages.
+        without_labels: why data may have no labels, for messages.
         importance_types: the kinds of ``scores``.
     """
 
     evaluation_arguments: ClassVar[str] = ""
     cross_validation: ClassVar[str] = ""
+    without_labels: ClassVar[str] = "the evaluation data has none"
     importance_types: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, writer: StepWriter, training: Training[D], built_in: Mapping[str, Any]) -> None:
@@ -175,7 +177,10 @@ class Products(Generic[M, D]):
 
     def _labels(self) -> None:
         if self._asks(CollectionKeys.LABELS, [LABELS]):
-            self._writer.save_tensor_now(LABELS, self.labels(self._validation_data()))
+            labels = self.labels(self._validation_data())
+            if not labels.size:
+                raise Unavailable(self.without_labels)
+            self._writer.save_tensor_now(LABELS, labels)
 
     def _importance(self, model: Any) -> None:
         if not self._asks(CollectionKeys.FEATURE_IMPORTANCE):

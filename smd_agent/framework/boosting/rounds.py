@@ -1,4 +1,4 @@
-"""Counts the boosting rounds of one training as steps and has those saved that are due."""
+"""The boosting rounds of a training, counted as steps: a second training goes on where the first one ended."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from smd_agent.core.clock import RunPosition
 from smd_agent.framework.boosting.products import Products
 
 
-class StepOpener(Protocol):
-    """Opens and closes the steps of a run."""
+class RoundRecorder(Protocol):
+    """Opens and closes steps whose position the rounds advance; a hook's recorder does."""
 
     @property
     def position(self) -> RunPosition:
@@ -37,7 +37,7 @@ class Rounds:
         products: saves what is due of a round.
     """
 
-    def __init__(self, steps: StepOpener, products: Products[Any, Any]) -> None:
+    def __init__(self, steps: RoundRecorder, products: Products[Any, Any]) -> None:
         super().__init__()
         self._steps = steps
         self._position = steps.position
@@ -56,9 +56,6 @@ class Rounds:
             self._steps.end_step()
         self._first = self._position.step + 1
         self.look_at(model)
-        if self._first:
-            line = f"another training begins: its rounds are numbered from {self._first} on"
-            guard.say_once("another training", line)
 
     def end_round(self) -> None:
         """Hand the last round to the disk: what the program's callbacks had to add has been added."""
@@ -99,6 +96,9 @@ class Rounds:
     @session.fence("saving a round")
     def _save(self, model: Any, log: Any) -> None:
         if self._steps.open_step():
+            if self._first:
+                line = f"another training begins: its rounds are numbered from {self._first} on"
+                guard.say_once("another training", line)
             self._products.save(model, log)
 
     @session.fence("saving a round")

@@ -75,11 +75,12 @@ class Backend(ABC, Generic[H, C]):
 
     Attributes:
         end_of_data: exceptions by which a step tells that there were no data for it.
-        rest: called with True before a step runs and with False afterwards; None: not needed.
+        pause_others: called with True before a step runs and with False afterwards, so that whatever else watches the
+            library does not look at it; None: nothing else does.
     """
 
     end_of_data: ClassVar[tuple[type[Exception], ...]] = (StopIteration,)
-    rest: Callable[[bool], None] | None = None
+    pause_others: Callable[[bool], None] | None = None
 
     def __init__(self, trainer: type, history: type, names: Names) -> None:
         self.trainer = trainer

@@ -6,6 +6,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from smd_agent import guard, session
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
@@ -13,7 +15,7 @@ from smd_agent.core.ports import StepWriter
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.keras.names import numbered
 from smd_agent.framework.keras.types import Model, Optimizer
-from smd_agent.framework.keras.variables import Listed, ModelVariables
+from smd_agent.framework.keras.variables import Listed, ModelVariables, settings_of
 
 
 class LogSaver(Protocol):
@@ -86,12 +88,17 @@ class KerasCapture(CapturedStep):
 
     def save_optimizers(self, optimizers: Sequence[Optimizer]) -> bool:
         """Save the variables of optimizers; whether that is done, because they could be read or nobody wants them."""
-        if not self.writer.ever_saves(CollectionKeys.OPTIMIZER_VARIABLES):
-            return True
         found = self.variables.of_optimizers(self.model, optimizers, self.writer, self.changes)
+        settings = {name: value for optimizer in optimizers for name, value in settings_of(optimizer).items()}
+        if not self.writer.ever_wanted(frozenset((*found.names, *settings))):
+            return True
         if not self.can_be_read(found):
             return False
         self.writer.save_tensors(found.names, found.variables)
+        for name in settings.keys() - found.names:
+            self.writer.place(CollectionKeys.OPTIMIZER_VARIABLES, name)
+            value = settings[name]
+            self.writer.save_tensor_now(name, np.float32(value) if isinstance(value, float) else value)
         return True
 
     def tell_why_no_gradients(self) -> None:

@@ -1,34 +1,17 @@
-"""Base of the hooks that save what Keras logs for its callbacks, with the collections of Keras."""
+"""Base of the hooks that save what Keras logs for its callbacks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import numpy.typing as npt
+
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.hook import FrameworkHook
+from smd_agent.framework.keras.collection import BUILT_IN, DEFAULT_SAVED
 from smd_agent.framework.keras.types import Model
-
-# The collections that there are from the start: "weights/<variable>:0" of tapes,
-# "<layer>/weights/<variable>:0" of fit. The gradients of a v1 graph lie in a scope that is called "gradients" too,
-# together with everything that leads to them.
-BUILT_IN: Mapping[str, tuple[str, ...]] = {
-    CollectionKeys.ALL: (),
-    CollectionKeys.DEFAULT: (),
-    CollectionKeys.WEIGHTS: ("(^|/)weights/((?!bias).)*$",),
-    CollectionKeys.BIASES: ("(^|/)weights/.*bias",),
-    CollectionKeys.GRADIENTS: ("^gradients/.*Grad(_[0-9]+)?$",),
-    CollectionKeys.LOSSES: ("^(val_|batch_)?loss(_[0-9]+)?$",),
-    CollectionKeys.METRICS: (),
-    CollectionKeys.INPUTS: ("^inputs(_[0-9]+)?$",),
-    CollectionKeys.OUTPUTS: ("^(labels|predictions)(_[0-9]+)?$",),
-    CollectionKeys.LAYERS: ("/(inputs|outputs)(_[0-9]+)?$",),
-    CollectionKeys.SM_METRICS: (),
-    CollectionKeys.OPTIMIZER_VARIABLES: (),
-}
-
-# Saved whatever else is asked for; only end_step 0 takes them out.
-DEFAULT_SAVED = (CollectionKeys.METRICS, CollectionKeys.LOSSES, CollectionKeys.SM_METRICS)
 
 
 class KerasLogs(FrameworkHook):
@@ -53,13 +36,37 @@ class KerasLogs(FrameworkHook):
         self.recorder.save_tensors([name for name, _ in pairs], [value for _, value in pairs])
 
     def save_epoch(self, logs: Mapping[str, Any]) -> None:
-        """Save what an epoch's validation gave, in the current step, whatever that saves otherwise."""
+        """Save what an epoch has given, in the current step, whatever that saves otherwise.
+
+        What its training has given belongs to a step of training; in a step of another mode it is left out.
+        """
+        self.save_validation({name: value for name, value in logs.items() if name.startswith("val_")})
+        if self.position.clock is self.recorder.clock_for(ModeKeys.TRAIN):
+            self.save_training({name: value for name, value in logs.items() if not name.startswith("val_")})
+
+    def save_validation(self, logs: Mapping[str, Any]) -> None:
+        """Save what an epoch's validation gave."""
         for name, value in logs.items():
-            self.place_log(name)
-            collection = CollectionKeys.LOSSES if name.endswith("loss") else CollectionKeys.METRICS
-            captured = self.to_array(value)
-            if captured is not None and captured[0].size and self._is_within(collection):
-                self.recorder.save_number(name, captured[0].reshape(-1).copy(), None)
+            captured = self._log_to_save(name, value)
+            if captured is not None:
+                self.recorder.save_number(name, captured.reshape(-1), None)
+
+    def save_training(self, logs: Mapping[str, Any]) -> None:
+        """Save what the training of an epoch gave, unless its last step, which is the current one, has done so."""
+        for name, value in _flat(logs, lambda _: True):
+            if not self.recorder.wants(name):
+                captured = self._log_to_save(name, value)
+                if captured is not None and captured.size == 1:
+                    self.recorder.save_number(name, captured, None)
+
+    def _log_to_save(self, name: str, value: Any) -> npt.NDArray[Any] | None:
+        self.place_log(name)
+        collection = CollectionKeys.LOSSES if name.endswith("loss") else CollectionKeys.METRICS
+        captured = self.to_array(value)
+        if captured is None or not captured[0].size or not self._is_within(collection):
+            return None
+        array: npt.NDArray[Any] = captured[0].copy()
+        return array
 
     def _is_within(self, collection: str) -> bool:
         """Whether the current step is not outside of those between which a collection is saved."""

@@ -14,6 +14,7 @@ from smd_agent import guard, session
 from smd_agent.core.clock import ModeClock
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.recorder import Recorder
+from smd_agent.framework.hidden_frames import leave_traceback, unseen
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.keras.backend import Backend, C, Current, H, RunningStep, StepsPerCall
 from smd_agent.framework.keras.types import Call, Model
@@ -65,9 +66,12 @@ class StepFunction(RunningStep[C], Generic[H, C]):
         current: where the running step function is kept.
         source: of the hook.
         model: whose function it is.
-        mode: of its steps.
+        mode: of its steps, whatever mode the program has set, as in the old library.
         function: the model's own.
         calls: how many steps a call makes.
+
+    Attributes:
+        last: what the function has returned last, if its steps are of training.
     """
 
     def __init__(
@@ -83,50 +87,60 @@ class StepFunction(RunningStep[C], Generic[H, C]):
         self.function = function
         self.mode = mode
         self.capture = None
+        self.last: object = None
+        self._trains = mode is ModeKeys.TRAIN
         self.variables = ModelVariables(backend.names)
         # The model holds this: a cycle would keep both until the garbage collector runs.
         self._model = weakref.ref(model)
         self._backend = backend
         self._current = current
         self._hook = source.hook
-        self._rest = backend.rest
+        self._pause_others = backend.pause_others
         self._end_of_data = backend.end_of_data
         self._steps = calls.steps
         self._calls = calls
         self._single: Call | None = None
         self._asked_for_single = False
 
+    @unseen
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Run the model's own function."""
-        current = self._current
-        if current.step is not None:
-            return self.function(*args, **kwargs)
-        hook = self._hook()
-        if hook is None:
-            return self.function(*args, **kwargs)
-        steps = self._steps
-        if not isinstance(steps, int):
-            steps = steps(args)
-        position = hook.position
-        clock = hook.recorder.clock_for(self.mode)
-        if position.open or clock.step + steps >= clock.due:
-            return self._run_watched(hook, steps, args, kwargs)
-        position.begin(clock, steps)
-        rest = self._rest
-        current.step = self
-        position.inside = True
         try:
-            if rest is not None:
-                rest(True)
-            return self.function(*args, **kwargs)
-        except self._end_of_data:
-            position.take_back(steps)
+            current = self._current
+            if current.step is not None:
+                return self.function(*args, **kwargs)
+            hook = self._hook()
+            if hook is None:
+                return self.function(*args, **kwargs)
+            steps = self._steps
+            if not isinstance(steps, int):
+                steps = steps(args)
+            position = hook.position
+            clock = hook.recorder.clocks[self.mode]
+            if position.open or clock.step + steps >= clock.due:
+                return self._run_watched(hook, steps, args, kwargs)
+            position.begin(clock, steps)
+            pause = self._pause_others
+            current.step = self
+            position.inside = True
+            try:
+                if pause is not None:
+                    pause(True)
+                outputs = self.function(*args, **kwargs)
+                if self._trains:
+                    self.last = outputs
+                return outputs
+            except self._end_of_data:
+                position.take_back(steps)
+                raise
+            finally:
+                if pause is not None:
+                    pause(False)
+                position.inside = False
+                current.step = None
+        except BaseException as error:
+            leave_traceback(error)
             raise
-        finally:
-            if rest is not None:
-                rest(False)
-            position.inside = False
-            current.step = None
 
     def __getattr__(self, name: str) -> Any:
         # Programs ask a tf.function for its traces.
@@ -148,6 +162,7 @@ class StepFunction(RunningStep[C], Generic[H, C]):
 
     # Steps of which one is saved, or which come after one.
 
+    @unseen
     def _run_watched(self, hook: H, steps: int, args: Positional, kwargs: Keywords) -> Any:
         single = self._one_step() if steps > 1 else None
         if single is None:
@@ -157,6 +172,7 @@ class StepFunction(RunningStep[C], Generic[H, C]):
             outputs, ended = self._run_next(hook, single, args, kwargs, outputs)
         return outputs
 
+    @unseen
     def _run_next(self, hook: H, single: Call, args: Positional, kwargs: Keywords, last: object) -> tuple[Any, bool]:
         """One more step; what it returned, and whether there was none because the data have ended."""
         try:
@@ -167,15 +183,18 @@ class StepFunction(RunningStep[C], Generic[H, C]):
             # As in the model's own loop: the last step that there was gives the result.
             return last, True
 
+    @unseen
     def _run_step(self, hook: H, function: Call, args: Positional, kwargs: Keywords, steps: int = 1) -> Any:
         step: TentativeStep | None = None
         self._current.step = self
         try:
             step = self._begin(hook, steps, args)
             hook.position.inside = True
-            if self._rest is not None:
-                self._rest(True)
+            if self._pause_others is not None:
+                self._pause_others(True)
             outputs = function(*args, **kwargs)
+            if self._trains:
+                self.last = outputs
             if self.capture is not None:
                 # Before the last step goes to the writer, which would take turns with us.
                 self.capture.finish(outputs)
@@ -189,8 +208,8 @@ class StepFunction(RunningStep[C], Generic[H, C]):
                 self.capture.close()
             if step is not None:
                 step.keep()
-            if self._rest is not None:
-                self._rest(False)
+            if self._pause_others is not None:
+                self._pause_others(False)
             self.capture = None
             hook.position.inside = False
             self._current.step = None
@@ -198,7 +217,7 @@ class StepFunction(RunningStep[C], Generic[H, C]):
 
     @session.fence("opening a step")
     def _begin(self, hook: H, steps: int, args: Positional) -> TentativeStep:
-        step = TentativeStep(hook.recorder, hook.recorder.clock_for(self.mode), steps)
+        step = TentativeStep(hook.recorder, hook.recorder.clocks[self.mode], steps)
         hook.model_runs(self.model)
         if step.due and hook.recorder.open_step():
             self.capture = self._backend.capture(hook, self)

@@ -11,6 +11,8 @@ from smd_agent.core.ports import StepWriter
 from smd_agent.framework.keras.names import Names, leaf_variables, variables_of
 from smd_agent.framework.keras.types import Model, Optimizer, Variable
 
+_SETTINGS = ("learning_rate", "beta_1", "beta_2", "rho", "momentum", "decay", "weight_decay")
+
 
 @dataclass
 class Listed:
@@ -76,6 +78,13 @@ class ModelVariables:
                 writer.place(CollectionKeys.OPTIMIZER_VARIABLES, name)
             self._others = _listed(list(found.items()), self._others)
         return self._others
+
+
+def settings_of(optimizer: Optimizer) -> dict[str, object]:
+    """What an optimizer is set to, by the names that its variables would have."""
+    owner = getattr(optimizer, "name", None) or type(optimizer).__name__
+    found = {f"{owner}/{key}:0": getattr(optimizer, key, None) for key in _SETTINGS}
+    return {name: value for name, value in found.items() if value is not None and not isinstance(value, (bool, str))}
 
 
 def _listed(found: Sequence[tuple[str, Variable]], before: Listed) -> Listed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Generic
 
 from smd_agent import session
@@ -31,6 +32,8 @@ class KerasWatch(Generic[H, C]):
         self._source = source
         self._current: Current[C] = Current()
         self._makers: dict[str, Call] = {}
+        # How many of the calls by which a program runs a model's steps are going on, one inside of the other.
+        self._depth = 0
 
     def install(self) -> None:
         """Begin to watch; called once."""
@@ -79,7 +82,13 @@ class KerasWatch(Generic[H, C]):
         def entered(model: Model, *args: object, **kwargs: object) -> Any:
             self._look_for_overrides(type(model))
             self._backend.entered()
-            return original(model, *args, **kwargs)
+            if self._depth:
+                self._save_training(model)
+            self._depth += 1
+            try:
+                return original(model, *args, **kwargs)
+            finally:
+                self._depth -= 1
 
         return entered
 
@@ -106,7 +115,16 @@ class KerasWatch(Generic[H, C]):
     def _saw_epoch(self, logs: dict[str, Any] | None) -> None:
         hook = self._source.hook()
         if logs and hook is not None:
-            hook.save_epoch({name: value for name, value in logs.items() if name.startswith("val_")})
+            hook.save_epoch(logs)
+
+    @session.fence("saving the logs of an epoch")
+    def _save_training(self, model: Model) -> None:
+        """The training of an epoch is over, and its validation begins."""
+        hook, step = self._source.hook(), getattr(model, "train_function", None)
+        if hook is None or not isinstance(step, StepFunction) or not isinstance(step.last, Mapping):
+            return
+        if hook.position.clock is hook.recorder.clock_for(ModeKeys.TRAIN):
+            hook.save_training(step.last)
 
 
 def is_watched(trainer: type) -> bool:

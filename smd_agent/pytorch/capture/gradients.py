@@ -1,10 +1,11 @@
 """The gradients of a saved step: which of them belong to it, and when they are read.
 
 After the outermost ``backward`` those that it has changed are read: reduced over ranks, not clipped, divided by the
-scale of the loss. What a backward pass has not touched may be left over from an earlier step; it is read when an
-optimizer is about to use it (or a scaler to unscale it). After the optimizer has used a parameter, gradients from later
-backward passes count for the next step. In a step with neither a backward pass nor an optimizer,
-what ``autograd.grad`` returned for the model's parameters is saved.
+scale of the loss. Where several passes add to one gradient, the sum is saved: each pass replaces what the one before
+has saved. What a backward pass has not touched may be left over from an
+earlier step; it is read when an optimizer is about to use it (or a scaler to unscale it). After the optimizer has used
+a parameter, gradients from later backward passes count for the next step. In a step with neither a backward pass nor an
+optimizer, what ``autograd.grad`` returned for the model's parameters is saved.
 """
 
 from __future__ import annotations
@@ -24,10 +25,16 @@ from smd_agent.pytorch.tracing import graph_task, is_compiling
 
 
 class Gradients:
-    """The gradients of one step that is saved."""
+    """The gradients of one step that is saved.
 
-    def __init__(self, writer: StepWriter) -> None:
+    Args:
+        writer: takes the values.
+        training_goes_on: called before an optimizer or a scaler uses gradients.
+    """
+
+    def __init__(self, writer: StepWriter, training_goes_on: Callable[[], object]) -> None:
         self._writer = writer
+        self._training_goes_on = training_goes_on
         self.scales = Scales(self._before_unscaling)
         self._names: dict[int, list[str]] = {}
         # A model that the program lets go of must not live on for the step that is open.
@@ -71,16 +78,24 @@ class Gradients:
         self._before = {key: (gradient, _version(gradient)) for key, gradient in self._gradients()}
 
     @session.fence("saving gradients")
-    def after_backward(self, scale: float) -> None:
-        """Save the gradients that the backward pass has changed; ``scale`` is that of its loss."""
+    def after_backward(self, scale: float) -> list[int] | None:
+        """Save the gradients that the backward pass has changed; ``scale`` is that of its loss.
+
+        Returns the ids of their parameters, None if that failed.
+        """
         self._trained = True
         before, self._before = self._before, {}
-        changed = [
-            key
-            for key, gradient in self._gradients()
-            if key not in self._used and not _is_unchanged(gradient, before.get(key))
-        ]
-        self._save(changed, scale)
+        complete: list[int] = []
+        again: list[int] = []
+        changed: list[int] = []
+        for key, gradient in self._gradients():
+            if key in self._used or _is_unchanged(gradient, before.get(key)):
+                continue
+            changed.append(key)
+            (again if key in self._scale_saved else complete).append(key)
+        self._save(complete, scale)
+        self._save(again, scale, replace=True)
+        return changed
 
     # Optimizers and scalers.
 
@@ -95,9 +110,13 @@ class Gradients:
         self._trained = self._trained or bool(keys)
 
     def _before_unscaling(self, optimizer: Any, scale: float) -> None:
+        self._training_goes_on()
         # This scale is the one that counts: of a loss that was scaled inside compiled code nothing was seen.
-        keys = [key for key in self._keys_of(optimizer) if self._scale_saved.get(key) != scale]
-        self._save([key for key in keys if key not in self._used], scale)
+        keys = [
+            key for key in self._keys_of(optimizer) if self._scale_saved.get(key) != scale and key not in self._used
+        ]
+        self._save([key for key in keys if key not in self._scale_saved], scale)
+        self._save([key for key in keys if key in self._scale_saved], scale, replace=True)
         self._trained = True
 
     def _keys_of(self, optimizer: Any) -> list[int]:
@@ -139,10 +158,11 @@ class Gradients:
 
     # Writing.
 
-    def _save(self, keys: list[int], scale: float) -> None:
-        found = {key: Gradient(gradient, scale) for key in keys if (gradient := self._gradient(key)) is not None}
-        self._scale_saved.update(dict.fromkeys(found, scale))
-        self._write(found)
+    def _save(self, keys: list[int], scale: float, replace: bool = False) -> None:
+        if keys:
+            found = {key: Gradient(gradient, scale) for key in keys if (gradient := self._gradient(key)) is not None}
+            self._scale_saved.update(dict.fromkeys(found, scale))
+            self._write(found, replace)
 
     def _gradients(self) -> Iterator[tuple[int, torch.Tensor]]:
         for key in self._parameters:
@@ -155,9 +175,10 @@ class Gradients:
         parameter = None if reference is None else reference()
         return None if parameter is None else parameter.grad
 
-    def _write(self, values: dict[int, Any]) -> None:
+    def _write(self, values: dict[int, Any], replace: bool = False) -> None:
         pairs = [(f"gradient/{name}", value) for key, value in values.items() for name in self._names[key]]
-        self._writer.save_tensors([name for name, _ in pairs], [value for _, value in pairs])
+        write = self._writer.replace_tensors if replace else self._writer.save_tensors
+        write([name for name, _ in pairs], [value for _, value in pairs])
 
 
 class Gradient(Deferred):

@@ -60,7 +60,7 @@ class Scales:
     def scale_behind(self, tensors: Iterable[torch.Tensor]) -> float:
         """The scale that a backward pass from these tensors puts on gradients, 1.0 if there is none."""
         if self._scaled:
-            for node in _nodes_behind(tensors):
+            for node in nodes_behind(tensors):
                 found = self._scaled.get(node)
                 if found is not None:
                     return found.scale
@@ -115,7 +115,8 @@ def _with_subclasses(owner: type[Any]) -> Iterator[type[Any]]:
         yield from _with_subclasses(subclass)
 
 
-def _nodes_behind(tensors: Iterable[torch.Tensor]) -> Iterator[Node]:
+def nodes_behind(tensors: Iterable[torch.Tensor]) -> Iterator[Node]:
+    """The graph nodes behind tensors, the nearest first; not all of them."""
     nodes = [tensor.grad_fn for tensor in tensors]
     for _ in range(_FARTHEST):
         if not nodes:

@@ -1,64 +1,66 @@
 """The losses of a step that is saved.
 
-Loss modules of ``torch.nn`` show theirs when they are called. Any other loss shows when ``backward`` starts from it, so
-in evaluation only functional losses are left: they are seen in the compiled functions that ``torch.nn.functional``
-calls, which neither a program nor a compiler holds on to. A model that works out its loss itself, and returns it under
-the name "loss", shows it in both modes.
+Loss modules of ``torch.nn`` show theirs when they are called. Any other loss shows when ``backward`` starts from it. A
+model that works out its loss itself, and returns it under the name "loss", shows it in both modes. What functions of
+``torch.nn.functional`` return is a part of the loss that is trained, or in evaluation perhaps the same loss: see
+``trained_losses``.
 """
 
 from __future__ import annotations
 
-import functools
 import weakref
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
+from typing import Any, NamedTuple
 
 import torch
 
-from smd_agent import session
+from smd_agent import guard, session
 from smd_agent.core.modes import ModeKeys
-from smd_agent.framework.captured_step import Installed, SaveIO
-from smd_agent.framework.loss_links import comes_from
+from smd_agent.framework.captured_step import Installed
+from smd_agent.framework.loss_links import comes_from, origin
 from smd_agent.pytorch.arrays import tensors_in
-from smd_agent.pytorch.capture.loss_scaling import Node, Scales, identity, unscaled
+from smd_agent.pytorch.capture import functional_losses
+from smd_agent.pytorch.capture.loss_scaling import Node, Scales, identity, nodes_behind, unscaled
+from smd_agent.pytorch.capture.persistent_hooks import has_compiled
 from smd_agent.pytorch.capture.ports import TrainedModels
-from smd_agent.pytorch.tracing import graph_task, is_compiling, is_opaque
+from smd_agent.pytorch.capture.trained_losses import OWN_LOSS, FunctionCall, parts_of
+from smd_agent.pytorch.tracing import graph_task, is_opaque
 
 UNNAMED_LOSS = "Loss"
 
+# Parts of one name in a step; a model that asks for a loss in a loop would fill the step with them.
+_MOST_PARTS = 16
+
+_COMPILED = "CompiledFunctionBackward"
+
+_OF_ONE_VALUE = {"AliasBackward0", "CloneBackward0", "DivBackward0", "MulBackward0", "ToCopyBackward0"}
 _RESCALING = {
-    "AliasBackward0",
-    "CloneBackward0",
-    "DivBackward0",
+    *_OF_ONE_VALUE,
     "MeanBackward0",
-    "MulBackward0",
     "ReshapeAliasBackward0",
     "SqueezeBackward0",
     "SumBackward0",
-    "ToCopyBackward0",
     "UnsqueezeBackward0",
     "ViewBackward0",
 }
 
-# What the losses of torch.nn.functional return as it is, and the name of the loss. Not so kl_div and huber_loss.
-_FUNCTIONAL = {
-    (torch._C._nn, "cross_entropy_loss"): "cross_entropy_loss",
-    (torch._C._nn, "nll_loss_nd"): "nll_loss",
-    (torch._C._nn, "mse_loss"): "mse_loss",
-    (torch._C._nn, "l1_loss"): "l1_loss",
-    (torch._C._nn, "smooth_l1_loss"): "smooth_l1_loss",
-    (torch._C._nn, "binary_cross_entropy"): "binary_cross_entropy_loss",
-    (torch._C._nn, "multi_margin_loss"): "multi_margin_loss",
-    (torch._C._nn, "multilabel_margin_loss"): "multilabel_margin_loss",
-    (torch._C._nn, "soft_margin_loss"): "soft_margin_loss",
-    (torch, "binary_cross_entropy_with_logits"): "binary_cross_entropy_with_logits_loss",
-    (torch, "poisson_nll_loss"): "poisson_nll_loss",
-    (torch, "ctc_loss"): "ctc_loss",
-    (torch, "margin_ranking_loss"): "margin_ranking_loss",
-    (torch, "hinge_embedding_loss"): "hinge_embedding_loss",
-    (torch, "cosine_embedding_loss"): "cosine_embedding_loss",
-    (torch, "triplet_margin_loss"): "triplet_margin_loss",
-}
+SaveLoss = Callable[[str, Any], object]
+"""Saves a loss as ``<name>_output_<i>``, whatever it is called; called with the name and the loss."""
+
+
+class _Held(NamedTuple):
+    """A loss that waits for the backward pass which shows whether it is trained.
+
+    name: what it is called if it is not.
+    place: where the model has it in what it returns, None for a function's.
+    title: of the model.
+    """
+
+    name: str
+    place: object
+    title: str
+    value: torch.Tensor
 
 
 class Losses:
@@ -67,17 +69,34 @@ class Losses:
     Args:
         models: the models that are trained.
         scales: what scalers have done in the step.
-        save_io: saves the tensors of a module's input or output.
+        save_io: saves the tensors of a module's input.
+        save_loss: saves a loss.
+        called: gives the titles of the models that were called in the step.
     """
 
-    def __init__(self, models: TrainedModels, scales: Scales, save_io: SaveIO) -> None:
+    def __init__(
+        self,
+        models: TrainedModels,
+        scales: Scales,
+        save_io: Callable[[str, str, Any], object],
+        save_loss: SaveLoss,
+        called: Callable[[], Iterable[str]],
+    ) -> None:
         self._models = models
+        self._trained = models.trained_losses
         self._recorder = models.recorder
         self._scales = scales
         self._save_io = save_io
+        self._save_loss = save_loss
+        self._called = called
         self._nodes: set[Node] = set()
         self._without_graph: dict[int, weakref.ref[torch.Tensor]] = {}
-        self._held: list[tuple[str, torch.Tensor]] = []
+        self._held: dict[Node, _Held] = {}
+        self._places: dict[Node, tuple[str, object]] = {}
+        self._calls: dict[Node, FunctionCall] = {}
+        self._inside: list[tuple[str, torch.Tensor]] = []
+        self._in_training = self._recorder.position.clock.mode is ModeKeys.TRAIN
+        self._any = False
         self.in_module = 0
 
     def install(self, installed: Installed) -> None:
@@ -85,11 +104,20 @@ class Losses:
         for loss in self._models.registered_losses:
             if not isinstance(loss, torch.nn.modules.loss._Loss):
                 installed.on_close(loss.register_forward_hook(self._after_registered_loss).remove)
-        if self._recorder.position.clock.mode is not ModeKeys.TRAIN:
-            for (owner, function), name in _FUNCTIONAL.items():
-                if hasattr(owner, function):
-                    make = functools.partial(self._wrap_functional, name)
-                    installed.patch(owner, function, make, why="losses computed by functions are saved")
+        # Code that is compiled in a step of training is guarded on what is in place there.
+        if not (self._in_training and has_compiled()):
+            functional_losses.watch(installed, self._after_function)
+
+    @session.fence("saving losses that are not trained")
+    def close(self) -> None:
+        """Save what no backward pass has started from."""
+        held, self._held = self._held, {}
+        for loss in held.values():
+            if loss.place == OWN_LOSS:
+                self._save(loss.name if self._trained.is_ignored(loss.title) else UNNAMED_LOSS, loss.value)
+        if not self._any and not self._in_training and self._trained.is_compiled(self._called()):
+            line = "no loss is seen in evaluation: in training it comes out of a compiled function"
+            guard.say_once((self._trained, "compiled"), line)
 
     # Loss modules.
 
@@ -123,40 +151,58 @@ class Losses:
         if graph_task() != -1:
             return
         self.is_saved(loss)
-        self._save_io(name, "output", loss)
+        self._save_loss(name, loss)
 
     # Losses that models return.
 
-    def after_model(self, output: Any) -> None:
+    def after_model(self, title: str, output: Any) -> None:
         """A model has returned this."""
-        loss = output.get("loss") if isinstance(output, Mapping) else None
-        if isinstance(loss, torch.Tensor) and not self._knows(loss):
+        for place, part in parts_of(output):
+            if self._knows(part):
+                continue
+            if part.grad_fn is None:
+                self._save_evaluated(title, place, part)
+            else:
+                node = identity(part.grad_fn)
+                self._places[node] = (title, place)
+                if place == OWN_LOSS:
+                    # The program may go on computing in it.
+                    self._held[node] = _Held(f"{title}_{OWN_LOSS}", place, title, part.detach().clone())
+        inside, self._inside = self._inside, []
+        for name, loss in inside:
+            if not self._knows(loss):
+                self._save(name, loss)
+
+    def _save_evaluated(self, title: str, place: object, loss: torch.Tensor) -> None:
+        if place == OWN_LOSS and self._trained.is_ignored(title):
+            self._save(f"{title}_{OWN_LOSS}", loss)
+        elif place == OWN_LOSS or self._trained.is_trained_place(title, place):
             self._save(UNNAMED_LOSS, loss)
-        held, self._held = self._held, []
-        for name, functional in held:
-            if functional is not loss:
-                self._save_io(name, "output", functional)
 
-    # Functional losses in evaluation.
-
-    def _wrap_functional(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        def loss_function(*args: Any, **kwargs: Any) -> Any:
-            loss = original(*args, **kwargs)
-            # Inside of a loss module it is the module's, and what can be differentiated shows when it is.
-            if not self.in_module and not is_compiling():
-                self._save_functional(name, loss)
-            return loss
-
-        return loss_function
+    # Functional losses.
 
     @session.fence("saving a functional loss")
-    def _save_functional(self, name: str, loss: Any) -> None:
-        if isinstance(loss, torch.Tensor) and not loss.requires_grad and not is_opaque():
+    def _after_function(self, call: FunctionCall, loss: Any) -> None:
+        # Inside of a loss module it is the module's.
+        if self.in_module or not isinstance(loss, torch.Tensor) or is_opaque() or graph_task() != -1:
+            return
+        if loss.grad_fn is not None:
+            self._hold(call, loss)
+        elif not (self._in_training or loss.requires_grad):
+            is_trained = loss.numel() == 1 and self._trained.is_trained_call(self._called(), call)
+            name = UNNAMED_LOSS if is_trained else call.function
             if self._recorder.position.inside:
                 # Perhaps the model returns it as its loss.
-                self._held.append((name, loss))
+                self._inside.append((name, loss))
             else:
-                self._save_io(name, "output", loss)
+                self._save(name, loss)
+
+    def _hold(self, call: FunctionCall, loss: torch.Tensor) -> None:
+        node = identity(loss.grad_fn)
+        self._calls[node] = call
+        parts = sum(held.name == call.function for held in self._held.values())
+        if loss.numel() == 1 and parts < _MOST_PARTS:
+            self._held.setdefault(node, _Held(call.function, None, "", loss.detach().clone()))
 
     # Backward passes.
 
@@ -166,12 +212,57 @@ class Losses:
         scale = self._scales.scale_behind(starts)
         for tensor in starts:
             if not self._knows(tensor):
+                own = self._learn(tensor)
                 self._add(tensor)
                 noted = self._scales.scaled(tensor)
-                self._save_io(UNNAMED_LOSS, "output", unscaled(tensor, scale) if noted is None else noted.value)
+                value = unscaled(tensor, scale) if noted is None else noted.value
+                self._save_loss(UNNAMED_LOSS, value if own is None else own.value)
+        self._save_parts(starts)
         return scale
 
+    def _save_parts(self, starts: list[torch.Tensor]) -> None:
+        """Save what the starts of a backward pass are the sum of."""
+        if self._held and starts:
+            behind = {*nodes_behind(starts)}
+            for node, held in [*self._held.items()]:
+                if held.place == OWN_LOSS:
+                    self._trained.learn_ignored(held.title)
+                elif node in behind:
+                    del self._held[node]
+                    if node not in self._nodes:
+                        self._save(held.name, held.value)
+
+    def _learn(self, start: torch.Tensor) -> _Held | None:
+        """Note what the start of a backward pass is made of; the model's own loss, if it is that."""
+        known = {*self._places, *self._calls}
+        node = origin(start.grad_fn, lambda node: identity(node) if identity(node) in known else None, _rescaled)
+        titles = list(self._called())
+        if node is None:
+            self._learn_of_graph(titles, start)
+            return None
+        held = self._held.pop(node, None)
+        if node in self._places:
+            self._trained.learn_place(*self._places[node])
+        else:
+            self._trained.learn_function(titles, self._calls[node])
+        if held is None or held.place != OWN_LOSS:
+            return None
+        self._nodes.add(node)
+        return held
+
+    def _learn_of_graph(self, titles: list[str], start: torch.Tensor) -> None:
+        def known(node: Any) -> str | None:
+            name: str = node.name()
+            return name if functional_losses.calls_that_make(name) else None
+
+        name = origin(start.grad_fn, known, _rescaled)
+        if origin(start.grad_fn, lambda node: node.name() == _COMPILED or None, _rescaled_value):
+            self._trained.learn_compiled(titles)
+        for call in functional_losses.calls_that_make(name or ""):
+            self._trained.learn_function(titles, call)
+
     def _add(self, loss: torch.Tensor) -> None:
+        self._any = True
         if loss.grad_fn is not None:
             self._nodes.add(identity(loss.grad_fn))
         else:
@@ -185,6 +276,11 @@ class Losses:
         return comes_from(tensor.grad_fn, lambda node: identity(node) in self._nodes, _rescaled)
 
 
-def _rescaled(node: Any) -> Any:
+def _rescaled(node: Any, operations: AbstractSet[str] = _RESCALING) -> Any:
     inputs = [source for source, _ in node.next_functions if source is not None]
-    return inputs[0] if node.name() in _RESCALING and len(inputs) == 1 else None
+    return inputs[0] if node.name() in operations and len(inputs) == 1 else None
+
+
+def _rescaled_value(node: Any) -> Any:
+    """The same for what has one value all along."""
+    return _rescaled(node, _OF_ONE_VALUE)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from smd_agent.framework.hidden_frames import unseen
 from smd_agent.pytorch.model.step_counter import SLOT, StepCounter
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.tracing import is_compiling
@@ -36,20 +37,26 @@ class _Watch:
     """The one of the process."""
 
     def __init__(self) -> None:
-        self.listener: Listener | None = None
+        # An evaluation may be saved while a training step waits for its update.
+        self._listeners: list[Listener] = []
         self._installed = Installed()
         self._is_installed = False
         self._stays = False
 
-    def begin(self, listener: Listener) -> None:
-        """Report to this step."""
-        self.listener = listener
+    @property
+    def listener(self) -> Listener | None:
+        """The step that is reported to, which is the one that began last."""
+        return self._listeners[-1] if self._listeners else None
+
+    def begin(self, listener: Listener, amid: bool) -> None:
+        """Report to this step; ``amid``: until it ends, after which it is reported to the one before again."""
+        self._listeners = [*self._listeners, listener] if amid else [listener]
         self.install()
 
-    def end(self) -> None:
-        """Report to nobody."""
-        self.listener = None
-        if not (self._stays or _compiles()):
+    def end(self, listener: Listener) -> None:
+        """Report no more to this step."""
+        self._listeners = [other for other in self._listeners if other is not listener]
+        if not (self._listeners or self._stays or has_compiled()):
             self._installed.close()
             self._is_installed = False
 
@@ -70,7 +77,7 @@ class _Watch:
 watch = _Watch()
 
 
-def _compiles() -> bool:
+def has_compiled() -> bool:
     """Whether ``torch.compile`` has been called; importing its compiler is not enough, optimizers do that too."""
     compiler = sys.modules.get("torch._dynamo.eval_frame")
     backends = getattr(compiler, "cached_backends", {})
@@ -102,6 +109,7 @@ def _has_closure(args: Any, kwargs: Any) -> bool:
 def _wrap_loss_call(original: Any) -> Any:
     if "__call__" not in vars(LossModule):
         # What all modules have may be replaced in the meantime.
+        @unseen
         def original(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
             return torch.nn.Module.__call__(module, *args, **kwargs)
 

@@ -8,6 +8,9 @@ from typing import Protocol
 import torch
 
 from smd_agent.core.ports import StepWriter
+from smd_agent.framework.parameter_roles import ParameterRoles
+from smd_agent.pytorch.capture.loss_names import LossNames
+from smd_agent.pytorch.capture.trained_losses import TrainedLosses
 from smd_agent.pytorch.model.step_counter import TrackedModule
 
 
@@ -30,6 +33,25 @@ class TrainedModels(Protocol):
     def pass_opens_step(self) -> Callable[[], bool]:
         """Tells whether the next backward pass belongs to a step that is yet to be opened."""
 
+    @property
+    def amid_training(self) -> bool:
+        """Whether a training step waits for an evaluation to end."""
+
+    def training_goes_on(self) -> None:
+        """Something of the training step that waits for an evaluation to end comes up."""
+
+    @property
+    def roles(self) -> ParameterRoles:
+        """Has the collections of parameters hold those that are trained."""
+
+    @property
+    def loss_names(self) -> LossNames:
+        """Has the collection of losses hold nothing else."""
+
+    @property
+    def trained_losses(self) -> TrainedLosses:
+        """What is known of the losses that are trained."""
+
     def models_in_use(self) -> list[TrackedModule]:
         """The models without those that have not been called for many steps."""
 
@@ -39,9 +61,6 @@ class TrainedModels(Protocol):
     @property
     def left_out(self) -> Callable[[], bool]:
         """Tells whether what this thread computes is none of the step's."""
-
-    def is_loss(self, name: str) -> bool:
-        """Whether a tensor of this name is one of the losses."""
 
     def follow_gradients(self, tracked: TrackedModule) -> None:
         """A model is trained in evaluation mode: tell its modes apart by whether gradients are enabled."""

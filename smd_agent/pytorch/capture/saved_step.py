@@ -14,11 +14,14 @@ from typing import Any
 import torch
 from torch.nn.parameter import UninitializedParameter
 
-from smd_agent import session
+from smd_agent import guard, session
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.captured_step import CapturedStep
+from smd_agent.framework.hidden_frames import unseen
+from smd_agent.framework.parameter_roles import Parameter
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.capture.gradients import Gradients
+from smd_agent.pytorch.capture.loss_names import is_unreduced
 from smd_agent.pytorch.capture.losses import Losses
 from smd_agent.pytorch.capture.persistent_hooks import LossModule, watch
 from smd_agent.pytorch.capture.ports import TrainedModels
@@ -26,8 +29,12 @@ from smd_agent.pytorch.compiled.compiled_layers import CompiledLayers
 from smd_agent.pytorch.compiled.layer_source import LayerSource
 from smd_agent.pytorch.compiled.unwatchable_layers import unwatchable_layers
 from smd_agent.pytorch.model.step_counter import StepCounter, TrackedModule
+from smd_agent.pytorch.model.trained import are_trained
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.tracing import graph_task, is_compiling
+
+# Of a model that is called more often in one step, the further calls would add nothing but volume.
+CALLS = 16
 
 _OWN_COLLECTIONS = {"weights", "biases", "gradients", "losses"}
 
@@ -53,9 +60,13 @@ class SavedStep(CapturedStep):
         self._closed = False
         self._saved: set[TrackedModule] = set()
         self._had_pass = False
+        self._calls: dict[TrackedModule, int] = {}
         self._late: dict[TrackedModule, list[tuple[str, torch.nn.Parameter]]] = {}
-        self._gradients = Gradients(self.writer)
-        self._losses = Losses(models, self._gradients.scales, self.save_io)
+        self._doubtful: dict[int, tuple[str, str, torch.nn.Parameter]] = {}
+        self._loss_layers: set[str] = set()
+        self._names = models.loss_names
+        self._gradients = Gradients(self.writer, models.training_goes_on)
+        self._losses = Losses(models, self._gradients.scales, self.save_io, self._save_loss, self._titles_called)
         self._compiled: LayerSource = CompiledLayers(self.save_io)
         self._every_layer = bool(self.writer.collections_due() - _OWN_COLLECTIONS) or models.regexes_changed()
 
@@ -66,13 +77,15 @@ class SavedStep(CapturedStep):
         self.installed.patch(torch.autograd, "backward", self._wrap_backward, why="gradients and losses are saved")
         self._gradients.install(self.installed)
         self._losses.install(self.installed)
-        watch.begin(self)
-        self.installed.on_close(watch.end)
+        watch.begin(self, amid=self._models.amid_training)
+        self.installed.on_close(lambda: watch.end(self))
 
     def close(self) -> None:
         """Remove everything that was installed."""
         self.installed.close()
         self._gradients.close()
+        self._losses.close()
+        self._doubtful.clear()
         self._closed = True
 
     def keep_called_models(self) -> None:
@@ -88,9 +101,35 @@ class SavedStep(CapturedStep):
         if tracked not in self._saved:
             self._saved.add(tracked)
             pairs = list(tracked.parameters())
+            self._settle_roles(tracked, pairs)
             self._gradients.add_parameters(pairs)
             self._late[tracked] = [pair for pair in pairs if not _has_values(pair[1])]
             self._write([pair for pair in pairs if _has_values(pair[1])])
+
+    def _settle_roles(self, tracked: TrackedModule, pairs: list[tuple[str, torch.nn.Parameter]]) -> None:
+        roles, title = self._models.roles, tracked.title
+        trained = are_trained([parameter for _, parameter in pairs])
+        if False in trained:
+            # Of a layer that is trained all is saved, what is frozen in it too.
+            layers = {name.rpartition(".")[0] for (name, _), found in zip(pairs, trained, strict=True) if found}
+            trained = [
+                None if found is False and name.rpartition(".")[0] in layers else found
+                for (name, _), found in zip(pairs, trained, strict=True)
+            ]
+        if roles.have_changed(tracked, len(pairs), trained):
+            roles.settle(title, [_with_role(title, *pair, found) for pair, found in zip(pairs, trained, strict=True)])
+        if False in trained:
+            # Should one get a gradient, it is trained all the same.
+            for (name, parameter), found in zip(pairs, trained, strict=True):
+                if found is False and parameter.requires_grad and not roles.is_trained(name):
+                    self._doubtful[id(parameter)] = (title, name, parameter)
+
+    @session.fence("saving weights that turned out to be trained")
+    def _save_doubtful(self, differentiated: list[int]) -> None:
+        for key in self._doubtful.keys() & differentiated:
+            title, name, parameter = self._doubtful.pop(key)
+            self._models.roles.settle(title, [_with_role(title, name, parameter, True)])
+            self._write([(name, parameter)])
 
     def _save_late_weights(self, tracked: TrackedModule) -> None:
         """Save parameters that had no values before the forward."""
@@ -104,9 +143,12 @@ class SavedStep(CapturedStep):
 
     # Forward.
 
+    @unseen
     def forward(self, call: StepCounter, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a model's forward with its layers watched."""
         tracked = call.tracked
+        if not self._takes_call(tracked):
+            return call.forward(*args, **kwargs)
         watched = Installed()
         is_loss = isinstance(tracked.model, LossModule)
         # Where a loss module is just being found to be a model too, it is captured as a loss already.
@@ -123,6 +165,13 @@ class SavedStep(CapturedStep):
             self._losses.in_module -= is_loss
             watched.close()
 
+    def _takes_call(self, tracked: TrackedModule) -> bool:
+        calls = self._calls[tracked] = self._calls.get(tracked, 0) + 1
+        if calls > CALLS:
+            line = f"inputs and outputs are saved of the first {CALLS} calls of {tracked.title} in a step"
+            guard.say_once(("calls", tracked.title), line)
+        return calls <= CALLS
+
     @session.fence("preparing to save a model's layers")
     def _before_forward(
         self, call: StepCounter, name: str | None, args: tuple[Any, ...], kwargs: dict[str, Any], watched: Installed
@@ -132,7 +181,14 @@ class SavedStep(CapturedStep):
         if name is not None:
             self.save_io(name, "input", (args, kwargs))
         wants = self.writer.wants
-        layers = [pair for pair in tracked.layers() if self._every_layer or wants(f"{pair[0]}_output_0")]
+        layers = []
+        for layer_name, layer in tracked.layers():
+            path = layer_name.removeprefix(f"{tracked.title}_")
+            may_be_loss = self._names.settle_layer(layer_name, path, self._is_loss(tracked))
+            if self._every_layer or wants(f"{layer_name}_output_0"):
+                layers.append((layer_name, layer))
+                if may_be_loss:
+                    self._loss_layers.add(layer_name)
         if layers:
             hidden = unwatchable_layers(tracked)
             for layer_name, layer in layers:
@@ -146,23 +202,60 @@ class SavedStep(CapturedStep):
     def _after_forward(self, tracked: TrackedModule, name: str | None, output: Any) -> None:
         self._save_late_weights(tracked)
         if name is not None:
-            self.save_io(name, "output", output)
-            if isinstance(tracked.model, LossModule) or self._models.is_loss(f"{name}_output_0"):
+            if isinstance(tracked.model, LossModule):
+                self._save_loss(name, output)
                 self._losses.is_saved(output)
-        self._losses.after_model(output)
+            else:
+                self._save_output(name, output, self._names.may_be(name), tracked.model)
+        self._losses.after_model(tracked.title, output)
+
+    @session.fence("saving a layer")
+    def _save_layer_input(self, name: str, value: Any) -> None:
+        # Another thread may run the same model at the same time, in no step.
+        if self._models.in_this_thread:
+            self.save_io(name, "input", value)
+
+    @session.fence("saving a layer")
+    def _save_layer_output(self, name: str, output: Any, module: torch.nn.Module) -> None:
+        if self._models.in_this_thread:
+            self._save_output(name, output, name in self._loss_layers, module)
 
     def _watch_layer(self, name: str, layer: torch.nn.Module, watched: Installed) -> None:
-        # Another thread may run the same model at the same time, in no step.
         def before(module: torch.nn.Module, args: Any, kwargs: Any) -> None:
-            if self._models.in_this_thread:
-                self.save_io(name, "input", (args, kwargs))
+            self._save_layer_input(name, (args, kwargs))
 
         def after(module: torch.nn.Module, args: Any, output: Any) -> None:
-            if self._models.in_this_thread:
-                self.save_io(name, "output", output)
+            self._save_layer_output(name, output, module)
 
         watched.on_close(layer.register_forward_pre_hook(before, with_kwargs=True).remove)
         watched.on_close(layer.register_forward_hook(after).remove)
+
+    @session.fence("saving what a module returns")
+    def _save_output(self, name: str, output: Any, may_be_loss: bool, module: torch.nn.Module | None) -> None:
+        """Save what a module has returned; by its name it may be a loss."""
+        if may_be_loss and graph_task() == -1:
+            for tensor_name, tensor in self._to_be_saved(name, output):
+                if tensor.numel() == 1 or is_unreduced(module):
+                    self._names.put_in(tensor_name)
+                    self._losses.is_saved(tensor)
+                else:
+                    self._names.leave_out(tensor_name)
+        self.save_io(name, "output", output)
+
+    def _save_loss(self, name: str, loss: Any) -> None:
+        for tensor_name, _ in self._to_be_saved(name, loss):
+            self._names.put_in(tensor_name)
+        self.save_io(name, "output", loss)
+
+    def _to_be_saved(self, name: str, output: Any) -> list[tuple[str, torch.Tensor]]:
+        number = self.counts.get(f"{name}_output", 0)
+        return [(f"{name}_output_{number + i}", tensor) for i, tensor in enumerate(tensors_in(output))]
+
+    def _is_loss(self, tracked: TrackedModule) -> bool:
+        return isinstance(tracked.model, LossModule) or self._names.may_be(tracked.name)
+
+    def _titles_called(self) -> list[str]:
+        return [tracked.title for tracked in self.called or self._models.models_in_use()]
 
     @session.fence("saving a module's inputs and outputs")
     def save_io(self, name: str, kind: str, value: Any) -> None:
@@ -174,18 +267,41 @@ class SavedStep(CapturedStep):
 
     # Losses, backward passes and optimizers.
 
+    @session.fence("saving a tensor that the script records")
+    def save_recorded(self, name: str, tensor: torch.Tensor) -> None:
+        """Save a tensor under the name that the script gives it; a loss has no other name then."""
+        self._save_output(name, tensor, self._names.may_be(name), None)
+
+    @session.fence("saving a loss")
     def before_loss(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A loss module of ``torch.nn`` is about to run."""
-        if not self._left_out():
+        if self._left_out():
+            return
+        if not self._is_of_training(args, kwargs):
             self._losses.before_module(module, args, kwargs)
+        elif watch.listener is not None:
+            watch.listener.before_loss(module, args, kwargs)
 
+    def _is_of_training(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether a loss that is about to be computed is another step's: the training step's, which has waited."""
+        if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors_in((args, kwargs))):
+            self._models.training_goes_on()
+        return watch.listener is not self
+
+    @session.fence("saving a loss")
     def after_loss(self, module: torch.nn.Module, loss: Any) -> None:
         """It has run."""
         if not self._left_out():
             self._losses.after_module(module, loss)
 
+    @session.fence("looking at an optimizer")
     def before_optimizer(self, optimizer: Any) -> None:
         """An optimizer is about to use gradients."""
+        self._models.training_goes_on()
+        if watch.listener is not self:
+            if watch.listener is not None:
+                watch.listener.before_optimizer(optimizer)
+            return
         if self._left_out():
             return
         self._gradients.before_optimizer(optimizer)
@@ -209,13 +325,18 @@ class SavedStep(CapturedStep):
 
     def _wrap_backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-            if graph_task() != -1 or is_compiling() or self._models.pass_opens_step() or self._left_out():
+            if graph_task() != -1 or is_compiling() or self._models.pass_opens_step():
+                return original(tensors, *args, **kwargs)
+            self._models.training_goes_on()
+            if self._left_out():
                 return original(tensors, *args, **kwargs)
             scale = self._before_backward(tensors)
             result = original(tensors, *args, **kwargs)
             self._had_pass = True
             if scale is not None and not self._left_out():
-                self._gradients.after_backward(scale)
+                changed = self._gradients.after_backward(scale)
+                if self._doubtful and changed:
+                    self._save_doubtful(changed)
             return result
 
         return backward
@@ -224,6 +345,11 @@ class SavedStep(CapturedStep):
     def _before_backward(self, tensors: Any) -> float:
         self._gradients.before_backward()
         return self._losses.before_backward(tensors)
+
+
+def _with_role(title: str, name: str, parameter: torch.nn.Parameter, trained: bool | None) -> Parameter:
+    own_name = name.rpartition(".")[2].removeprefix(f"{title}_")
+    return Parameter(name, own_name, parameter.dim() if _has_values(parameter) else None, trained)
 
 
 def _has_values(parameter: torch.Tensor) -> bool:

@@ -10,6 +10,8 @@ import torch
 
 from smd_agent import session
 from smd_agent.framework.captured_step import Installed, SaveIO
+from smd_agent.framework.hidden_frames import unseen
+from smd_agent.framework.patching import entrance
 from smd_agent.pytorch.compiled.eager_replay import EagerReplay
 from smd_agent.pytorch.compiled.unwatchable_layers import Region, say_unwatchable
 from smd_agent.pytorch.model.step_counter import SLOT, StepCounter, TrackedModule
@@ -28,14 +30,7 @@ class CompiledLayers:
         self._save_io = save_io
 
     def watch(self, call: StepCounter, regions: list[Region], layers: Layers, watched: Installed) -> Callable[..., Any]:
-        """Save the layers of compiled regions during one call of a model; the result runs the model's forward.
-
-        Args:
-            call: of the model.
-            regions: the compiled regions in it.
-            layers: all layers of the model that the step wants, with their names.
-            watched: what is undone when the model's forward is over.
-        """
+        """Save the layers of compiled regions during one call of a model; see ``LayerSource.watch``."""
         run = call.forward
         for region in regions:
             compiled = CompiledRegion(self._save_io, call.tracked, region, layers)
@@ -78,7 +73,7 @@ class CompiledRegion:
             return output
 
         run = self.around(call or owner._call_impl)
-        owner.__dict__[SLOT] = with_values
+        owner.__dict__[SLOT] = entrance(with_values)
         watched.on_close(functools.partial(_restore, owner, call))
 
     def around(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -98,7 +93,7 @@ class CompiledRegion:
                 self._save(replay, output)
             return output
 
-        return run
+        return unseen(run)
 
     @session.fence("preparing to save layers of a compiled region")
     def _prepare(self, args: Any, kwargs: Any) -> EagerReplay | None:

@@ -61,6 +61,18 @@ class LateValues:
         """Take a step that has ended; it is handed over once all its values, and those of earlier steps, are in."""
         self._arrivals.end(held)
 
+    def forget(self, names: set[str]) -> None:
+        """Have tensors and scalars of these names, asked for in the open step, not saved: others follow."""
+        self._arrivals.forget(names)
+
+    def put_aside(self) -> object:
+        """Give away what was asked for in the open step, which goes on later."""
+        return self._arrivals.exchange([])
+
+    def go_on(self, asked: Any) -> None:
+        """Take back what ``put_aside`` gave away: the step goes on."""
+        self._arrivals.exchange(asked)
+
     def settle(self, wait: bool = False) -> None:
         """Hand over the steps whose values are in; if asked to, wait for all."""
         self._arrivals.settle(wait)

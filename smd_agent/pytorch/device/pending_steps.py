@@ -57,6 +57,11 @@ class LateGroup:
             (reduced, DeviceReductions([tensors[i] for i in reduced.members], reduced.ops)) for reduced in group.reduced
         ]
         self._raw = {i: Snapshot(tensors[i], buffers) for i in group.raw}
+        self._forgotten: set[str] = set()
+
+    def forget(self, names: set[str]) -> None:
+        """Have tensors and scalars of these names not saved: others follow."""
+        self._forgotten |= names
 
     def ready(self) -> bool:
         """Whether everything has arrived."""
@@ -75,6 +80,8 @@ class LateGroup:
             if found is not None:
                 write_raw(sink, self._names[i], found)
             snapshot.free()
+        if self._forgotten:
+            sink.drop(self._forgotten)
 
 
 class Arrivals:
@@ -98,6 +105,16 @@ class Arrivals:
     def ask(self, names: Sequence[str], tensors: Sequence[torch.Tensor], group: Group) -> None:
         """Ask for values of the current step, device by device."""
         self._groups.append(LateGroup(names, tensors, group, self._buffers))
+
+    def forget(self, names: set[str]) -> None:
+        """Have what was asked for of these names in the current step not saved."""
+        for group in self._groups:
+            group.forget(names)
+
+    def exchange(self, groups: list[LateGroup]) -> list[LateGroup]:
+        """Have these as what was asked for in the current step; what was asked for until now is returned."""
+        groups, self._groups = self._groups, groups
+        return groups
 
     def end(self, held: HeldStep) -> None:
         """Take a step that has ended, with what was asked for in it."""

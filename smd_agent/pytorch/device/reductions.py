@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from smd_agent.core.reductions.sums import FORMULAS, Ops, Sums
+from smd_agent.core.names import Ops
+from smd_agent.core.reductions.formulas import FORMULAS, Sums
 
 WIDTH = 4096
 # In float64 with two more of its size beside it: some 100 MB of the device's memory at most.

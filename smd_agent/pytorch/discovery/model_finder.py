@@ -22,14 +22,17 @@ from smd_agent.core.turns import in_turn
 from smd_agent.framework.model_finder import PATIENCE, ModelFinder
 from smd_agent.framework.patching import Until, replace
 from smd_agent.guard import say_once
-from smd_agent.pytorch.discovery import live_modules
+from smd_agent.pytorch.capture.persistent_hooks import has_compiled
+from smd_agent.pytorch.discovery import live_modules, own_calls
 from smd_agent.pytorch.discovery.backward_calls import PassWatch, leaves
 from smd_agent.pytorch.discovery.module_calls import CallWatch
 from smd_agent.pytorch.hook import Hook
 from smd_agent.pytorch.model.step_counter import TrackedModule
+from smd_agent.pytorch.model.trained import given_to_optimizer
 from smd_agent.pytorch.model.wrappers import named_parameters, unwrapped
 from smd_agent.pytorch.patching import Patch
 from smd_agent.pytorch.tracing import graph_task
+from smd_agent.pytorch.updates import updates
 from smd_agent.pytorch.worker import feeds_a_loader
 
 Module = torch.nn.Module
@@ -61,9 +64,15 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         self._was_watching = False
         self._transforms: list[Patch] = []
         self._transformed = False
+        self._without_optimizer = False
+        self._steps_missed = 0
+        # Whether the program has been seen to train tensors, and parameters of modules.
+        self._plain_tensors = False
+        self._parameters = False
 
     def install(self) -> None:
         """Begin to watch; called once."""
+        updates.expect()
         optimizer = torch.optim.Optimizer
         replace(optimizer, "add_param_group", self._wrap_add, why="an optimizer knows what is trained")
         self._passes.begin()
@@ -80,12 +89,14 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
 
         return add_param_group
 
-    def should_have_found(self) -> bool:
-        """Whether the program, which ends now, has trained something that was not found; what can be said is said."""
-        if self._transformed and self.hook is None and not self.stopped:
-            say_once("torch.func", "gradients taken by torch.func cannot be seen: a model trained by them is not saved")
-            return False
-        return super().should_have_found()
+    def reason(self) -> str | None:
+        """Why nothing of the program, which ends now, was captured, as far as it shows."""
+        if self.hook is not None or self.stopped:
+            return None
+        if self._transformed:
+            return "gradients taken by torch.func cannot be seen"
+        plain = self._plain_tensors and not self._parameters
+        return "gradients were computed, but of no parameters of a torch.nn.Module" if plain else None
 
     def stop(self) -> None:
         """Search no more: the script registers its models itself, or nothing can be saved."""
@@ -116,7 +127,16 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
     @session.fence("looking at an optimizer")
     @in_turn
     def _optimizer_filled(self, optimizer: Any) -> None:
-        self._expect(parameter for group in optimizer.param_groups for parameter in group["params"])
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        given_to_optimizer(parameters)
+        self._parameters = self._parameters or any(isinstance(tensor, torch.nn.Parameter) for tensor in parameters)
+        self._plain_tensors = True
+        updates.add(optimizer)
+        if self._without_optimizer:
+            self._without_optimizer = False
+            if self.hook is not None:
+                self.hook.steps.pass_ends_step = False
+        self._expect(parameters)
 
     def _expect(self, parameters: Iterable[torch.Tensor]) -> None:
         if feeds_a_loader():
@@ -164,7 +184,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             self._evaluated.clear()
             if not self._without_counter:
                 self._calls.end()
-            if not self._found_without_call and self.saw_training:
+            if not self._found_without_call and self.saw_training and not self._without_optimizer:
                 self._passes.end()
 
     def _make_known(self, module: Module, counted: bool = True) -> TrackedModule | None:
@@ -181,6 +201,11 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
     def track(self, hook: Hook, model: Module, inner: list[TrackedModule]) -> TrackedModule:
         """Name a model and what it gets and gives."""
         self._leave_transforms()
+        if self._steps_missed:
+            # The program's steps are counted from its first one on.
+            hook.position.begin(hook.position.train, self._steps_missed)
+            self._steps_missed = 0
+        hook.steps.pass_ends_step = self._without_optimizer
         tracked = hook.add_model(model, self._owner_of(model, hook), counted=False)
         hook.threads.calls_models()
         tracked.last = max([tracked.last, *(part.last for part in inner)])
@@ -191,6 +216,9 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         for tracked in hook.models:
             if tracked.owner is not None and any(part is module for part in tracked.owner.modules()):
                 return tracked.owner
+        caller = own_calls.caller_of(unwrapped(module))
+        if caller is not None:
+            return caller
         others = self.params_without_model() - _ids(module)
         return live_modules.owner_of(module, others) if others else None
 
@@ -216,27 +244,42 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         if self.paused:
             return False
         if not self.saw_training:
-            reached = leaves(tensors) if function == "backward" else _parameters_in(inputs)
-            if reached and not feeds_a_loader():
-                say_once(
-                    "no optimizer",
-                    "no torch.optim optimizer was used before the first backward pass: "
-                    "capture begins with the next step",
-                )
-                self._expect(reached)
+            self._first_pass(leaves(tensors) if function == "backward" else _parameters_in(inputs))
             return False
+        if function == "backward" and self._was_watching and self._pending_params:
+            evaluated = self._find_behind({id(parameter) for parameter in leaves(tensors)})
+            if evaluated and self.hook is not None and not self.hook.position.awaits_update:
+                self.hook.begin_training_step()
+                return True
         self._found_without_call = [tracked for tracked in self._found_without_call if tracked.model is not None]
         if not self._found_without_call or function != "backward" or self.hook is None:
             return False
         return self._begin_step_of_pass(self.hook)
 
+    def _first_pass(self, reached: list[torch.Tensor]) -> None:
+        """A program without an optimizer shows what it trains: its models are found when they are called next."""
+        self._plain_tensors = self._plain_tensors or not reached
+        if reached and not feeds_a_loader():
+            say_once(
+                "no optimizer",
+                "no torch.optim optimizer was used before the first backward pass: every pass ends a step, "
+                "and what is saved begins with step 1",
+            )
+            self._without_optimizer = True
+            self._steps_missed = 1
+            self._expect(reached)
+
     def _begin_step_of_pass(self, hook: Hook) -> bool:
-        """Open a step, unless a call of a model has opened one since the last pass; True if it did."""
+        """Open a step, unless the pass belongs to the one that is open; True if it did."""
         position = hook.position
-        if not self._pass_opens_step():
-            # Its calls are seen after all.
+        is_new = position.step != self._last_backward_step and position.clock is position.train
+        counted = [tracked for tracked in self._found_without_call if tracked not in self._without_counter]
+        if is_new and any(tracked.last == position.step for tracked in counted):
+            # A call has opened the step since the last pass: calls are seen after all.
             self._found_without_call.clear()
             self._stop_watching_if_done()
+            return False
+        if not self._pass_opens_step():
             return False
         for tracked in self._found_without_call:
             called = position.step != self._last_backward_step and tracked.last == position.step
@@ -246,43 +289,57 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         if names:
             say_once(
                 ("unseen calls", names),
-                f"calls of {names} cannot be seen, as in a compiled function: every backward pass is a step; "
+                f"calls of {names} cannot be seen, {_unseen_calls()}: "
+                "a step begins with the first backward pass after an update; "
                 "weights, gradients and losses are saved, inputs and outputs are not",
             )
-        hook.next_step(position.train)
+        hook.begin_training_step()
         return True
 
     def _pass_opens_step(self) -> bool:
-        """Whether the next backward pass is a step of its own."""
+        """Whether the next backward pass is the first of a step that no call has opened."""
         if self.hook is None or all(tracked.model is None for tracked in self._found_without_call):
             return False
         position = self.hook.position
-        return position.step == self._last_backward_step or position.clock is not position.train
+        if position.clock is not position.train or not position.awaits_update:
+            return True
+        # Where no update is ever seen, every pass is a step.
+        return position.unsure and position.step == self._last_backward_step
 
-    @session.fence("looking for the model behind a backward pass")
+    @session.fence("looking at the end of a backward pass")
     @in_turn
     def _after_pass(self) -> None:
         self._last_backward_step = self.step
-        if self.paused or not (self._was_watching and self._calls.watching):
-            return
-        reached = {key for key in self.params_without_model() if _has_gradient(self._pending_params[key]())}
+        if self._without_optimizer and self.hook is not None and not self.paused:
+            self.hook.steps.passed()
+
+    def _find_behind(self, reached: set[int]) -> bool:
+        """Adopt the models of trained parameters that a backward pass reaches, and no call in training has shown.
+
+        Whether some of them have been called, in evaluation mode.
+        """
+        reached &= self.params_without_model()
         if not reached:
-            return
-        self._take_evaluated(reached)
+            return False
+        evaluated = self._take_evaluated(reached)
         reached &= self.params_without_model()
         if reached:
             # Compiled code may hold it; a counter put on it now would have that compiled anew.
             self._search(reached, counted=False)
         self._stop_watching_if_done()
+        return evaluated
 
-    def _take_evaluated(self, reached: set[int]) -> None:
-        """Adopt models that got these gradients in evaluation mode."""
+    def _take_evaluated(self, reached: set[int]) -> bool:
+        """Adopt models that get these gradients in evaluation mode; whether there are any."""
+        found = False
         for reference in self._evaluated.values():
             module = reference()
             if module is not None and _ids(module) & reached:
                 tracked = self._make_known(module)
                 if tracked is not None and self.hook is not None:
                     self.hook.follow_gradients(tracked)
+                    found = True
+        return found
 
     def _search(self, wanted: set[int], counted: bool) -> None:
         """Adopt the models that own these parameters, whether they were called or not."""
@@ -303,12 +360,13 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             say_once("without model", f"{len(left)} trained parameters belong to no module: they are not saved")
 
 
+def _unseen_calls() -> str:
+    """Where the program may call a model that is trained and was never seen being called."""
+    return "as in a compiled function" if has_compiled() else "as where forward or an own __call__ is what is called"
+
+
 def _ids(module: Module) -> set[int]:
     return {id(parameter) for _, parameter in named_parameters(module)}
-
-
-def _has_gradient(parameter: torch.Tensor | None) -> bool:
-    return parameter is not None and parameter.is_leaf and parameter.grad is not None
 
 
 def _parameters_in(inputs: Any) -> list[torch.Tensor]:

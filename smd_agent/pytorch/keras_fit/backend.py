@@ -38,10 +38,10 @@ class TorchBackend(Backend[KerasHook, TorchCapture]):
         super().__init__(trainer, keras.callbacks.History, Names(lambda variable: str(variable.path)))
         self._keras = keras
 
-        def rest(paused: bool) -> None:
+        def pause_others(paused: bool) -> None:
             discovery.paused = paused
 
-        self.rest = rest
+        self.pause_others = pause_others
 
     def capture(self, hook: KerasHook, step: RunningStep[TorchCapture]) -> TorchCapture:
         """What collects a step that has been opened."""

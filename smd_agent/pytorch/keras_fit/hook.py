@@ -16,7 +16,7 @@ class KerasHook(KerasLogs):
     """Saves ``fit``, ``evaluate`` and ``predict`` of Keras 3 on PyTorch."""
 
     def set_up(self) -> None:
-        """The mode follows the call until ``set_mode`` is called."""
+        """The mode follows the call."""
         super().set_up()
         self.follow_calls()
 

@@ -14,7 +14,9 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 import torch
+from torch.nn.parameter import UninitializedParameter
 
+from smd_agent.framework.hidden_frames import leave_traceback, unseen
 from smd_agent.framework.tracked_model import StepOpener, TrackedModel
 from smd_agent.pytorch.model import copied_counter
 from smd_agent.pytorch.model.wrappers import covering_child, named_layers, named_parameters, unwrapped, wrapper_chain
@@ -22,6 +24,8 @@ from smd_agent.pytorch.tracing import compiler, graph_task, is_dynamo_compiling,
 
 SLOT = copied_counter.SLOT
 TRAINERS_METHOD = "training_step"
+_LOOKED_AT = 16
+"""Parameters of a model that are looked at for updates."""
 
 _is_grad_enabled = torch.is_grad_enabled
 _references = copied_counter.references
@@ -30,6 +34,9 @@ _calling_copy = copied_counter.calling_copy
 
 class ForwardCapture(StepOpener, Protocol):
     """What the step counter of a PyTorch model calls; the hook is one."""
+
+    def begins_amid_training(self, tracked: TrackedModule, train: bool) -> bool | None:
+        """Whether a call, to train or to evaluate, begins a step while an update is awaited."""
 
     def captured_forward(self, call: StepCounter, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a model's forward in a step that is saved."""
@@ -55,6 +62,7 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         called: whether it has been called in such a step, from no other model.
         busy: whether a call of it is being captured.
         by_gradients: whether it is trained in evaluation mode; then gradients being enabled tells TRAIN from EVAL.
+        states: what parameters and their gradients were when they were looked at last, by the parameters' ids.
     """
 
     __slots__ = (
@@ -67,6 +75,7 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         "by_gradients",
         "called",
         "name",
+        "states",
         "thread",
         "title",
     )
@@ -92,6 +101,24 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         self.called = False
         self.busy = False
         self.by_gradients = False
+        self.states: dict[int, tuple[int, tuple[int, int] | None]] = {}
+        self.was_updated()
+
+    def was_updated(self, by_gradients: bool = True) -> bool:
+        """Whether parameters have been changed since this was asked last; some of them are looked at.
+
+        Args:
+            by_gradients: whether changed gradients are a sign of it too.
+        """
+        trained = [
+            parameter
+            for _, parameter in self.parameters()
+            if parameter.requires_grad and parameter.is_leaf and not isinstance(parameter, UninitializedParameter)
+        ]
+        states = {id(p): (p._version, _state(p.grad)) for p in trained[:: len(trained) // _LOOKED_AT + 1]}
+        known, self.states = self.states, states
+        compared = [(known[key], state) for key, state in states.items() if key in known]
+        return any(before != after if by_gradients else before[0] != after[0] for before, after in compared)
 
     @property
     def owner(self) -> torch.nn.Module | None:
@@ -156,6 +183,10 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
             self._entries.append(weakref.ref(entry))
 
 
+def _state(gradient: torch.Tensor | None) -> tuple[int, int] | None:
+    return None if gradient is None else (id(gradient), gradient._version)
+
+
 class StepCounter:
     """Stands in front of one module's forward, in place of ``module._call_impl``.
 
@@ -203,38 +234,49 @@ def counter(hook: ForwardCapture, tracked: TrackedModule, module: torch.nn.Modul
         __slots__ = ()
 
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
-            # First, so that a compiler that traces this folds it to True and sees nothing else.
-            if is_dynamo_compiling() or compiler._is_compiling_flag or graph_task() != -1:
-                return forward(*args, **kwargs)
-            if _references(self) != usual and (copy := _calling_copy(self, reference)) is not None:
-                return (previous or copy._call_impl)(*args, **kwargs)
-            if position.inside:
-                return hook.nested_forward(self, args, kwargs) if position.saving else forward(*args, **kwargs)
-            module: Any = reference()
-            flags: Any = module if is_model else model()
-            train = _is_grad_enabled() and (flags.training or tracked.by_gradients)
-            clock = position.train if train else position.evaluation
-            if tracked.last == position.step or clock is not position.clock:
-                if position.open:
-                    hook.finish_step()
-                # As ``RunPosition.begin`` does it.
-                position.step += 1
-                position.clock = clock
-                clock.step += 1
-                if clock.step >= clock.due:
-                    hook.start_step()
-            tracked.last = position.step
-            position.inside = True
             try:
-                if position.saving:
-                    return hook.captured_forward(self, args, kwargs)
-                return (previous or module._call_impl)(*args, **kwargs)
-            finally:
-                position.inside = False
+                # First, so that a compiler that traces this folds it to True and sees nothing else.
+                if is_dynamo_compiling() or compiler._is_compiling_flag or graph_task() != -1:
+                    return forward(*args, **kwargs)
+                if _references(self) != usual and (copy := _calling_copy(self, reference)) is not None:
+                    return (previous or copy._call_impl)(*args, **kwargs)
+                if position.inside:
+                    return hook.nested_forward(self, args, kwargs) if position.saving else forward(*args, **kwargs)
+                module: Any = reference()
+                flags: Any = module if is_model else model()
+                train = _is_grad_enabled() and (flags.training or tracked.by_gradients)
+                clock = position.train if train else position.evaluation
+                again = tracked.last == position.step or clock is not position.clock
+                begins = again or position.updated or (train and position.ends_with_update)
+                if position.awaits_update:
+                    amid = not train or position.unsure or clock is not position.clock
+                    begins = amid and hook.begins_amid_training(tracked, train) is True
+                if begins:
+                    if position.open:
+                        hook.finish_step()
+                    # As ``TrainingSteps.begin`` does it.
+                    position.awaits_update = position.ends_with_update if train else position.awaits_update
+                    position.newest += 1
+                    position.step = position.newest
+                    position.clock = clock
+                    position.updated = False
+                    clock.step += 1
+                    if clock.step >= clock.due:
+                        hook.start_step()
+                tracked.last = position.step
+                position.inside = True
+                try:
+                    run = previous or module._call_impl
+                    return hook.captured_forward(self, args, kwargs) if position.saving else run(*args, **kwargs)
+                finally:
+                    position.inside = False
+            except BaseException as error:
+                leave_traceback(error)
+                raise
 
     # The compiler would take it for a part of the program where a compiled model calls the one inside of it.
-    leave_uncompiled(Counter.__call__)
-    leave_uncompiled(forward)
+    leave_uncompiled(unseen(Counter.__call__))
+    leave_uncompiled(unseen(forward))
     call = Counter(hook, tracked, name, previous)
     call.forward = forward
     return call

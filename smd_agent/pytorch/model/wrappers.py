@@ -6,6 +6,9 @@ stand, around the model or around a part of it, names are those the program woul
 
 from __future__ import annotations
 
+import re
+import sys
+import weakref
 from collections.abc import Iterator
 
 import torch
@@ -28,6 +31,7 @@ _INSIDE = {
 _MADE_FROM = ("FSDP", "Parametrized", "Replicate")
 _SCRIPT = torch.jit.ScriptModule
 _attributes: dict[type, str] = {}
+_installed: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
 
 
 def wrapper_chain(module: torch.nn.Module) -> Iterator[torch.nn.Module]:
@@ -35,7 +39,7 @@ def wrapper_chain(module: torch.nn.Module) -> Iterator[torch.nn.Module]:
     while True:
         yield module
         attribute = _attribute_of(type(module))
-        inner = getattr(module, attribute, None) if attribute else None
+        inner = getattr(module, attribute, None) if attribute else _wrapped_by_library(module)
         if not isinstance(inner, torch.nn.Module):
             return
         module = inner
@@ -97,6 +101,25 @@ def _walk(prefix: str, module: torch.nn.Module, seen: set[int]) -> Iterator[tupl
     yield prefix, module
     for name, child in module.named_children():
         yield from _walk(f"{prefix}.{name}" if prefix else name, child, seen)
+
+
+def _wrapped_by_library(module: torch.nn.Module) -> torch.nn.Module | None:
+    """The one module that a class of an installed library keeps to itself, beside nothing of its own."""
+    parts = module._modules
+    if len(parts) != 1 or module._parameters or module._buffers or not _is_installed(type(module)):
+        return None
+    ((name, inner),) = parts.items()
+    return inner if name.startswith("_") else None
+
+
+def _is_installed(kind: type) -> bool:
+    known = _installed.get(kind)
+    if known is None:
+        file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
+        folders = re.split(r"[\\/]", file)
+        known = not {"site-packages", "dist-packages"}.isdisjoint(folders) and "torch" not in folders
+        _installed[kind] = known
+    return known
 
 
 def _attribute_of(kind: type) -> str:

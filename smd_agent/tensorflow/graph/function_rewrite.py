@@ -18,6 +18,7 @@ from tensorflow.core.framework import function_pb2, op_def_pb2, types_pb2
 from tensorflow.python.eager import context
 from tensorflow.python.framework import op_def_registry
 
+from smd_agent.framework.hidden_frames import unseen
 from smd_agent.tensorflow.types import ArgDef, FunctionDef, Graph, NodeDef, Operation, Tensor
 
 SUFFIX = "_smd_agent"
@@ -169,6 +170,7 @@ class Variant:
         for slot in slots:
             tf.raw_ops.DestroyResourceOp(resource=slot)
 
+    @unseen
     def call(self, inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Run it eagerly on the original's flat inputs, captures included.
 

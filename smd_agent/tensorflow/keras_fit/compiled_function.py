@@ -11,8 +11,10 @@ from tensorflow.python.eager import record
 
 from smd_agent import guard, session
 from smd_agent.core.ports import StepWriter
+from smd_agent.framework.hidden_frames import leave_traceback, unseen
 from smd_agent.framework.keras.backend import Current
 from smd_agent.tensorflow.graph.function_rewrite import Tap, Unreachable, Variant
+from smd_agent.tensorflow.graph.told_failures import ToldAsOf
 from smd_agent.tensorflow.graph.traced_tensors import TensorTaps
 from smd_agent.tensorflow.keras_fit.step_capture import TensorflowCapture
 
@@ -81,15 +83,20 @@ class CompiledFunction:
         self._always = False
         concrete.__dict__[SLOT] = self
 
+    @unseen
     def __call__(self, *args: Sequence[Any], **kwargs: Sequence[Any]) -> Any:
         """Run the function, or its variant."""
-        concrete: Any = self._concrete()
-        step = self._current.step
-        if step is None or (step.capture is None and self._names is not None and not self._always):
-            return type(concrete)._call_flat(concrete, *args, **kwargs)
-        if not tf.executing_eagerly() or self._is_recorded():
-            return type(concrete)._call_flat(concrete, *args, **kwargs)
-        return self._run(concrete, step.capture, *args, **kwargs)
+        try:
+            concrete: Any = self._concrete()
+            step = self._current.step
+            if step is None or (step.capture is None and self._names is not None and not self._always):
+                return type(concrete)._call_flat(concrete, *args, **kwargs)
+            if not tf.executing_eagerly() or self._is_recorded():
+                return type(concrete)._call_flat(concrete, *args, **kwargs)
+            return self._run(concrete, step.capture, *args, **kwargs)
+        except BaseException as error:
+            leave_traceback(error)
+            raise
 
     def _is_recorded(self) -> bool:
         """Whether a tape records the call: what it needs of the function is not what the variant gives."""
@@ -104,6 +111,7 @@ class CompiledFunction:
         concrete: Any = self._concrete()
         return name_of(concrete)
 
+    @unseen
     def _run(
         self,
         concrete: ConcreteFunction,
@@ -116,7 +124,8 @@ class CompiledFunction:
             capture.before_update()
         if variant is None or (capture is None and not self._always):
             return type(concrete)._call_flat(concrete, tensor_inputs, captured_inputs)
-        outputs, extra = variant.call([*tensor_inputs, *captured_inputs])
+        with ToldAsOf(concrete):
+            outputs, extra = variant.call([*tensor_inputs, *captured_inputs])
         if capture is not None:
             capture.take(variant.keys, variant.branches, extra)
         return concrete.function_type.pack_output(outputs)

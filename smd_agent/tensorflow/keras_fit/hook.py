@@ -22,7 +22,8 @@ def _watch() -> None:
 class KerasHook(TensorflowHook):
     """Saves Keras trainings. Passing it in ``callbacks=`` is allowed and changes nothing.
 
-    The mode follows the call (``fit`` TRAIN, ``evaluate`` EVAL, ``predict`` PREDICT) until ``set_mode`` is called.
+    The mode follows the call: ``fit`` TRAIN, its validation and ``evaluate`` EVAL, ``predict`` PREDICT. ``set_mode`` is
+    for the steps of loops with a tape.
 
     Args: see ``FrameworkHook``.
 

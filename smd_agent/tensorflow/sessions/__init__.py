@@ -1,1 +1,1 @@
-"""Monitored sessions and estimators of ``tf.compat.v1``. Nothing but the face and the patch need this package."""
+"""Monitored sessions and estimators of ``tf.compat.v1``. Only the public names and the patch need this package."""

@@ -111,6 +111,8 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         if clock is None:
             return
         self._counter.next_step(clock)
+        # The run is over.
+        self._recorder.position.updated = True
         if self._pending is None or not self._recorder.position.saving:
             return
         values = dict(self._pending[1])

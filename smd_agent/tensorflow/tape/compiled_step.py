@@ -19,8 +19,10 @@ import tensorflow as tf
 from tensorflow.python.eager import context, record
 
 from smd_agent import guard, session
+from smd_agent.framework.hidden_frames import leave_traceback, unseen
 from smd_agent.tensorflow.arrays import Rows
 from smd_agent.tensorflow.graph.function_rewrite import CALLS, UNREADABLE, Tap, Unreachable, Variant, carries_state
+from smd_agent.tensorflow.graph.told_failures import ToldAsOf
 from smd_agent.tensorflow.loss_scaling import scale_of, unscaled
 from smd_agent.tensorflow.tape.run import TapeRun
 from smd_agent.tensorflow.tape.traced_gradients import GradientCall, TapeNotes, TracedGradient
@@ -61,26 +63,31 @@ class CompiledStep:
         self._tried = False
         self._always = False
 
+    @unseen
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function on its flat inputs, as it is or through its variant."""
-        concrete: Any = self._concrete()
-        call = type(concrete)._call_flat
-        if self._run.paused():
-            return call(concrete, *args, **kwargs)
-        if record.could_possibly_record():
-            # What such a tape needs of the function is not what we would run. Its own gradients are seen elsewhere.
-            guard.say_once(
-                "outer tape",
-                "what a tf.function that trains computes is not saved where another tape records its call",
-            )
-            return call(concrete, *args, **kwargs)
-        if not tf.executing_eagerly():
-            self._notes.note_inner_call(tf.compat.v1.get_default_graph())
-            return call(concrete, *args, **kwargs)
-        saved = self._open_step()
-        if saved is None or (not saved and not self._always):
-            return call(concrete, *args, **kwargs)
-        return self._run_variant(concrete, saved, *args, **kwargs)
+        try:
+            concrete: Any = self._concrete()
+            call = type(concrete)._call_flat
+            if self._run.paused():
+                return call(concrete, *args, **kwargs)
+            if record.could_possibly_record():
+                # What such a tape needs of the function is not what we would run. Its own gradients are seen elsewhere.
+                guard.say_once(
+                    "outer tape",
+                    "what a tf.function that trains computes is not saved where another tape records its call",
+                )
+                return call(concrete, *args, **kwargs)
+            if not tf.executing_eagerly():
+                self._notes.note_inner_call(tf.compat.v1.get_default_graph())
+                return call(concrete, *args, **kwargs)
+            saved = self._open_step()
+            if saved is None or (not saved and not self._always):
+                return call(concrete, *args, **kwargs)
+            return self._run_variant(concrete, saved, *args, **kwargs)
+        except BaseException as error:
+            leave_traceback(error)
+            raise
 
     @session.fence("counting a step of a tf.function")
     def _open_step(self) -> bool | None:
@@ -114,6 +121,7 @@ class CompiledStep:
     def _living_variables(self) -> list[Variable]:
         return [variable for reference in self._variables if (variable := reference()) is not None]
 
+    @unseen
     def _run_variant(
         self,
         concrete: ConcreteFunction,
@@ -125,7 +133,8 @@ class CompiledStep:
         assert variant is not None
         # The step may change them.
         scales = self._scales() if saved else None
-        outputs, extra = variant.call([*tensor_inputs, *captured_inputs])
+        with ToldAsOf(concrete):
+            outputs, extra = variant.call([*tensor_inputs, *captured_inputs])
         if scales is not None:
             self._save(extra, scales)
         return concrete.function_type.pack_output(outputs)

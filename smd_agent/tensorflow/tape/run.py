@@ -34,7 +34,7 @@ class TapeRun:
     def current(self) -> Saving | None:
         """What to save with now; None: there is no hook."""
         last = self.last
-        if last is not None and last.hook is session.current():
+        if last is not None and last.hook is session.current_of(TensorflowHook):
             return last
         hook = self._source.hook()
         if hook is None:
@@ -45,5 +45,7 @@ class TapeRun:
     def paused(self) -> bool:
         """Whether gradients do not count now, because fit or a session counts the steps itself."""
         last = self.last
-        hook = last.hook if last is not None and last.hook is session.current() else self._present.hook()
+        hook = (
+            last.hook if last is not None and last.hook is session.current_of(TensorflowHook) else self._present.hook()
+        )
         return hook is not None and hook.position.inside

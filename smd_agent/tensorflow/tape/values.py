@@ -63,8 +63,9 @@ class TapeValues(GradientValues[Variable]):
         super().weights(variables)
         self._optimizers()
 
-    def _begin(self) -> None:
-        super()._begin()
+    def begin_step(self) -> None:
+        """Forget what the last step has had."""
+        super().begin_step()
         self._optimizers_saved = False
 
     def _optimizers(self) -> None:

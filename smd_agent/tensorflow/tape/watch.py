@@ -16,7 +16,7 @@ from tensorflow.python.eager.polymorphic_function import transform
 
 from smd_agent import session
 from smd_agent.framework.hook_source import HookSource
-from smd_agent.framework.patching import replace
+from smd_agent.framework.patching import entrance, replace
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.loss_scaling import scale_of, unscaled
 from smd_agent.tensorflow.replicas import is_other_replica
@@ -48,6 +48,7 @@ class TapeWatch:
         self._functions = TrainingFunctions()
         self._scaled: dict[int, tuple[Tensor, Tensor, Optimizer]] = {}
         self._installed = False
+        self._plain_tensors = False
         self._depth = _Depth()
 
     def install(self) -> None:
@@ -58,13 +59,18 @@ class TapeWatch:
         self._watch_functions()
         self._installed = True
 
+    def reason(self) -> str | None:
+        """Why nothing of the program, which ends now, was captured, as far as it shows."""
+        plain = self._plain_tensors and self._run.last is None
+        return "gradients were computed, but of no tf.Variable" if plain else None
+
     def wrap_tape(self, tape: Tape) -> None:
         """Watch this one tape, for a program whose tapes are not all watched."""
         self._watch_functions()
         if not self._installed and OPENED not in tape.__dict__:
             # The program's own object, which takes this along when it goes.
             original = type(tape).gradient
-            watched = functools.wraps(original)(self._around_gradient(original))
+            watched = functools.wraps(original)(entrance(self._around_gradient(original)))
             tape.__dict__["gradient"] = functools.partial(watched, tape)
             self._opened(tape)
 
@@ -109,6 +115,7 @@ class TapeWatch:
             return
         first = _first_variable(sources)
         if first is None or is_other_replica():
+            self._plain_tensors = self._plain_tensors or first is None
             return
         if not tf.executing_eagerly():
             self._notes.note_gradients(tf.compat.v1.get_default_graph(), target, sources, gradients)

@@ -1,3 +1,4 @@
+import json
 import os
 
 import numpy as np
@@ -36,7 +37,11 @@ def two_modes(run):
 
 
 def cells(lines, start):
-    return next(line.split() for line in lines if line.split()[:1] == [start])
+    return next(iter(cells_of(lines, start)))
+
+
+def cells_of(lines, start):
+    return [line.split() for line in lines if line.split()[:1] == [start]]
 
 
 def test_ls_tells_steps_collections_and_tensors(two_modes, command):
@@ -76,12 +81,46 @@ def test_ls_shortens_long_lists_unless_told_otherwise(run, command):
 def test_ls_tells_a_running_process_from_a_killed_one(two_modes, command):
     claim = Claim(two_modes.root)
     assert claim.acquire() is None
+    claim.sign()
     assert f"running as process {os.getpid()}" in command("ls")[1][1]
     path = two_modes.root / "claim.smd"
     path.write_text(path.read_text().replace('"started": "', '"started": "9'))
     assert f"was cut off: process {os.getpid()} is gone" in command("ls")[1][1]
     claim.release()
     assert "not finished, last step written" in command("ls")[1][1]
+
+
+def test_ls_tells_what_was_lost(two_modes, command):
+    folder = two_modes.root / "lost"
+    folder.mkdir()
+    notes = {"count": 12, "gone": 0, "steps": [*range(5, 17)], "reason": "No space left on device"}
+    (folder / "worker_0.json").write_text(json.dumps(notes))
+    (folder / "worker_1.json").write_text(json.dumps({"count": 1, "gone": 20, "steps": [4], "reason": ""}))
+    code, out, _ = command("ls")
+    assert code == 0
+    assert [line for line in out if line.startswith("Lost")] == [
+        "Lost     12 steps of worker_0 (No space left on device): 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, ...",
+        "Lost     1 step of worker_1: 4",
+        "Lost     20 steps of worker_1, with a folder that was removed or moved",
+    ]
+
+
+def test_ls_names_the_runs_that_went_beside_this_one(two_modes, command):
+    for name in ("run-2", "run-10", "run-2x", "run-", "runs", "run/run-3"):
+        (two_modes.root.parent / name / "index").mkdir(parents=True)
+    (two_modes.root.parent / "run-11").mkdir()
+    assert cells(command("ls")[1], "Further") == ["Further", "run-2,", "run-10,", "run/run-3"]
+
+
+def test_ls_of_a_folder_of_runs_lists_them(two_modes, run, capsys):
+    two_modes.end()
+    second = type(run)(run.root.with_name("run-2")).collections().step(0).step(0, worker="worker_1").step(1000)
+    second.root.with_name("notes").mkdir()
+    assert main(["ls", str(run.root.parent)]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert cells(out, "run") == ["run", "4", "finished"]
+    assert cells(out, "run-2")[:4] == ["run-2", "2", "not", "finished,"]
+    assert not cells_of(out, "notes")
 
 
 def test_ls_counts_steps_that_lack_a_worker(run, command):
@@ -187,3 +226,16 @@ def test_show_names_a_damaged_record_and_goes_on(two_modes, command):
     assert len(err) == 1
     assert "a.weight at step 1 is damaged" in err[0]
     assert [line.split()[-1] for line in out[2:]] == ["2.449", "damaged", "2.449", "2.449"]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_regexes_that_python_does_not_come_back_from_do_not_hang(run, command):
+    hanging = "^([a-zA-Z_.0-9/]+)+!$"
+    run.collections(mine=hanging).step(0, {"gradient/layers.0.attention.self.query.weight": np.zeros(1)})
+    assert command("ls")[0] == 0
+    code, _, err = command("show", hanging)
+    assert code == 1
+    assert "no tensor" in err[0]
+    code, _, err = command("show", r"(.+)+\1!")
+    assert code == 2
+    assert "can take longer to match than a training lasts" in err[0]

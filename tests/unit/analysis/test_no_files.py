@@ -10,7 +10,7 @@ import pytest
 from smd_agent import create_trial
 from smd_agent.cli import main
 from smd_agent.errors import DamagedRecord, SMDebugRuntimeError
-from smd_agent.formats.paths import CLAIM, END_MARKER, collections_path, event_path, index_path
+from smd_agent.formats.paths import END_MARKER, claim_path, collections_path, event_path, index_path
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
@@ -28,7 +28,7 @@ def make_a_pipe(run, name):
     os.mkfifo(run.root / name)
 
 
-@pytest.mark.parametrize("name", [index_path(1, "worker_0"), CLAIM, END_MARKER])
+@pytest.mark.parametrize("name", [index_path(1, "worker_0"), claim_path(), END_MARKER])
 def test_the_rest_of_the_run_is_read(two_steps, name, capsys):
     make_a_pipe(two_steps, name)
     trial = create_trial(str(two_steps.root), timeout=0)

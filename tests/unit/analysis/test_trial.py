@@ -262,6 +262,26 @@ def test_an_ended_run_without_all_collections_files_is_refused(run):
         create_trial(run.root)
 
 
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_run_without_any_collections_file_is_opened_by_its_index_files(run, caplog, ended):
+    tensors = {"Net_fc.weight": np.ones(2), "gradient/Net_fc.weight": np.zeros(2)}
+    run.step(0, tensors).step(1, tensors).step(1, tensors, worker="worker_1")
+    if ended:
+        run.end()
+    trial = create_trial(run.root, timeout=0.02)
+    assert trial.num_workers == 2
+    assert trial.tensor_names(collection="gradients") == ["gradient/Net_fc.weight"]
+    assert trial.tensor_names(collection="weights") == ["Net_fc.weight"]
+    assert trial.steps(show_incomplete_steps=True) == [0, 1]
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert "has no collections file" in line
+
+
+def test_an_ended_folder_without_steps_and_collections_files_is_refused(run):
+    with pytest.raises(MissingCollectionFiles):
+        create_trial(run.end().root)
+
+
 def test_a_killed_run_without_all_collections_files_is_opened_with_a_warning(run, caplog):
     run.collections(num_workers=2).step(0).step(0, worker="worker_1")
     assert create_trial(run.root, timeout=0.02).steps() == [0]
@@ -283,3 +303,32 @@ def test_a_worker_that_is_a_device_keeps_its_name(run):
     assert trial.workers() == [device]
     assert trial.tensor("t").workers(0) == [device]
     assert trial.tensor("t").value(0, worker=device).sum() == 0
+
+
+def test_workers_that_evaluate_at_different_times_keep_their_values_apart(run):
+    train, evaluate = ModeKeys.TRAIN, ModeKeys.EVAL
+
+    def value(number):
+        return {"t": np.full(1, number, np.float32)}
+
+    for worker in ("worker_0", "worker_1"):
+        run.collections(worker, num_workers=2)
+    # Two steps of training and one of evaluation; the other worker evaluates after the first.
+    for place, (mode, number) in enumerate([(train, 0), (train, 1), (evaluate, 0)]):
+        run.step(place, value(10 * place), mode, number)
+    for place, (mode, number) in enumerate([(train, 0), (evaluate, 0), (train, 1)]):
+        run.step(place, value(10 * place + 1), mode, number, "worker_1")
+    run.step(3, value(30), train, 2)
+    trial = create_trial(str(run.root))
+    tensor = trial.tensor("t")
+    assert (trial.steps(train), trial.steps(evaluate)) == ([0, 1], [0])
+    found = {
+        (mode, step): [tensor.value(step, mode, worker).item() for worker in tensor.workers(step, mode)]
+        for mode in (train, evaluate)
+        for step in trial.steps(mode)
+    }
+    assert found == {(train, 0): [0, 1], (train, 1): [10, 21], (evaluate, 0): [20, 11]}
+    assert tensor.values(evaluate, "worker_1") == {0: 11}
+    assert tensor.workers(2, train) == ["worker_0"]
+    assert [tensor.value(2, worker=worker).item() for worker in tensor.workers(2)] == [20, 21]
+    assert trial.tensor_names(step=0, mode=evaluate) == ["t"]

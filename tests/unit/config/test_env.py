@@ -117,7 +117,7 @@ def test_import_loads_no_module_that_the_interpreter_has_not_loaded() -> None:
 
 def test_loading_a_configuration_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from smd_agent.config.load import Source, load_settings; "
+        "import sys; from smd_agent.config.hook_file import Source; from smd_agent.config.load import load_settings; "
         'load_settings(Source(\'x\', text=\'{"HookParameters": {"reductions": "mean"}}\')); '
         "print(sorted({'numpy', 'google.protobuf', 'wrapt', 'torch', 'difflib', 'logging'} & "
         "set(sys.modules)))"

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from smd_agent.config.load import DEFAULT_OUT_DIR, Source, load_settings
+from smd_agent.config.hook_file import Source
+from smd_agent.config.keys import DEFAULT_OUT_DIR
+from smd_agent.config.load import load_settings
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode

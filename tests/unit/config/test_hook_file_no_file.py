@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from smd_agent.config.load import Source, load_settings
+from smd_agent.config.hook_file import Source
+from smd_agent.config.load import load_settings
 from smd_agent.errors import ConfigError
 
 if TYPE_CHECKING:

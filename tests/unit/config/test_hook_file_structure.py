@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from smd_agent.config.load import Source, find_source, load_settings
+from smd_agent.config.hook_file import Source, find_source
+from smd_agent.config.load import load_settings
 from smd_agent.core.save_config import SaveConfig
 from smd_agent.errors import ConfigError
 

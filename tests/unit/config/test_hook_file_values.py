@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from smd_agent.config.load import Source, load_settings
+from smd_agent.config.hook_file import Source
+from smd_agent.config.load import load_settings
 from smd_agent.core.save_config import SaveConfig
 from smd_agent.errors import ConfigError
 
@@ -71,17 +72,17 @@ def test_include_workers(value: str, expected: str) -> None:
 @pytest.mark.parametrize(
     "key, value, allowed",
     [
-        ("save_interval", 0, "a whole number of at least 1"),
-        ("save_interval", "x", "a whole number of at least 1"),
-        ("save_interval", 2.5, "a whole number of at least 1"),
-        ("save_interval", True, "a whole number of at least 1"),
-        ("save_interval", [1], "a whole number of at least 1"),
-        ("start_step", -1, "a whole number of at least 0"),
-        ("end_step", "", "a whole number of at least 0"),
-        ("eval.end_step", "never", "a whole number of at least 0"),
-        ("save_steps", "1,x", 'whole numbers of at least 0, as "3,7" or [3, 7]'),
-        ("save_steps", {"a": 1}, 'whole numbers of at least 0, as "3,7" or [3, 7]'),
-        ("save_steps", True, 'whole numbers of at least 0, as "3,7" or [3, 7]'),
+        ("save_interval", 0, "a whole number from 1 to 10^15"),
+        ("save_interval", "x", "a whole number from 1 to 10^15"),
+        ("save_interval", 2.5, "a whole number from 1 to 10^15"),
+        ("save_interval", True, "a whole number from 1 to 10^15"),
+        ("save_interval", [1], "a whole number from 1 to 10^15"),
+        ("start_step", -1, "a whole number from 0 to 10^15"),
+        ("end_step", "", "a whole number from 0 to 10^15"),
+        ("eval.end_step", "never", "a whole number from 0 to 10^15"),
+        ("save_steps", "1,x", 'whole numbers from 0 to 10^15, as "3,7" or [3, 7]'),
+        ("save_steps", {"a": 1}, 'whole numbers from 0 to 10^15, as "3,7" or [3, 7]'),
+        ("save_steps", True, 'whole numbers from 0 to 10^15, as "3,7" or [3, 7]'),
         ("save_all", "maybe", "true or false (also yes/no, on/off, 1/0, in any case)"),
         ("save_all", 2, "true or false (also yes/no, on/off, 1/0, in any case)"),
         ("dry_run", [], "true or false (also yes/no, on/off, 1/0, in any case)"),
@@ -108,7 +109,7 @@ def test_wrong_value_of_a_collection_is_named_with_the_collection() -> None:
     ]
     assert refusal({"CollectionConfigurations": listed}) == (
         'hook.json: CollectionConfigurations[weights].train.save_interval is "often", '
-        "allowed is a whole number of at least 1"
+        "allowed is a whole number from 1 to 10^15"
     )
 
 
@@ -133,10 +134,17 @@ def test_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert load({"LocalPath": "~/run"}).out_dir == str(tmp_path / "home" / "run")
 
 
-def test_paths_of_the_training_service_are_accepted_and_ignored() -> None:
-    settings = load({"LocalPath": "/tmp/x", "S3OutputPath": "s3://a/b", "S3Path": "s3://c"})
+def test_paths_of_the_training_service_are_used_by_the_service_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = {"LocalPath": "/tmp/x", "S3OutputPath": "s3://a/b", "S3Path": "s3://c"}
+    settings = load(content)
     assert settings.out_dir == "/tmp/x"
-    assert settings.warnings == ()
+    assert settings.warnings == (
+        "hook.json: S3OutputPath is not used: nothing is uploaded, the run stays in /tmp/x",
+        "hook.json: S3Path is not used: nothing is uploaded, the run stays in /tmp/x",
+    )
+    assert load({"LocalPath": "/tmp/x", "S3OutputPath": ""}).warnings == ()
+    monkeypatch.setenv("TRAINING_JOB_NAME", "job")
+    assert load(content).warnings == ()
 
 
 @pytest.mark.parametrize("value", ["relu, conv1", ["relu", "conv1"], "relu,conv1"], ids=repr)
@@ -161,7 +169,7 @@ def test_comma_inside_a_regex_of_a_string_is_refused_with_the_way_out() -> None:
 def test_regex_that_does_not_compile_is_named() -> None:
     sentence = refusal({"HookParameters": {"include_regex": ["ok", "conv(1"]}})
     assert "HookParameters.include_regex" in sentence
-    assert "'conv(1' is none: missing ), unterminated subpattern" in sentence
+    assert "'conv(1' is not a regular expression: missing ), unterminated subpattern" in sentence
 
 
 def test_trailing_comma_does_not_match_everything() -> None:

@@ -11,16 +11,9 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
 from smd_agent.errors import InvalidCollectionConfiguration, SMDebugError, SMDebugValueError
+from smd_agent.framework.collection import built_in_collections
 
-# As a framework's room has them.
-BUILT_IN: dict[str, tuple[str, ...]] = {
-    "all": (),
-    "default": (),
-    "weights": ("^(?!gradient).*weight",),
-    "biases": ("^(?!gradient).*bias",),
-    "gradients": ("^gradient",),
-    "losses": ("[Ll]oss_(?!input).*output",),
-}
+BUILT_IN = built_in_collections(losses="[Ll]oss_(?!input).*output")
 
 
 def some_manager() -> CollectionManager:

@@ -11,17 +11,11 @@ from smd_agent.core.hook import BaseHook
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
+from smd_agent.core.selection import Selection
 from smd_agent.errors import SMDebugError, SMDebugTypeError, SMDebugValueError
+from smd_agent.framework.collection import built_in_collections
 
-# As a framework's room has them.
-BUILT_IN = {
-    "all": (),
-    "default": (),
-    "weights": ("^(?!gradient).*weight",),
-    "biases": ("^(?!gradient).*bias",),
-    "gradients": ("^gradient",),
-    "losses": ("[Ll]oss_(?!input).*output",),
-}
+BUILT_IN = built_in_collections(losses="[Ll]oss_(?!input).*output")
 
 
 class MemoryStep:
@@ -48,6 +42,7 @@ class MemoryStep:
 
 class MemoryRun:
     location = "memory"
+    detour = None
 
     def __init__(self, dry_run=False, owner=None):
         self.dry_run, self.owner = dry_run, owner
@@ -58,11 +53,11 @@ class MemoryRun:
         self.worker = worker
         return self.owner
 
-    def holds_steps(self):
-        return False
-
     def begin_step(self, step, mode, mode_step):
         return MemoryStep(step, mode, mode_step)
+
+    def begin_anew(self):
+        self.started, self.steps = False, []
 
     def commit(self, step):
         self.steps.append(step)
@@ -82,7 +77,8 @@ class MemoryRun:
 
 def make(sink=None, **options):
     manager = CollectionManager(create_default=True, built_in=BUILT_IN)
-    return BaseHook(sink or MemoryRun(), manager, ["losses"], **options)
+    include_workers = options.pop("include_workers", "one")
+    return BaseHook(sink or MemoryRun(), Selection(manager, ["losses"], **options), include_workers)
 
 
 def begin(hook):
@@ -90,10 +86,7 @@ def begin(hook):
     position = hook.position
     if position.open:
         hook.recorder.end_step()
-    position.clock = position.train
-    position.step += 1
-    position.clock.step += 1
-    return position.clock.step >= position.clock.due and hook.recorder.open_step()
+    return position.begin(position.train) and hook.recorder.open_step()
 
 
 TENSORS = {
@@ -277,6 +270,14 @@ def test_save_tensor_is_saved_raw_in_the_named_collections():
     assert hook.get_collection("special").tensor_names == {"mine"}
 
 
+def test_what_waits_in_a_parent_is_none_of_a_child_that_a_fork_has_made():
+    hook = make(save_config=SaveConfig(save_interval=1))
+    hook.save_tensor("mine", [1.0])
+    hook.begin_anew()
+    train(hook, 1)
+    assert "mine" not in saved(hook)[(0, ModeKeys.GLOBAL, 0)]
+
+
 def test_misuse_of_the_interface_is_an_error():
     hook = make()
     with pytest.raises(SMDebugValueError, match=r"Invalid mode TRAIN\. Valid modes are TRAIN,EVAL,PREDICT,GLOBAL\."):
@@ -310,10 +311,34 @@ def test_the_collections_file_is_there_first_and_grows_with_the_names():
 
 
 def test_a_folder_in_use_means_one_line_and_no_writing(capsys):
-    hook = make(MemoryRun(owner="process 7 on here"))
+    hook = make(MemoryRun(owner="process 7"))
     train(hook, 600)
     assert hook._output.sink.steps == []
-    assert capsys.readouterr().err.count("process 7 on here is saving to memory: nothing is saved") == 1
+    assert capsys.readouterr().err.count("nothing is saved from worker_0: memory is not free for it (process 7)") == 1
+
+
+def test_a_copy_of_a_training_process_has_a_run_once_it_trains():
+    hook = make(save_config=SaveConfig(save_interval=1))
+    train(hook, 2, ModeKeys.TRAIN)
+    # As in a process that a fork has made: the step that is open is the parent's.
+    hook.begin_anew()
+    train(hook, 2, ModeKeys.EVAL)
+    assert saved(hook) == {}
+    assert not hook.writing
+    train(hook, 1, ModeKeys.TRAIN)
+    train(hook, 1, ModeKeys.EVAL)
+    assert list(saved(hook)) == [(4, ModeKeys.TRAIN, 2), (5, ModeKeys.EVAL, 2)]
+    hook.close()
+    assert hook._output.sink.ends == [True]
+
+
+def test_a_copy_of_a_process_that_saves_nothing_saves_nothing():
+    hook = make(save_config=SaveConfig(save_interval=1))
+    train(hook, 1)
+    hook.disable()
+    hook.begin_anew()
+    train(hook, 2)
+    assert saved(hook) == {}
 
 
 def test_other_workers_write_only_when_all_are_asked_for():
@@ -323,7 +348,7 @@ def test_other_workers_write_only_when_all_are_asked_for():
 
     for workers, writes in (("one", False), ("all", True)):
         manager = CollectionManager(create_default=True, built_in=BUILT_IN)
-        hook = Ranked(MemoryRun(), manager, ["losses"], include_workers=workers)
+        hook = Ranked(MemoryRun(), Selection(manager, ["losses"]), workers)
         train(hook, 1)
         assert bool(saved(hook)) == writes
         hook.close()

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from smd_agent.core.reductions import has_kernel, reduce_batch, use_kernel, with_kernel, with_numpy
-from smd_agent.core.reductions.sums import need_of
+from smd_agent.core.reductions.formulas import need_of
 
 ROOT = Path(__file__).resolve().parents[3]
 COMPILER = os.environ.get("CC") or next(filter(shutil.which, ("cc", "gcc", "clang")), None)

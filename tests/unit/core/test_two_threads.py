@@ -12,6 +12,7 @@ from smd_agent import create_trial
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.hook import BaseHook
 from smd_agent.core.save_config import SaveConfig
+from smd_agent.core.selection import Selection
 from smd_agent.storage.run_writer import RunWriter
 
 STEPS = 100
@@ -49,13 +50,13 @@ def train(hook, thread, failures):
 
 
 def test_nothing_that_two_threads_save_is_damaged(tmp_path, capsys):
-    hook = BaseHook(
-        RunWriter(str(tmp_path / "run")),
+    selection = Selection(
         CollectionManager(create_default=True, built_in={"all": (), "default": (), "losses": ()}),
         ["losses"],
         save_all=True,
         save_config=SaveConfig(save_interval=1),
     )
+    hook = BaseHook(RunWriter(str(tmp_path / "run")), selection)
     failures = []
     threads = [threading.Thread(target=train, args=(hook, number, failures)) for number in range(2)]
     for thread in threads:

@@ -12,6 +12,7 @@ class Folder:
     """A run folder, as far as the workers of a run use it."""
 
     location = "folder"
+    detour = None
 
     def __init__(self, owner=None):
         self.owner, self.started, self.calls = owner, False, []
@@ -24,9 +25,6 @@ class Folder:
     def leave(self):
         self.calls.append("left")
         self.started = False
-
-    def holds_steps(self):
-        return False
 
 
 @pytest.fixture
@@ -51,14 +49,14 @@ def test_one_that_seemed_alone_goes_on_under_its_number(said):
     assert worker.writes is None
     worker.place(1, 2)
     assert folder.calls == [("worker_0", True), "left", ("worker_1", False)]
-    assert said == ["the ranks have met only now: what rank 1 has saved before is stored as worker_0"]
+    assert said == ["the ranks have met only now: what rank 1 has saved before is worker_0 in folder"]
 
 
 def test_one_that_was_turned_away_writes_once_it_has_a_number(said):
     folder = Folder(owner="process 7")
     worker = Worker(folder, "one")
     assert not worker.place(0, 1)
-    assert said == ["process 7 is saving to folder: nothing is saved from this process"]
+    assert said == ["nothing is saved from worker_0: folder is not free for it (process 7)"]
     worker.leave_place(0)
     folder.owner = None
     assert worker.place(0, 2)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -16,11 +14,10 @@ import pytest
 
 from smd_agent import create_trial
 from smd_agent.core.modes import ModeKeys
-from smd_agent.errors import SMDebugRuntimeError
 from smd_agent.formats.event import decode_tensor
+from smd_agent.formats.paths import collections_path
 from smd_agent.formats.tfrecord import read_record
-from smd_agent.storage import collections_file as collections_file_module
-from smd_agent.storage import step_file, whole_file
+from smd_agent.storage import due_file, step_file, whole_file
 from smd_agent.storage.run_writer import RunWriter
 from smd_agent.storage.writer import BLOCK_BYTES, Writer
 
@@ -109,10 +106,10 @@ def test_the_event_file_is_complete_before_its_index_appears(run, monkeypatch):
     order = []
     replace = os.replace
 
-    def watched(source, target):
+    def watched(source, target, **folders):
         order.append(Path(target).suffix)
         assert not any(path.suffix == ".json" for path in run.root.glob("index/*/*.json"))
-        replace(source, target)
+        replace(source, target, **folders)
 
     monkeypatch.setattr(step_file.os, "replace", watched)
     save(run, 0, {"x": np.ones(5)})
@@ -222,7 +219,7 @@ def test_a_collections_file_that_cannot_be_written_at_all_is_told(run, full_disk
 def test_a_run_whose_collections_file_failed_for_good_has_no_end_mark_and_can_be_read(run, full_disk, monkeypatch):
     save(run, 0, {"x": np.ones(3)})
     assert run.flush()
-    monkeypatch.setattr(collections_file_module, "replace_file", lambda *args: full_disk.check())
+    monkeypatch.setattr(due_file, "replace_file", lambda *args: full_disk.check())
     full_disk.set()
     run.write_collections(COLLECTIONS)
     run.close(end_marker=True)
@@ -233,20 +230,18 @@ def test_a_run_whose_collections_file_failed_for_good_has_no_end_mark_and_can_be
 def test_a_collections_file_is_written_once_for_each_text(run, monkeypatch):
     put = []
     replace_file = whole_file.replace_file
-    monkeypatch.setattr(
-        collections_file_module, "replace_file", lambda *args: put.append(args[0].name) or replace_file(*args)
-    )
+    monkeypatch.setattr(due_file, "replace_file", lambda *args: put.append(args[1]) or replace_file(*args))
     for step in range(3):
         run.write_collections(COLLECTIONS)
         save(run, step, {"x": np.ones(3)})
     run.close(end_marker=False)
-    assert put == ["worker_0_collections.json"]
+    assert put == [collections_path("worker_0")]
 
 
 def test_a_disk_that_stands_still_costs_steps_and_not_the_run(tmp_path, monkeypatch, capsys):
     run = RunWriter(str(tmp_path / "run"), budget_bytes=2 * BLOCK_BYTES)
     run.start("worker_0", alone=True)
-    run._writer = Writer(2 * BLOCK_BYTES, run._failed, stall_seconds=0.2)
+    run._writer = Writer(2 * BLOCK_BYTES, run._failures.write_failed, stall_seconds=0.2)
     moving = threading.Event()
     write = os.write
     monkeypatch.setattr(step_file.os, "write", lambda *args: moving.wait() and write(*args))
@@ -264,7 +259,7 @@ def test_a_disk_that_stands_still_costs_steps_and_not_the_run(tmp_path, monkeypa
 def test_a_disk_that_stands_still_is_waited_for_once(tmp_path):
     run = RunWriter(str(tmp_path / "run"), budget_bytes=10 * BLOCK_BYTES)
     run.start("worker_0", alone=True)
-    run._writer = Writer(10 * BLOCK_BYTES, run._failed, stall_seconds=0.5)
+    run._writer = Writer(10 * BLOCK_BYTES, run._failures.write_failed, stall_seconds=0.5)
     moving = threading.Event()
     run._writer.submit(moving.wait)
     values = np.ones(14 << 18, np.float32)
@@ -289,7 +284,7 @@ def test_a_disk_that_stands_still_is_waited_for_once(tmp_path):
 def test_a_disk_that_stands_still_again_is_waited_for_again(tmp_path):
     run = RunWriter(str(tmp_path / "run"), budget_bytes=4 * BLOCK_BYTES)
     run.start("worker_0", alone=True)
-    run._writer = Writer(4 * BLOCK_BYTES, run._failed, stall_seconds=0.3)
+    run._writer = Writer(4 * BLOCK_BYTES, run._failures.write_failed, stall_seconds=0.3)
     values = np.ones(6 * BLOCK_BYTES, np.uint8)
     for step in range(2):
         moving = threading.Event()
@@ -305,7 +300,7 @@ def test_a_disk_that_stands_still_again_is_waited_for_again(tmp_path):
 def test_a_thread_that_is_stuck_is_not_overtaken_by_another(tmp_path, monkeypatch):
     run = RunWriter(str(tmp_path / "run"))
     run.start("worker_0", alone=True)
-    run._writer = Writer(on_failure=run._failed, stall_seconds=0.2)
+    run._writer = Writer(on_failure=run._failures.write_failed, stall_seconds=0.2)
     moving = threading.Event()
     write = os.write
     monkeypatch.setattr(step_file.os, "write", lambda *args: moving.wait() and write(*args))
@@ -318,44 +313,6 @@ def test_a_thread_that_is_stuck_is_not_overtaken_by_another(tmp_path, monkeypatc
     moving.set()
     assert run.flush()
     assert read_step(run.root, 0)["x"].value.shape == (300_000,)
-
-
-def test_a_finished_run_is_not_written_into(tmp_path):
-    run = RunWriter(str(tmp_path))
-    run.start("worker_0", alone=True)
-    run.close(end_marker=True)
-    with pytest.raises(SMDebugRuntimeError, match="already exists"):
-        RunWriter(str(tmp_path))
-
-
-CLAIMING = """
-import sys, time
-from smd_agent.storage.run_writer import RunWriter
-print(RunWriter(sys.argv[1]).start("worker_0", alone=True), flush=True)
-time.sleep(60)
-"""
-
-
-def test_a_second_process_is_told_who_writes_and_a_dead_one_is_replaced(tmp_path):
-    with subprocess.Popen([sys.executable, "-c", CLAIMING, str(tmp_path)], stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout.readline().strip() == "None"
-        second = RunWriter(str(tmp_path)).start("worker_0", alone=True)
-        assert f"process {other.pid} " in second
-        other.kill()
-        other.wait()
-        assert RunWriter(str(tmp_path)).start("worker_0", alone=True) is None
-
-
-def test_the_old_librarys_empty_claim_is_taken_over(tmp_path):
-    (tmp_path / "claim.smd").touch()
-    assert RunWriter(str(tmp_path)).start("worker_0", alone=True) is None
-
-
-@pytest.mark.usefixtures("impatient")
-def test_a_claim_that_is_no_file_is_taken_over(tmp_path):
-    os.mkfifo(tmp_path / "claim.smd")
-    assert RunWriter(str(tmp_path)).start("worker_0", alone=True) is None
-    assert json.loads((tmp_path / "claim.smd").read_text())["pid"] == os.getpid()
 
 
 def test_closing_gives_the_folder_up_and_marks_the_end(tmp_path):

@@ -1,0 +1,38 @@
+"""Interface by which a tensor asks the trial it is of: all that `Tensor` knows of a `Trial`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from smd_agent.analysis.names import Contents
+    from smd_agent.analysis.steps import StepTable
+    from smd_agent.core.modes import ModeKeys
+    from smd_agent.formats.event import Form, SavedTensor
+    from smd_agent.storage.reader import StepIndex
+
+
+class TensorSource(Protocol):
+    """The steps and values of a run; a `Trial` is one."""
+
+    @property
+    def step_table(self) -> StepTable:
+        """The steps found so far."""
+
+    def maybe_refresh(self) -> None:
+        """Look for new steps unless all are known or refreshing is switched off."""
+
+    def workers(self) -> list[str]:
+        """Return the workers that write to the run, in order."""
+
+    def global_step(self, mode: ModeKeys, mode_step: int) -> int | None:
+        """Return the global number of a mode's step; None when it was not saved."""
+
+    def contents(self, file: StepIndex) -> Contents:
+        """Return the tensors and reductions of one worker's step."""
+
+    def read(self, file: StepIndex, stored_name: str) -> SavedTensor:
+        """Read what one worker stored under a name at one step."""
+
+    def form(self, file: StepIndex, stored_name: str) -> Form | None:
+        """Tell dtype and shape of what one worker stored under a name, without reading its values."""

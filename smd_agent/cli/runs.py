@@ -1,0 +1,93 @@
+"""Runs by their folders, without opening them: those in a folder, those that went beside one, and what one has lost."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from smd_agent.cli.table import table
+from smd_agent.printable import shortened
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# So many lost steps are listed by their numbers.
+_LISTED = 10
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """The runs that lie in a folder, in the order of their names; none if it is a run itself or no folder."""
+    if _is_run(folder):
+        return []
+    return [path for path in _sorted(folder) if _is_run(path)]
+
+
+def list_runs(folder: Path, runs: list[Path]) -> Iterator[str]:
+    """Say of each run in a folder what has become of it."""
+    rows = []
+    for run in runs:
+        newest, count = _newest_index(run)
+        rows.append((run.name, str(count), _state(run, newest)))
+    yield f"Runs     {folder}"
+    yield ""
+    yield from table(("RUN", "STEPS", "STATE"), rows, right="STEPS")
+
+
+def further_runs(root: Path) -> list[str]:
+    """The runs that went beside this one, or inside of it, because it was there; as paths seen from its parent."""
+    parent, name = root.absolute().parent, root.absolute().name
+    beside = [path.name for path in _numbered(parent, f"{name}-") if _is_run(path)]
+    return beside + [f"{name}/{path.name}" for path in _numbered(root, "run-") if _is_run(path)]
+
+
+def lost_lines(root: Path) -> Iterator[str]:
+    """Say what the workers of a run could not save."""
+    from smd_agent.storage.lost_steps import read_lost_steps
+
+    for lost in read_lost_steps(root):
+        if lost.count:
+            why = f" ({shortened(lost.reason)})" if lost.reason else ""
+            more = ", ..." if lost.count > _LISTED else ""
+            steps = ", ".join(map(str, lost.steps[:_LISTED]))
+            yield f"{_steps(lost.count)} of {shortened(lost.worker)}{why}: {steps}{more}"
+        if lost.gone:
+            yield f"{_steps(lost.gone)} of {shortened(lost.worker)}, with a folder that was removed or moved"
+
+
+def _steps(number: int) -> str:
+    return "1 step" if number == 1 else f"{number} steps"
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / "index").is_dir() or (folder / "collections").is_dir()
+
+
+def _sorted(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _numbered(folder: Path, prefix: str) -> list[Path]:
+    found = [path for path in _sorted(folder) if path.name.startswith(prefix)]
+    numbers = {path: path.name.removeprefix(prefix) for path in found}
+    return sorted((path for path in found if numbers[path].isdecimal()), key=lambda path: int(numbers[path]))
+
+
+def _newest_index(run: Path) -> tuple[Path | None, int]:
+    """The index file of the newest step, and the number of steps."""
+    newest: Path | None = None
+    steps: set[str] = set()
+    for folder in _sorted(run / "index"):
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".json")) if folder.is_dir() else []
+        steps.update(name.partition("_")[0] for name in names)
+        newest = folder / names[-1] if names else newest
+    return newest, len(steps)
+
+
+def _state(run: Path, newest: Path | None) -> str:
+    from smd_agent.storage.state import describe_state
+
+    return describe_state(run, newest)

@@ -1,0 +1,99 @@
+"""The order in which the keys of a hook configuration win, which is the old system's.
+
+For each mode and each of the four step fields the last of these that sets it wins:
+
+1. the framework's default: every 500 steps from step 0 on, without end or further steps
+2. the hook's key (`save_interval`)
+3. the hook's key for the mode (`train.save_interval`)
+4. the collection's key
+5. the collection's key for the mode
+
+Reductions do not merge: a collection with a `reductions` key says everything itself. `save_raw_tensor` and
+`save_shape` without it change just that in what the hook says. Raw tensors are saved where there are no
+reductions, and beside reductions where `save_raw_tensor` asks for it; `save_shape` never takes them away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from smd_agent.config import keys
+from smd_agent.config.keys import Section
+from smd_agent.core.modes import ModeKeys
+from smd_agent.core.reduction_config import ReductionConfig
+from smd_agent.core.save_config import SaveConfig, SaveConfigMode
+
+MODE_PREFIXES = tuple(mode.name.lower() for mode in ModeKeys)
+
+# Values by key as it stands in the file, such as `end_step` or `eval.end_step`.
+StepKeys = Mapping[str, Any]
+
+
+def step_keys(section: Section) -> StepKeys:
+    """The step keys of an object, as they stand in it."""
+    section.lower_prefixes(MODE_PREFIXES)
+    found = {}
+    for prefix in ("", *(f"{mode}." for mode in MODE_PREFIXES)):
+        for key in keys.STEPS:
+            value = section.take(key, prefix)
+            if value is not None:
+                found[prefix + key.name] = value
+    return found
+
+
+def merged_steps(layers: list[StepKeys], default: SaveConfigMode) -> SaveConfig:
+    """The steps of every mode.
+
+    Args:
+        layers: step keys of the hook and of the collection; a later one wins.
+        default: the framework's.
+    """
+    rules = {}
+    for mode in ModeKeys:
+        fields = default.to_json_dict()
+        for layer in layers:
+            for prefix in ("", f"{mode.name.lower()}."):
+                fields.update({name: layer[prefix + name] for name in fields if prefix + name in layer})
+        rules[mode] = SaveConfigMode.from_dict(fields)
+    return SaveConfig(rules)
+
+
+def hook_reductions(hook: Section) -> ReductionConfig | None:
+    """What the hook says of reductions; None if it says nothing."""
+    tokens, raw, shape = _reduction_keys(hook)
+    if tokens is None and raw is None and shape is None:
+        return None
+    tokens = tokens or []
+    return _something(hook, tokens, not tokens if raw is None else raw, bool(shape))
+
+
+def collection_reductions(parameters: Section, of_hook: ReductionConfig | None) -> ReductionConfig | None:
+    """What a collection says of reductions, beside what the hook says; None if it says nothing."""
+    tokens, raw, shape = _reduction_keys(parameters)
+    if tokens is None and raw is None and shape is None:
+        return None
+    if tokens is not None:
+        return _something(parameters, tokens, not tokens if raw is None else raw, bool(shape))
+    base = of_hook or ReductionConfig(save_raw_tensor=True)
+    return _something(
+        parameters,
+        base.to_tokens(),
+        base.save_raw_tensor if raw is None else raw,
+        base.save_shape if shape is None else shape,
+    )
+
+
+def _reduction_keys(section: Section) -> tuple[list[str] | None, bool | None, bool | None]:
+    return (
+        section.take(keys.REDUCTIONS),
+        section.take(keys.SAVE_RAW_TENSOR),
+        section.take(keys.SAVE_SHAPE),
+    )
+
+
+def _something(section: Section, tokens: list[str], raw: bool, shape: bool) -> ReductionConfig | None:
+    if tokens or raw or shape:
+        return ReductionConfig.from_tokens(tokens, raw, shape)
+    section.warn(f"{section.path}save_raw_tensor is ignored: without reductions and save_shape nothing would be saved")
+    return None

@@ -1,0 +1,112 @@
+"""What a parameter is for, which tells whether it is in ``weights`` or in ``biases``: its name need not say so.
+
+A parameter that is trained is in one of the two. Names that say "weight" or "bias" decide by the collections' regexes.
+Of the others, ``beta``, as normalisations call their offset, and vectors called ``b``, ``b1``, ``b_hidden`` are biases;
+all else, ``gamma`` and ``cls_token`` among them, is a weight.
+
+A layer that nothing trains, while others of its model are trained, is in neither, whatever its names: copies with
+averaged values, teachers, frozen parts.
+"""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from smd_agent import guard
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.selection import Selection
+
+WEIGHTS, BIASES = CollectionKeys.WEIGHTS, CollectionKeys.BIASES
+
+_BIAS = re.compile(r"beta\d*")
+_BIAS_VECTOR = re.compile(r"b(\d+|_\w+)?")
+
+
+class Parameter(NamedTuple):
+    """One parameter of a model.
+
+    name: what its values are saved under.
+    own_name: the last part of its name.
+    dimensions: how many it has; None while it has no shape.
+    trained: whether it is trained; None where that cannot be told, and its name alone decides.
+    """
+
+    name: str
+    own_name: str
+    dimensions: int | None
+    trained: bool | None
+
+
+def collection_of(own_name: str, dimensions: int | None) -> str:
+    """Which collection a trained parameter is in whose name says neither "weight" nor "bias"."""
+    is_vector = dimensions is not None and dimensions <= 1
+    if _BIAS.fullmatch(own_name) or (is_vector and _BIAS_VECTOR.fullmatch(own_name)):
+        return BIASES
+    return WEIGHTS
+
+
+class ParameterRoles:
+    """Has ``weights`` and ``biases`` hold the parameters that are trained.
+
+    A collection that the user has put in the place of one of them holds what its own regexes say, and regexes that
+    were added to one bring in what they match.
+
+    Args:
+        selection: of the run.
+    """
+
+    def __init__(self, selection: Selection) -> None:
+        self._selection = selection
+        self._trained: dict[str, bool] = {}
+        self._last: weakref.WeakKeyDictionary[object, object] = weakref.WeakKeyDictionary()
+
+    def have_changed(self, model: object, *state: object) -> bool:
+        """Whether what tells the roles of a model's parameters is not what it was when this was asked last."""
+        changed = self._last.get(model) != state
+        self._last[model] = state
+        return changed
+
+    def is_trained(self, name: str) -> bool:
+        """Whether a parameter has ever been trained."""
+        return self._trained.get(name, False)
+
+    def settle(self, model: str, parameters: Iterable[Parameter]) -> None:
+        """Put parameters where they belong; what has been trained once stays there.
+
+        Args:
+            model: what the model is called in a message.
+            parameters: of the model.
+        """
+        left_out = 0
+        for parameter in parameters:
+            if parameter.trained is None or self._trained.get(parameter.name) in (True, parameter.trained):
+                continue
+            self._trained[parameter.name] = parameter.trained
+            if parameter.trained:
+                self._put_in(parameter)
+            else:
+                left_out += self._leave_out(parameter.name)
+        if left_out and not self._selection.saves_everything:
+            line = (
+                f"{left_out} parameters of {model} that nothing trains are left out of weights and biases: "
+                "to save them, ask for all or for a collection of your own"
+            )
+            guard.say_once((self, model, "not trained"), line)
+
+    def _put_in(self, parameter: Parameter) -> None:
+        selection = self._selection
+        for collection in (WEIGHTS, BIASES):
+            selection.take_back(collection, parameter.name)
+        manager = selection.manager
+        if not any(manager.get(collection).matches(parameter.name) for collection in (WEIGHTS, BIASES)):
+            collection = collection_of(parameter.own_name, parameter.dimensions)
+            if manager.keeps_built_in(collection):
+                selection.place(collection, parameter.name)
+
+    def _leave_out(self, name: str) -> bool:
+        """Whether the parameter would be saved but for that."""
+        found = [self._selection.leave_out(collection, name) for collection in (WEIGHTS, BIASES)]
+        return any(found)

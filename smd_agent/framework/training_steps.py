@@ -1,0 +1,108 @@
+"""Begin and end of the steps of a training loop that the program has written itself.
+
+A training step reaches from its first forward to the update of the parameters; the next forward begins the next step.
+Where several optimizers take turns, the step ends once each has updated (see ``update_rounds``). A call of a model in
+evaluation mode, or without gradients, is a step of its own. If it comes before the update, the training step waits and
+goes on after it. Where updates cannot be seen, as those that a program makes by hand, changed parameters or, without
+any optimizer, a backward pass tell of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from smd_agent.core.clock import ModeClock, RunPosition
+from smd_agent.core.recorder import Recorder
+from smd_agent.framework.update_rounds import UpdateRounds
+
+
+class Signs(Protocol):
+    """Tells of updates that no optimizer has told of."""
+
+    def were_updated(self) -> bool:
+        """Whether parameters of models have changed since this was asked last, or the models were found."""
+
+
+class TrainingSteps:
+    """The steps of one hook.
+
+    Args:
+        recorder: of the hook.
+        rounds: the optimizers of the process.
+        signs: tells of updates that no optimizer has told of.
+
+    Attributes:
+        position: of the recorder.
+        pass_ends_step: whether a backward pass stands for an update, because the program has no optimizer.
+    """
+
+    def __init__(self, recorder: Recorder, rounds: UpdateRounds, signs: Signs) -> None:
+        self._recorder = recorder
+        self.position: RunPosition = recorder.position
+        self._rounds = rounds
+        self._signs = signs
+        self.pass_ends_step = False
+
+    def end_with_updates(self) -> None:
+        """Have training steps end with updates, not with the next call of the model."""
+        self._recorder.ends_with_updates = self.position.ends_with_update = True
+
+    # What a model's counter asks, while an update is awaited.
+
+    def training_call(self) -> bool:
+        """A model is called to be trained; whether that begins a step."""
+        position = self.position
+        if self._recorder.interrupted:
+            self.go_on()
+        if position.unsure and self._signs.were_updated():
+            self.end()
+            return True
+        return position.clock is not position.train
+
+    def evaluation_call(self, again: bool) -> bool:
+        """A model is called to be evaluated; whether that is a step of its own.
+
+        Args:
+            again: it has been called in the current step already.
+        """
+        position = self.position
+        if position.train is position.evaluation:
+            # The user has set the mode: what is called before the update is part of the step.
+            return False
+        if self._recorder.interrupted:
+            return again
+        self._recorder.put_aside()
+        return True
+
+    # What optimizers and backward passes tell.
+
+    def updated(self, optimizer: Any) -> None:
+        """An optimizer has updated its parameters."""
+        self.position.unsure = False
+        if self._recorder.interrupted:
+            self.go_on()
+        if self._rounds.updated(optimizer):
+            self.end()
+
+    def passed(self) -> None:
+        """A backward pass is over."""
+        if self.pass_ends_step and self.position.unsure:
+            self.end()
+
+    def go_on(self) -> None:
+        """Make the training step that waits for an evaluation the current one."""
+        self._recorder.go_on()
+
+    def begin(self, clock: ModeClock) -> bool:
+        """Begin a training step; whether it is due."""
+        self.position.awaits_update = self.position.ends_with_update
+        return self.position.begin(clock)
+
+    def end(self) -> None:
+        """End the training step that is open, so that the next call of a model begins another one."""
+        position = self.position
+        if self._recorder.interrupted:
+            self.go_on()
+        if position.awaits_update:
+            position.awaits_update = False
+            position.updated = True

@@ -1,0 +1,136 @@
+"""Rounds of updates: which optimizers take turns in one training step, and when all of them have had theirs.
+
+A step of a training that has several optimizers ends once each of them has updated its parameters: the discriminator
+and the generator of a GAN, five critics and one generator, a critic and an actor. An optimizer that stays away for
+longer than any turn of the others has taken so far, and at most for ``LONGEST_TURN`` of their updates, takes part no
+more until it updates again.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any
+
+LONGEST_TURN = 16
+
+
+class _Member:
+    """An optimizer that may take turns with others."""
+
+    __slots__ = ("has_updated", "last", "optimizer", "thread")
+
+    def __init__(self, optimizer: weakref.ref[Any], last: int) -> None:
+        self.optimizer = optimizer
+        # Trainings in several threads do not wait for each other.
+        self.thread = get_ident()
+        # The count of all updates at its own last one, or at that of another when it was seen first.
+        self.last = last
+        self.has_updated = False
+
+
+class UpdateRounds:
+    """Counts the updates of a training's optimizers.
+
+    Args:
+        takes_part: whether an optimizer that has not updated yet is one of the training: some of its parameters belong
+            to a model that is called, and none of them to the other optimizer, which updates now.
+
+    Attributes:
+        only: id of the optimizer whose every update ends a step, because there is no other one; 0 if there are more.
+        updates: how many updates there have been.
+    """
+
+    def __init__(self, takes_part: Callable[[Any, Any], bool]) -> None:
+        self._takes_part = takes_part
+        self._members: dict[int, _Member] = {}
+        # Known, but yet to show that they are of the training.
+        self._candidates: dict[int, _Member] = {}
+        self._awaited: dict[int, _Member] = {}
+        self._longest = 0
+        self.only = 0
+        self.updates = 0
+
+    @property
+    def has_optimizer(self) -> bool:
+        """Whether there is an optimizer of the program's."""
+        self._forget_dead()
+        return bool(self._members or self._candidates)
+
+    def add(self, optimizer: Any) -> None:
+        """Take note of an optimizer that has been made."""
+        key = id(optimizer)
+        self._forget_dead()
+        if key not in self._members and key not in self._candidates:
+            self._candidates[key] = _Member(weakref.ref(optimizer), self.updates)
+        self.only = 0
+
+    def keep(self, is_in_use: Callable[[Any], bool]) -> None:
+        """Forget the optimizers of trainings that are over, which may not have been freed yet."""
+        for key, member in [*self._members.items()]:
+            optimizer = member.optimizer()
+            if optimizer is None or not is_in_use(optimizer):
+                del self._members[key]
+                self._awaited.pop(key, None)
+                self.only = 0
+        self._forget_dead()
+
+    def updated(self, optimizer: Any) -> bool:
+        """An optimizer has updated its parameters; whether every one that takes turns has done so in this round."""
+        self.updates += 1
+        key = id(optimizer)
+        if key == self.only:
+            return True
+        begins = not self._awaited
+        if begins:
+            self._forget_dead()
+            self._awaited = dict(self._members)
+        member = self._members.get(key)
+        returns = False
+        if member is None:
+            self._candidates.pop(key, None)
+            member = self._members[key] = _Member(weakref.ref(optimizer), self.updates)
+        else:
+            returns = begins and self._longest > 0 and not self._awaits(member, self.updates - 1)
+            if not returns:
+                self._longest = max(self._longest, min(self.updates - 1 - member.last, LONGEST_TURN))
+        member.has_updated, member.last, member.thread = True, self.updates, get_ident()
+        if returns:
+            # The others have had their turn of this iteration, which nobody has waited for.
+            self._awaited.clear()
+            return True
+        self._look_at_candidates(optimizer)
+        self._awaited.pop(key, None)
+        for other in [*self._awaited]:
+            if self._awaits(self._awaited[other], self.updates):
+                return False
+            del self._awaited[other]
+        if len(self._members) == 1 and not self._candidates:
+            self.only = key
+        return True
+
+    def _awaits(self, member: _Member, updates: int) -> bool:
+        """Whether a round in which there have been so many updates in all goes on until this one has updated."""
+        if member.optimizer() is None or member.thread != get_ident():
+            return False
+        away = updates - member.last
+        return away < LONGEST_TURN if not member.has_updated else away <= self._longest
+
+    def _look_at_candidates(self, optimizer: Any) -> None:
+        for key, candidate in [*self._candidates.items()]:
+            other = candidate.optimizer()
+            if other is not None and self._takes_part(other, optimizer):
+                candidate.last = self.updates - 1
+                self._members[key] = self._awaited[key] = candidate
+            elif self.updates - candidate.last < LONGEST_TURN:
+                continue
+            del self._candidates[key]
+
+    def _forget_dead(self) -> None:
+        for members in (self._members, self._candidates, self._awaited):
+            for key in [key for key, member in members.items() if member.optimizer() is None]:
+                del members[key]
+        if not self._members:
+            # Another training has turns of its own.
+            self._longest = 0

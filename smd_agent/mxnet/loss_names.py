@@ -1,0 +1,92 @@
+"""Which blocks return losses, and what they are called.
+
+Blocks of ``gluon.loss`` do, those that the user has registered, and any other from whose result a backward pass has
+started. A program may make a new loss block in each step, and Gluon numbers them all: one that takes the place of
+another, which the program has let go of, gets its name.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import weakref
+from collections.abc import Sequence
+
+from mxnet.gluon import Block
+from mxnet.gluon.loss import Loss as LossBlock
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.selection import Selection
+
+_LOSSES = CollectionKeys.LOSSES
+_NUMBER = re.compile(r"\d+$")
+
+
+class LossBlocks:
+    """The loss blocks of one run, held weakly.
+
+    Args:
+        selection: of the run; outputs of the blocks are put into its losses.
+
+    Attributes:
+        registered: those that the user has named.
+    """
+
+    def __init__(self, selection: Selection) -> None:
+        self.registered: list[Block] = []
+        self._selection = selection
+        self._found: weakref.WeakSet[Block] = weakref.WeakSet()
+        self._names: weakref.WeakKeyDictionary[Block, str] = weakref.WeakKeyDictionary()
+        # By name: the block that has it, and the trained blocks that it was called with.
+        self._owners: dict[str, tuple[weakref.ref[Block], tuple[str, ...]]] = {}
+
+    def add(self, block: Block) -> None:
+        """A backward pass has started from what this block had returned."""
+        self._found.add(block)
+
+    def has(self, block: Block) -> bool:
+        """Whether a block returns a loss."""
+        return isinstance(block, LossBlock) or block in self._found or any(block is other for other in self.registered)
+
+    def name(self, block: Block, models: tuple[str, ...]) -> str:
+        """What a loss block is called.
+
+        Args:
+            block: it.
+            models: names of the blocks that are trained; a name is only given on among losses of the same.
+        """
+        name = self._names.get(block)
+        if name is None:
+            name = self._names[block] = self._name_to_take_over(block, models) or block.name
+            self._owners[name] = (weakref.ref(block), models)
+        return name
+
+    def put_in_losses(self, tensor_names: Sequence[str]) -> None:
+        """Make tensors losses, unless the user has put another collection in their place."""
+        losses = self._selection.manager.get(_LOSSES)
+        for name in tensor_names:
+            if not losses.matches(name) and self._selection.manager.keeps_built_in(_LOSSES):
+                self._selection.place(_LOSSES, name)
+
+    def _name_to_take_over(self, block: Block, models: tuple[str, ...]) -> str | None:
+        stem, number = _NUMBER.sub("", block.name), _NUMBER.search(block.name)
+        if number is None:
+            return None
+        for name, (reference, known_models) in self._owners.items():
+            if known_models != models or _NUMBER.sub("", name) != stem:
+                continue
+            owner = reference()
+            # Blocks hold themselves: they live on until garbage is collected.
+            if owner is None or (type(owner) is type(block) and _references(owner) <= _references_of_lone()):
+                return name
+        return None
+
+
+def _references(block: Block) -> int:
+    return sys.getrefcount(block)
+
+
+def _references_of_lone() -> int:
+    # The prefix keeps Gluon from counting it.
+    lone = LossBlock(None, 0, prefix="lone_")
+    return _references(lone)

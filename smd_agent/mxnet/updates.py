@@ -1,0 +1,147 @@
+"""Watch on the Trainers of the process: their updates end the training steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from mxnet.gluon import Parameter, Trainer
+
+from smd_agent import session
+from smd_agent.core.clock import RunPosition
+from smd_agent.framework.patching import Function, Until, replace
+from smd_agent.framework.training_steps import TrainingSteps
+from smd_agent.framework.update_rounds import UpdateRounds
+from smd_agent.mxnet import backward_calls
+
+
+class Trained(Protocol):
+    """Has the steps that updates end; a hook."""
+
+    @property
+    def steps(self) -> TrainingSteps:
+        """The steps of its training."""
+
+    def trained_parameters(self) -> Iterable[Parameter]:
+        """The parameters of the blocks that it knows."""
+
+
+class _Updates:
+    """The one of the process."""
+
+    def __init__(self) -> None:
+        self.rounds = UpdateRounds(self._takes_part)
+        self._trained: Trained | None = None
+        # Of its steps.
+        self._position: RunPosition | None = None
+        self._installed = False
+        self._unwatch: Callable[[], None] | None = None
+
+    def install(self) -> None:
+        """Begin to take note of Trainers; called again, do nothing."""
+        if not self._installed:
+            self._installed = True
+            replace(Trainer, "__init__", self._wrap_init, why="a Trainer that is made may take turns in a step")
+            # Trainer.step and Trainer.update both come by here.
+            replace(Trainer, "_update", self._wrap_update, why="an update ends a step")
+
+    def follow(self, trained: Trained) -> None:
+        """Have the updates that come end the steps of this hook, which has got a block."""
+        self._trained = trained
+        self._position = trained.steps.position
+        self._position.unsure = True
+        self._look_at_trainers()
+
+    def leave(self, trained: Trained) -> None:
+        """Updates end the steps of this hook no more."""
+        if self._trained is trained:
+            self._trained = self._position = None
+            self._end_watch()
+
+    def _look_at_trainers(self) -> None:
+        """Take note of what trains the known blocks; if nothing does, every backward pass ends a step."""
+        if self._trained is None:
+            return
+        own = {id(parameter) for parameter in self._trained.trained_parameters()}
+        # A Trainer lives on with its parameters until the garbage collector runs.
+        self.rounds.keep(lambda trainer: not own.isdisjoint(_ids(trainer)))
+        trainers = {id(trainer): trainer for trainer in map(trainer_of, self._trained.trained_parameters())}
+        trainers.pop(id(None), None)
+        for trainer in trainers.values():
+            self.rounds.add(trainer)
+        self._trained.steps.pass_ends_step = not trainers
+        if not trainers and self._unwatch is None:
+            self._unwatch = backward_calls.watch(self._around_backward, Until.MODEL_IS_FOUND)
+        elif trainers:
+            self._end_watch()
+
+    def _end_watch(self) -> None:
+        unwatch, self._unwatch = self._unwatch, None
+        if unwatch is not None:
+            unwatch()
+
+    def _around_backward(self, heads: Any, run: Callable[[], Any]) -> Any:
+        result = run()
+        self._passed()
+        return result
+
+    @session.fence("looking at the end of a backward pass")
+    def _passed(self) -> None:
+        if self._trained is not None:
+            self._trained.steps.passed()
+
+    def _wrap_init(self, original: Function) -> Function:
+        def make_trainer(trainer: Any, *args: Any, **kwargs: Any) -> None:
+            original(trainer, *args, **kwargs)
+            self._made(trainer)
+
+        return make_trainer
+
+    @session.fence("taking note of a Trainer")
+    def _made(self, trainer: Any) -> None:
+        self.rounds.add(trainer)
+        if self._unwatch is not None:
+            self._look_at_trainers()
+
+    def _wrap_update(self, original: Function) -> Function:
+        rounds = self.rounds
+
+        def update(trainer: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(trainer, *args, **kwargs)
+            position = self._position
+            if position is None:
+                return result
+            if rounds.only == id(trainer) and position.clock is position.train and not position.unsure:
+                # As ``TrainingSteps.updated`` does it.
+                position.awaits_update = False
+                position.updated = True
+            else:
+                self._updated(trainer)
+            return result
+
+        return update
+
+    @session.fence("looking at a Trainer's update")
+    def _updated(self, trainer: Any) -> None:
+        if self._trained is None:
+            return
+        self._end_watch()
+        self._trained.steps.updated(trainer)
+
+    def _takes_part(self, candidate: Any, updating: Any) -> bool:
+        own = _ids(candidate)
+        if self._trained is None or not own.isdisjoint(_ids(updating)):
+            return False
+        return any(id(parameter) in own for parameter in self._trained.trained_parameters())
+
+
+def trainer_of(parameter: Parameter) -> Any:
+    """The Trainer that a parameter was given to last, None if there is none."""
+    return getattr(parameter, "_trainer", None)
+
+
+def _ids(trainer: Any) -> set[int]:
+    return {id(parameter) for parameter in trainer._params}
+
+
+updates = _Updates()

@@ -1,0 +1,22 @@
+"""Text of files and users as it may stand in a line: nothing in it acts on a terminal, and it has an end.
+
+Standard library only, and below everything else.
+"""
+
+from __future__ import annotations
+
+LONGEST_NAME = 200
+
+
+def printable(text: str) -> str:
+    r"""Return a text with control characters, direction marks and the like written as in Python, such as ``\x1b``."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else one.encode("unicode_escape", "surrogatepass").decode() for one in text)
+
+
+def shortened(text: str, longest: int = LONGEST_NAME) -> str:
+    """Return a text as `printable` writes it, with ``...`` in place of what is beyond ``longest`` characters."""
+    # Cut first: what is left out may be large.
+    text = printable(text[: longest + 1])
+    return text if len(text) <= longest else text[: longest - 3] + "..."

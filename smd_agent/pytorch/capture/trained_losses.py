@@ -1,0 +1,105 @@
+"""What the losses that backward passes start from are made of, learned in training.
+
+An evaluation computes the same loss, but nothing starts from it. By what is known here it gets the name that it has in
+training: it comes from the same function, or is the same part of what the model returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import torch
+
+_SETTINGS = (bool, int, float)
+
+
+class FunctionCall(NamedTuple):
+    """A function of ``torch.nn.functional`` and how it was called; None: not known."""
+
+    function: str
+    settings: tuple[Any, ...] | None
+
+
+def function_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> FunctionCall:
+    """A call of a function by its settings: all arguments that are no tensors."""
+    named = [(key, value) for key, value in sorted(kwargs.items()) if isinstance(value, _SETTINGS)]
+    return FunctionCall(name, (*(value for value in args if isinstance(value, _SETTINGS)), *named))
+
+
+class _Model:
+    """What is known of the losses of one model."""
+
+    def __init__(self) -> None:
+        self.functions: set[FunctionCall] = set()
+        self.places: set[object] = set()
+        self.own_is_ignored = False
+        self.is_compiled = False
+
+
+class TrainedLosses:
+    """What the trained losses of all models are made of; models are known by their titles."""
+
+    def __init__(self) -> None:
+        self._models: dict[str, _Model] = {}
+
+    def learn_function(self, titles: Iterable[str], call: FunctionCall) -> None:
+        """A loss of these models was what this call had returned."""
+        for model in map(self._model, titles):
+            model.functions.add(call)
+
+    def learn_place(self, title: str, place: object) -> None:
+        """A loss was this part of what the model had returned."""
+        self._model(title).places.add(place)
+
+    def learn_ignored(self, title: str) -> None:
+        """The loss that the model returns under its name is not the one that is trained."""
+        self._model(title).own_is_ignored = True
+
+    def learn_compiled(self, titles: Iterable[str]) -> None:
+        """A loss of these models came out of a compiled function."""
+        for model in map(self._model, titles):
+            model.is_compiled = True
+
+    def is_trained_call(self, titles: Iterable[str], call: FunctionCall) -> bool:
+        """Whether what this call has returned is a loss that one of these models is trained by."""
+        whatever = FunctionCall(call.function, None)
+        return any(not model.functions.isdisjoint((call, whatever)) for model in map(self._model, titles))
+
+    def is_trained_place(self, title: str, place: object) -> bool:
+        """Whether this part of what the model returns is a loss that it is trained by."""
+        return place in self._model(title).places
+
+    def is_ignored(self, title: str) -> bool:
+        """Whether the loss that the model returns under its name is another than the one that is trained."""
+        model = self._model(title)
+        return model.own_is_ignored and OWN_LOSS not in model.places
+
+    def is_compiled(self, titles: Iterable[str]) -> bool:
+        """Whether a loss of these models comes out of a compiled function."""
+        return any(model.is_compiled for model in map(self._model, titles))
+
+    def _model(self, title: str) -> _Model:
+        return self._models.setdefault(title, _Model())
+
+
+OWN_LOSS = "loss"
+"""Under this name models return a loss that they have worked out themselves."""
+
+
+def parts_of(output: object) -> list[tuple[object, torch.Tensor]]:
+    """The tensors that a model returns and that may be losses, and where they stand in what it returns."""
+    pairs: Iterable[tuple[object, object]]
+    if isinstance(output, torch.Tensor):
+        pairs = [("", output)]
+    elif hasattr(output, "keys") and hasattr(output, "get"):
+        pairs = [(key, output.get(key)) for key in output.keys()]  # noqa: SIM118 - not every one can be iterated
+    elif isinstance(output, (tuple, list)):
+        pairs = enumerate(output)
+    else:
+        pairs = ()
+    return [(place, part) for place, part in pairs if isinstance(part, torch.Tensor) and _may_be_loss(place, part)]
+
+
+def _may_be_loss(place: object, part: torch.Tensor) -> bool:
+    return place == OWN_LOSS or (part.numel() == 1 and part.is_floating_point())

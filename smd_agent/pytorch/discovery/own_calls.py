@@ -1,0 +1,32 @@
+"""Models whose class has a ``__call__`` of its own: only the modules inside of them are seen being called."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import Any
+
+import torch
+
+Module = torch.nn.Module
+
+
+def caller_of(module: Module) -> Module | None:
+    """The outermost module that is calling this one, which is a part of it, by a ``__call__`` of its own."""
+    found = None
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "__call__" and code.co_argcount + (code.co_flags & 4 > 0):
+            caller: Any = frame.f_locals.get(code.co_varnames[0])
+            if _has_own_call(type(caller), code) and any(part is module for part in caller.modules()):
+                found = caller
+        frame = frame.f_back
+    return None if found is module else found
+
+
+def _has_own_call(kind: type, code: Any) -> bool:
+    if not issubclass(kind, Module):
+        return False
+    own = next((vars(base)["__call__"] for base in kind.__mro__ if "__call__" in vars(base)), None)
+    return own is not vars(Module)["__call__"] and getattr(own, "__code__", None) is code

@@ -1,0 +1,131 @@
+"""Watch on the optimizers of the process: their updates end the training steps."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Protocol
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from smd_agent import session
+from smd_agent.framework.patching import replace
+from smd_agent.framework.training_steps import TrainingSteps
+from smd_agent.framework.update_rounds import UpdateRounds
+from smd_agent.pytorch.tracing import is_compiling, leave_uncompiled
+
+_OPTIMIZERS_FILE = torch.optim.Optimizer.step.__code__.co_filename
+
+
+class Trained(Protocol):
+    """Has the steps that updates end; a hook."""
+
+    @property
+    def steps(self) -> TrainingSteps:
+        """The steps of its training."""
+
+    def trained_params(self) -> set[int]:
+        """Ids of the parameters of the models that it knows."""
+
+
+class _Updates:
+    """The one of the process."""
+
+    def __init__(self) -> None:
+        self.rounds = UpdateRounds(self._takes_part)
+        self._trained: Trained | None = None
+        self._installed = False
+        self._told = False
+
+    def follow(self, trained: Trained) -> None:
+        """Have the updates that come end the steps of this hook, which has got a model."""
+        self._trained = trained
+        trained.steps.position.unsure = True
+        if not self._installed:
+            self._installed = True
+            register_optimizer_step_post_hook(self._make_hook())
+            why = "a step ends also where a scaler skips the update"
+            replace(torch.amp.GradScaler, "step", self._wrap_scaler_step, why=why)
+
+    def expect(self) -> None:
+        """Optimizers are told of by ``add`` as they are made."""
+        self._told = True
+
+    def add(self, optimizer: Any) -> None:
+        """Take note of an optimizer that has been made."""
+        self.rounds.add(optimizer)
+
+    def has_optimizer(self) -> bool:
+        """Whether there is an optimizer; where nobody tells of them, all objects are looked through, once."""
+        if not self._told and self._trained is not None:
+            self._told = True
+            own = self._trained.trained_params()
+            for found in gc.get_objects():
+                # Never isinstance: it would ask proxies, which may raise.
+                if issubclass(type(found), torch.optim.Optimizer) and own & _ids(found):
+                    self.add(found)
+        return self.rounds.has_optimizer
+
+    def in_progress(self) -> bool:
+        """Whether an optimizer's update is under way, which may call the model; it takes a walk up the stack."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code.co_filename == _OPTIMIZERS_FILE:
+                return True
+            frame = frame.f_back
+        return False
+
+    def _make_hook(self) -> Callable[..., None]:
+        rounds = self.rounds
+
+        def after_update(optimizer: Any, args: Any, kwargs: Any) -> None:
+            # First, so that a compiler that traces this folds it to True and sees nothing else.
+            if is_compiling() or self._trained is None:
+                return
+            steps = self._trained.steps
+            position = steps.position
+            if rounds.only == id(optimizer) and position.clock is position.train and not position.unsure:
+                # As ``TrainingSteps.updated`` does it.
+                position.awaits_update = False
+                position.updated = True
+            else:
+                self._updated(optimizer)
+
+        leave_uncompiled(after_update)
+        return after_update
+
+    @session.fence("looking at an optimizer's update")
+    def _updated(self, optimizer: Any) -> None:
+        if self._trained is not None:
+            self._trained.steps.updated(optimizer)
+
+    def _wrap_scaler_step(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def step(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            before = self._mark()
+            result = original(scaler, optimizer, *args, **kwargs)
+            if before is not None and before == self._mark():
+                self._updated(optimizer)
+            return result
+
+        return step
+
+    def _mark(self) -> tuple[int, bool] | None:
+        if self._trained is None:
+            return None
+        return self.rounds.updates, self._trained.steps.position.awaits_update
+
+    def _takes_part(self, candidate: Any, updating: Any) -> bool:
+        own = _ids(candidate)
+        return (
+            self._trained is not None and own.isdisjoint(_ids(updating)) and bool(own & self._trained.trained_params())
+        )
+
+
+def _ids(optimizer: Any) -> set[int]:
+    return {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+
+
+updates = _Updates()

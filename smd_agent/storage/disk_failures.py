@@ -1,0 +1,60 @@
+"""A disk that is full or stands still, and a folder that goes away: one line says so, and the run goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from smd_agent import guard
+from smd_agent.storage.due_file import DueFile
+
+
+class DiskFailures:
+    """What is said of what could not be written.
+
+    Args:
+        root: gives the run's folder, which may become another one.
+
+    Attributes:
+        reason: what was the matter the last time; empty if nothing was.
+    """
+
+    def __init__(self, root: Callable[[], Path]) -> None:
+        self.reason = ""
+        self._root = root
+
+    def write_failed(self, error: Exception) -> None:
+        """Say that a file could not be written."""
+        root = self._root()
+        self.reason = getattr(error, "strerror", None) or str(error)
+        line = f"cannot write to {root} ({error}): the run goes on, further steps are tried"
+        guard.say_once(("failed write", root), line)
+
+    def step_given_up(self, step: int) -> None:
+        """Say that the disk, standing still, had no room for a step."""
+        root = self._root()
+        guard.say_once(("stalled disk", root), f"{root} takes no more data: step {step} is not saved")
+
+    def end_given_up(self) -> None:
+        """Say that the disk stood still when the run ended."""
+        guard.say(f"{self._root()} takes no more data: the last steps may be missing")
+
+    def folder_gone(self, root: Path, steps: int, now: Path | None) -> None:
+        """Say that a folder went away with so many steps, and where saving goes on; None: nowhere yet."""
+        lines = []
+        if steps:
+            gone = "step saved so far is" if steps == 1 else f"{steps} steps saved so far are"
+            lines.append(f"{root} was removed or moved while it was written: the {gone} not there any more")
+        if now is not None and (steps or now != root):
+            lines.append(f"saving goes on in {now}")
+        if lines:
+            guard.say("; ".join(lines))
+
+    def look_at(self, collections: DueFile) -> None:
+        """Say what the collections file lacks at the end of the run, if it could not be written."""
+        if collections.failure is None:
+            return
+        path = self._root() / collections.path
+        lacks = "lacks the newest names" if collections.exists else "is missing, which collections there are is unknown"
+        line = f"the collections file {path} {lacks} ({collections.failure.strerror})"
+        guard.say_once(("no collections", path), line)

@@ -1,0 +1,75 @@
+"""What a worker could not save, as it is noted in the run's folder: the file is there only if something was lost."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from smd_agent.formats.paths import LOST_FOLDER, lost_path
+from smd_agent.regular_file import read_text
+from smd_agent.storage.due_file import DueFile
+
+# So many steps are listed by their numbers; the rest is counted.
+_LISTED = 1000
+_LARGEST_BYTES = 1 << 20
+
+
+class LostSteps(DueFile):
+    """The file of the steps that one worker could not save.
+
+    Attributes:
+        steps: global steps; any thread may add one.
+        gone: how many steps were in a folder that was removed or moved.
+        reason: what was the matter, as far as it is known.
+    """
+
+    def __init__(self, worker: str) -> None:
+        super().__init__(lost_path(worker))
+        self.steps: list[int] = []
+        self.gone = 0
+        self.reason = ""
+        self._noted = (0, 0)
+
+    @property
+    def due(self) -> bool:
+        """Whether there is something that the file does not say yet."""
+        now = (len(self.steps), self.gone)
+        if now != self._noted:
+            self._noted = now
+            fields = {"count": now[0], "gone": now[1], "steps": self.steps[:_LISTED], "reason": self.reason}
+            self.text = json.dumps(fields)
+        return super().due
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What the folder of a run says that a worker could not save; see ``LostSteps``."""
+
+    worker: str
+    count: int
+    gone: int
+    steps: tuple[int, ...]
+    reason: str
+
+
+def read_lost_steps(root: Path) -> list[Lost]:
+    """What the workers of a run could not save, in the order of their names; what cannot be read is left out."""
+    folder = root / LOST_FOLDER
+    try:
+        names = sorted(path.name for path in folder.iterdir() if path.suffix == ".json")
+    except OSError:
+        return []
+    found = (_read(folder / name) for name in names)
+    return [lost for lost in found if lost is not None]
+
+
+def _read(path: Path) -> Lost | None:
+    try:
+        fields: dict[str, Any] = json.loads(read_text(path, largest=_LARGEST_BYTES))
+        steps = tuple(int(step) for step in fields["steps"])
+        count, gone = int(fields["count"]), int(fields["gone"])
+        return Lost(path.stem, count, gone, steps, str(fields["reason"]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+        return None

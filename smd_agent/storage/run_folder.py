@@ -1,0 +1,203 @@
+"""The folder that a run is written into: the named one or, where that holds a run already, a new one beside it.
+
+A folder holds one run. Where another process is writing, where a run has ended, and where one was cut off, nothing is
+written over: who looks for the reason why a run was cut off needs its last steps.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from smd_agent.errors import SMDebugRuntimeError
+from smd_agent.formats import paths
+from smd_agent.storage.claim import Claim, alive, is_gone
+from smd_agent.storage.whole_file import names_in, remove_file
+
+# The newest steps of a run that was cut off, which are those that were being written.
+_STEPS_IN_FLIGHT = 64
+_OLD_SECONDS = 3600.0
+
+
+def refuse_finished_run(out_dir: str) -> None:
+    """Raise if the folder holds a finished run; ``~`` is expanded.
+
+    Raises:
+        SMDebugRuntimeError: it does.
+    """
+    root = Path(os.path.abspath(os.path.expanduser(out_dir)))
+    if _is_finished(root):
+        raise SMDebugRuntimeError(
+            f"The path:{root} already exists and holds a finished run. "
+            "Please provide a directory path that does not already exist."
+        )
+
+
+class RunFolder:
+    """The place of one worker's run on disk.
+
+    Args:
+        named: the folder that was asked for, absolute.
+        below: further runs get folders inside of it instead of beside it, because it alone is kept.
+
+    Attributes:
+        root: where the run is written; ``named`` until that turns out to be impossible.
+        reason: why ``root`` is not ``named``; None if it is.
+    """
+
+    def __init__(self, named: Path, below: bool = False) -> None:
+        self.named = self.root = named
+        self.reason: str | None = None
+        self._below = below
+        self._finished_before = _is_finished(named)
+        self._claim: Claim | None = None
+        self._worker: str | None = None
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the folder is still there, and ours."""
+        return self._claim is not None and self._claim.is_in_place()
+
+    def enter_alone(self) -> None:
+        """Get a folder for a run of one worker.
+
+        Raises:
+            OSError: no folder can be made or written.
+        """
+        self.leave()
+        self.named.mkdir(parents=True, exist_ok=True)
+        self.reason = _claim_empty(claim := Claim(self.named), self.named)
+        self.root = self.named
+        if self.reason is not None:
+            self.root, claim = self._make_another()
+        self._worker, self._claim = None, claim
+
+    def enter_as(self, worker: str) -> str | None:
+        """Get the named folder for one of several workers; None when that has worked, else the reason why not.
+
+        Raises:
+            OSError: the folder cannot be made or written.
+        """
+        self.leave()
+        if self._finished_before:
+            return "it holds a finished run"
+        self.named.mkdir(parents=True, exist_ok=True)
+        claim = Claim(self.named, worker)
+        refused = claim.acquire()
+        if refused is None:
+            claim.sign()
+            self._worker, self._claim = worker, claim
+            self.root, self.reason = self.named, None
+        return refused
+
+    def claim_again(self) -> bool:
+        """Take the claim of a folder that holds our steps and no claim file; False where there is one."""
+        claim = Claim(self.root, self._worker)
+        if os.path.lexists(claim.path) or claim.acquire() is not None:
+            return False
+        claim.sign()
+        self.leave()
+        self._claim = claim
+        return True
+
+    def leave(self) -> None:
+        """Give the folder up."""
+        claim, self._claim = self._claim, None
+        if claim is not None:
+            claim.release()
+
+    def remove_steps_of(self, worker: str) -> int:
+        """Remove what an earlier run has left of one of several workers; the number of its steps."""
+        found = 0
+        for name in names_in(self.named, paths.INDEX_FOLDER):
+            folder = f"{paths.INDEX_FOLDER}/{name}"
+            for file in names_in(self.named, folder):
+                step = paths.parse_step_file(file)
+                if step is not None and step[1] == worker and file.endswith(".json"):
+                    remove_file(self.named, f"{folder}/{file}")
+                    remove_file(self.named, paths.event_path(*step))
+                    found += 1
+        return found
+
+    def _make_another(self) -> tuple[Path, Claim]:
+        for folder in self._others():
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                continue
+            except OSError as error:
+                if self._below or error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+                    raise
+                self._below = True
+                return self._make_another()
+            claim = Claim(folder)
+            try:
+                if _claim_empty(claim, folder) is None:
+                    return folder, claim
+            except OSError:
+                folder.rmdir()
+                raise
+        raise AssertionError("there are more numbers")
+
+    def _others(self) -> Iterator[Path]:
+        for number in itertools.count(2):
+            beside = self.named.with_name(f"{self.named.name}-{number}")
+            yield self.named / f"run-{number}" if self._below else beside
+
+
+def _claim_empty(claim: Claim, root: Path) -> str | None:
+    """Take the claim of a folder that holds no run; None when that has worked, else the reason why not."""
+    refused = claim.acquire()
+    if refused is not None:
+        return refused
+    # Only now: until we had it, another process may have had it, and ended its run.
+    held = _finished(root) or _written_by_several(root)
+    if held is None:
+        owner = claim.owner()
+        _remove_temporaries(root, owner)
+        if not names_in(root, paths.INDEX_FOLDER):
+            claim.sign()
+            return None
+        # Jobs that are not to be marked as ended give their claim up.
+        held = f"{root} holds a run{' that was cut off' if owner is not None else ''}"
+    claim.back_out()
+    return held
+
+
+def _finished(root: Path) -> str | None:
+    return f"{root} holds a finished run" if _is_finished(root) else None
+
+
+def _written_by_several(root: Path) -> str | None:
+    for name in names_in(root):
+        worker = paths.parse_worker_claim(name)
+        owner = None if worker is None else Claim(root, worker).owner()
+        if owner is not None and alive(owner):
+            return f"process {owner['pid']} on {owner.get('host')} is writing to {root}"
+    return None
+
+
+def _is_finished(root: Path) -> bool:
+    return os.path.lexists(root / paths.END_MARKER)
+
+
+def _remove_temporaries(root: Path, owner: dict[str, object] | None) -> None:
+    """Remove the files that a process was writing when it was killed.
+
+    ``owner`` is who the claim file names. Of one that is not known to be gone only old files are removed: there may be
+    no locks between two hosts.
+    """
+    limit = time.time() - (0.0 if owner is not None and is_gone(owner) else _OLD_SECONDS)
+    folders = ["", paths.COLLECTIONS_FOLDER, paths.LOST_FOLDER]
+    for name in (paths.EVENTS_FOLDER, paths.INDEX_FOLDER):
+        folders += [f"{name}/{inner}" for inner in sorted(names_in(root, name))[-_STEPS_IN_FLIGHT:]]
+    for folder in folders:
+        for name in names_in(root, folder):
+            if name.endswith(paths.TEMPORARY_SUFFIX):
+                with suppress(OSError):
+                    remove_file(root, f"{folder}/{name}" if folder else name, until=limit)

@@ -1,0 +1,76 @@
+"""A training that cannot be captured is told in one line, also where the environment names the configuration."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+from harness.compare import assert_untouched, run_both, said
+
+TORCH = """
+import torch
+torch.manual_seed(0)
+w = torch.randn(4, 1, requires_grad=True)
+{optimizer}
+for _ in range(4):
+    loss = (torch.randn(8, 4) @ w).pow(2).mean()
+    {backward}
+print(w.sum().item())
+"""
+BY_HAND = "loss.backward()\n    with torch.no_grad(): w -= 0.1 * w.grad; w.grad.zero_()"
+MXNET = """
+import mxnet as mx
+from mxnet import autograd, nd
+w = nd.zeros((2, 1)); w.attach_grad()
+for _ in range(4):
+    with autograd.record():
+        loss = (nd.dot(nd.ones((4, 2)), w) - 1) ** 2
+    {backward}
+    w -= 0.1 * w.grad
+print(w.asnumpy().ravel())
+"""
+TENSORFLOW = """
+import tensorflow as tf
+w = tf.zeros((2, 1))
+for _ in range(4):
+    with tf.GradientTape() as tape:
+        tape.watch(w)
+        loss = tf.reduce_mean((tf.ones((4, 2)) @ w - 1) ** 2)
+    w -= 0.1 * tape.gradient(loss, w)
+print(w.numpy())
+"""
+# What is said of them in any program, also where a module is trained beside them.
+LOOSE = "smd_agent: 1 trained parameters belong to no module: they are not saved"
+NO_MODULE = "gradients were computed, but of no parameters of a torch.nn.Module"
+NO_BLOCK = "gradients were computed, but of no gluon.Block that was called while autograd recorded"
+PROGRAMS = {
+    "torch": ("torch", TORCH.format(optimizer="", backward=BY_HAND), NO_MODULE),
+    "torch, autograd.grad": (
+        "torch",
+        TORCH.format(optimizer="", backward="(g,) = torch.autograd.grad(loss, w); w.data -= 0.1 * g"),
+        NO_MODULE,
+    ),
+    "torch, optimizer": (
+        "torch",
+        TORCH.format(optimizer="o = torch.optim.SGD([w], lr=0.1)", backward="loss.backward(); o.step()"),
+        NO_MODULE,
+    ),
+    "mxnet": ("mxnet", MXNET.format(backward="loss.backward()"), NO_BLOCK),
+    "mxnet, function": ("mxnet", MXNET.format(backward="autograd.backward([loss])"), NO_BLOCK),
+    "tensorflow": ("tensorflow", TENSORFLOW, "gradients were computed, but of no tf.Variable"),
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_training_of_plain_arrays_is_told_in_one_line(program, module_runner):
+    framework, body, reason = PROGRAMS[program]
+    if importlib.util.find_spec(framework) is None:
+        pytest.skip(f"there is no {framework}")
+    runner = module_runner(program)
+    runner.warm = (framework,)
+    both = run_both(runner, runner.write(body), TF_CPP_MIN_LOG_LEVEL="3")
+    assert_untouched(both, stderr=False)
+    line = f"smd_agent: nothing was captured: {reason}"
+    assert [told for told in both.said if told != LOOSE] == [line]
+    launched = runner.by_launcher("--out", "other", runner.write(body), TF_CPP_MIN_LOG_LEVEL="3")
+    assert [told for told in said(launched) if told != LOOSE] == [line]

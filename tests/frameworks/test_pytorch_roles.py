@@ -1,0 +1,157 @@
+"""Parameters of PyTorch models by what they are for: what is trained is in ``weights`` or ``biases``, nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+from torch import nn
+
+import smd_agent.pytorch as smd
+from smd_agent.analysis.trial import create_trial
+
+WARM = ("torch",)
+PROGRAMS = Path(__file__).parent.parent / "subjects" / "pytorch"
+EVERY = smd.SaveConfig(save_interval=1)
+
+
+def config(*collections, **parameters):
+    listed = [{"CollectionName": name} if isinstance(name, str) else name for name in collections]
+    return {"HookParameters": {"save_interval": 1, **parameters}, "CollectionConfigurations": listed}
+
+
+class Roles:
+    """A program that has been run with the agent and without."""
+
+    def __init__(self, runner, program, settings, name="run"):
+        plain = runner.plain(PROGRAMS / program)
+        agent = runner.by_variable(PROGRAMS / program, name=name, config=settings, SMD_AGENT_STRICT="1")
+        assert (plain.returncode, plain.stderr) == (0, "")
+        assert (agent.returncode, agent.stdout) == (0, plain.stdout), agent.stderr
+        self.lines = agent.stderr.splitlines()
+        assert any("smd_agent: saved" in line for line in self.lines), self.lines
+        self.trial = create_trial(str(runner.folder / name))
+
+    def collection(self, name, of=""):
+        return {found for found in self.trial.tensor_names(collection=name) if found.startswith(of)}
+
+
+@pytest.fixture(scope="module")
+def roles(module_runner):
+    own = {"CollectionName": "mine", "CollectionParameters": {"include_regex": "ema"}}
+    return Roles(module_runner("roles"), "torch_roles.py", config("weights", "biases", "gradients", own))
+
+
+def test_everything_that_is_trained_is_a_weight_or_a_bias(roles):
+    weights = {"fc.weight", "norm.gamma", "cls_token", "kernel", "raw_noise"}
+    assert roles.collection("weights", "OtherNames_") == {f"OtherNames_{name}" for name in weights}
+    biases = {"fc.bias", "norm.beta", "b1"}
+    assert roles.collection("biases", "OtherNames_") == {f"OtherNames_{name}" for name in biases}
+    gradients = {f"gradient/OtherNames_{name}" for name in weights | biases}
+    assert roles.collection("gradients", "gradient/OtherNames_") == gradients
+    for name in weights | biases:
+        steps = roles.trial.tensor(f"OtherNames_{name}").steps()
+        assert steps == roles.trial.tensor(f"gradient/OtherNames_{name}").steps() == [0, 1, 2]
+
+
+def test_what_nothing_trains_is_left_out_unless_it_is_asked_for(roles):
+    saved = set(roles.trial.tensor_names(regex="^Distilled_"))
+    # A collection of one's own has what it asks for.
+    ema = {"Distilled_ema.weight", "Distilled_ema.bias"}
+    assert saved == {"Distilled_student.weight", "Distilled_student.bias", *ema}
+    (line,) = [line for line in roles.lines if "Distilled" in line]
+    assert "6 parameters of Distilled that nothing trains are left out of weights and biases" in line
+
+
+def test_what_is_trained_later_is_saved_from_then_on(roles):
+    first = roles.trial.tensor("Later_first.weight").steps()
+    assert roles.trial.tensor("Later_second.weight").steps() == first[1:]
+    # Only its gradient tells that it is trained; the value is still that of the step's beginning.
+    assert roles.trial.tensor("Later_third.weight").steps() == first
+    assert roles.trial.tensor("Later_third.bias").steps() == first
+
+
+def test_names_are_those_of_the_model_around_what_is_called(roles):
+    """The model's class has a ``__call__`` of its own, so that only its layer is seen being called."""
+    assert roles.collection("weights", "OwnCall") == {"OwnCall_fc.weight"}
+    assert roles.collection("weights", "Linear") == set()
+
+
+def test_names_have_no_wrappers_of_libraries(roles):
+    # The program's own class keeps its name, whatever it calls the module inside.
+    assert roles.collection("weights", "Private") == {"Private__inner.weight"}
+    assert roles.collection("weights", "PerSample") == set()
+
+
+def test_all_has_what_nothing_trains_too(runner):
+    found = Roles(runner, "torch_roles.py", config(save_all=True))
+    names = set(found.trial.tensor_names(regex=r"^Distilled_.*(weight|bias)$"))
+    assert len(names) == 8
+    assert not any("left out" in line for line in found.lines)
+
+
+def test_the_launchers_all_is_all(runner):
+    words = ("--every", "1", "--save", "all", "--out", runner.folder / "run", PROGRAMS / "torch_roles.py")
+    assert runner.by_launcher(*words).returncode == 0
+    names = set(create_trial(str(runner.folder / "run")).tensor_names())
+    assert {"OtherNames_cls_token", "Distilled_ema.weight", "fc_output_0", "norm_input_0"} <= names
+
+
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.scale = nn.Linear(3, 1), nn.Parameter(torch.ones(1))
+        self.old = nn.Linear(3, 1).requires_grad_(False)
+
+    def forward(self, x):
+        return self.fc(x) * self.scale
+
+
+def trained(hook, model=None):
+    model = model or Own()
+    hook.register_module(model)
+    model(torch.randn(4, 3)).mean().backward()
+    hook.close()
+    return set(smd.create_trial(hook.out_dir).tensor_names(regex="^Own"))
+
+
+def test_regexes_of_ones_own_widen_a_collection(out):
+    hook = smd.Hook(out, include_collections=["weights"], save_config=EVERY)
+    hook.get_collection("weights").include("old.bias$")
+    assert trained(hook) == {"Own_fc.weight", "Own_scale", "Own_old.bias"}
+
+
+def test_a_collection_put_in_the_place_of_weights_has_what_its_regexes_say(out):
+    hook = smd.Hook(out, include_collections=["weights"], save_config=EVERY)
+    hook.add_collection(smd.Collection("weights", include_regex=["old"]))
+    assert trained(hook) == {"Own_old.weight", "Own_old.bias"}
+
+
+def test_of_a_model_that_nothing_trains_all_is_saved(out):
+    hook = smd.Hook(out, include_collections=["weights"], save_config=EVERY)
+    model = Own().requires_grad_(False)
+    hook.register_module(model)
+    model(torch.randn(4, 3))
+    hook.close()
+    assert set(smd.create_trial(out).tensor_names(regex="^Own")) == {"Own_fc.weight", "Own_old.weight"}
+
+
+def test_a_tensor_given_by_hand_switches_no_collection_on(out):
+    hook, model = smd.Hook(out, save_config=EVERY), Own()
+    hook.register_module(model)
+    for _ in range(3):
+        loss = model(torch.randn(4, 3)).mean()
+        hook.save_tensor("mine/and/weights", torch.ones(2), ["mine", "weights"])
+        hook.save_tensor("weights/alone", torch.ones(2), "weights")
+        loss.backward()
+    hook.close()
+    trial = smd.create_trial(out)
+    given = {"mine/and/weights", "weights/alone"}
+    assert set(trial.tensor_names()) == {*given, "Loss_output_0"}
+    assert set(trial.tensor_names(collection="weights")) == given
+    assert trial.tensor_names(collection="mine") == ["mine/and/weights"]
+    assert all(trial.tensor(name).steps() == [0, 1, 2] for name in given)

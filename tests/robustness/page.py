@@ -1,0 +1,55 @@
+"""The page of the documentation: what was tried, and how it ended."""
+
+from __future__ import annotations
+
+from robustness.limits import Result
+from robustness.part import Part
+from robustness.parts import PARTS
+
+HEAD = """# What it survives
+
+This page is made by `make robustness`.
+Every case is made from its number, so that each run tries the same.
+A case was not survived if it took more time or memory than it had, or ended in an error that has no sentence.
+Some hundred cases of each part are among the tests.
+"""
+
+
+def text(results: dict[str, Result]) -> str:
+    """Return the whole page."""
+    rows = [
+        f"| [{part.title}](#{part.title.lower().replace(' ', '-')}) | {_cases(result)} | {len(result.failures)} |"
+        for part, result in ((PARTS[name], result) for name, result in results.items())
+    ]
+    table = "\n".join(["| what | cases | not survived |", "| --- | ---: | ---: |", *rows])
+    sections = [_section(PARTS[name], result) for name, result in results.items()]
+    return "\n".join([HEAD, table, "", *sections])
+
+
+def summary(part: Part, result: Result) -> str:
+    """Return the part's result for a terminal; failures that are alike are counted together."""
+    ended = f"{_cases(result)} cases, {len(result.failures)} not survived, slowest {result.slowest:.1f} s"
+    lines = [f"{part.title}: {ended}"]
+    lines += [f"  {count:>6} {end}" for end, count in sorted(result.ends.items())]
+    alike: dict[str, list[int]] = {}
+    for case, what in result.failures:
+        alike.setdefault(what.split(": ")[0], []).append(case)
+    examples = dict(result.failures)
+    lines += [
+        f"  FAILED {len(cases):>4} {what}, such as case {cases[0]}: {examples[cases[0]]}"
+        for what, cases in alike.items()
+    ]
+    return "\n".join(lines)
+
+
+def _section(part: Part, result: Result) -> str:
+    told = [f"{sentence.rstrip('.')}." for sentence in part.told.split(". ")]
+    memory = "" if part.memory_bytes is None else f" and {part.memory_bytes >> 30} GiB of memory"
+    told.append(f"A case has {part.seconds} s{memory}.")
+    rows = [f"| {end} | {count:,} |" for end, count in sorted(result.ends.items())]
+    rows.append(f"| not survived | {len(result.failures):,} |")
+    return "\n".join([f"## {part.title}", "", *told, "", "| end | cases |", "| --- | ---: |", *rows, ""])
+
+
+def _cases(result: Result) -> str:
+    return f"{sum(result.ends.values()) + len(result.failures):,}"

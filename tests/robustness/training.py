@@ -1,0 +1,117 @@
+"""A training that is run under the agent, and what it saves when nothing disturbs it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from harness.compare import OURS, saved_values
+from harness.runner import SITE_HOOK, SUBJECTS, Runner
+from harness.warm import warm_process
+
+from smd_agent import create_trial
+from smd_agent.formats.paths import INDEX_FOLDER
+
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
+EVERYTHING = {"HookParameters": {"save_interval": 1, "save_all": True}}
+
+
+@dataclass
+class Training:
+    """A script, without and with the agent, in forks of a process that has imported its framework.
+
+    script: below the folder of the subjects.
+    modules: that are imported.
+    python: names a variable of the environment, which names the interpreter; None for this one.
+    """
+
+    script: str
+    modules: tuple[str, ...]
+    python: str | None = None
+    stdout: str = ""
+    seconds: float = 0.0
+    whole: dict[Any, np.ndarray] = field(default_factory=dict)
+    steps: int = 0
+
+    @property
+    def missing(self) -> bool:
+        """Whether there is no interpreter for it here."""
+        return self.python is not None and not os.environ.get(self.python)
+
+    def prepare(self, folder: Path) -> None:
+        """Run it to its end, without the agent and with it, and remember what came of it."""
+        logging.getLogger("smd_agent").setLevel(logging.CRITICAL)
+        os.environ.update(SMDEBUG_TRAINING_END_DELAY_REFRESH="0", SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT="0")
+        if self.missing:
+            return
+        plain = self.run(folder, None)
+        assert (plain.returncode, plain.stderr) == (0, ""), plain.stderr
+        self.stdout = plain.stdout
+        # The second run is as fast as those that follow.
+        for name in ("first", "whole"):
+            start = time.monotonic()
+            ended = self.run(folder, SITE_HOOK, name)
+            self.seconds = time.monotonic() - start
+            self.check_untouched(ended)
+        self.whole = self.values(folder / "whole")
+        self.steps = len(listed(folder / "whole"))
+
+    def run(
+        self, folder: Path, site_hook: Path | None, name: str = "run", killed_after: float | None = None, **more: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run it in a folder; ``site_hook`` starts the agent, which saves everything to the folder of this name."""
+        runner = Runner(folder)
+        hook = runner.hook_file(name, EVERYTHING)
+        python = sys.executable if self.python is None else os.environ[self.python]
+        environment = runner.environment(**QUIET, SMDEBUG_CONFIG_FILE_PATH=hook)
+        # The same process for all of them, whatever is added for one.
+        process = warm_process(self.modules, environment, (python,))
+        words = [str(SUBJECTS / self.script)]
+        return process.run(words, {**environment, **more}, folder, site_hook, killed_after)
+
+    def check_untouched(self, ended: subprocess.CompletedProcess[str]) -> list[str]:
+        """Assert that the script did as it does without the agent; return what the agent has said."""
+        assert ended.returncode == 0, f"ended with {ended.returncode}: {ended.stderr[-300:]}"
+        assert ended.stdout == self.stdout, f"another result: {ended.stderr[-300:]}"
+        lines = ended.stderr.splitlines()
+        foreign = [line for line in lines if not line.startswith(OURS)]
+        assert not foreign, f"on stderr: {foreign[-3:]}"
+        return lines
+
+    def values(self, root: Path) -> dict[Any, np.ndarray]:
+        """Return all values of a run, by name, mode and step; whatever is listed must be readable."""
+        if not listed(root):
+            return {}
+        trial = create_trial(str(root), timeout=0)
+        found = saved_values(trial)
+        assert not trial.problems, f"problems: {trial.problems}"
+        steps = trial.steps(show_incomplete_steps=True)
+        assert len(steps) == len(listed(root)), f"{len(listed(root))} index files, {len(steps)} steps"
+        return found
+
+    def check_listed(self, root: Path) -> int:
+        """Assert that what a run lists is there, and what the whole run has; return the number of its steps."""
+        for key, value in self.values(root).items():
+            assert key in self.whole, f"not in the whole run: {key}"
+            expected = self.whole[key]
+            assert value.dtype == expected.dtype, f"another dtype: {key}"
+            assert value.tobytes() == expected.tobytes(), f"another value: {key}"
+        return len(listed(root))
+
+
+def listed(root: Path) -> list[str]:
+    """Return the names of a run's index files."""
+    return sorted(path.name for path in (root / INDEX_FOLDER).glob("*/*.json"))
+
+
+PYTORCH = Training("pytorch/many_steps.py", ("torch", "torch._dynamo"))
+KERAS = Training("keras/many_steps.py", ("tensorflow",))
+GLUON = Training("mxnet/many_steps.py", ("mxnet",), "MXNET_PYTHON")
+XGBOOST = Training("xgboost/many_rounds.py", ("xgboost", "sklearn"))
