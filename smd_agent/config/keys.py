@@ -99,7 +99,14 @@ EXPORT_TENSORBOARD = Key(
     "export_tensorboard", values.boolean, "false", "accepted; no TensorBoard files are written yet"
 )
 TENSORBOARD_DIR = Key("tensorboard_dir", values.folder, None, "accepted; no TensorBoard files are written yet")
-OF_HOOK = (INCLUDE_COLLECTIONS, SAVE_ALL, INCLUDE_WORKERS, DRY_RUN, EXPORT_TENSORBOARD, TENSORBOARD_DIR)
+STEP = Key(
+    "step",
+    values.step_end,
+    "update",
+    "update: a training step of PyTorch or Gluon ends with the update of the parameters; "
+    "forward: each call of a model is a step, as smdebug counts",
+)
+OF_HOOK = (STEP, INCLUDE_COLLECTIONS, SAVE_ALL, INCLUDE_WORKERS, DRY_RUN, EXPORT_TENSORBOARD, TENSORBOARD_DIR)
 
 
 class Section:

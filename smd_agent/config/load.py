@@ -44,6 +44,7 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
     save_all = hook.take(keys.SAVE_ALL)
     include_workers = hook.take(keys.INCLUDE_WORKERS)
     dry_run = hook.take(keys.DRY_RUN)
+    step = hook.take(keys.STEP)
     tensorboard_dir = _tensorboard_dir(hook, out_dir)
     hook.warn_unknown()
 
@@ -62,6 +63,7 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
         save_all=bool(save_all),
         include_workers=include_workers or "one",
         dry_run=bool(dry_run),
+        step=step or "update",
         export_tensorboard=tensorboard_dir is not None,
         tensorboard_dir=tensorboard_dir,
         collections=tuple(collections.values()),

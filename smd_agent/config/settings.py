@@ -37,6 +37,7 @@ class HookSettings:
     include_collections: names beside those a framework always saves. `all` stands for every collection there
         is, while `save_all` stands for every tensor.
     include_workers: "one" or "all".
+    step: "update" or "forward", which is what training steps end with.
     tensorboard_dir: absolute path, None unless TensorBoard files are wanted.
     warnings: sentences for the user, each naming the file.
     """
@@ -50,6 +51,7 @@ class HookSettings:
     save_all: bool = False
     include_workers: str = "one"
     dry_run: bool = False
+    step: str = "update"
     export_tensorboard: bool = False
     tensorboard_dir: str | None = None
     collections: tuple[CollectionSettings, ...] = ()

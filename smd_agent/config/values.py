@@ -91,6 +91,14 @@ def workers(value: Any) -> str:
     return word
 
 
+def step_end(value: Any) -> str:
+    """Accept "update" and "forward"."""
+    word = value.strip().lower() if isinstance(value, str) else ""
+    if word not in ("update", "forward"):
+        raise InvalidValue('"update" or "forward"')
+    return word
+
+
 def text(value: Any) -> str:
     """Accept a string that is not empty."""
     if not isinstance(value, str) or not value.strip():

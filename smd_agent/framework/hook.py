@@ -98,6 +98,12 @@ class FrameworkHook(BaseHook):
     def set_up(self) -> None:
         """Give a new hook what only its framework's hooks have; called once, by the constructor."""
 
+    def count_forwards(self) -> None:
+        """Count each call of a model as a step, as smdebug does; to be called before a model is known.
+
+        Where a framework's steps are not counted by calls of models, nothing changes.
+        """
+
     def follow_calls(self) -> None:
         """Take the mode from what the program does until ``set_mode`` is called."""
         self.recorder.follow_calls()
@@ -155,6 +161,8 @@ class FrameworkHook(BaseHook):
             include_workers=settings.include_workers,
             beside=True,
         )
+        if settings.step == "forward":
+            hook.count_forwards()
         for wanted in settings.collections:
             collection = hook.collection_manager.get(wanted.name)
             collection.include(list(wanted.include_regex))

@@ -43,9 +43,14 @@ class TrainingSteps:
         self._signs = signs
         self.pass_ends_step = False
 
-    def end_with_updates(self) -> None:
-        """Have training steps end with updates, not with the next call of the model."""
-        self._recorder.ends_with_updates = self.position.ends_with_update = True
+    @property
+    def end_with_updates(self) -> bool:
+        """Whether training steps end with updates, not with the next call of the model."""
+        return self._recorder.ends_with_updates
+
+    @end_with_updates.setter
+    def end_with_updates(self, wanted: bool) -> None:
+        self._recorder.ends_with_updates = self.position.ends_with_update = wanted
 
     # What a model's counter asks, while an update is awaited.
 

@@ -57,10 +57,14 @@ class Hook(FrameworkHook):
         self._counters = Counters(self)
         self._names: dict[str, weakref.ref[Parameter]] = {}
         self.steps: TrainingSteps = TrainingSteps(self.recorder, updates.rounds, self)
-        self.steps.end_with_updates()
+        self.steps.end_with_updates = True
         updates.install()
         backward_calls.install()
         watch_tracing()
+
+    def count_forwards(self) -> None:
+        """Count each call of a model as a step, as smdebug does; to be called before a model is known."""
+        self.steps.end_with_updates = False
 
     # What users call.
 
@@ -114,7 +118,8 @@ class Hook(FrameworkHook):
             tracked.last = self.step
             self.steps.end()
         self.models.append(tracked)
-        updates.follow(self)
+        if self.steps.end_with_updates:
+            updates.follow(self)
         for known in self.models:
             # From now on it is asked whether they have changed.
             known.was_updated()

@@ -60,10 +60,14 @@ class Hook(FrameworkHook):
         self.threads = TrainingThreads(self._keep_own_models)
         self.left_out = self.recorder.left_out = self.threads.left_out
         self.steps: TrainingSteps = TrainingSteps(self.recorder, updates.rounds, self)
-        self.steps.end_with_updates()
+        self.steps.end_with_updates = True
         self._step_clock = self.position.clock
         # Whether the next backward pass belongs to a step that is yet to be opened.
         self.pass_opens_step: Callable[[], bool] = bool
+
+    def count_forwards(self) -> None:
+        """Count each call of a model as a step, as smdebug does; to be called before a model is known."""
+        self.steps.end_with_updates = False
 
     # What users call.
 
@@ -135,7 +139,8 @@ class Hook(FrameworkHook):
             tracked.last = self.step
             self.steps.end()
         self.models.append(tracked)
-        updates.follow(self)
+        if self.steps.end_with_updates:
+            updates.follow(self)
         for known in self.models:
             # From now on it is asked whether they have changed.
             known.was_updated()

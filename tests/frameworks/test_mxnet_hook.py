@@ -51,6 +51,26 @@ def train(net, steps=2, loss_fn=None, seen=None):
         trainer.step(8)
 
 
+@pytest.mark.parametrize("step, steps", [("update", [0, 1, 2]), ("forward", [0, 1, 2, 3, 4, 5])])
+def test_a_hook_file_says_whether_an_update_or_each_call_is_a_step(out, tmp_path, step, steps):
+    hook_file = tmp_path / "hook.json"
+    parameters = {"save_interval": 1, "step": step, "include_collections": "gradients,weights"}
+    hook_file.write_text(json.dumps({"LocalPath": str(out), "HookParameters": parameters}))
+    hook = smd.Hook.create_from_json_file(str(hook_file))
+    net = make_net()
+    hook.register_block(net)
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+    for k in range(3):
+        with autograd.record():
+            loss = (net(rows(k)) - net(rows(k + 1))).square().sum()
+        loss.backward()
+        trainer.step(8)
+    hook.close()
+    trial = smd.create_trial(str(out))
+    assert trial.steps() == trial.tensor("net_dense0_weight").steps() == steps
+    assert trial.tensor("gradient/net_dense0_weight").steps() == steps[len(steps) // 3 - 1 :: len(steps) // 3]
+
+
 @pytest.mark.parametrize("hybridize", [False, True])
 def test_a_hook_made_by_hand_saves_in_the_mode_it_is_told(out, hybridize):
     hook = smd.Hook(out, save_config=EVERY, include_collections=["weights", "biases", "gradients"])

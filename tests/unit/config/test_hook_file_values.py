@@ -69,6 +69,11 @@ def test_include_workers(value: str, expected: str) -> None:
     assert hook(include_workers=value).include_workers == expected
 
 
+@pytest.mark.parametrize("value, expected", [("forward", "forward"), ("Update ", "update"), (None, "update")])
+def test_what_a_step_ends_with(value: str | None, expected: str) -> None:
+    assert hook(step=value).step == expected
+
+
 @pytest.mark.parametrize(
     "key, value, allowed",
     [
@@ -87,6 +92,8 @@ def test_include_workers(value: str, expected: str) -> None:
         ("save_all", 2, "true or false (also yes/no, on/off, 1/0, in any case)"),
         ("dry_run", [], "true or false (also yes/no, on/off, 1/0, in any case)"),
         ("include_workers", "two", '"one" or "all"'),
+        ("step", "backward", '"update" or "forward"'),
+        ("step", 1, '"update" or "forward"'),
         ("include_workers", 1, '"one" or "all"'),
         ("include_regex", 3, 'regular expressions, as "relu,conv1" or ["relu", "conv1"]'),
         ("tensorboard_dir", "", "the path of a folder"),
