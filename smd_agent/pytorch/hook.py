@@ -207,6 +207,10 @@ class Hook(FrameworkHook):
         several = self.threads.several
         return [tracked for tracked in used if is_of_this_thread(tracked.thread) and (tracked.called or not several)]
 
+    def classes_trained(self) -> set[str]:
+        """Names of the classes of the models."""
+        return {class_name(model) for tracked in self.models if (model := tracked.model) is not None}
+
     def regexes_changed(self) -> bool:
         """Whether a built-in collection has got regexes or names of the user's."""
         return any(

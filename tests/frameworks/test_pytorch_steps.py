@@ -85,6 +85,105 @@ def test_a_training_step_is_never_a_part_of_an_evaluation(out):
     assert trial.tensor("gradient/Linear_2_weight").steps() == [3, 7, 11]
 
 
+class Task(nn.Module):
+    """Holds the net and its loss."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+        self.criterion = nn.CrossEntropyLoss()
+
+    def forward(self, x, y):
+        return self.criterion(self.net(x), y)
+
+
+def rows(count=4):
+    return torch.randn(count, 5), torch.randint(3, (count,))
+
+
+@pytest.mark.parametrize("interval", [1, 2, 4])
+def test_the_net_inside_of_a_task_is_evaluated_in_steps_of_its_own(out, interval):
+    net, criterion = small(), nn.CrossEntropyLoss()
+    task = Task(nn.Sequential(net))
+    optimizer = torch.optim.SGD(task.parameters(), lr=0.1)
+    hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=interval), save_all=True)
+    hook.register_module(task)
+    hook.follow_calls()
+    losses = []
+    for _ in range(2):
+        for _ in range(3):
+            optimizer.zero_grad()
+            task(*rows()).backward()
+            optimizer.step()
+        net.eval()
+        with torch.no_grad():
+            for _ in range(2):
+                x, y = rows()
+                losses.append(criterion(net(x), y).numpy())
+        net.train()
+    trial = trial_of(hook)
+    assert trial.steps(mode=smd.modes.TRAIN) == [*range(0, 6, interval)]
+    assert trial.steps(mode=smd.modes.EVAL) == [*range(0, 4, interval)]
+    for step in range(0, 6, interval):
+        names = trial.tensor_names(step=step, mode=smd.modes.TRAIN)
+        assert [name for name in names if name.endswith("output_1")] == []
+    for step in range(0, 4, interval):
+        saved = value(trial, "CrossEntropyLoss_output_0", step, smd.modes.EVAL)
+        assert saved == losses[step]
+
+
+@pytest.mark.parametrize("made_by", ["a part", "another model"])
+def test_what_is_computed_after_the_update_by_a_model_without_steps_is_no_loss_of_the_step(out, made_by):
+    model, criterion = small(), nn.CrossEntropyLoss()
+    other = nn.Sequential(nn.Linear(5, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    hook = smd.Hook(out, save_config=EVERY, include_collections=["losses"])
+    hook.register_module(model)
+    hook.follow_calls()
+    losses = []
+    for _ in range(3):
+        x, y = rows()
+        optimizer.zero_grad()
+        output = model(x)
+        loss = criterion(output, y)
+        loss.backward()
+        optimizer.step()
+        # Of the step's own outputs, after its update.
+        losses.append((loss.item(), criterion(output.detach(), 1 - y.clamp(max=1)).item()))
+        with torch.no_grad():
+            evaluated = model[2](torch.randn(4, 4)) if made_by == "a part" else other(x)
+            criterion(evaluated, y)
+            nn.functional.cross_entropy(evaluated, y)
+    trial = trial_of(hook)
+    for step in range(3):
+        names = trial.tensor_names(step=step, collection="losses")
+        assert [value(trial, name, step, smd.modes.TRAIN) for name in names] == pytest.approx(losses[step])
+
+
+def test_losses_of_a_model_loaded_anew_are_none_of_the_last_evaluation(out):
+    class Net(nn.Linear):
+        pass
+
+    model, criterion = Net(5, 3), nn.CrossEntropyLoss()
+    hook = smd.Hook(out, save_config=EVERY, include_collections=["losses"])
+    hook.register_module(model)
+    hook.follow_calls()
+    best, frozen = Net(5, 3), nn.Linear(3, 3)
+    with torch.no_grad():
+        x, y = rows()
+        expected = [criterion(model(x), y).item(), criterion(frozen(model(x)), y).item()]
+        expected.append(nn.functional.cross_entropy(frozen(torch.ones(4, 3)), y).item())
+        for _ in range(2):
+            criterion(best(x), y)
+            nn.functional.cross_entropy(best(x), y)
+    trial = trial_of(hook)
+    assert trial.steps(mode=smd.modes.EVAL) == [0, 1]
+    names = ["CrossEntropyLoss_output_0", "cross_entropy_loss_output_0"]
+    assert trial.tensor_names(collection="losses") == names
+    saved = [value(trial, name, step, smd.modes.EVAL) for name, step in ((names[0], 0), (names[0], 1), (names[1], 1))]
+    assert saved == pytest.approx(expected)
+
+
 def test_models_that_step_together_share_a_step(out):
     first, second = nn.Linear(5, 4), nn.Sequential(nn.Linear(4, 3))
     hook = smd.Hook(out, save_config=EVERY, include_collections=["weights", "gradients"])

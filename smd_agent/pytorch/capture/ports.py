@@ -55,6 +55,9 @@ class TrainedModels(Protocol):
     def models_in_use(self) -> list[TrackedModule]:
         """The models without those that have not been called for many steps."""
 
+    def classes_trained(self) -> set[str]:
+        """Names of the classes of the models."""
+
     def regexes_changed(self) -> bool:
         """Whether a built-in collection has got regexes or names of the user's."""
 

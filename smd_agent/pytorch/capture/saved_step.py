@@ -23,6 +23,7 @@ from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.capture.gradients import Gradients
 from smd_agent.pytorch.capture.loss_names import is_unreduced
 from smd_agent.pytorch.capture.losses import Losses
+from smd_agent.pytorch.capture.outside_calls import OutsideCalls
 from smd_agent.pytorch.capture.persistent_hooks import LossModule, watch
 from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.compiled.compiled_layers import CompiledLayers
@@ -68,6 +69,7 @@ class SavedStep(CapturedStep):
         self._gradients = Gradients(self.writer, models.training_goes_on)
         self._losses = Losses(models, self._gradients.scales, self.save_io, self._save_loss, self._titles_called)
         self._compiled: LayerSource = CompiledLayers(self.save_io)
+        self._outside = OutsideCalls(models)
         self._every_layer = bool(self.writer.collections_due() - _OWN_COLLECTIONS) or models.regexes_changed()
 
     def open(self) -> None:
@@ -79,6 +81,8 @@ class SavedStep(CapturedStep):
         self._losses.install(self.installed)
         watch.begin(self, amid=self._models.amid_training)
         self.installed.on_close(lambda: watch.end(self))
+        if self.writer.mode is ModeKeys.EVAL:
+            self._outside.watch(self.installed)
 
     def close(self) -> None:
         """Remove everything that was installed."""
@@ -94,7 +98,7 @@ class SavedStep(CapturedStep):
 
     def _left_out(self) -> bool:
         # What another thread is in the middle of comes back to a step that is closed.
-        return self._closed or self._models.left_out()
+        return self._closed or self._outside.seen or self._models.left_out()
 
     def save_weights(self, tracked: TrackedModule) -> None:
         """Save a model's parameters, once a step."""
@@ -305,6 +309,7 @@ class SavedStep(CapturedStep):
         if self._left_out():
             return
         self._gradients.before_optimizer(optimizer)
+        self._outside.watch(self.installed)
         self._notice_training_in_evaluation(optimizer)
 
     @session.fence("looking at the mode of a step")

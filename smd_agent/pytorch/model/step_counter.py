@@ -23,7 +23,6 @@ from smd_agent.pytorch.model.wrappers import covering_child, named_layers, named
 from smd_agent.pytorch.tracing import compiler, graph_task, is_dynamo_compiling, leave_uncompiled
 
 SLOT = copied_counter.SLOT
-TRAINERS_METHOD = "training_step"
 _LOOKED_AT = 16
 """Parameters of a model that are looked at for updates."""
 
@@ -161,12 +160,12 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         self._outer = weakref.ref(module)
         for entry in wrapper_chain(module):
             self._attach_to(hook, entry, self.name)
-        # A trainer's module may evaluate the model inside of it by itself. Elsewhere that is rare, and would cost
-        # another counter in every step.
+        # What holds a net and its loss is trained; the net alone is evaluated.
         model = self.model
-        inner = covering_child(model) if model is not None and hasattr(model, TRAINERS_METHOD) else None
-        for entry in wrapper_chain(inner) if inner is not None else ():
-            self._attach_to(hook, entry, None)
+        while model is not None and (inner := covering_child(model)) is not None:
+            for entry in wrapper_chain(inner):
+                self._attach_to(hook, entry, None)
+            model = unwrapped(inner)
 
     def detach(self) -> None:
         """Take the counters away again."""

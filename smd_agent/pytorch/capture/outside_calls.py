@@ -1,0 +1,62 @@
+"""Calls of models whose steps are not counted: what is computed after them is no part of the step that is open.
+
+After the update a program may evaluate a part of its model, or a model that it does not train. In an evaluation it may
+go on with a copy of the model, such as the best one of a training, which is loaded at its end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.nn.modules.module import register_module_forward_pre_hook
+
+from smd_agent import session
+from smd_agent.framework.captured_step import Installed
+from smd_agent.pytorch.capture.persistent_hooks import has_compiled
+from smd_agent.pytorch.capture.ports import TrainedModels
+from smd_agent.pytorch.model.step_counter import SLOT, StepCounter
+from smd_agent.pytorch.model.wrappers import class_name
+from smd_agent.pytorch.tracing import graph_task, is_compiling
+
+
+class OutsideCalls:
+    """Looks for such calls in one step that is saved.
+
+    Args:
+        models: the models that are trained.
+
+    Attributes:
+        seen: whether there has been one.
+    """
+
+    def __init__(self, models: TrainedModels) -> None:
+        self.seen = False
+        self._models = models
+        self._watched = False
+
+    def watch(self, installed: Installed) -> None:
+        """Look at the calls of modules, until the step closes."""
+        # What is compiled is guarded on such hooks.
+        if not self._watched and not has_compiled():
+            self._watched = True
+            installed.on_close(register_module_forward_pre_hook(self._before_call).remove)
+
+    def _before_call(self, module: torch.nn.Module, args: Any) -> None:
+        if not (self.seen or self._models.recorder.position.inside or is_compiling() or graph_task() != -1):
+            self._look_at(module)
+
+    @session.fence("looking at a call of a model")
+    def _look_at(self, module: torch.nn.Module) -> None:
+        if (
+            isinstance(module.__dict__.get(SLOT), StepCounter)
+            or self._models.left_out()
+            or any(module is loss for loss in self._models.registered_losses)
+            or next(module.parameters(), None) is None
+        ):
+            return
+        position = self._models.recorder.position
+        if position.updated:
+            self.seen = True
+        elif position.clock is position.evaluation and position.clock is not position.train:
+            self.seen = class_name(module) in self._models.classes_trained()
