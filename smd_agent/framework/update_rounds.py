@@ -90,6 +90,7 @@ class UpdateRounds:
         returns = False
         if member is None:
             self._candidates.pop(key, None)
+            self.only = 0
             member = self._members[key] = _Member(weakref.ref(optimizer), self.updates)
         else:
             returns = begins and self._longest > 0 and not self._awaits(member, self.updates - 1)

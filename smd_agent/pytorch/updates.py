@@ -38,12 +38,18 @@ class _Updates:
         self.rounds = UpdateRounds(self._takes_part)
         self._trained: Trained | None = None
         self._installed = False
+        # Whether optimizers are told of as they are made, and else whether they have been looked for.
         self._told = False
+        self._looked = False
 
     def follow(self, trained: Trained) -> None:
         """Have the updates that come end the steps of this hook, which has got a model."""
         self._trained = trained
+        self._looked = False
         trained.steps.position.unsure = True
+        own = trained.trained_params()
+        # An optimizer that has a scheduler lives on until the garbage collector runs.
+        self.rounds.keep(lambda optimizer: not own.isdisjoint(_ids(optimizer)))
         if not self._installed:
             self._installed = True
             register_optimizer_step_post_hook(self._make_hook())
@@ -59,15 +65,20 @@ class _Updates:
         self.rounds.add(optimizer)
 
     def has_optimizer(self) -> bool:
-        """Whether there is an optimizer; where nobody tells of them, all objects are looked through, once."""
-        if not self._told and self._trained is not None:
-            self._told = True
-            own = self._trained.trained_params()
-            for found in gc.get_objects():
-                # Never isinstance: it would ask proxies, which may raise.
-                if issubclass(type(found), torch.optim.Optimizer) and own & _ids(found):
-                    self.add(found)
+        """Whether there is an optimizer."""
+        self._look_for_optimizers()
         return self.rounds.has_optimizer
+
+    def _look_for_optimizers(self) -> None:
+        """Where nobody tells of optimizers, look through all objects, once for each model that becomes known."""
+        if self._told or self._looked or self._trained is None:
+            return
+        self._looked = True
+        own = self._trained.trained_params()
+        for found in gc.get_objects():
+            # Never isinstance: it would ask proxies, which may raise.
+            if issubclass(type(found), torch.optim.Optimizer) and own & _ids(found):
+                self.add(found)
 
     def in_progress(self) -> bool:
         """Whether an optimizer's update is under way, which may call the model; it takes a walk up the stack."""
@@ -100,6 +111,7 @@ class _Updates:
     @session.fence("looking at an optimizer's update")
     def _updated(self, optimizer: Any) -> None:
         if self._trained is not None:
+            self._look_for_optimizers()
             self._trained.steps.updated(optimizer)
 
     def _wrap_scaler_step(self, original: Callable[..., Any]) -> Callable[..., Any]:

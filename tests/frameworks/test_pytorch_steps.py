@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 pytest.importorskip("torch")
@@ -182,6 +184,44 @@ def test_losses_of_a_model_loaded_anew_are_none_of_the_last_evaluation(out):
     assert trial.tensor_names(collection="losses") == names
     saved = [value(trial, name, step, smd.modes.EVAL) for name, step in ((names[0], 0), (names[0], 1), (names[1], 1))]
     assert saved == pytest.approx(expected)
+
+
+def adversaries(hook, iterations):
+    judge, generator = nn.Linear(5, 1), nn.Linear(2, 5)
+    models = (judge, generator)
+    for model in models:
+        hook.register_module(model)
+    optimizers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in models]
+    # Each keeps its optimizer alive until Python's garbage collector runs.
+    schedulers = [torch.optim.lr_scheduler.StepLR(optimizer, 2) for optimizer in optimizers]
+    for _ in range(iterations):
+        for optimizer, turns in zip(optimizers, (3, 1), strict=True):
+            for _ in range(turns):
+                optimizer.zero_grad()
+                judge(generator(torch.randn(4, 2))).mean().backward()
+                optimizer.step()
+        for scheduler in schedulers:
+            scheduler.step()
+
+
+def test_a_training_does_not_wait_for_the_optimizers_of_one_that_is_over(out):
+    hook = smd.Hook(out, save_config=EVERY)
+    hook.follow_calls()
+    gc.collect()
+    gc.disable()
+    try:
+        adversaries(hook, 3)
+        assert hook.step == 2
+        model = nn.Linear(5, 3)
+        hook.register_module(model)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(6):
+            optimizer.zero_grad()
+            model(torch.randn(4, 5)).mean().backward()
+            optimizer.step()
+    finally:
+        gc.enable()
+    assert hook.step == 8
 
 
 def test_models_that_step_together_share_a_step(out):

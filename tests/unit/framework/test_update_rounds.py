@@ -49,6 +49,12 @@ def test_one_optimizer_ends_a_round_with_every_update():
     assert rounds.only == id(optimizers[0])
 
 
+def test_one_that_nobody_has_told_of_is_waited_for_from_its_first_update_on():
+    rounds = rounds_of("a", "b")
+    optimizers = [Optimizer("a"), Optimizer("b")]
+    assert ends(rounds, optimizers, "0001000100010001") == "0|0|0|1|0001|0001|0001"
+
+
 @pytest.mark.parametrize("turns", ["01", "10", "000001", "012"])
 def test_optimizers_that_take_turns_end_it_together(turns):
     rounds = rounds_of("a", "b", "c")
