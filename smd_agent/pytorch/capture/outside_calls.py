@@ -6,15 +6,12 @@ go on with a copy of the model, such as the best one of a training, which is loa
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
-from torch.nn.modules.module import register_module_forward_pre_hook
 
 from smd_agent import session
-from smd_agent.framework.captured_step import Installed
-from smd_agent.pytorch.capture.persistent_hooks import has_compiled
+from smd_agent.framework.patching import Until
 from smd_agent.pytorch.capture.ports import TrainedModels
+from smd_agent.pytorch.model.module_calls import CallWatch
 from smd_agent.pytorch.model.step_counter import SLOT, StepCounter
 from smd_agent.pytorch.model.wrappers import class_name
 from smd_agent.pytorch.tracing import graph_task, is_compiling
@@ -33,23 +30,24 @@ class OutsideCalls:
     def __init__(self, models: TrainedModels) -> None:
         self.seen = False
         self._models = models
-        self._watched = False
+        why = "what a model without steps computes is no part of the step"
+        self._calls = CallWatch(self._look_at, why, Until.STEP_CLOSES)
 
-    def watch(self, installed: Installed) -> None:
-        """Look at the calls of modules, until the step closes."""
-        # What is compiled is guarded on such hooks.
-        if not self._watched and not has_compiled():
-            self._watched = True
-            installed.on_close(register_module_forward_pre_hook(self._before_call).remove)
+    def begin(self) -> None:
+        """Look at the calls of modules."""
+        self._calls.begin()
 
-    def _before_call(self, module: torch.nn.Module, args: Any) -> None:
-        if not (self.seen or self._models.recorder.position.inside or is_compiling() or graph_task() != -1):
-            self._look_at(module)
+    def end(self) -> None:
+        """Leave them alone again."""
+        self._calls.end()
 
     @session.fence("looking at a call of a model")
     def _look_at(self, module: torch.nn.Module) -> None:
         if (
-            isinstance(module.__dict__.get(SLOT), StepCounter)
+            self.seen
+            or is_compiling()
+            or graph_task() != -1
+            or isinstance(module.__dict__.get(SLOT), StepCounter)
             or self._models.left_out()
             or any(module is loss for loss in self._models.registered_losses)
             or next(module.parameters(), None) is None

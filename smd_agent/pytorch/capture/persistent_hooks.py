@@ -26,6 +26,9 @@ class Listener(Protocol):
     def before_optimizer(self, optimizer: Any) -> None:
         """Gradients are about to be used, or (with a closure) have just been."""
 
+    def about_to_compile(self) -> None:
+        """The program is about to compile."""
+
     def before_loss(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A loss module of ``torch.nn`` is about to run."""
 
@@ -56,13 +59,15 @@ class _Watch:
     def end(self, listener: Listener) -> None:
         """Report no more to this step."""
         self._listeners = [other for other in self._listeners if other is not listener]
-        if not (self._listeners or self._stays or has_compiled()):
+        if not (self._listeners or self.stays):
             self._installed.close()
             self._is_installed = False
 
     def stay(self) -> None:
         """Put everything in place for good: the program is about to compile."""
         self._stays = True
+        for listener in self._listeners:
+            listener.about_to_compile()
         self.install()
 
     def install(self) -> None:
@@ -72,6 +77,11 @@ class _Watch:
             self._installed.on_close(register_optimizer_step_pre_hook(_before_optimizer).remove)
             self._installed.on_close(register_optimizer_step_post_hook(_after_optimizer).remove)
             self._installed.patch(LossModule, "__call__", _wrap_loss_call, why="what loss modules return is saved")
+
+    @property
+    def stays(self) -> bool:
+        """Whether everything is in place for good, as the program has compiled or is about to."""
+        return self._stays or has_compiled()
 
 
 watch = _Watch()

@@ -81,8 +81,9 @@ class SavedStep(CapturedStep):
         self._losses.install(self.installed)
         watch.begin(self, amid=self._models.amid_training)
         self.installed.on_close(lambda: watch.end(self))
+        self.installed.on_close(self._outside.end)
         if self.writer.mode is ModeKeys.EVAL:
-            self._outside.watch(self.installed)
+            self._look_outside()
 
     def close(self) -> None:
         """Remove everything that was installed."""
@@ -309,8 +310,16 @@ class SavedStep(CapturedStep):
         if self._left_out():
             return
         self._gradients.before_optimizer(optimizer)
-        self._outside.watch(self.installed)
+        self._look_outside()
         self._notice_training_in_evaluation(optimizer)
+
+    def about_to_compile(self) -> None:
+        """The program is about to compile, and what it compiles must not hold functions of the agent."""
+        self._outside.end()
+
+    def _look_outside(self) -> None:
+        if not watch.stays:
+            self._outside.begin()
 
     @session.fence("looking at the mode of a step")
     def _notice_training_in_evaluation(self, optimizer: Any) -> None:

@@ -25,8 +25,8 @@ from smd_agent.guard import say_once
 from smd_agent.pytorch.capture.persistent_hooks import has_compiled
 from smd_agent.pytorch.discovery import live_modules, own_calls
 from smd_agent.pytorch.discovery.backward_calls import PassWatch, leaves
-from smd_agent.pytorch.discovery.module_calls import CallWatch
 from smd_agent.pytorch.hook import Hook
+from smd_agent.pytorch.model.module_calls import CallWatch
 from smd_agent.pytorch.model.step_counter import TrackedModule
 from smd_agent.pytorch.model.trained import given_to_optimizer
 from smd_agent.pytorch.model.wrappers import named_parameters, unwrapped
@@ -54,7 +54,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         super().__init__(find_hook)
         self.turn = threading.RLock()
         self.paused = False
-        self._calls = CallWatch(self._look_at)
+        self._calls = CallWatch(self._look_at, "the model is the module that is called", Until.MODEL_IS_FOUND)
         self._passes = PassWatch(self._before_pass, self._after_pass)
         # Called in evaluation mode, with trained parameters.
         self._evaluated: dict[int, weakref.ref[Module]] = {}

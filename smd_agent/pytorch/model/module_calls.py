@@ -19,10 +19,14 @@ class CallWatch:
 
     Args:
         look: called with the module before it runs.
+        why: calls are watched.
+        until: when that ends.
     """
 
-    def __init__(self, look: Callable[[Module], object]) -> None:
+    def __init__(self, look: Callable[[Module], object], why: str, until: Until) -> None:
         self._look = look
+        self._why = why
+        self._until = until
         self._depth = threading.local()
         self._patch: Patch | None = None
 
@@ -34,9 +38,7 @@ class CallWatch:
     def begin(self) -> None:
         """Watch the calls from now on."""
         if self._patch is None:
-            self._patch = Patch(
-                Module, "__call__", self._wrap, why="the model is the module that is called", until=Until.MODEL_IS_FOUND
-            )
+            self._patch = Patch(Module, "__call__", self._wrap, why=self._why, until=self._until)
 
     def end(self) -> None:
         """Leave ``Module`` as it was."""
