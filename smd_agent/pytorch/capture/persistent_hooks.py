@@ -16,6 +16,7 @@ from smd_agent.framework.hidden_frames import unseen
 from smd_agent.pytorch.model.step_counter import SLOT, StepCounter
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.tracing import is_compiling
+from smd_agent.pytorch.updates import updates
 
 LossModule = torch.nn.modules.loss._Loss
 
@@ -56,7 +57,9 @@ class _Watch:
     def end(self, listener: Listener) -> None:
         """Report no more to this step."""
         self._listeners = [other for other in self._listeners if other is not listener]
-        if not (self._listeners or self._stays or has_compiled()):
+        # An optimizer that is calling its hooks walks the dict that they would be taken out of: they go with the next
+        # step that is saved.
+        if not (self._listeners or self._stays or has_compiled() or updates.in_progress()):
             self._installed.close()
             self._is_installed = False
 
