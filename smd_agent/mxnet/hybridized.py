@@ -78,11 +78,11 @@ def _noting(original: Callable[..., Any]) -> Callable[..., Any]:
         calls: list[InnerCall] = []
         leave = watch(functools.partial(_note, calls))
         try:
-            graph = original(block, *args)
+            result = original(block, *args)
         finally:
             leave()
         _traces[block] = Trace(block._cached_graph, calls)
-        return graph
+        return result
 
     return get_graph
 

@@ -78,8 +78,8 @@ class Training:
 
     def check_untouched(self, ended: subprocess.CompletedProcess[str]) -> list[str]:
         """Assert that the script did as it does without the agent; return what the agent has said."""
-        assert ended.returncode == 0, f"ended with {ended.returncode}: {ended.stderr[-300:]}"
-        assert ended.stdout == self.stdout, f"another result: {ended.stderr[-300:]}"
+        assert ended.returncode == 0, f"ended with {ended.returncode}: {ended.stderr[-1200:]}"
+        assert ended.stdout == self.stdout, f"another result: {ended.stderr[-1200:]}"
         lines = ended.stderr.splitlines()
         foreign = [line for line in lines if not line.startswith(OURS)]
         assert not foreign, f"on stderr: {foreign[-3:]}"
