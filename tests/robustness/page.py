@@ -14,6 +14,9 @@ A case was not survived if it took more time or memory than it had, or ended in 
 A sample of each part is among the tests.
 """
 
+# Of failures that are alike.
+SHOWN = 20
+
 
 def text(results: dict[str, Result], before: str = "") -> str:
     """Return the whole page; parts that have not been run are taken from the page as it was before."""
@@ -49,11 +52,10 @@ def summary(part: Part, result: Result) -> str:
     alike: dict[str, list[int]] = {}
     for case, what in result.failures:
         alike.setdefault(what.split(": ")[0], []).append(case)
-    examples = dict(result.failures)
-    lines += [
-        f"  FAILED {len(cases):>4} {what}, such as case {cases[0]}: {examples[cases[0]]}"
-        for what, cases in alike.items()
-    ]
+    described = dict(result.failures)
+    for what, cases in alike.items():
+        lines.append(f"  FAILED {len(cases):>4} {what}, such as")
+        lines += [f"    case {case}: {described[case]}" for case in cases[:SHOWN]]
     return "\n".join(lines)
 
 
