@@ -164,6 +164,7 @@ class GraphTap:
         # The operation must not keep this object alive through its callback, nor this object's block.
         this = weakref.ref(self)
 
+        @session.fence("saving what is inside of a hybridized block")
         def show(name: Any, operator: Any, handle: Any) -> None:
             # The handle is ours to free, which the array does when it goes.
             array = _as_array(handle)
