@@ -38,7 +38,23 @@ PYTORCH_FIRST = (
     "framework/captured_step.py:Installed.__init__",
     "framework/captured_step.py:Installed.close",
     "pytorch/tracing.py:is_opaque",
-    "storage/run_writer.py:RunWriter.begin_step",
+    "storage/step_file.py:_Output.write",
+)
+KERAS_FIRST = (
+    "framework/keras/step.py:StepFunction._run_captured",
+    "framework/keras/watch.py:KerasWatch._watch_maker.around.make",
+    "tensorflow/graph/told_failures.py:ToldAsOf.__exit__",
+    "tensorflow/keras_fit/compiled_function.py:CompiledFunction._is_recorded",
+    "tensorflow/keras_fit/compiled_function.py:CompiledFunction._run",
+    "tensorflow/keras_fit/tensor_watch.py:TensorWatch._around_update.update",
+)
+GLUON_FIRST = (
+    "mxnet/hybridized.py:GraphTap._make.show",
+    "mxnet/saved_step.py:SavedStep._call",
+    "mxnet/saved_step.py:SavedStep._run_building.wrap_build.build_cache",
+    "mxnet/saved_step.py:SavedStep._wrap_update.update",
+    "mxnet/step_counter.py:Counters._begins",
+    "mxnet/updates.py:_Updates._wrap_update.update",
 )
 XGBOOST_FIRST = (
     "framework/boosting/calls.py:_with_callbacks.train",
@@ -117,8 +133,8 @@ def in_order(calls: Iterable[str], first: tuple[str, ...]) -> list[str]:
     return [*first, *sorted(names.difference(first), key=lambda name: hashlib.sha1(name.encode()).digest())]
 
 
-def part(name: str, title: str, training: Training, first: tuple[str, ...] = (), sample: int = 0) -> Part:
-    """Return the part of one framework; of those functions that are tried ``first``, so many are the sample."""
+def part(name: str, title: str, training: Training, first: tuple[str, ...]) -> Part:
+    """Return the part of one framework; the functions that are tried ``first`` are the sample."""
     faults = Faults(training, first)
     told = (
         f"`tests/subjects/{training.script}` is trained while one call of one function of the agent's raises an error. "
@@ -126,10 +142,10 @@ def part(name: str, title: str, training: Training, first: tuple[str, ...] = (),
         "What the program itself calls is left out: before its first statement nothing of the agent's has begun. "
         "So is what every failure is caught by."
     )
-    return Part("faults", title, told, CASES, faults.prepare, faults.attempt, 120, None, name, sample)
+    return Part("faults", title, told, CASES, faults.prepare, faults.attempt, 120, None, name, len(first))
 
 
-WITH_PYTORCH = part("WITH_PYTORCH", "Failures inside of the agent with PyTorch", PYTORCH, PYTORCH_FIRST, 12)
-WITH_KERAS = part("WITH_KERAS", "Failures inside of the agent with Keras", KERAS)
-WITH_GLUON = part("WITH_GLUON", "Failures inside of the agent with Gluon", GLUON)
-WITH_XGBOOST = part("WITH_XGBOOST", "Failures inside of the agent with XGBoost", XGBOOST, XGBOOST_FIRST, 6)
+WITH_PYTORCH = part("WITH_PYTORCH", "Failures inside of the agent with PyTorch", PYTORCH, PYTORCH_FIRST)
+WITH_KERAS = part("WITH_KERAS", "Failures inside of the agent with Keras", KERAS, KERAS_FIRST)
+WITH_GLUON = part("WITH_GLUON", "Failures inside of the agent with Gluon", GLUON, GLUON_FIRST)
+WITH_XGBOOST = part("WITH_XGBOOST", "Failures inside of the agent with XGBoost", XGBOOST, XGBOOST_FIRST)
