@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,12 @@ class Training:
         self.steps = len(listed(folder / "whole"))
 
     def run(
-        self, folder: Path, site_hook: Path | None, name: str = "run", killed_after: float | None = None, **more: str
+        self,
+        folder: Path,
+        site_hook: Path | None,
+        name: str = "run",
+        killed_when: Callable[[], bool] | None = None,
+        **more: str,
     ) -> subprocess.CompletedProcess[str]:
         """Run it in a folder; ``site_hook`` starts the agent, which saves everything to the folder of this name."""
         runner = Runner(folder)
@@ -75,7 +81,7 @@ class Training:
         # The same process for all of them, whatever is added for one.
         process = warm_process(self.modules, environment, (python,))
         words = [str(SUBJECTS / self.script)]
-        return process.run(words, {**environment, **more}, folder, site_hook, killed_after)
+        return process.run(words, {**environment, **more}, folder, site_hook, killed_when)
 
     def check_untouched(self, ended: subprocess.CompletedProcess[str]) -> list[str]:
         """Assert that the script did as it does without the agent; return what the agent has said."""
