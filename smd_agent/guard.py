@@ -116,10 +116,9 @@ def fence(
             try:
                 return function(*args, **kwargs)
             except Exception as error:
-                say_once(fenced, f"{what} failed ({describe(error)}); capture is off for the rest of this run")
+                failed(what, error, on_failure, fenced)
                 if strict:
                     raise
-                _switch_off(on_failure)
                 return None
 
         # functools.wraps would do, at the price of importing functools in every armed interpreter.
@@ -128,6 +127,18 @@ def fence(
         return fenced
 
     return build
+
+
+def failed(
+    what: str, error: Exception, on_failure: Callable[[], object] | None = None, key: Hashable | None = None
+) -> None:
+    """Report a failure of ours as a fence does, once for each key (by default what failed), and call `on_failure`.
+
+    Under `strict` nothing is called.
+    """
+    say_once(key or ("failed", what), f"{what} failed ({describe(error)}); capture is off for the rest of this run")
+    if not strict:
+        _switch_off(on_failure)
 
 
 def _switch_off(on_failure: Callable[[], object] | None) -> None:

@@ -106,6 +106,11 @@ def fence(what: str) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
     return guard.fence(what, on_failure=switch_off)
 
 
+def failed(what: str, error: Exception) -> None:
+    """Report a failure of ours that no fence has caught, as a fence does."""
+    guard.failed(what, error, on_failure=switch_off)
+
+
 def finish_run(hook: BaseHook) -> None:
     """End the run: everything on disk, end mark set (inside a SageMaker job its agent does that)."""
     hook.finish(end_marker=not env.in_training_job())

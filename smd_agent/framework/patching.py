@@ -13,7 +13,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple
 
-from smd_agent.framework.hidden_frames import leave_traceback, unseen
+from smd_agent.framework.hidden_frames import unseen
+from smd_agent.framework.own_failures import own_failure
 
 Function = Callable[..., Any]
 Make = Callable[[Function], Function]
@@ -83,7 +84,7 @@ def replace(owner: Any, name: str, make: Make, *, why: str) -> Function:
         why: what the agent needs it for, as the register tells it.
     """
     original = getattr(owner, name)
-    replacement = functools.wraps(original)(entrance(_named_as(original, make(original))))
+    replacement = functools.wraps(original)(entrance(original, _named_as(original, make(original))))
     installed = _like(vars(owner).get(name), replacement)
     _entries[id(installed)] = (installed, (Replaced(owner, name, why, Until.PROCESS_ENDS),), None)
     setattr(owner, name, installed)
@@ -101,7 +102,7 @@ def replace_everywhere(function: Function, make: Make, *, why: str) -> Function:
         make: makes the replacement from it.
         why: what the agent needs it for, as the register tells it.
     """
-    replacement = functools.wraps(function)(entrance(_named_as(function, make(function))))
+    replacement = functools.wraps(function)(entrance(function, _named_as(function, make(function))))
     places = []
     for module in [*sys.modules.values()]:
         names = getattr(module, "__dict__", None)
@@ -113,16 +114,21 @@ def replace_everywhere(function: Function, make: Make, *, why: str) -> Function:
     return replacement
 
 
-def entrance(replacement: Function) -> Function:
-    """What calls a replacement so that neither shows, in warnings or in tracebacks."""
+def entrance(original: Function, replacement: Function) -> Function:
+    """What calls a replacement so that neither shows, in warnings or in tracebacks.
+
+    Where the replacement fails, the original is called; see ``own_failures``.
+    """
     unseen(replacement)
 
     def entered(*args: Any, **kwargs: Any) -> Any:
         try:
             return replacement(*args, **kwargs)
         except BaseException as error:
-            leave_traceback(error)
-            raise
+            instead = own_failure(error)
+            if instead is None:
+                raise
+        return instead.of(original, *args, **kwargs)
 
     return unseen(entered)
 
@@ -169,8 +175,10 @@ class Patch:
             try:
                 return self._present(original)(*args, **kwargs)
             except BaseException as error:
-                leave_traceback(error)
-                raise
+                instead = own_failure(error)
+                if instead is None:
+                    raise
+            return instead.of(original, *args, **kwargs)
 
         return unseen(patched)
 

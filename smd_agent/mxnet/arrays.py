@@ -103,7 +103,8 @@ def raise_pending_error() -> None:
     if _pending_errors:
         error = _pending_errors[0]
         _pending_errors.clear()
-        raise error
+        # Where we have waited is nothing to the program.
+        raise error.with_traceback(None)
 
 
 # ``NDArray.dtype`` is NumPy's scalar type, not a dtype.

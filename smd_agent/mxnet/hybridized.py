@@ -78,11 +78,11 @@ def _noting(original: Callable[..., Any]) -> Callable[..., Any]:
         calls: list[InnerCall] = []
         leave = watch(functools.partial(_note, calls))
         try:
-            graph = original(block, *args)
+            result = original(block, *args)
         finally:
             leave()
         _traces[block] = Trace(block._cached_graph, calls)
-        return graph
+        return result
 
     return get_graph
 
@@ -164,6 +164,7 @@ class GraphTap:
         # The operation must not keep this object alive through its callback, nor this object's block.
         this = weakref.ref(self)
 
+        @session.fence("saving what is inside of a hybridized block")
         def show(name: Any, operator: Any, handle: Any) -> None:
             # The handle is ours to free, which the array does when it goes.
             array = _as_array(handle)

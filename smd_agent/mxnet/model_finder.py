@@ -94,9 +94,10 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
     # Parameters that are trained.
 
     def _wrap_init(self, original: Function) -> Function:
-        def make_trainer(trainer: Any, *args: Any, **kwargs: Any) -> None:
-            original(trainer, *args, **kwargs)
+        def make_trainer(trainer: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(trainer, *args, **kwargs)
             self._trainer_made(trainer)
+            return result
 
         return make_trainer
 

@@ -216,6 +216,7 @@ class SavedStep(CapturedStep):
         raise_pending_error()
         return result
 
+    @unseen
     def _call_unwatched(
         self, original: Callable[..., Any], block: Block, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
@@ -259,9 +260,10 @@ class SavedStep(CapturedStep):
             return self._run_building(original, block, args, kwargs)
         self._add_tap(block, args)
         try:
-            return original(block, *args, **kwargs)
+            result = original(block, *args, **kwargs)
         finally:
             self._remove_tap(block)
+        return result
 
     @unseen
     def _run_building(
@@ -281,10 +283,11 @@ class SavedStep(CapturedStep):
         why = "the operation of a hybridized block is tapped as soon as it is made"
         patch = Patch(HybridBlock, "_build_cache", wrap_build, why=why, until=Until.CALL_RETURNS)
         try:
-            return original(block, *args, **kwargs)
+            result = original(block, *args, **kwargs)
         finally:
             patch.remove()
             self._remove_tap(block)
+        return result
 
     @session.fence("looking into a hybridized block")
     def _add_tap(self, block: HybridBlock, args: tuple[Any, ...]) -> None:
@@ -339,12 +342,13 @@ class SavedStep(CapturedStep):
         before: Freshness | None = self._gradients.before_backward()
         raise_pending_error()
         try:
-            return run()
+            result = run()
         finally:
             reached = self._gradients.after_backward(before)
             if self._doubtful and reached:
                 self._save_doubtful(reached)
             raise_pending_error()
+        return result
 
     @session.fence("saving the loss of a backward pass")
     def _save_heads(self, heads: Any) -> None:

@@ -9,6 +9,7 @@ from mxnet.gluon import Parameter, Trainer
 
 from smd_agent import session
 from smd_agent.core.clock import RunPosition
+from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.patching import Function, Until, replace
 from smd_agent.framework.training_steps import TrainingSteps
 from smd_agent.framework.update_rounds import UpdateRounds
@@ -80,6 +81,7 @@ class _Updates:
         if unwatch is not None:
             unwatch()
 
+    @unseen
     def _around_backward(self, heads: Any, run: Callable[[], Any]) -> Any:
         result = run()
         self._passed()
@@ -91,9 +93,10 @@ class _Updates:
             self._trained.steps.passed()
 
     def _wrap_init(self, original: Function) -> Function:
-        def make_trainer(trainer: Any, *args: Any, **kwargs: Any) -> None:
-            original(trainer, *args, **kwargs)
+        def make_trainer(trainer: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(trainer, *args, **kwargs)
             self._made(trainer)
+            return result
 
         return make_trainer
 

@@ -69,17 +69,18 @@ def _step_aside_for_compile(torch: ModuleType, discovery: ModuleFinder) -> None:
         def compile(*args: Any, **kwargs: Any) -> Any:
             watch.stay()
             with discovery.suspended():
-                compiled = original(*args, **kwargs)
-            if isinstance(compiled, torch.nn.Module):
-                discovery.wrapped(compiled)
-            return compiled
+                result = original(*args, **kwargs)
+            if isinstance(result, torch.nn.Module):
+                discovery.wrapped(result)
+            return result
 
         return compile
 
     def around_method(original: Function) -> Function:
         def compile_in_place(module: Any, *args: Any, **kwargs: Any) -> Any:
             with discovery.suspended(), set_aside(module):
-                return original(module, *args, **kwargs)
+                result = original(module, *args, **kwargs)
+            return result  # noqa: RET504 - see own_failures
 
         return compile_in_place
 
@@ -93,9 +94,9 @@ def _keep_out_of_replicas(torch: ModuleType) -> None:
         from smd_agent.pytorch.model.step_counter import drop_counter
 
         def without_counter(module: Any) -> Any:
-            replica = original(module)
-            drop_counter(replica)
-            return replica
+            result = original(module)
+            drop_counter(result)
+            return result
 
         return without_counter
 
@@ -112,7 +113,8 @@ def _step_aside_for_script(torch: ModuleType) -> None:
             with ExitStack() as stack:
                 for part in module.modules():
                     stack.enter_context(set_aside(part))
-                return original(module, *args, **kwargs)
+                result = original(module, *args, **kwargs)
+            return result  # noqa: RET504 - see own_failures
 
         return create_from_what_the_program_made
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from smd_agent.framework import captured_step, patching
-from smd_agent.framework.hidden_frames import leave_traceback, unseen
+from smd_agent.framework.hidden_frames import unseen
+from smd_agent.framework.own_failures import Instead, own_failure
 from smd_agent.framework.patching import Function
 from smd_agent.pytorch.tracing import is_compiling, leave_uncompiled
 
@@ -21,10 +22,13 @@ class Patch(patching.Patch):
             try:
                 return self._present(original)(*args, **kwargs)
             except BaseException as error:
-                leave_traceback(error)
-                raise
+                instead = own_failure(error)
+                if instead is None:
+                    raise
+            return instead.of(original, *args, **kwargs)
 
         leave_uncompiled(unseen(patched))
+        leave_uncompiled(Instead.of)
         leave_uncompiled(self._replacement)
         return patched
 

@@ -228,7 +228,7 @@ class StepFile:
             [*self._tensor_entries.values()],
             [*self._shape_entries.values()],
         )
-        self._writer.submit(partial(self._output.commit, text.encode(), done, failed))
+        self._writer.submit(partial(self._output.commit, text.encode(), self._size, done, failed))
 
     def _enter(self, name: str, start: int, length: int | None = None) -> None:
         length = self._size - start if length is None else length
@@ -357,7 +357,10 @@ class _Output:
             written += os.write(descriptor, view[written : min(written + _PIECE_BYTES, block.used)])
             self._progress()
 
-    def commit(self, index: bytes, done: Callable[[], None], failed: Callable[[], None]) -> None:
+    def commit(self, index: bytes, size: int, done: Callable[[], None], failed: Callable[[], None]) -> None:
+        if self._size != size:
+            # Not even the beginning of a write has been reached; the index would name what is not there.
+            self.abandon()
         if self._failed:
             failed()
             return

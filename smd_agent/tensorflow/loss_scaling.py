@@ -49,10 +49,10 @@ def watch_scaling(owner: type, note: Note) -> None:
 
     def noted(method: Function) -> Function:
         def scale(optimizer: Optimizer, loss: Tensor) -> Tensor:
-            scaled: Tensor = method(optimizer, loss)
-            if scaled is not loss and tf.is_tensor(loss) and tf.is_tensor(scaled):
-                note(optimizer, loss, scaled)
-            return scaled
+            result: Tensor = method(optimizer, loss)
+            if result is not loss and tf.is_tensor(loss) and tf.is_tensor(result):
+                note(optimizer, loss, result)
+            return result
 
         return scale
 

@@ -7,6 +7,7 @@ from typing import Any
 from xgboost.callback import TrainingCallback
 from xgboost.core import XGBoostError
 
+from smd_agent import session
 from smd_agent.framework.boosting import rounds
 from smd_agent.framework.boosting.products import Products
 from smd_agent.framework.boosting.rounds import RoundRecorder
@@ -37,12 +38,16 @@ class Rounds(rounds.Rounds, TrainingCallback):
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """Count a round, and save it if it is due; training goes on."""
+        self._count(model, epoch, evals_log)
+        return False
+
+    @session.fence("saving a round")
+    def _count(self, model: Any, epoch: int, evals_log: Any) -> None:
         self._open = None
         if self._rounds_before is None:
             # Asked before the first round, XGBoost would configure the model in a call of ours, and warn there.
             self._rounds_before = _rounds_of(model) - epoch - 1
         self.after_round(epoch, model, evals_log)
-        return False
 
     def after_training(self, model: Any) -> Any:
         """Put on disk what has been saved."""
@@ -60,7 +65,7 @@ class Rounds(rounds.Rounds, TrainingCallback):
                 return
             # Of a training that ends in its first round it is taken that it began without any.
             if rounds == (self._rounds_before or 0) + epoch + 1:
-                self.after_iteration(model, epoch, evals_log)
+                self._count(model, epoch, evals_log)
         self._open = None
 
 

@@ -6,9 +6,13 @@ import pytest
 
 pytest.importorskip("torch")
 
+import torch
 from harness.compare import assert_untouched, run_both
 from harness.runner import SUBJECTS
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+import smd_agent.pytorch as smd
+from smd_agent import session
 from smd_agent.core.modes import ModeKeys
 
 
@@ -45,3 +49,29 @@ REPLACED = {
 def test_whoever_wraps_a_patch_changes_nothing_and_is_left_alone(wrapped, order, how):
     trial = wrapped("pytorch/wrapped.py", order, replaced=REPLACED, how=how)
     assert "MSELoss_output_0" in trial.tensor_names(mode=ModeKeys.TRAIN) or how == "compiled"
+
+
+@pytest.mark.parametrize("register", [register_optimizer_step_pre_hook, register_optimizer_step_post_hook])
+@pytest.mark.parametrize("ending", ["a failure", "the next step"])
+def test_a_saved_step_may_end_while_an_optimizer_calls_its_hooks(out, register, ending):
+    hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=1))
+    model = torch.nn.Linear(5, 3)
+    hook.register_module(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    called = []
+
+    def end(*_):
+        called.append(hook.writing)
+        session.switch_off() if ending == "a failure" else hook.finish_step()
+
+    handle = register(end)
+    try:
+        for _ in range(3):
+            model(torch.ones(2, 5)).sum().backward()
+            optimizer.step()
+    finally:
+        handle.remove()
+    assert len(called) == 3
+    hook.close()
+    if ending == "the next step":
+        assert smd.create_trial(hook.out_dir, timeout=0).steps() == [0, 1, 2]

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 SERVER = Path(__file__).with_name("warm_server.py")
@@ -42,7 +43,7 @@ class WarmProcess:
         environment: dict[str, str],
         folder: Path,
         site_hook: Path | None = None,
-        killed_after: float | None = None,
+        killed_when: Callable[[], bool] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run a script as ``subprocess.run([python, *words], capture_output=True, text=True)`` does.
 
@@ -51,7 +52,7 @@ class WarmProcess:
             environment: its variables.
             folder: in which it runs.
             site_hook: the file that starts the agent; without it, there is none.
-            killed_after: so many seconds after the start of the script, unless it has ended by then.
+            killed_when: it is killed once this says so, unless it has ended by then; asked every millisecond.
 
         Raises:
             RuntimeError: the process could not import its modules.
@@ -65,8 +66,8 @@ class WarmProcess:
             late = threading.Event()
             timer = threading.Timer(TIMEOUT, lambda: (late.set(), os.kill(pid, signal.SIGKILL)))
             timer.start()
-            if killed_after is not None:
-                self._kill(pid, killed_after)
+            if killed_when is not None:
+                self._kill(pid, killed_when)
             status = int(self._answer())
             timer.cancel()
             command = [*self._python, *words]
@@ -75,10 +76,12 @@ class WarmProcess:
             code = os.waitstatus_to_exitcode(status)
             return subprocess.CompletedProcess(command, code, stdout.read(), stderr.read())
 
-    def _kill(self, pid: int, seconds: float) -> None:
+    def _kill(self, pid: int, when: Callable[[], bool]) -> None:
         # The answer comes when it has ended, after which the number may be another process's.
-        if not select.select([self._process.stdout], [], [], seconds)[0]:
-            os.kill(pid, signal.SIGKILL)
+        while not select.select([self._process.stdout], [], [], 0.001)[0]:
+            if when():
+                os.kill(pid, signal.SIGKILL)
+                return
 
     def _answer(self) -> str:
         answer = self._process.stdout.readline()

@@ -18,7 +18,8 @@ def main() -> int:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all by default")
     parser.add_argument("--cases", type=int, metavar="N", help="so many of each part, instead of all")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="begin with this case")
-    parser.add_argument("--page", type=Path, metavar="FILE", help="write the page")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes at a time")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="write the page, with other parts as it has them")
     args = parser.parse_args()
     unknown = [name for name in args.parts if name not in PARTS]
     if unknown:
@@ -27,10 +28,11 @@ def main() -> int:
     for name in args.parts or PARTS:
         part = PARTS[name]
         cases = range(args.first, args.first + (args.cases or part.cases))
-        results[name] = run(part, cases, os.cpu_count() or 1)
+        results[name] = run(part, cases, args.jobs)
         print(page.summary(part, results[name]), flush=True)
     if args.page:
-        args.page.write_text(page.text(results))
+        before = args.page.read_text() if args.page.exists() else ""
+        args.page.write_text(page.text(results, before))
     return 1 if any(result.failures for result in results.values()) else 0
 
 

@@ -1,7 +1,8 @@
 """Has one function of the agent fail, or counts the calls of all: a call is put at the beginning of their bodies.
 
-``ROBUSTNESS_FAULT`` is JSON: ``counts``, a file for the number of calls of each function; or ``function`` and ``call``,
-the how-manieth call of it fails, and ``fired``, a file that is made then. ``site_hook`` is what starts the agent.
+``ROBUSTNESS_FAULT`` is JSON: ``counts``, a file for the calls of each function by what is of the agent's too, as a list
+of their numbers among all its calls; or ``function`` and ``call``, the how-manieth call of it fails, and ``fired``, a
+file that is made then. ``site_hook`` is what starts the agent. A function is called by its file and its qualified name.
 """
 
 import ast
@@ -14,7 +15,7 @@ from importlib.machinery import PathFinder, SourceFileLoader
 JOB = json.loads(os.environ.get("ROBUSTNESS_FAULT", "{}"))
 WANTED = JOB.get("function")
 CALLS = {}
-ENTRIES = set()
+BY_OURS = {}
 PID = os.getpid()
 
 
@@ -29,32 +30,48 @@ def start():
 
 
 def reached(name):
-    """A function of the agent's has been called."""
-    CALLS[name] = CALLS.get(name, 0) + 1
+    """A function of the agent's has been called; whether this call is to fail."""
+    number = CALLS[name] = CALLS.get(name, 0) + 1
     if WANTED is None:
+        numbers = BY_OURS.setdefault(name, [])
         caller = sys._getframe(1).f_back
-        if caller is not None and f"{os.sep}smd_agent{os.sep}" not in caller.f_code.co_filename:
-            ENTRIES.add(name)
-    elif CALLS[name] == JOB["call"]:
+        if caller is not None and f"{os.sep}smd_agent{os.sep}" in caller.f_code.co_filename:
+            numbers.append(number)
+    elif number == JOB["call"]:
         with open(JOB["fired"], "w"):
-            raise RuntimeError("injected")
+            return True
+    return False
 
 
 def _note():
     if os.getpid() == PID:
         with open(JOB["counts"], "w") as file:
-            json.dump({"calls": CALLS, "entries": sorted(ENTRIES)}, file)
+            json.dump(BY_OURS, file)
+
+
+def functions_in(tree, before=""):
+    """Return the functions in a tree of syntax, with their qualified names."""
+    found = []
+    for node in ast.iter_child_nodes(tree):
+        inner = before
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            inner = f"{before}{node.name}."
+        if isinstance(node, ast.FunctionDef):
+            found.append((f"{before}{node.name}", node))
+        found += functions_in(node, inner)
+    return found
 
 
 def _instrumented(source, path):
     short = path.rpartition("smd_agent" + os.sep)[2]
     tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            name = f"{short}:{node.lineno}:{node.name}"
-            if WANTED in (None, name):
-                call = ast.parse(f"__import__({__name__!r}, fromlist=['reached']).reached({name!r})").body[0]
-                node.body.insert(ast.get_docstring(node, clean=False) is not None, call)
+    for own_name, node in functions_in(tree):
+        name = f"{short}:{own_name}"
+        if WANTED in (None, name):
+            # Raised by what the function does itself; a ``raise`` may be meant for the program.
+            fails = f"__import__({__name__!r}, fromlist=['reached']).reached({name!r})"
+            raising = ast.parse(f"if {fails}:\n    [].injected").body[0]
+            node.body.insert(ast.get_docstring(node, clean=False) is not None, raising)
     return ast.fix_missing_locations(tree)
 
 

@@ -147,7 +147,7 @@ def _described(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "smd_agent" in frame.filename] or frames
     place = f"{Path(own[-1].filename).name}:{own[-1].lineno}"
-    return f"{type(error).__name__} in {place}: {str(error)[:200]}"
+    return f"{type(error).__name__} in {place}: {str(error)[:1500]}"
 
 
 def _on_alarm(number: int, frame: FrameType | None) -> None:

@@ -11,19 +11,37 @@ HEAD = """# What it survives
 This page is made by `make robustness`.
 Every case is made from its number, so that each run tries the same.
 A case was not survived if it took more time or memory than it had, or ended in an error that has no sentence.
-Some hundred cases of each part are among the tests.
+A sample of each part is among the tests.
 """
 
+# Of failures that are alike.
+SHOWN = 20
 
-def text(results: dict[str, Result]) -> str:
-    """Return the whole page."""
-    rows = [
-        f"| [{part.title}](#{part.title.lower().replace(' ', '-')}) | {_cases(result)} | {len(result.failures)} |"
-        for part, result in ((PARTS[name], result) for name, result in results.items())
-    ]
-    table = "\n".join(["| what | cases | not survived |", "| --- | ---: | ---: |", *rows])
-    sections = [_section(PARTS[name], result) for name, result in results.items()]
-    return "\n".join([HEAD, table, "", *sections])
+
+def text(results: dict[str, Result], before: str = "") -> str:
+    """Return the whole page; parts that have not been run are taken from the page as it was before."""
+    parts = {name: _written(part, results[name]) for name, part in PARTS.items() if name in results}
+    parts = {name: found for name in PARTS if (found := parts.get(name) or _kept(PARTS[name], before)) is not None}
+    table = "\n".join(["| what | cases | not survived |", "| --- | ---: | ---: |", *(row for row, _ in parts.values())])
+    return "\n".join([HEAD, table, "", *(section for _, section in parts.values())])
+
+
+def _written(part: Part, result: Result) -> tuple[str, str]:
+    """Return a part's row of the table and its section."""
+    return f"{_link(part)} {_cases(result)} | {len(result.failures):,} |", _section(part, result)
+
+
+def _kept(part: Part, page: str) -> tuple[str, str] | None:
+    """Return a part's row of the table and its section as a page has them, None if it has not."""
+    row = next((line for line in page.splitlines() if line.startswith(_link(part))), None)
+    head = f"## {part.title}\n"
+    if row is None or head not in page:
+        return None
+    return row, head + page.partition(head)[2].partition("\n## ")[0].rstrip("\n") + "\n"
+
+
+def _link(part: Part) -> str:
+    return f"| [{part.title}](#{part.title.lower().replace(' ', '-')}) |"
 
 
 def summary(part: Part, result: Result) -> str:
@@ -34,11 +52,10 @@ def summary(part: Part, result: Result) -> str:
     alike: dict[str, list[int]] = {}
     for case, what in result.failures:
         alike.setdefault(what.split(": ")[0], []).append(case)
-    examples = dict(result.failures)
-    lines += [
-        f"  FAILED {len(cases):>4} {what}, such as case {cases[0]}: {examples[cases[0]]}"
-        for what, cases in alike.items()
-    ]
+    described = dict(result.failures)
+    for what, cases in alike.items():
+        lines.append(f"  FAILED {len(cases):>4} {what}, such as")
+        lines += [f"    case {case}: {described[case]}" for case in cases[:SHOWN]]
     return "\n".join(lines)
 
 

@@ -10,6 +10,8 @@ from robustness import broken, page
 from robustness.limits import run
 from robustness.parts import PARTS
 
+MANY = 20
+
 
 @pytest.mark.parametrize("name", [name for name in PARTS if PARTS[name].sample])
 def test_a_sample_of_each_part_is_survived(name):
@@ -17,8 +19,8 @@ def test_a_sample_of_each_part_is_survived(name):
     result = run(part, range(part.sample))
     assert result.failures == []
     assert sum(result.ends.values()) == part.sample
-    # Harm that is always refused, or never noticed, would try nothing; a failure of ours may always be one line.
-    assert len(result.ends) > 1 or name.startswith("faults")
+    # Harm that is always refused, or never noticed, would try nothing; of a few cases that tells nothing.
+    assert len(result.ends) > 1 or part.sample < MANY
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit of memory is Linux's")

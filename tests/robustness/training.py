@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from harness.runner import SITE_HOOK, SUBJECTS, Runner
 from harness.warm import warm_process
 
 from smd_agent import create_trial
+from smd_agent.errors import SMDebugError
 from smd_agent.formats.paths import INDEX_FOLDER
 
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
@@ -64,7 +66,12 @@ class Training:
         self.steps = len(listed(folder / "whole"))
 
     def run(
-        self, folder: Path, site_hook: Path | None, name: str = "run", killed_after: float | None = None, **more: str
+        self,
+        folder: Path,
+        site_hook: Path | None,
+        name: str = "run",
+        killed_when: Callable[[], bool] | None = None,
+        **more: str,
     ) -> subprocess.CompletedProcess[str]:
         """Run it in a folder; ``site_hook`` starts the agent, which saves everything to the folder of this name."""
         runner = Runner(folder)
@@ -74,12 +81,12 @@ class Training:
         # The same process for all of them, whatever is added for one.
         process = warm_process(self.modules, environment, (python,))
         words = [str(SUBJECTS / self.script)]
-        return process.run(words, {**environment, **more}, folder, site_hook, killed_after)
+        return process.run(words, {**environment, **more}, folder, site_hook, killed_when)
 
     def check_untouched(self, ended: subprocess.CompletedProcess[str]) -> list[str]:
         """Assert that the script did as it does without the agent; return what the agent has said."""
-        assert ended.returncode == 0, f"ended with {ended.returncode}: {ended.stderr[-300:]}"
-        assert ended.stdout == self.stdout, f"another result: {ended.stderr[-300:]}"
+        assert ended.returncode == 0, f"ended with {ended.returncode}: {ended.stderr[-1200:]}"
+        assert ended.stdout == self.stdout, f"another result: {ended.stderr[-1200:]}"
         lines = ended.stderr.splitlines()
         foreign = [line for line in lines if not line.startswith(OURS)]
         assert not foreign, f"on stderr: {foreign[-3:]}"
@@ -90,19 +97,32 @@ class Training:
         if not listed(root):
             return {}
         trial = create_trial(str(root), timeout=0)
-        found = saved_values(trial)
+        try:
+            found = saved_values(trial)
+        except SMDebugError as error:
+            raise AssertionError(f"listed, and not to be read: {error}") from error
         assert not trial.problems, f"problems: {trial.problems}"
         steps = trial.steps(show_incomplete_steps=True)
         assert len(steps) == len(listed(root)), f"{len(listed(root))} index files, {len(steps)} steps"
         return found
 
-    def check_listed(self, root: Path) -> int:
-        """Assert that what a run lists is there, and what the whole run has; return the number of its steps."""
-        for key, value in self.values(root).items():
+    def check_listed(self, root: Path, complete: bool = True) -> int:
+        """Assert that what a run lists is there, and what the whole run has; return the number of its steps.
+
+        Args:
+            root: the run's folder.
+            complete: the steps that it lists must have all that the whole run has in them.
+        """
+        found = self.values(root)
+        for key, value in found.items():
             assert key in self.whole, f"not in the whole run: {key}"
             expected = self.whole[key]
             assert value.dtype == expected.dtype, f"another dtype: {key}"
             assert value.tobytes() == expected.tobytes(), f"another value: {key}"
+        if complete:
+            steps = {(mode, step) for _, mode, step in found}
+            missing = [key for key in self.whole if key[1:] in steps and key not in found]
+            assert not missing, f"{len(missing)} values are missing in steps that are listed: {missing[:3]}"
         return len(listed(root))
 
 

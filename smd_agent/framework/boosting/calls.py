@@ -78,10 +78,11 @@ def _with_callbacks(parameters: list[str], describe: Describe, trainings: Traini
         else:
             kwargs["callbacks"] = callbacks
         try:
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
         finally:
             if ours is not None:
                 trainings.end(ours)
+        return result
 
     return train
 

@@ -57,11 +57,13 @@ class Rounds:
         self._first = self._position.step + 1
         self.look_at(model)
 
+    @session.fence("saving a round")
     def end_round(self) -> None:
         """Hand the last round to the disk: what the program's callbacks had to add has been added."""
         if self._position.open:
-            self._end_step()
+            self._steps.end_step()
 
+    @session.fence("saving a round")
     def after_round(self, number: int, model: Any, log: Any) -> None:
         """Count a round, and save it if it is due.
 
@@ -77,11 +79,13 @@ class Rounds:
         if position.begin(clock, self._first + number - position.step):
             self._save(model, log)
 
+    @session.fence("saving the last rounds")
     def close(self) -> None:
         """Put on disk what has been saved, also of a training that failed. Repeating it is harmless."""
         if not self._closed:
             self._closed = True
-            self._end()
+            self.save_missed_round()
+            self._steps.flush()
 
     # What a library may add.
 
@@ -93,19 +97,9 @@ class Rounds:
 
     # How it is done.
 
-    @session.fence("saving a round")
     def _save(self, model: Any, log: Any) -> None:
         if self._steps.open_step():
             if self._first:
                 line = f"another training begins: its rounds are numbered from {self._first} on"
                 guard.say_once("another training", line)
             self._products.save(model, log)
-
-    @session.fence("saving a round")
-    def _end_step(self) -> None:
-        self._steps.end_step()
-
-    @session.fence("saving the last rounds")
-    def _end(self) -> None:
-        self.save_missed_round()
-        self._steps.flush()

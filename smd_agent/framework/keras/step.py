@@ -14,11 +14,12 @@ from smd_agent import guard, session
 from smd_agent.core.clock import ModeClock
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.recorder import Recorder
-from smd_agent.framework.hidden_frames import leave_traceback, unseen
+from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.keras.backend import Backend, C, Current, H, RunningStep, StepsPerCall
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.keras.variables import ModelVariables
+from smd_agent.framework.own_failures import own_failure
 
 Positional = tuple[object, ...]
 Keywords = Mapping[str, object]
@@ -103,7 +104,7 @@ class StepFunction(RunningStep[C], Generic[H, C]):
         self._asked_for_single = False
 
     @unseen
-    def __call__(self, *args: object, **kwargs: object) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:  # noqa: C901 - in every step
         """Run the model's own function."""
         try:
             current = self._current
@@ -126,10 +127,10 @@ class StepFunction(RunningStep[C], Generic[H, C]):
             try:
                 if pause is not None:
                     pause(True)
-                outputs = self.function(*args, **kwargs)
+                result = self.function(*args, **kwargs)
                 if self._trains:
-                    self.last = outputs
-                return outputs
+                    self.last = result
+                return result
             except self._end_of_data:
                 position.take_back(steps)
                 raise
@@ -139,8 +140,10 @@ class StepFunction(RunningStep[C], Generic[H, C]):
                 position.inside = False
                 current.step = None
         except BaseException as error:
-            leave_traceback(error)
-            raise
+            instead = own_failure(error)
+            if instead is None:
+                raise
+        return instead.of(self.function, *args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         # Programs ask a tf.function for its traces.
@@ -185,6 +188,17 @@ class StepFunction(RunningStep[C], Generic[H, C]):
 
     @unseen
     def _run_step(self, hook: H, function: Call, args: Positional, kwargs: Keywords, steps: int = 1) -> Any:
+        # Not left to who has called the step function: of several steps there may have been some.
+        try:
+            return self._run_captured(hook, function, args, kwargs, steps)
+        except BaseException as error:
+            instead = own_failure(error)
+            if instead is None:
+                raise
+        return instead.of(function, *args, **kwargs)
+
+    @unseen
+    def _run_captured(self, hook: H, function: Call, args: Positional, kwargs: Keywords, steps: int) -> Any:
         step: TentativeStep | None = None
         self._current.step = self
         try:
@@ -192,12 +206,12 @@ class StepFunction(RunningStep[C], Generic[H, C]):
             hook.position.inside = True
             if self._pause_others is not None:
                 self._pause_others(True)
-            outputs = function(*args, **kwargs)
+            result = function(*args, **kwargs)
             if self._trains:
-                self.last = outputs
+                self.last = result
             if self.capture is not None:
                 # Before the last step goes to the writer, which would take turns with us.
-                self.capture.finish(outputs)
+                self.capture.finish(result)
         except self._end_of_data:
             if step is not None:
                 step.take_back()
@@ -213,7 +227,7 @@ class StepFunction(RunningStep[C], Generic[H, C]):
             self.capture = None
             hook.position.inside = False
             self._current.step = None
-        return outputs
+        return result
 
     @session.fence("opening a step")
     def _begin(self, hook: H, steps: int, args: Positional) -> TentativeStep:

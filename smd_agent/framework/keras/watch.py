@@ -55,9 +55,9 @@ class KerasWatch(Generic[H, C]):
     def _watch_maker(self, owner: type, kind: str) -> None:
         def around(original: Call) -> Call:
             def make(model: Model, *args: object, **kwargs: object) -> Any:
-                made = original(model, *args, **kwargs)
+                result = original(model, *args, **kwargs)
                 ours = self._count(model, kind)
-                return made if made is None or ours is None else ours
+                return result if result is None or ours is None else ours
 
             return make
 

@@ -65,10 +65,10 @@ def calls_that_make(node_name: str) -> list[FunctionCall]:
 
 def _wrap(name: str, look: Look, original: Callable[..., Any]) -> Callable[..., Any]:
     def loss_function(*args: Any, **kwargs: Any) -> Any:
-        loss = original(*args, **kwargs)
+        result = original(*args, **kwargs)
         if not is_compiling():
-            look(function_call(name, args, kwargs), loss)
-        return loss
+            look(function_call(name, args, kwargs), result)
+        return result
 
     return loss_function
 

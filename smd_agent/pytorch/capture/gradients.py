@@ -133,9 +133,9 @@ class Gradients:
                 # An iterator can be walked only once.
                 inputs = tuple(inputs)
             scale = self._scale_behind(outputs)
-            computed = original(outputs, inputs, *args, **kwargs)
-            self._keep(inputs, computed, scale)
-            return computed
+            result = original(outputs, inputs, *args, **kwargs)
+            self._keep(inputs, result, scale)
+            return result
 
         return grad
 

@@ -71,9 +71,9 @@ class Scales:
             if is_compiling():
                 return original(scaler, outputs)
             before = [_without_graph(tensor) for tensor in tensors_in(outputs)]
-            scaled = original(scaler, outputs)
-            self._note(scaler, before, scaled)
-            return scaled
+            result = original(scaler, outputs)
+            self._note(scaler, before, result)
+            return result
 
         return scale
 

@@ -12,10 +12,12 @@ from typing import Any, Protocol
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from smd_agent import session
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.pytorch.model.step_counter import SLOT, StepCounter
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.tracing import is_compiling
+from smd_agent.pytorch.updates import updates
 
 LossModule = torch.nn.modules.loss._Loss
 
@@ -37,31 +39,37 @@ class Listener(Protocol):
 
 
 class _Watch:
-    """The one of the process."""
+    """The one of the process.
+
+    Attributes:
+        listener: the step that is reported to, which is the one that began last.
+    """
 
     def __init__(self) -> None:
         # An evaluation may be saved while a training step waits for its update.
         self._listeners: list[Listener] = []
+        self.listener: Listener | None = None
         self._installed = Installed()
         self._is_installed = False
         self._stays = False
 
-    @property
-    def listener(self) -> Listener | None:
-        """The step that is reported to, which is the one that began last."""
-        return self._listeners[-1] if self._listeners else None
-
     def begin(self, listener: Listener, amid: bool) -> None:
         """Report to this step; ``amid``: until it ends, after which it is reported to the one before again."""
-        self._listeners = [*self._listeners, listener] if amid else [listener]
+        self._report_to([*self._listeners, listener] if amid else [listener])
         self.install()
 
     def end(self, listener: Listener) -> None:
         """Report no more to this step."""
-        self._listeners = [other for other in self._listeners if other is not listener]
-        if not (self._listeners or self.stays):
+        self._report_to([other for other in self._listeners if other is not listener])
+        # An optimizer that is calling its hooks walks the dict that they would be taken out of: they go with the next
+        # step that is saved.
+        if not (self._listeners or self.stays or updates.in_progress()):
             self._installed.close()
             self._is_installed = False
+
+    def _report_to(self, listeners: list[Listener]) -> None:
+        self._listeners = listeners
+        self.listener = listeners[-1] if listeners else None
 
     def stay(self) -> None:
         """Put everything in place for good: the program is about to compile."""
@@ -101,14 +109,20 @@ def _before_optimizer(optimizer: Any, args: Any, kwargs: Any) -> None:
     if is_compiling():
         return
     # With a closure, the gradients that it will use are yet to be computed.
-    if watch.listener is not None and not _has_closure(args, kwargs):
-        watch.listener.before_optimizer(optimizer)
+    if watch.listener is not None:
+        _tell(optimizer, args, kwargs, False)
 
 
 def _after_optimizer(optimizer: Any, args: Any, kwargs: Any) -> None:
     if is_compiling():
         return
-    if watch.listener is not None and _has_closure(args, kwargs):
+    if watch.listener is not None:
+        _tell(optimizer, args, kwargs, True)
+
+
+@session.fence("looking at an optimizer")
+def _tell(optimizer: Any, args: Any, kwargs: Any, with_closure: bool) -> None:
+    if watch.listener is not None and _has_closure(args, kwargs) is with_closure:
         watch.listener.before_optimizer(optimizer)
 
 
@@ -128,10 +142,10 @@ def _wrap_loss_call(original: Any) -> Any:
         if is_compiling() or watch.listener is None or isinstance(module.__dict__.get(SLOT), StepCounter):
             return original(module, *args, **kwargs)
         watch.listener.before_loss(module, args, kwargs)
-        loss = original(module, *args, **kwargs)
+        result = original(module, *args, **kwargs)
         # The call may have opened the next step.
         if watch.listener is not None:
-            watch.listener.after_loss(module, loss)
-        return loss
+            watch.listener.after_loss(module, result)
+        return result
 
     return call

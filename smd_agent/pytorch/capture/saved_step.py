@@ -162,9 +162,9 @@ class SavedStep(CapturedStep):
         self._losses.in_module += is_loss
         try:
             run = self._before_forward(call, name, args, kwargs, watched) or call.forward
-            output = run(*args, **kwargs)
-            self._after_forward(tracked, name, output)
-            return output
+            result = run(*args, **kwargs)
+            self._after_forward(tracked, name, result)
+            return result
         finally:
             tracked.busy = False
             self._losses.in_module -= is_loss

@@ -67,13 +67,14 @@ class CompiledRegion:
         def with_values(*args: Any, **kwargs: Any) -> Any:
             if self._name is not None:
                 self._save_io(self._name, "input", (args, kwargs))
-            output = run(*args, **kwargs)
+            result = run(*args, **kwargs)
             if self._name is not None:
-                self._save_io(self._name, "output", output)
-            return output
+                self._save_io(self._name, "output", result)
+            return result
 
-        run = self.around(call or owner._call_impl)
-        owner.__dict__[SLOT] = entrance(with_values)
+        original = call or owner._call_impl
+        run = self.around(original)
+        owner.__dict__[SLOT] = entrance(original, with_values)
         watched.on_close(functools.partial(_restore, owner, call))
 
     def around(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -88,10 +89,10 @@ class CompiledRegion:
             if is_compiling() or graph_task() != -1:
                 return original(*args, **kwargs)
             replay = self._prepare(args, kwargs)
-            output = original(*args, **kwargs)
+            result = original(*args, **kwargs)
             if replay is not None:
-                self._save(replay, output)
-            return output
+                self._save(replay, result)
+            return result
 
         return unseen(run)
 

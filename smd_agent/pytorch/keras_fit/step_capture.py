@@ -90,9 +90,9 @@ class TorchCapture(KerasCapture):
             before, after = self._names_of(layer)
             # Before it runs, because it may overwrite them.
             self._save_all(before, (args, kwargs))
-            outputs = original(layer, *args, **kwargs)
-            self._save_all(after, outputs)
-            return outputs
+            result = original(layer, *args, **kwargs)
+            self._save_all(after, result)
+            return result
 
         return call
 
@@ -104,11 +104,11 @@ class TorchCapture(KerasCapture):
 
     def _around_loss(self, original: Call) -> Call:
         def compute_loss(model: Model, *args: object, **kwargs: object) -> Any:
-            loss = original(model, *args, **kwargs)
+            result = original(model, *args, **kwargs)
             if model is self.model:
                 self._save_all("labels", kwargs.get("y", args[1] if len(args) > 1 else None))
-                self._save_all("batch_loss", loss)
-            return loss
+                self._save_all("batch_loss", result)
+            return result
 
         return compute_loss
 

@@ -16,7 +16,8 @@ from typing import Any, Protocol
 import torch
 from torch.nn.parameter import UninitializedParameter
 
-from smd_agent.framework.hidden_frames import leave_traceback, unseen
+from smd_agent.framework.hidden_frames import unseen
+from smd_agent.framework.own_failures import own_failure
 from smd_agent.framework.tracked_model import StepOpener, TrackedModel
 from smd_agent.pytorch.model import copied_counter
 from smd_agent.pytorch.model.wrappers import covering_child, named_layers, named_parameters, unwrapped, wrapper_chain
@@ -215,7 +216,9 @@ class StepCounter:
         return None
 
 
-def counter(hook: ForwardCapture, tracked: TrackedModule, module: torch.nn.Module, name: str | None) -> StepCounter:
+def counter(  # noqa: C901 - in every step
+    hook: ForwardCapture, tracked: TrackedModule, module: torch.nn.Module, name: str | None
+) -> StepCounter:
     """Make what counts a module's calls as steps, and has the saved ones captured.
 
     A class of its own for each, because a closure's variables are the cheapest state that there is: this runs in every
@@ -270,8 +273,10 @@ def counter(hook: ForwardCapture, tracked: TrackedModule, module: torch.nn.Modul
                 finally:
                     position.inside = False
             except BaseException as error:
-                leave_traceback(error)
-                raise
+                instead = own_failure(error)
+                if instead is None:
+                    raise
+            return instead.of(forward, *args, **kwargs)
 
     # The compiler would take it for a part of the program where a compiled model calls the one inside of it.
     leave_uncompiled(unseen(Counter.__call__))

@@ -11,8 +11,9 @@ from tensorflow.python.eager import record
 
 from smd_agent import guard, session
 from smd_agent.core.ports import StepWriter
-from smd_agent.framework.hidden_frames import leave_traceback, unseen
+from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.keras.backend import Current
+from smd_agent.framework.own_failures import own_failure
 from smd_agent.tensorflow.graph.function_rewrite import Tap, Unreachable, Variant
 from smd_agent.tensorflow.graph.told_failures import ToldAsOf
 from smd_agent.tensorflow.graph.traced_tensors import TensorTaps
@@ -86,8 +87,8 @@ class CompiledFunction:
     @unseen
     def __call__(self, *args: Sequence[Any], **kwargs: Sequence[Any]) -> Any:
         """Run the function, or its variant."""
+        concrete: Any = self._concrete()
         try:
-            concrete: Any = self._concrete()
             step = self._current.step
             if step is None or (step.capture is None and self._names is not None and not self._always):
                 return type(concrete)._call_flat(concrete, *args, **kwargs)
@@ -95,8 +96,10 @@ class CompiledFunction:
                 return type(concrete)._call_flat(concrete, *args, **kwargs)
             return self._run(concrete, step.capture, *args, **kwargs)
         except BaseException as error:
-            leave_traceback(error)
-            raise
+            instead = own_failure(error)
+            if instead is None:
+                raise
+        return instead.of(type(concrete)._call_flat, concrete, *args, **kwargs)
 
     def _is_recorded(self) -> bool:
         """Whether a tape records the call: what it needs of the function is not what the variant gives."""
@@ -126,9 +129,10 @@ class CompiledFunction:
             return type(concrete)._call_flat(concrete, tensor_inputs, captured_inputs)
         with ToldAsOf(concrete):
             outputs, extra = variant.call([*tensor_inputs, *captured_inputs])
+            result = concrete.function_type.pack_output(outputs)
         if capture is not None:
             capture.take(variant.keys, variant.branches, extra)
-        return concrete.function_type.pack_output(outputs)
+        return result
 
     @session.fence("preparing to save what a compiled step computes")
     def _prepare(self) -> Variant | None:

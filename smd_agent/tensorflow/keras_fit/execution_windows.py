@@ -49,9 +49,10 @@ def watch_epochs(trainer: type) -> None:
         return
 
     def around(original: Call) -> Call:
-        def init(epochs: object, *args: object, **kwargs: object) -> None:
-            original(epochs, *args, **kwargs)
+        def init(epochs: object, *args: object, **kwargs: object) -> Any:
+            result = original(epochs, *args, **kwargs)
             _epochs.add(epochs)
+            return result
 
         return init
 

@@ -77,10 +77,10 @@ class TensorWatch:
 
     def _around_layer(self, original: Call) -> Call:
         def call(layer: Layer, *args: object, **kwargs: object) -> Any:
-            outputs = original(layer, *args, **kwargs)
+            result = original(layer, *args, **kwargs)
             if not self._idle():
-                self._saw_layer(layer, (args, kwargs), outputs)
-            return outputs
+                self._saw_layer(layer, (args, kwargs), result)
+            return result
 
         return call
 
@@ -101,10 +101,10 @@ class TensorWatch:
 
     def _around_loss(self, original: Call) -> Call:
         def compute_loss(model: Model, *args: object, **kwargs: object) -> Any:
-            loss = original(model, *args, **kwargs)
+            result = original(model, *args, **kwargs)
             if not self._idle():
-                self._saw_loss(model, args, kwargs, loss)
-            return loss
+                self._saw_loss(model, args, kwargs, result)
+            return result
 
         return compute_loss
 
@@ -124,15 +124,15 @@ class TensorWatch:
         def update(
             optimizer: Optimizer, distribution: Distribution, grads_and_vars: Pairs, *args: object, **kwargs: object
         ) -> Any:
-            grads_and_vars = list(grads_and_vars)
             busy = not self._idle()
+            grads_and_vars = list(grads_and_vars)
             if busy:
                 self._before_update()
-            found = original(optimizer, distribution, grads_and_vars, *args, **kwargs)
+            result = original(optimizer, distribution, grads_and_vars, *args, **kwargs)
             if busy:
                 # Where the update is one branch of a condition, gradients are part of that once it has used them.
                 self._saw_update(optimizer, distribution, grads_and_vars)
-            return found
+            return result
 
         return update
 

@@ -19,7 +19,8 @@ import tensorflow as tf
 from tensorflow.python.eager import context, record
 
 from smd_agent import guard, session
-from smd_agent.framework.hidden_frames import leave_traceback, unseen
+from smd_agent.framework.hidden_frames import unseen
+from smd_agent.framework.own_failures import own_failure
 from smd_agent.tensorflow.arrays import Rows
 from smd_agent.tensorflow.graph.function_rewrite import CALLS, UNREADABLE, Tap, Unreachable, Variant, carries_state
 from smd_agent.tensorflow.graph.told_failures import ToldAsOf
@@ -66,8 +67,8 @@ class CompiledStep:
     @unseen
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run the function on its flat inputs, as it is or through its variant."""
+        concrete: Any = self._concrete()
         try:
-            concrete: Any = self._concrete()
             call = type(concrete)._call_flat
             if self._run.paused():
                 return call(concrete, *args, **kwargs)
@@ -86,8 +87,10 @@ class CompiledStep:
                 return call(concrete, *args, **kwargs)
             return self._run_variant(concrete, saved, *args, **kwargs)
         except BaseException as error:
-            leave_traceback(error)
-            raise
+            instead = own_failure(error)
+            if instead is None:
+                raise
+        return instead.of(type(concrete)._call_flat, concrete, *args, **kwargs)
 
     @session.fence("counting a step of a tf.function")
     def _open_step(self) -> bool | None:
@@ -135,9 +138,10 @@ class CompiledStep:
         scales = self._scales() if saved else None
         with ToldAsOf(concrete):
             outputs, extra = variant.call([*tensor_inputs, *captured_inputs])
+            result = concrete.function_type.pack_output(outputs)
         if scales is not None:
             self._save(extra, scales)
-        return concrete.function_type.pack_output(outputs)
+        return result
 
     @session.fence("saving what a tf.function computed")
     def _save(self, extra: list[Tensor], scales: list[float]) -> None:

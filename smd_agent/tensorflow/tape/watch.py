@@ -70,7 +70,7 @@ class TapeWatch:
         if not self._installed and OPENED not in tape.__dict__:
             # The program's own object, which takes this along when it goes.
             original = type(tape).gradient
-            watched = functools.wraps(original)(entrance(self._around_gradient(original)))
+            watched = functools.wraps(original)(entrance(original, self._around_gradient(original)))
             tape.__dict__["gradient"] = functools.partial(watched, tape)
             self._opened(tape)
 
@@ -94,12 +94,12 @@ class TapeWatch:
         def computed(tape: Tape, target: Nested, sources: Nested, *args: object, **kwargs: object) -> Nested:
             depth.gradients += 1
             try:
-                gradients: Nested = gradient(tape, target, sources, *args, **kwargs)
+                result: Nested = gradient(tape, target, sources, *args, **kwargs)
             finally:
                 depth.gradients -= 1
             if not depth.gradients:
-                self._saw(tape, target, sources, gradients)
-            return gradients
+                self._saw(tape, target, sources, result)
+            return result
 
         return computed
 

@@ -44,6 +44,36 @@ def save(run, *steps):
     assert run.flush()
 
 
+@pytest.mark.parametrize("call", [0, 1, 2])
+def test_a_step_of_which_a_write_has_not_even_begun_is_not_listed(tmp_path, monkeypatch, capsys, call):
+    run = RunWriter(str(tmp_path / "run"), budget_bytes=2 * BLOCK_BYTES)
+    assert run.start("worker_0", alone=True) is None
+    run.write_collections(COLLECTIONS)
+    save(run, 0)
+    write, calls = step_file._Output.write, []
+
+    def failing(output, blocks, written):
+        calls.append(blocks)
+        if len(calls) == call + 1:
+            for block in blocks:
+                written(block)
+            raise MemoryError
+        write(output, blocks, written)
+
+    monkeypatch.setattr(step_file._Output, "write", failing)
+    file = run.begin_step(1, ModeKeys.TRAIN, 1)
+    file.add("x", np.full(3, 1.0))
+    file.add("y", np.ones(2 * BLOCK_BYTES + 1000, np.uint8))
+    run.commit(file)
+    assert run.flush()
+    assert len(calls) == 3
+    save(run, 2)
+    run.close(end_marker=True)
+    assert readable(tmp_path / "run") == [0, 2]
+    assert run.steps_lost == 1
+    assert "cannot write to" in capsys.readouterr().err
+
+
 def readable(folder):
     trial = create_trial(str(folder), timeout=0)
     steps = trial.steps(show_incomplete_steps=True)

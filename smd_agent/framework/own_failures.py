@@ -1,0 +1,113 @@
+"""Failures of ours in functions that stand between the program and a library, which is called all the same.
+
+Whatever is raised in an unseen function or below it comes out of the outermost one, which asks here whose it is. Ours
+is what was raised in a function of ours that is not unseen, or by an unseen function's own work. It is told in one
+line, the capture is switched off, and the program gets what the function that is stood for returns. That function is
+called once: an unseen function keeps what it has returned in a variable named ``result``.
+
+Nothing of this costs anything as long as nothing is raised.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from dis import opname
+from types import CodeType, TracebackType
+from typing import Any
+
+from smd_agent import guard, session
+from smd_agent.framework.hidden_frames import is_unseen, leave_traceback, unseen
+
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# Between a ``with`` of ours and what it enters.
+_CONTEXTS = contextlib.contextmanager.__code__.co_filename
+_ABSENT = object()
+
+
+class Instead:
+    """What the program gets after a failure of ours.
+
+    Args:
+        returned: what the function that is stood for has returned; ``_ABSENT`` if it was not called.
+        raised: what it has raised.
+    """
+
+    def __init__(self, returned: object, raised: BaseException | None) -> None:
+        self._returned = returned
+        self._raised = raised
+
+    @unseen
+    def of(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """What the original has returned or raised, or does now that it is called with these arguments."""
+        if self._raised is not None:
+            raise self._raised
+        return original(*args, **kwargs) if self._returned is _ABSENT else self._returned
+
+
+def own_failure(error: BaseException) -> Instead | None:
+    """Tell of a failure of ours, and what is to be done instead; None for what the program has to see.
+
+    For the outermost unseen function, which then has to ``raise`` it, with nothing behind the word. Of what is the
+    program's the frames of unseen functions are left out.
+    """
+    innermost = _innermost(error.__traceback__)
+    if innermost is None or not isinstance(error, Exception) or not _is_own(innermost):
+        leave_traceback(error)
+        return None
+    frame = innermost.tb_frame
+    if guard.strict and _passed_a_fence(innermost):
+        # It has been told.
+        return None
+    session.failed("looking at the training", error)
+    if guard.strict:
+        return None
+    return Instead(frame.f_locals.get("result", _ABSENT), _raised_before(error, frame))
+
+
+def _innermost(at: TracebackType | None) -> TracebackType | None:
+    """The last of the unseen functions that a traceback begins with."""
+    found = None
+    while at is not None and is_unseen(at.tb_frame.f_code):
+        found, at = at, at.tb_next
+    return found
+
+
+def _is_own(unseen_at: TracebackType) -> bool:
+    """Whether a failure that came to an unseen function is ours; else it is of what the function stands for."""
+    following = unseen_at.tb_next
+    while following is not None and following.tb_frame.f_code.co_filename == _CONTEXTS:
+        following = following.tb_next
+    if following is not None:
+        return _is_ours(following.tb_frame.f_code)
+    # What is called may be a function without a frame, and what is raised is what the program is to get.
+    doing = opname[unseen_at.tb_frame.f_code.co_code[unseen_at.tb_lasti]]
+    return not ("CALL" in doing or "RAISE" in doing)
+
+
+def _is_ours(code: CodeType) -> bool:
+    return code.co_filename.startswith(_OURS)
+
+
+def _passed_a_fence(at: TracebackType | None) -> bool:
+    while at is not None:
+        if at.tb_frame.f_code.co_filename == guard.__file__:
+            return True
+        at = at.tb_next
+    return False
+
+
+def _raised_before(error: BaseException, frame: object) -> BaseException | None:
+    """What the function that is stood for had raised when we failed on its way out."""
+    before = error.__context__
+    while before is not None:
+        at = before.__traceback__
+        while at is not None and at.tb_frame is not frame:
+            at = at.tb_next
+        last = _innermost(at)
+        if last is not None and not _is_own(last):
+            before.__traceback__ = last.tb_next
+            return before
+        before = before.__context__
+    return None

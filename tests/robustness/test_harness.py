@@ -1,0 +1,150 @@
+"""What the parts compare with: damage of a run's values is noticed."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+from robustness import page, parts
+from robustness.faults import in_order
+from robustness.limits import Result
+from robustness.training import Training
+from smd_agent.core.modes import ModeKeys
+from smd_agent.storage.run_writer import RunWriter
+
+COLLECTIONS = '{"collections": {}, "_meta": {"num_workers": 1}}'
+STEPS = 3
+
+
+def write(folder, changed=None):
+    """Write a run of two tensors in three steps; ``changed`` has other values by step and name, None for no value."""
+    writer = RunWriter(str(folder))
+    assert writer.start("worker_0", alone=True) is None
+    writer.write_collections(COLLECTIONS)
+    for step in range(STEPS):
+        file = writer.begin_step(step, ModeKeys.TRAIN, step)
+        for name in ("weight", "loss"):
+            value = (changed or {}).get((step, name), np.full(3, step, np.float32))
+            if value is not None:
+                file.add(name, value)
+        writer.commit(file)
+    writer.close(end_marker=True)
+    return folder
+
+
+def index_files(root):
+    return sorted(root.glob("index/*/*.json"))
+
+
+@pytest.fixture
+def training(tmp_path, monkeypatch):
+    for name in ("SMDEBUG_TRAINING_END_DELAY_REFRESH", "SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT"):
+        monkeypatch.setenv(name, "0")
+    training = Training("", ())
+    training.whole = training.values(write(tmp_path / "whole"))
+    # Of each tensor by its mode's steps, and by those of all modes.
+    assert len(training.whole) == 2 * 2 * STEPS
+    return training
+
+
+def test_a_sound_run_and_its_beginning_are_passed(training, tmp_path):
+    root = write(tmp_path / "run")
+    assert training.check_listed(root) == STEPS
+    index_files(root)[-1].unlink()
+    assert training.check_listed(root) == STEPS - 1
+    assert training.check_listed(tmp_path / "none") == 0
+
+
+@pytest.mark.parametrize(
+    "value, told",
+    [
+        (np.array([1, 1, 1.0000001], np.float32), "another value"),
+        (np.array([-0.0, 1, 1], np.float32), "another value"),
+        (np.full(3, 1, np.float64), "another dtype"),
+        (None, "values are missing"),
+    ],
+)
+def test_another_value_and_one_that_is_missing_are_noticed(training, tmp_path, value, told):
+    root = write(tmp_path / "run", {(1, "loss"): value})
+    with pytest.raises(AssertionError, match=told):
+        training.check_listed(root)
+
+
+def test_what_the_whole_run_has_not_is_noticed(training, tmp_path):
+    root = write(tmp_path / "run")
+    del training.whole["loss", ModeKeys.TRAIN, 1]
+    with pytest.raises(AssertionError, match="not in the whole run"):
+        training.check_listed(root)
+
+
+def test_of_a_run_that_has_told_of_a_failure_values_may_be_missing(training, tmp_path):
+    root = write(tmp_path / "run", {(1, "loss"): None})
+    assert training.check_listed(root, complete=False) == STEPS
+
+
+def test_an_index_that_names_nothing_is_noticed(training, tmp_path):
+    root = write(tmp_path / "run")
+    for path in root.glob("events/*1/*.tfevents"):
+        path.unlink()
+    with pytest.raises(AssertionError, match="listed, and not to be read"):
+        training.check_listed(root)
+
+
+@pytest.mark.parametrize("harm", ["a byte", "the end"])
+def test_damaged_bytes_are_noticed(training, tmp_path, harm):
+    root = write(tmp_path / "run")
+    path = sorted(root.glob("events/*/*.tfevents"))[1]
+    content = bytearray(path.read_bytes())
+    if harm == "a byte":
+        content[-20] ^= 1
+    else:
+        del content[-20:]
+    path.write_bytes(content)
+    with pytest.raises(AssertionError, match="listed, and not to be read"):
+        training.check_listed(root)
+
+
+def test_an_index_that_cannot_be_read_is_noticed(training, tmp_path):
+    root = write(tmp_path / "run")
+    index_files(root)[1].write_text("{")
+    with pytest.raises(AssertionError, match=r"problems|index files"):
+        training.check_listed(root)
+
+
+def test_an_index_of_a_step_that_another_one_has_taken_is_noticed(training, tmp_path):
+    root = write(tmp_path / "run")
+    first, second, _ = index_files(root)
+    shutil.copy(second, first)
+    with pytest.raises(AssertionError):
+        training.check_listed(root)
+
+
+def test_functions_are_tried_in_an_order_that_a_further_one_does_not_change():
+    names = [f"file{number}.py:function" for number in range(50)]
+    before = in_order(names, ("file7.py:function",))
+    assert before[0] == "file7.py:function"
+    assert sorted(before) == sorted(names)
+    assert before[1:] != sorted(before[1:])
+    assert in_order([*reversed(names), "guard.py:fence"], ("file7.py:function",)) == before
+    after = in_order([*names, "further.py:function"], ("file7.py:function",))
+    assert [name for name in after if name != "further.py:function"] == before
+    with pytest.raises(AssertionError, match="not called"):
+        in_order(names, ("gone.py:function",))
+
+
+def test_parts_that_were_not_run_stay_on_the_page():
+    names = [*parts.PARTS]
+    results = {name: Result(failures=[]) for name in names}
+    for number, result in enumerate(results.values()):
+        result.ends.update({"well": number + 1})
+    whole = page.text(results)
+    assert all(f"\n## {parts.PARTS[name].title}\n" in whole for name in names)
+    one_by_one = ""
+    for name in reversed(names):
+        one_by_one = page.text({name: results[name]}, one_by_one)
+    assert one_by_one == whole
+    results[names[1]].ends["badly"] += 3
+    changed = page.text({names[1]: results[names[1]]}, whole)
+    assert changed == page.text(results) != whole
