@@ -9,19 +9,17 @@ import threading
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
+from harness.written_runs import COLLECTIONS, readable, save, started
 
-from smd_agent import create_trial, session, stalled_disk
+from smd_agent import session, stalled_disk
 from smd_agent.core.hook import BaseHook
-from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import ConfigError
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.storage.run_folder import refuse_finished_run
 from smd_agent.storage.run_writer import RunWriter
 from smd_agent.storage.writer import Writer
 
-COLLECTIONS = '{"collections": {}, "_meta": {"num_workers": 1}}'
 PATIENCE = 0.4
 LAST_LOOK = 0.05
 # What a test may take that waits once in full, and for what it does beside.
@@ -87,25 +85,9 @@ def in_time(action, seconds=ONCE):
     return done[0]
 
 
-def save(run, *steps):
-    for step in steps:
-        file = run.begin_step(step, ModeKeys.TRAIN, step)
-        file.add("x", np.full(3, float(step)))
-        run.commit(file)
-
-
-def readable(folder):
-    trial = create_trial(str(folder), timeout=0)
-    steps = trial.steps(show_incomplete_steps=True)
-    assert [float(trial.tensor("x").value(step)[0]) for step in steps] == steps
-    return steps
-
-
-def train(folder, *steps, worker="worker_0", alone=True):
+def train(folder, *steps, alone=True):
     """Write a run from its beginning to its end."""
-    run = RunWriter(str(folder))
-    assert run.start(worker, alone) is None
-    run.write_collections(COLLECTIONS)
+    run = started(folder, alone=alone)
     save(run, *steps)
     run.close(end_marker=True)
     return run
