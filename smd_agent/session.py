@@ -50,6 +50,11 @@ def current() -> BaseHook | None:
     return _hooks[-1] if _hooks else None
 
 
+def has_had_hook() -> bool:
+    """Whether this process has a hook, or has had one."""
+    return _prepared
+
+
 def current_of(kind: type[H]) -> H | None:
     """The newest hook of this process that is of this class, if there is one."""
     return next((hook for hook in reversed(_hooks) if isinstance(hook, kind)), None)

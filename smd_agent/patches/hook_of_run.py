@@ -92,7 +92,7 @@ def warn_at_exit_if_nothing_captured(
 
     @guard.fence("looking for a run at the end")
     def warn() -> None:
-        if os.getpid() != pid or session.is_off() or session.current() is not None or already_explained():
+        if os.getpid() != pid or session.is_off() or session.has_had_hook() or already_explained():
             return
         if in_time(partial(os.path.isdir, os.path.join(settings.out_dir, "index"))):
             # A launcher such as torchrun imports the framework too; its workers did the training.
