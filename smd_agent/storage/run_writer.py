@@ -112,7 +112,7 @@ class RunWriter:
     def start(self, worker: str, alone: bool) -> str | None:
         """Make a folder ready for this worker.
 
-        Of a disk that is full or stands still steps are lost until it is not, or does not.
+        A disk that is full or stands still is no error: steps are lost as long as that lasts.
 
         Args:
             worker: name used in file names, such as ``worker_0``.
