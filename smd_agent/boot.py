@@ -61,7 +61,7 @@ def _tell_if_no_framework(pid: int) -> None:
         return
     names = ", ".join(sorted(FRAMEWORKS))
     folder = _out_dir()
-    if folder and os.path.isdir(folder) and os.listdir(folder):
+    if folder and _holds_something(folder):
         guard.say(
             f"this process captured nothing: it imported no supported framework ({names});"
             f" anything its child processes captured is in {folder}"
@@ -70,15 +70,24 @@ def _tell_if_no_framework(pid: int) -> None:
         guard.say(f"nothing was captured: the program imported no supported framework ({names})")
 
 
+@guard.fence("looking into the run's folder")
+def _holds_something(folder: str) -> bool:
+    from smd_agent.stalled_disk import in_time
+
+    return in_time(lambda: os.path.isdir(folder) and bool(os.listdir(folder)))
+
+
 @guard.fence("looking for the run's folder")
 def _out_dir() -> str | None:
     import json
 
     from smd_agent.regular_file import read_text
+    from smd_agent.stalled_disk import in_time
 
     text = env.hook_json()
     if text is None:
-        text = read_text(env.config_path() or env.DEFAULT_CONFIG_PATH, encoding="utf-8-sig")
+        path = env.config_path() or env.DEFAULT_CONFIG_PATH
+        text = in_time(lambda: read_text(path, encoding="utf-8-sig"))
     folder = json.loads(text).get("LocalPath")
     return folder if isinstance(folder, str) else None
 

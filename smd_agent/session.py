@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from smd_agent import guard
 from smd_agent.config import env
-from smd_agent.config.hook_file import Source, find_source
+from smd_agent.config.hook_file import Source, find_source, is_there
 from smd_agent.config.load import load_settings
 from smd_agent.config.settings import HookSettings
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL
@@ -39,7 +39,7 @@ def read_settings(path: str | None = None, default_save_interval: int = DEFAULT_
         ConfigError: its content is wrong.
     """
     source = Source(path) if path is not None else find_source()
-    if source is None or (source.text is None and not os.path.exists(source.name)):
+    if source is None or not is_there(source):
         name = env.DEFAULT_CONFIG_PATH if source is None else source.name
         raise FileNotFoundError(f"there is no hook configuration at {name}")
     return load_settings(source, default_save_interval)
@@ -48,6 +48,11 @@ def read_settings(path: str | None = None, default_save_interval: int = DEFAULT_
 def current() -> BaseHook | None:
     """The newest hook of this process, if there is one."""
     return _hooks[-1] if _hooks else None
+
+
+def has_had_hook() -> bool:
+    """Whether this process has a hook, or has had one."""
+    return _prepared
 
 
 def current_of(kind: type[H]) -> H | None:

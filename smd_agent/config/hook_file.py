@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from smd_agent.config import env
 from smd_agent.errors import ConfigError
 from smd_agent.printable import printable, shortened
 from smd_agent.regular_file import read_text
+from smd_agent.stalled_disk import in_time
 
 _LARGEST_BYTES = 4 << 20
 # Python refuses to read much longer ones; that would be told of the whole file, and not of the key.
@@ -43,6 +45,17 @@ def find_source() -> Source | None:
     if path is not None:
         return Source(path, origin=env.CONFIG_PATH)
     return Source(env.DEFAULT_CONFIG_PATH) if os.path.isfile(env.DEFAULT_CONFIG_PATH) else None
+
+
+def is_there(source: Source) -> bool:
+    """Whether there is a configuration at the place.
+
+    Raises ConfigError when the disk does not say so in time.
+    """
+    try:
+        return source.text is not None or in_time(partial(os.path.exists, source.name))
+    except TimeoutError as error:
+        raise _unreadable(source, error) from error
 
 
 def read_object(source: Source) -> tuple[dict[str, Any], list[str]]:
@@ -94,9 +107,13 @@ def _text(source: Source) -> str:
         return source.text
     name = printable(source.name)
     try:
-        return read_text(source.name, encoding="utf-8-sig", largest=_LARGEST_BYTES)
+        return in_time(partial(read_text, source.name, encoding="utf-8-sig", largest=_LARGEST_BYTES))
     except FileNotFoundError as error:
         named = f", which {source.origin} names," if source.origin else ""
         raise ConfigError(f"the hook configuration {name}{named} does not exist") from error
     except OSError as error:
-        raise ConfigError(f"the hook configuration {name} cannot be read: {error.strerror}") from error
+        raise _unreadable(source, error) from error
+
+
+def _unreadable(source: Source, error: OSError) -> ConfigError:
+    return ConfigError(f"the hook configuration {printable(source.name)} cannot be read: {error.strerror}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from smd_agent import guard, session
@@ -14,6 +15,7 @@ from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL
 from smd_agent.errors import ConfigError, SMDebugError
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.patches.importer import report_bad_config
+from smd_agent.stalled_disk import in_time
 
 H = TypeVar("H", bound=FrameworkHook)
 
@@ -90,9 +92,9 @@ def warn_at_exit_if_nothing_captured(
 
     @guard.fence("looking for a run at the end")
     def warn() -> None:
-        if os.getpid() != pid or session.is_off() or session.current() is not None or already_explained():
+        if os.getpid() != pid or session.is_off() or session.has_had_hook() or already_explained():
             return
-        if os.path.isdir(os.path.join(settings.out_dir, "index")):
+        if in_time(partial(os.path.isdir, os.path.join(settings.out_dir, "index"))):
             # A launcher such as torchrun imports the framework too; its workers did the training.
             return
         known = "; ".join(found for ask in _reasons if (found := ask()))

@@ -61,27 +61,19 @@ class Claim:
             OSError: there can be no file, because the disk is full or the folder is not ours to write into.
         """
         for _ in range(_ATTEMPTS):
-            if self.held:
-                return None
             try:
-                descriptor = self._open()
+                self._open()
             except OSError as error:
                 if not os.path.lexists(self.path):
                     raise
                 return f"{self.path} cannot be opened: {error.strerror}"
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                os.close(descriptor)
-                return f"{self.path} is not a regular file"
-            works = _lock(descriptor)
-            if works is False:
-                os.close(descriptor)
-                return f"{self._name_owner()} is writing to {self.path.parent}"
-            if works is None:
-                return self._take_created(descriptor)
-            if _number_of(self.path) == _number_of(descriptor):
-                self._take(descriptor)
-            else:
-                os.close(descriptor)
+            works = _lock(self._descriptor)
+            refused = self._obstacle(works)
+            if refused is None and (works is None or self._number == _number_of(self.path)):
+                return None
+            self.drop()
+            if refused is not None:
+                return refused
         return f"{self.path} is another file each time it is opened"
 
     def sign(self) -> None:
@@ -134,26 +126,25 @@ class Claim:
             return None
         return owner if isinstance(owner, dict) and isinstance(owner.get("pid"), int) else None
 
-    def _open(self) -> int:
+    def _open(self) -> None:
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         try:
-            descriptor = os.open(self.path, flags | os.O_EXCL, 0o666)
+            self._descriptor = os.open(self.path, flags | os.O_EXCL, 0o666)
+            self._created = True
         except FileExistsError:
+            self._descriptor = os.open(self.path, flags, 0o666)
             self._created = False
-            return os.open(self.path, flags, 0o666)
-        self._created = True
-        return descriptor
-
-    def _take(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._number = _number_of(descriptor)
+        # Before the lock: a child that is forked while that is waited for must not keep it.
         _remember(self)
+        self._number = _number_of(self._descriptor)
 
-    def _take_created(self, descriptor: int) -> str | None:
-        if self._created:
-            self._take(descriptor)
+    def _obstacle(self, locked: bool | None) -> str | None:
+        if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+            return f"{self.path} is not a regular file"
+        if locked is False:
+            return f"{self._name_owner()} is writing to {self.path.parent}"
+        if locked or self._created:
             return None
-        os.close(descriptor)
         return (
             f"{self._name_owner()} is named in {self.path}, and its file system has no locks that would tell whether "
             "that is over: remove the file if it is"

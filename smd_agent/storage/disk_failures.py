@@ -30,6 +30,17 @@ class DiskFailures:
         line = f"cannot write to {root} ({error}): the run goes on, further steps are tried"
         guard.say_once(("failed write", root), line)
 
+    def start_given_up(self) -> None:
+        """Say that the disk, standing still, did not let the folder be made."""
+        root = self._root()
+        guard.say_once(("stalled disk", root), f"{root} does not answer: nothing is saved until it does")
+
+    def start_made_up(self, named: Path, why: str | None) -> None:
+        """Say that the folder could be made after all, and why it is not the one that was asked for."""
+        root = self._root()
+        where = "it" if root == named else f"{root} ({why})"
+        guard.say(f"{named} answers again: saving goes on in {where}")
+
     def step_given_up(self, step: int) -> None:
         """Say that the disk, standing still, had no room for a step."""
         root = self._root()

@@ -12,10 +12,12 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from smd_agent.errors import SMDebugRuntimeError
 from smd_agent.formats import paths
+from smd_agent.stalled_disk import in_time
 from smd_agent.storage.claim import Claim, alive, is_gone
 from smd_agent.storage.whole_file import names_in, remove_file
 
@@ -30,19 +32,33 @@ def refuse_finished_run(out_dir: str) -> None:
     Raises:
         SMDebugRuntimeError: it does.
     """
-    root = Path(os.path.abspath(os.path.expanduser(out_dir)))
-    if _is_finished(root):
+    root = absolute(out_dir)
+    if holds_finished_run(root):
         raise SMDebugRuntimeError(
             f"The path:{root} already exists and holds a finished run. "
             "Please provide a directory path that does not already exist."
         )
 
 
+def absolute(out_dir: str) -> Path:
+    """The folder as a whole path; ``~`` is expanded."""
+    return Path(os.path.abspath(os.path.expanduser(out_dir)))
+
+
+def holds_finished_run(root: Path) -> bool:
+    """Whether a run has ended in the folder; False where the disk does not say so in time."""
+    try:
+        return in_time(partial(_is_finished, root))
+    except TimeoutError:
+        return False
+
+
 class RunFolder:
-    """The place of one worker's run on disk.
+    """The place of one worker's run on disk; used by the writer thread alone, which may wait for it.
 
     Args:
         named: the folder that was asked for, absolute.
+        finished_before: whether it held a finished run when this one was asked for.
         below: further runs get folders inside of it instead of beside it, because it alone is kept.
 
     Attributes:
@@ -50,11 +66,11 @@ class RunFolder:
         reason: why ``root`` is not ``named``; None if it is.
     """
 
-    def __init__(self, named: Path, below: bool = False) -> None:
+    def __init__(self, named: Path, finished_before: bool, below: bool = False) -> None:
         self.named = self.root = named
         self.reason: str | None = None
         self._below = below
-        self._finished_before = _is_finished(named)
+        self._finished_before = finished_before
         self._claim: Claim | None = None
         self._worker: str | None = None
 

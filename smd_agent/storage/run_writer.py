@@ -6,7 +6,6 @@ Nothing is created, and no thread started, before the first step that is saved.
 from __future__ import annotations
 
 import errno
-import os
 import time
 from collections.abc import Callable
 from functools import partial
@@ -19,7 +18,7 @@ from smd_agent.formats.paths import END_MARKER, collections_path
 from smd_agent.storage.disk_failures import DiskFailures
 from smd_agent.storage.due_file import DueFile
 from smd_agent.storage.lost_steps import LostSteps
-from smd_agent.storage.run_folder import RunFolder
+from smd_agent.storage.run_folder import RunFolder, absolute, holds_finished_run
 from smd_agent.storage.step_file import Layouts, StepFile
 from smd_agent.storage.whole_file import replace_file
 from smd_agent.storage.writer import DEFAULT_BUDGET_BYTES, Writer
@@ -29,6 +28,16 @@ _PASSING = frozenset(
     getattr(errno, name, errno.ENOSPC)
     for name in ("ENOSPC", "EDQUOT", "EIO", "ESTALE", "EMFILE", "ENFILE", "ETIMEDOUT")
 )
+
+
+class _Beginning:
+    """What has come of making the folder ready."""
+
+    def __init__(self) -> None:
+        self.refused: str | None = None
+        self.failure: OSError | None = None
+        # Whether nobody waits for it any more.
+        self.given_up = False
 
 
 class RunWriter:
@@ -51,18 +60,21 @@ class RunWriter:
         self.steps_saved = 0
         self.tensors_saved = 0
         self.bytes_saved = 0
-        self._named = Path(os.path.abspath(os.path.expanduser(out_dir)))
+        self._named = absolute(out_dir)
+        self._finished_before = holds_finished_run(self._named)
         self._below = below
         self._budget_bytes = budget_bytes
         self._worker = ""
         self._make_ready()
 
     def _make_ready(self) -> None:
-        self._folder = RunFolder(self._named, self._below)
+        self._folder = RunFolder(self._named, self._finished_before, self._below)
         self._enter: Callable[[], str | None] = self._folder.enter_alone
         # Of the folder that we are in: whether it was entered, and the step in it that shows that it is still there.
         self._entered = False
         self._last_index = ""
+        # Whether an earlier run's steps of this worker are to be removed once it is entered.
+        self._removes_old = False
         # Whether the last ``close`` set the end mark; None while there is something to close.
         self._closed: bool | None = None
         self._met_late = False
@@ -98,7 +110,9 @@ class RunWriter:
         return 0 if self._lost is None else len(self._lost.steps)
 
     def start(self, worker: str, alone: bool) -> str | None:
-        """Make a folder ready for this worker. A disk that is full is waited for: then steps are lost until it is not.
+        """Make a folder ready for this worker.
+
+        A disk that is full or stands still is no error: steps are lost as long as that lasts.
 
         Args:
             worker: name used in file names, such as ``worker_0``.
@@ -110,23 +124,20 @@ class RunWriter:
         Raises:
             OSError: the folder cannot be made or written.
         """
-        enter = self._folder.enter_alone if alone else partial(self._folder.enter_as, worker)
-        try:
-            refused = enter()
-        except OSError as error:
-            if error.errno not in _PASSING:
-                raise
-            self._failures.write_failed(error)
-        else:
-            if refused is not None:
-                return refused
-            self._entered = True
-        self._enter = enter
+        beginning = _Beginning()
+        self._writer.submit(partial(self._begin, beginning, worker, alone))
+        if not self._writer.drain():
+            beginning.given_up = True
+            self._failures.start_given_up()
+        elif beginning.refused is not None:
+            self._writer.close()
+            return beginning.refused
+        elif beginning.failure is not None and beginning.failure.errno not in _PASSING:
+            self._writer.close()
+            raise beginning.failure
         self._worker = worker
         self._collections = DueFile(collections_path(worker))
         self._lost = LostSteps(worker)
-        if not alone and not self._met_late:
-            self._writer.submit(partial(self._remove_steps_of, worker))
         return None
 
     def leave(self) -> None:
@@ -134,8 +145,6 @@ class RunWriter:
         self.close(end_marker=False)
         self._met_late = True
         self._worker = ""
-        self._entered = False
-        self._last_index = ""
         self._collections = self._lost = None
 
     def begin_anew(self) -> None:
@@ -162,8 +171,7 @@ class RunWriter:
         if self._collections is not None and text != self._collections.text:
             self._collections.text = text
             self._closed = None
-            if self._entered:
-                self._writer.submit(self._put_files)
+            self._writer.submit(self._put_files)
 
     def flush(self) -> bool:
         """Wait until all committed steps are on disk; False when the disk stands still."""
@@ -175,15 +183,14 @@ class RunWriter:
             return
         collections = self._collections
         self._writer.submit(partial(self._end, end_marker))
+        self._writer.submit(self._folder.leave)
         if not self._writer.close():
-            # Also giving the folder up might never end.
             self._failures.end_given_up()
             return
         if collections is not None:
             self._failures.look_at(collections)
         if collections is None or collections.failure is None:
             self._closed = end_marker
-        self._folder.leave()
 
     def summary(self) -> str:
         """One line on what has been saved."""
@@ -196,6 +203,28 @@ class RunWriter:
         return f"{saved}; to see them: python -m smd_agent ls {self.root}" if self._entered else saved
 
     # On the writer thread.
+
+    def _begin(self, beginning: _Beginning, worker: str, alone: bool) -> None:
+        self._enter = self._folder.enter_alone if alone else partial(self._folder.enter_as, worker)
+        self._entered = False
+        self._last_index = ""
+        self._removes_old = not alone and not self._met_late
+        try:
+            beginning.refused = self._enter_folder(worker)
+        except OSError as error:
+            beginning.failure = error
+            if beginning.given_up or error.errno in _PASSING:
+                self._failures.write_failed(error)
+        if beginning.given_up and self._entered:
+            self._failures.start_made_up(self._named, self.detour)
+
+    def _enter_folder(self, worker: str) -> str | None:
+        refused = self._enter()
+        self._entered = refused is None
+        if self._entered and self._removes_old:
+            self._removes_old = False
+            self._remove_steps_of(worker)
+        return refused
 
     def _place(self) -> Path:
         """The run's folder, entered again where it has gone.
@@ -236,10 +265,9 @@ class RunWriter:
         return gone
 
     def _go_on(self) -> None:
-        refused = self._enter()
+        refused = self._enter_folder(self._worker)
         if refused is not None:
             raise OSError(errno.EBUSY, refused)
-        self._entered = True
         self._put_files()
 
     def _saved(self, step: StepFile) -> None:
@@ -254,6 +282,8 @@ class RunWriter:
             self._lost.steps.append(step)
 
     def _put_files(self) -> None:
+        if not self._entered:
+            return
         if self._lost is not None:
             self._lost.reason = self._failures.reason
         for file in (self._collections, self._lost):

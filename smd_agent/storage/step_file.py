@@ -107,14 +107,12 @@ class StepFile:
     Attributes:
         stamp: the same.
         lost: the disk stands still, and what is added is not kept.
-        tensors: how many have been added.
         index_name: of the step's index file, below the run's folder.
     """
 
     def __init__(self, place: Callable[[], Path], worker: str, stamp: Stamp, writer: Writer, layouts: Layouts) -> None:
         self.stamp = stamp
         self.lost = False
-        self.tensors = 0
         self._writer = writer
         self._layouts = layouts
         self.index_name = index_path(stamp.step, worker)
@@ -128,6 +126,14 @@ class StepFile:
         self._tensor_entries: dict[str | tuple[str, ...], str] = {}
         self._blocks: dict[tuple[str, ...], tuple[int, list[int]]] = {}
         self._shape_entries: dict[str, str] = {}
+
+    @property
+    def tensors(self) -> int:
+        """How many tensors and scalars have been added; of one name the last counts."""
+        names: set[str] = set()
+        for entry in self._tensor_entries:
+            names.update((entry,) if isinstance(entry, str) else entry)
+        return len(names)
 
     @property
     def size(self) -> int:
@@ -185,7 +191,6 @@ class StepFile:
         self._append(block.render(self.stamp, values))
         self._tensor_entries[names] = self._layouts.scalar_index(names, block, start)
         self._blocks[names] = start, block.lengths
-        self.tensors += len(names)
 
     def add_shape(self, name: str, original_name: str, shape: tuple[int, ...]) -> None:
         """Note a tensor's shape in the index."""
@@ -195,13 +200,11 @@ class StepFile:
     def drop(self, names: set[str]) -> None:
         """Leave tensors and scalars of these names out of the index: others of the same names follow."""
         for name in names:
-            if self._tensor_entries.pop(name, None) is not None:
-                self.tensors -= 1
+            self._tensor_entries.pop(name, None)
         for tags, (start, lengths) in [*self._blocks.items()]:
             if names.isdisjoint(tags):
                 continue
             del self._blocks[tags], self._tensor_entries[tags]
-            self.tensors -= len(tags)
             for tag, length in zip(tags, lengths, strict=True):
                 if tag not in names:
                     self._enter(tag, start, length)
@@ -233,7 +236,6 @@ class StepFile:
     def _enter(self, name: str, start: int, length: int | None = None) -> None:
         length = self._size - start if length is None else length
         self._tensor_entries[name] = tensor_fragment(self._layouts.name_json(name), start, length)
-        self.tensors += 1
 
     def _append_small(self, head: bytes, values: Bytes, end: bytes) -> None:
         block = self._block

@@ -1,7 +1,8 @@
 """The one background thread: it takes filled blocks and finished steps and puts them on disk.
 
 Memory between the training thread and the disk is a fixed set of blocks. When all of them are waiting for the disk the
-training thread waits for one to come free, and gives up on the step when the disk has not moved for ``STALL_SECONDS``.
+training thread waits for one to come free, and gives up on the step when the disk has not moved for
+``stalled_disk.STALL_SECONDS``.
 From then on nobody waits again until it has moved.
 The thread runs a handful of system calls and checksums for each block, all of which release the interpreter lock; it
 encodes nothing.
@@ -18,15 +19,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from smd_agent import guard
+from smd_agent import guard, stalled_disk
 
 BLOCK_BYTES = 4 << 20
 SLAB_BLOCKS = 8
 DEFAULT_BUDGET_BYTES = 256 << 20
-STALL_SECONDS = 30.0
-
-# What is left to wait for a disk that has been given up already: it may be moving again just now.
-_LAST_LOOK_SECONDS = 1.0
 
 _HUGE_PAGE_BYTES = 2 << 20
 
@@ -65,7 +62,7 @@ class Writer:
         self,
         budget_bytes: int = DEFAULT_BUDGET_BYTES,
         on_failure: Callable[[Exception], None] | None = None,
-        stall_seconds: float = STALL_SECONDS,
+        stall_seconds: float = stalled_disk.STALL_SECONDS,
     ) -> None:
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._free: SimpleQueue[Block] = SimpleQueue()
@@ -97,8 +94,16 @@ class Writer:
             return self._free.get(timeout=self._stall_seconds)
         except Empty:
             if self._moved == seen:
-                self._stood_at = seen
+                self._give_up(seen)
             return None
+
+    def _give_up(self, seen: int) -> None:
+        if self._stood_at != seen:
+            self._stood_at = seen
+            stalled_disk.waited_in_vain(self._stands_still)
+
+    def _stands_still(self) -> bool:
+        return self._moved == self._stood_at and self._thread is not None and self._thread.is_alive()
 
     def _memory(self) -> npt.NDArray[np.uint8]:
         if not self._slab:
@@ -143,9 +148,9 @@ class Writer:
             if self._moved != seen:
                 seen, since = self._moved, time.monotonic()
                 continue
-            limit = min(self._stall_seconds, _LAST_LOOK_SECONDS) if seen == self._stood_at else self._stall_seconds
+            limit = stalled_disk.patience(self._stall_seconds)
             if time.monotonic() - since > limit or not self._thread.is_alive():
-                self._stood_at = seen
+                self._give_up(seen)
                 return False
         return True
 

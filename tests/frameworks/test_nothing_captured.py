@@ -74,3 +74,23 @@ def test_a_training_of_plain_arrays_is_told_in_one_line(program, module_runner):
     assert [told for told in both.said if told != LOOSE] == [line]
     launched = runner.by_launcher("--out", "other", runner.write(body), TF_CPP_MIN_LOG_LEVEL="3")
     assert [told for told in said(launched) if told != LOOSE] == [line]
+
+
+EDITED = """
+import torch
+import smd_agent.pytorch as smd
+model = torch.nn.Linear(2, 1)
+hook = smd.Hook("own", save_config=smd.SaveConfig(save_interval=1))
+hook.register_module(model)
+model(torch.ones(3, 2)).sum().backward()
+hook.close()
+smd.del_hook()
+"""
+
+
+def test_what_a_hook_has_saved_that_the_script_has_deleted_was_captured(module_runner):
+    pytest.importorskip("torch")
+    runner = module_runner("edited")
+    lines = said(runner.by_launcher("--out", "run", runner.write(EDITED)))
+    assert any("saved 1 step " in line for line in lines)
+    assert not [line for line in lines if "nothing was captured" in line]

@@ -19,7 +19,7 @@ from smd_agent.core.modes import ModeKeys
 
 WARM = ("torch", "keras")
 
-PROGRAM = "keras/torch_programs.py"
+PROGRAM = "keras/other_backends.py"
 TORCH = {"KERAS_BACKEND": "torch", "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
 TRAIN, EVAL, PREDICT = ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT
 EVERYTHING = (

@@ -2,89 +2,62 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("torch")
 
-from smd_agent.analysis.trial import create_trial
+from harness.printed import Printed, every_step
+from harness.runner import SUBJECTS
+
 from smd_agent.core.modes import ModeKeys
 
 WARM = ("torch", "torch._dynamo")
-PROGRAM = Path(__file__).parent.parent / "subjects" / "pytorch" / "torch_losses.py"
+PROGRAM = SUBJECTS / "pytorch/printed_losses.py"
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
 
 
-class Losses:
-    """A scene that has been played with the agent and without."""
-
-    def __init__(self, runner, scene, **parameters):
-        config = {
-            "HookParameters": {"save_interval": 1, **parameters},
-            "CollectionConfigurations": [{"CollectionName": name} for name in ("weights", "gradients")],
-        }
-        plain = runner.plain(PROGRAM, scene)
-        agent = runner.by_variable(PROGRAM, scene, config=config, SMD_AGENT_STRICT="1")
-        assert plain.returncode == 0, plain.stderr
-        assert (agent.returncode, agent.stdout) == (0, plain.stdout), agent.stderr
-        self.lines = agent.stderr.splitlines()
-        assert any("smd_agent: saved" in line for line in self.lines), self.lines
-        self.trial = create_trial(str(runner.folder / "run"))
-        self.printed = {mode.name: [] for mode in (TRAIN, EVAL)}
-        for line in plain.stdout.splitlines():
-            mode, number = line.split()
-            self.printed[mode].append(float(number))
-
-    def names(self, mode=TRAIN):
-        return set(self.trial.tensor_names(collection="losses", mode=mode))
-
-    def values(self, name, mode=TRAIN):
-        tensor = self.trial.tensor(name)
-        return [float(tensor.value(step, mode=mode).mean()) for step in tensor.steps(mode=mode)]
-
-    def is_what_was_printed(self, name, *modes):
-        return all(self.values(name, mode) == pytest.approx(self.printed[mode.name], rel=1e-6) for mode in modes)
+def play(runner, scene, **parameters):
+    return Printed(runner, PROGRAM, scene, config=every_step("weights", "gradients", **parameters))
 
 
 def test_a_loss_that_owns_the_model_has_none_of_its_parameters(runner):
-    found = Losses(runner, "loss_owns_the_model")
-    assert found.names() == {"CosineSimilarityLoss_output_0"}
+    found = play(runner, "loss_owns_the_model")
+    assert found.names("losses") == {"CosineSimilarityLoss_output_0"}
     assert found.is_what_was_printed("CosineSimilarityLoss_output_0", TRAIN)
     assert "CosineSimilarityLoss_model.output.weight" in found.trial.tensor_names(collection="weights")
 
 
 def test_the_first_loss_is_the_one_that_is_trained(runner):
-    found = Losses(runner, "another_loss_than_the_models_own")
+    found = play(runner, "another_loss_than_the_models_own")
     assert found.is_what_was_printed("Loss_output_0", TRAIN, EVAL)
     # What the model returns as its loss is another one.
-    assert found.names(TRAIN) == found.names(EVAL) == {"Loss_output_0", "Classifier_loss_output_0"}
+    assert found.names("losses") == found.names("losses", EVAL) == {"Loss_output_0", "Classifier_loss_output_0"}
 
 
 def test_a_loss_that_the_model_returns(runner):
-    found = Losses(runner, "the_models_own_loss")
-    assert found.names(TRAIN) == found.names(EVAL) == {"Loss_output_0"}
+    found = play(runner, "the_models_own_loss")
+    assert found.names("losses") == found.names("losses", EVAL) == {"Loss_output_0"}
     assert found.is_what_was_printed("Loss_output_0", TRAIN, EVAL)
 
 
 @pytest.mark.parametrize("everything", [False, True])
 def test_a_loss_in_parts_is_one_loss(runner, everything):
-    found = Losses(runner, "loss_in_parts", save_all=everything)
+    found = play(runner, "loss_in_parts", save_all=everything)
     # What all is saved of is read by names.
     by_name = {"ProxyLoss_outer_loss_output_0"} if everything else set()
-    assert found.names() == {"ProxyLoss_output_0", *by_name}
+    assert found.names("losses") == {"ProxyLoss_output_0", *by_name}
     assert found.is_what_was_printed("ProxyLoss_output_0", TRAIN)
 
 
 def test_a_matrix_is_no_loss(runner):
-    found = Losses(runner, "loss_that_is_a_matrix")
-    assert found.names() == {"Loss_output_0"}
+    found = play(runner, "loss_that_is_a_matrix")
+    assert found.names("losses") == {"Loss_output_0"}
     assert found.is_what_was_printed("Loss_output_0", TRAIN)
 
 
 def test_a_loss_of_each_row_is_one(runner):
-    found = Losses(runner, "loss_of_each_row")
-    assert found.names(TRAIN) == found.names(EVAL) == {"CrossEntropyLoss_output_0"}
+    found = play(runner, "loss_of_each_row")
+    assert found.names("losses") == found.names("losses", EVAL) == {"CrossEntropyLoss_output_0"}
     assert found.trial.tensor("CrossEntropyLoss_output_0").value(0, mode=TRAIN).shape == (8,)
 
 
@@ -92,30 +65,30 @@ def test_a_loss_of_each_row_is_one(runner):
     "scene", ["functional", "loss_in_a_tuple", "compiled_loss_in_a_tuple", "compiled_model", "scripted_in_the_middle"]
 )
 def test_a_loss_has_one_name_in_training_and_evaluation(runner, scene):
-    found = Losses(runner, scene)
-    assert found.names(TRAIN) == {"Loss_output_0"}
+    found = play(runner, scene)
+    assert found.names("losses") == {"Loss_output_0"}
     assert found.is_what_was_printed("Loss_output_0", TRAIN)
     if scene != "scripted_in_the_middle":
-        assert found.names(EVAL) == {"Loss_output_0"}
+        assert found.names("losses", EVAL) == {"Loss_output_0"}
         assert found.is_what_was_printed("Loss_output_0", EVAL)
 
 
 def test_what_a_loss_is_the_sum_of_has_its_names_in_both(runner):
-    found = Losses(runner, "functional_of_several")
+    found = play(runner, "functional_of_several")
     parts = {"mse_loss_output_0", "l1_loss_output_0"}
-    assert found.names(TRAIN) == {"Loss_output_0", *parts}
-    assert found.names(EVAL) == parts
+    assert found.names("losses") == {"Loss_output_0", *parts}
+    assert found.names("losses", EVAL) == parts
     assert found.is_what_was_printed("Loss_output_0", TRAIN)
 
 
 def test_what_cannot_be_seen_in_evaluation_is_said(runner):
-    found = Losses(runner, "compiled_function")
-    assert found.names(TRAIN) == {"Loss_output_0"}
+    found = play(runner, "compiled_function")
+    assert found.names("losses") == {"Loss_output_0"}
     (line,) = [line for line in found.lines if "evaluation" in line]
     assert "no loss is seen in evaluation: in training it comes out of a compiled function" in line
 
 
 def test_a_loss_module_of_another_name_is_one(runner):
-    found = Losses(runner, "loss_of_another_name")
-    assert found.names(TRAIN) == found.names(EVAL) == {"Criterion_output_0"}
+    found = play(runner, "loss_of_another_name")
+    assert found.names("losses") == found.names("losses", EVAL) == {"Criterion_output_0"}
     assert found.is_what_was_printed("Criterion_output_0", TRAIN, EVAL)

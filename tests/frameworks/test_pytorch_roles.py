@@ -2,57 +2,36 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("torch")
 
 import torch
+from harness.printed import Printed, every_step
+from harness.runner import SUBJECTS
 from torch import nn
 
 import smd_agent.pytorch as smd
 from smd_agent.analysis.trial import create_trial
 
 WARM = ("torch",)
-PROGRAMS = Path(__file__).parent.parent / "subjects" / "pytorch"
+PROGRAM = SUBJECTS / "pytorch/roles.py"
 EVERY = smd.SaveConfig(save_interval=1)
-
-
-def config(*collections, **parameters):
-    listed = [{"CollectionName": name} if isinstance(name, str) else name for name in collections]
-    return {"HookParameters": {"save_interval": 1, **parameters}, "CollectionConfigurations": listed}
-
-
-class Roles:
-    """A program that has been run with the agent and without."""
-
-    def __init__(self, runner, program, settings, name="run"):
-        plain = runner.plain(PROGRAMS / program)
-        agent = runner.by_variable(PROGRAMS / program, name=name, config=settings, SMD_AGENT_STRICT="1")
-        assert (plain.returncode, plain.stderr) == (0, "")
-        assert (agent.returncode, agent.stdout) == (0, plain.stdout), agent.stderr
-        self.lines = agent.stderr.splitlines()
-        assert any("smd_agent: saved" in line for line in self.lines), self.lines
-        self.trial = create_trial(str(runner.folder / name))
-
-    def collection(self, name, of=""):
-        return {found for found in self.trial.tensor_names(collection=name) if found.startswith(of)}
 
 
 @pytest.fixture(scope="module")
 def roles(module_runner):
     own = {"CollectionName": "mine", "CollectionParameters": {"include_regex": "ema"}}
-    return Roles(module_runner("roles"), "torch_roles.py", config("weights", "biases", "gradients", own))
+    return Printed(module_runner("roles"), PROGRAM, config=every_step("weights", "biases", "gradients", own))
 
 
 def test_everything_that_is_trained_is_a_weight_or_a_bias(roles):
     weights = {"fc.weight", "norm.gamma", "cls_token", "kernel", "raw_noise"}
-    assert roles.collection("weights", "OtherNames_") == {f"OtherNames_{name}" for name in weights}
+    assert roles.names("weights", start="OtherNames_") == {f"OtherNames_{name}" for name in weights}
     biases = {"fc.bias", "norm.beta", "b1"}
-    assert roles.collection("biases", "OtherNames_") == {f"OtherNames_{name}" for name in biases}
+    assert roles.names("biases", start="OtherNames_") == {f"OtherNames_{name}" for name in biases}
     gradients = {f"gradient/OtherNames_{name}" for name in weights | biases}
-    assert roles.collection("gradients", "gradient/OtherNames_") == gradients
+    assert roles.names("gradients", start="gradient/OtherNames_") == gradients
     for name in weights | biases:
         steps = roles.trial.tensor(f"OtherNames_{name}").steps()
         assert steps == roles.trial.tensor(f"gradient/OtherNames_{name}").steps() == [0, 1, 2]
@@ -77,25 +56,25 @@ def test_what_is_trained_later_is_saved_from_then_on(roles):
 
 def test_names_are_those_of_the_model_around_what_is_called(roles):
     """The model's class has a ``__call__`` of its own, so that only its layer is seen being called."""
-    assert roles.collection("weights", "OwnCall") == {"OwnCall_fc.weight"}
-    assert roles.collection("weights", "Linear") == set()
+    assert roles.names("weights", start="OwnCall") == {"OwnCall_fc.weight"}
+    assert roles.names("weights", start="Linear") == set()
 
 
 def test_names_have_no_wrappers_of_libraries(roles):
     # The program's own class keeps its name, whatever it calls the module inside.
-    assert roles.collection("weights", "Private") == {"Private__inner.weight"}
-    assert roles.collection("weights", "PerSample") == set()
+    assert roles.names("weights", start="Private") == {"Private__inner.weight"}
+    assert roles.names("weights", start="PerSample") == set()
 
 
 def test_all_has_what_nothing_trains_too(runner):
-    found = Roles(runner, "torch_roles.py", config(save_all=True))
+    found = Printed(runner, PROGRAM, config=every_step(save_all=True))
     names = set(found.trial.tensor_names(regex=r"^Distilled_.*(weight|bias)$"))
     assert len(names) == 8
     assert not any("left out" in line for line in found.lines)
 
 
 def test_the_launchers_all_is_all(runner):
-    words = ("--every", "1", "--save", "all", "--out", runner.folder / "run", PROGRAMS / "torch_roles.py")
+    words = ("--every", "1", "--save", "all", "--out", runner.folder / "run", PROGRAM)
     assert runner.by_launcher(*words).returncode == 0
     names = set(create_trial(str(runner.folder / "run")).tensor_names())
     assert {"OtherNames_cls_token", "Distilled_ema.weight", "fc_output_0", "norm_input_0"} <= names

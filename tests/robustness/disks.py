@@ -16,10 +16,9 @@ from robustness.training import PYTORCH, listed
 START = Path(__file__).with_name("start_with_disk.py")
 # How often a whole run reaches the disk is about seven times for each of its steps.
 CALLS_OF_A_STEP = 7
-# The folder is made and claimed by the training thread, which waits for a disk that stands still then.
-CALLS_TO_CLAIM = 4
 TELLS = re.compile(
-    "cannot write|takes no more data|could not be written|removed or moved|Nothing is saved|capture is off"
+    "cannot write|does not answer|takes no more data|could not be written|removed or moved|Nothing is saved|"
+    "capture is off"
 )
 SUMMARY = re.compile(r"saved (\d+) steps? \(.*?\)(?:; (\d+) could not be written)?(?:; (\d+) more (?:are|is) gone)?")
 
@@ -28,8 +27,7 @@ def attempt(case: Case, folder: Path) -> str:
     """Train while the disk fails in one way, from and to a moment of the case's choice."""
     way = WAYS[case.number % len(WAYS)]
     last = CALLS_OF_A_STEP * PYTORCH.steps
-    first = CALLS_TO_CLAIM if way.startswith("stalled") else 1
-    begin = case.choice((first, case.randint(first, last)))
+    begin = case.choice((1, case.randint(1, last)))
     end = case.choice((begin + case.randint(1, last), 10 * last))
     root, moved, before = folder / "disk" / "run", folder / "disk" / "moved", folder / "listed.json"
     shutil.rmtree(root.parent, ignore_errors=True)

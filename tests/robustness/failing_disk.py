@@ -6,6 +6,7 @@ that were there when it began; ``site_hook``, what starts the agent.
 """
 
 import errno
+import functools
 import json
 import os
 import resource
@@ -40,6 +41,8 @@ OTHERS = ("one page left", "slow", "stalled", "stalled for ever", "removed", "mo
 WAYS = (*REFUSED, *FULL_AT, *OTHERS)
 
 _real = {name: getattr(os, name) for name in ("open", "write", "pwrite", "replace", "mkdir", "fsync")}
+# What changes nothing on a disk is no moment to fail from, and waits for one that stands still.
+_looking = {name: getattr(os, name) for name in ("stat", "lstat", "unlink")}
 _calls = 0
 _written = 0
 
@@ -47,9 +50,14 @@ _written = 0
 def start():
     """Start the agent, in a fork that a script is run in."""
     os.open, os.write, os.pwrite, os.replace, os.mkdir, os.fsync = _open, _write, _pwrite, _replace, _mkdir, _fsync
+    if WAY == "stalled for ever":
+        for name, real in _looking.items():
+            setattr(os, name, functools.partial(_look, real))
     if WAY.startswith("stalled"):
+        from smd_agent import stalled_disk
         from smd_agent.storage.writer import Writer
 
+        stalled_disk.STALL_SECONDS = PATIENCE_SECONDS
         Writer.__init__.__defaults__ = (*Writer.__init__.__defaults__[:-1], PATIENCE_SECONDS)
     with open(JOB["site_hook"], encoding="utf-8") as file:
         exec(file.read())
@@ -69,11 +77,21 @@ def _reached(what, path, size=0):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     if WAY == "slow" and what == "write":
         time.sleep(0.01)
-    if WAY == "stalled for ever" and _calls >= JOB["begin"]:
-        threading.Event().wait()
+    _stand_still()
     number = _refusal(what, path) if JOB["begin"] <= _calls < JOB["end"] else None
     if number is not None:
         raise OSError(number, os.strerror(number))
+
+
+def _stand_still():
+    if WAY == "stalled for ever" and _calls >= JOB["begin"]:
+        threading.Event().wait()
+
+
+def _look(real, path, *, dir_fd=None, **options):
+    if not isinstance(path, int) and _place(path, dir_fd).startswith(ROOT):
+        _stand_still()
+    return real(path, dir_fd=dir_fd, **options)
 
 
 def _refusal(what, path):

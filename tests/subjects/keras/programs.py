@@ -13,6 +13,7 @@ if "keras" in sys.argv:
     import keras
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import transform
+from watching import watching
 
 if "mirrored" in sys.argv:
     cpu = tf.config.list_physical_devices("CPU")[0]
@@ -33,25 +34,11 @@ traces = []
 transform.CONCRETE_FUNCTION_CALLBACKS.append(lambda function: traces.append(function.name))
 
 
-class Watching(keras.callbacks.Callback):
-    """What a user's callback sees: weights before a step, logs after it."""
-
-    def __init__(self, name):
-        super().__init__()
-        self.name = name
-        self.step = 0
-
-    def on_train_batch_begin(self, batch, logs=None):
-        for variable in self.model.trainable_variables:
-            seen[f"{self.name}|{self.step}|{path(variable)}"] = variable.numpy().copy()
-
-    def on_train_batch_end(self, batch, logs=None):
-        seen.update({f"{self.name}|{self.step}|{key}": np.float32(value) for key, value in logs.items()})
-        self.step += 1
-
-
 def path(variable):
     return getattr(variable, "path", variable.name.split(":")[0])
+
+
+Watching = watching(keras, seen, path, lambda variable: variable.numpy())
 
 
 def apply(optimizer, tape, loss, variables):

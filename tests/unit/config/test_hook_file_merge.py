@@ -1,34 +1,17 @@
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from harness.hook_files import hook, load, one_collection
 
-from smd_agent.config.hook_file import Source
 from smd_agent.config.keys import DEFAULT_OUT_DIR
-from smd_agent.config.load import load_settings
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from smd_agent.config.settings import CollectionSettings, HookSettings
-
-
-def load(content: object, **options: Any) -> HookSettings:
-    return load_settings(Source("hook.json", text=json.dumps(content)), **options)
-
-
-def hook(**parameters: Any) -> HookSettings:
-    return load({"HookParameters": parameters})
-
-
-def one_collection(parameters: dict[str, Any], **hook_parameters: Any) -> CollectionSettings:
-    listed = [{"CollectionName": "weights", "CollectionParameters": parameters}]
-    return load({"HookParameters": hook_parameters, "CollectionConfigurations": listed}).collections[0]
 
 
 def rule(**fields: Any) -> SaveConfigMode:

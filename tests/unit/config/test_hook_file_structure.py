@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from harness.hook_files import load, refusal
 
 from smd_agent.config.hook_file import Source, find_source
 from smd_agent.config.load import load_settings
@@ -12,20 +12,6 @@ from smd_agent.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from smd_agent.config.settings import HookSettings
-
-
-def load(content: object, **options: Any) -> HookSettings:
-    return load_settings(Source("hook.json", text=json.dumps(content)), **options)
-
-
-def refusal(content: object) -> str:
-    with pytest.raises(ConfigError) as refused:
-        load(content)
-    sentence = str(refused.value)
-    assert "\n" not in sentence
-    return sentence
 
 
 @pytest.mark.parametrize(

@@ -1,40 +1,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from harness.hook_files import hook, load, one_collection, refusal
 
-from smd_agent.config.hook_file import Source
-from smd_agent.config.load import load_settings
 from smd_agent.core.save_config import SaveConfig
-from smd_agent.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from smd_agent.config.settings import CollectionSettings, HookSettings
-
-
-def load(content: object, **options: Any) -> HookSettings:
-    return load_settings(Source("hook.json", text=json.dumps(content)), **options)
-
-
-def hook(**parameters: Any) -> HookSettings:
-    return load({"HookParameters": parameters})
-
-
-def one_collection(parameters: dict[str, Any], **hook_parameters: Any) -> CollectionSettings:
-    listed = [{"CollectionName": "weights", "CollectionParameters": parameters}]
-    return load({"HookParameters": hook_parameters, "CollectionConfigurations": listed}).collections[0]
-
-
-def refusal(content: object) -> str:
-    with pytest.raises(ConfigError) as refused:
-        load(content)
-    sentence = str(refused.value)
-    assert "\n" not in sentence
-    return sentence
 
 
 @pytest.mark.parametrize("value", [100, "100", " 100 ", 100.0], ids=repr)

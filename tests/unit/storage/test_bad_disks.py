@@ -11,15 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from harness.written_runs import COLLECTIONS, readable, saved, started
 
 from smd_agent import create_trial
 from smd_agent.core.modes import ModeKeys
 from smd_agent.storage import step_file
 from smd_agent.storage.lost_steps import Lost, read_lost_steps
-from smd_agent.storage.run_writer import RunWriter
 from smd_agent.storage.writer import BLOCK_BYTES, Writer
-
-COLLECTIONS = '{"collections": {}, "_meta": {"num_workers": 1}}'
 
 
 @pytest.fixture
@@ -29,27 +27,10 @@ def run(tmp_path):
     writer.close(end_marker=False)
 
 
-def started(folder):
-    writer = RunWriter(str(folder))
-    assert writer.start("worker_0", alone=True) is None
-    writer.write_collections(COLLECTIONS)
-    return writer
-
-
-def save(run, *steps):
-    for step in steps:
-        file = run.begin_step(step, ModeKeys.TRAIN, step)
-        file.add("x", np.full(3, float(step)))
-        run.commit(file)
-    assert run.flush()
-
-
 @pytest.mark.parametrize("call", [0, 1, 2])
 def test_a_step_of_which_a_write_has_not_even_begun_is_not_listed(tmp_path, monkeypatch, capsys, call):
-    run = RunWriter(str(tmp_path / "run"), budget_bytes=2 * BLOCK_BYTES)
-    assert run.start("worker_0", alone=True) is None
-    run.write_collections(COLLECTIONS)
-    save(run, 0)
+    run = started(tmp_path / "run", budget_bytes=2 * BLOCK_BYTES)
+    saved(run, 0)
     write, calls = step_file._Output.write, []
 
     def failing(output, blocks, written):
@@ -67,18 +48,11 @@ def test_a_step_of_which_a_write_has_not_even_begun_is_not_listed(tmp_path, monk
     run.commit(file)
     assert run.flush()
     assert len(calls) == 3
-    save(run, 2)
+    saved(run, 2)
     run.close(end_marker=True)
     assert readable(tmp_path / "run") == [0, 2]
     assert run.steps_lost == 1
     assert "cannot write to" in capsys.readouterr().err
-
-
-def readable(folder):
-    trial = create_trial(str(folder), timeout=0)
-    steps = trial.steps(show_incomplete_steps=True)
-    assert [float(trial.tensor("x").value(step)[0]) for step in steps] == steps
-    return steps
 
 
 @pytest.fixture
@@ -97,6 +71,14 @@ def full(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "open", opening)
     return words
+
+
+def assert_both_are_kept(run, other):
+    """End two runs, of which the first has gone beside the other: they have steps 1 and 7."""
+    for writer in (run, other):
+        writer.close(end_marker=True)
+    assert run.root == other.root.with_name("run-2")
+    assert (readable(run.root), readable(other.root)) == ([1], [7])
 
 
 # Slow.
@@ -127,13 +109,13 @@ def test_a_disk_that_is_slow_and_moves_loses_nothing(tmp_path, monkeypatch, caps
 
 @pytest.mark.parametrize("how", ["removed", "moved"])
 def test_a_folder_that_goes_away_is_made_again_and_can_be_read(run, tmp_path, how, capsys):
-    save(run, 0, 1, 2)
+    saved(run, 0, 1, 2)
     shutil.rmtree(run.root) if how == "removed" else run.root.rename(tmp_path / "elsewhere")
-    save(run, 3)
+    saved(run, 3)
     (line,) = [line for line in capsys.readouterr().err.splitlines() if "removed or moved" in line]
     assert "the 3 steps saved so far" in line
     assert f"saving goes on in {run.root}" in line
-    save(run, 4)
+    saved(run, 4)
     run.close(end_marker=True)
     assert readable(run.root) == [3, 4]
     assert "saved 2 steps" in run.summary()
@@ -145,7 +127,7 @@ def test_a_folder_that_goes_away_is_made_again_and_can_be_read(run, tmp_path, ho
 
 
 def test_a_folder_that_goes_away_while_a_step_is_written_gets_no_index_without_values(run, tmp_path, monkeypatch):
-    save(run, 0)
+    saved(run, 0)
     put_in_place = step_file.NewFile.put_in_place
 
     def moving(file):
@@ -155,8 +137,8 @@ def test_a_folder_that_goes_away_while_a_step_is_written_gets_no_index_without_v
 
     with monkeypatch.context() as patched:
         patched.setattr(step_file.NewFile, "put_in_place", moving)
-        save(run, 1)
-    save(run, 2)
+        saved(run, 1)
+    saved(run, 2)
     run.close(end_marker=True)
     assert run.root == tmp_path / "run"
     assert readable(run.root) == [2]
@@ -164,20 +146,16 @@ def test_a_folder_that_goes_away_while_a_step_is_written_gets_no_index_without_v
 
 
 def test_a_folder_that_another_run_has_taken_is_left_to_it(run, tmp_path):
-    save(run, 0)
+    saved(run, 0)
     run.root.rename(tmp_path / "elsewhere")
     other = started(tmp_path / "run")
-    save(other, 7)
-    save(run, 1)
-    for writer in (run, other):
-        writer.close(end_marker=True)
-    assert readable(tmp_path / "run") == [7]
-    assert run.root == tmp_path / "run-2"
-    assert readable(run.root) == [1]
+    saved(other, 7)
+    saved(run, 1)
+    assert_both_are_kept(run, other)
 
 
 def test_a_folder_that_goes_away_before_the_end_is_not_made_for_an_end_mark(run, capsys):
-    save(run, 0)
+    saved(run, 0)
     shutil.rmtree(run.root)
     run.close(end_marker=True)
     assert not run.root.exists()
@@ -187,7 +165,7 @@ def test_a_folder_that_goes_away_before_the_end_is_not_made_for_an_end_mark(run,
 
 
 def test_a_run_that_is_removed_after_its_end_is_nothing_to_tell(run, capsys):
-    save(run, 0)
+    saved(run, 0)
     run.close(end_marker=True)
     shutil.rmtree(run.root)
     run.close(end_marker=True)
@@ -196,9 +174,9 @@ def test_a_run_that_is_removed_after_its_end_is_nothing_to_tell(run, capsys):
 
 
 def test_a_claim_file_that_is_removed_is_made_again(run, capsys):
-    save(run, 0)
+    saved(run, 0)
     (run.root / "claim.smd").unlink()
-    save(run, 1)
+    saved(run, 1)
     assert (run.root / "claim.smd").exists()
     run.close(end_marker=True)
     assert readable(run.root) == [0, 1]
@@ -206,12 +184,12 @@ def test_a_claim_file_that_is_removed_is_made_again(run, capsys):
 
 
 def test_a_folder_that_cannot_be_made_again_costs_the_steps_until_it_can(run, full, capsys):
-    save(run, 0)
+    saved(run, 0)
     shutil.rmtree(run.root)
     full.add("claim")
-    save(run, 1, 2)
+    saved(run, 1, 2)
     full.clear()
-    save(run, 3)
+    saved(run, 3)
     run.close(end_marker=True)
     assert readable(run.root) == [3]
     assert capsys.readouterr().err.count("removed or moved") == 1
@@ -225,9 +203,9 @@ def test_a_folder_that_cannot_be_made_again_costs_the_steps_until_it_can(run, fu
 def test_a_disk_that_is_full_at_the_very_start_costs_the_steps_until_it_is_not(tmp_path, full, capsys):
     full.add("claim")
     run = started(tmp_path / "run")
-    save(run, 0, 1)
+    saved(run, 0, 1)
     full.clear()
-    save(run, 2, 3)
+    saved(run, 2, 3)
     run.close(end_marker=True)
     assert capsys.readouterr().err.count("No space left") == 1
     assert readable(run.root) == [2, 3]
@@ -237,27 +215,23 @@ def test_a_disk_that_is_full_at_the_very_start_costs_the_steps_until_it_is_not(t
 
 def test_a_disk_that_is_full_at_the_start_does_not_give_another_run_s_folder_away(tmp_path, full):
     other = started(tmp_path / "run")
-    save(other, 7)
+    saved(other, 7)
     full.add("run-")
     run = started(tmp_path / "run")
-    save(run, 0)
+    saved(run, 0)
     full.clear()
-    save(run, 1)
-    for writer in (run, other):
-        writer.close(end_marker=True)
-    assert readable(tmp_path / "run") == [7]
-    assert run.root == tmp_path / "run-2"
-    assert readable(run.root) == [1]
+    saved(run, 1)
+    assert_both_are_kept(run, other)
 
 
 def test_what_was_lost_is_noted_in_the_run_while_it_goes_on(run, full):
-    save(run, 0)
+    saved(run, 0)
     full.add("events")
-    save(run, 1)
+    saved(run, 1)
     full.add("lost")
-    save(run, 2)
+    saved(run, 2)
     full.clear()
-    save(run, 3)
+    saved(run, 3)
     (lost,) = read_lost_steps(run.root)
     assert (lost.steps, lost.reason) == ((1, 2), "No space left on device")
     assert readable(run.root) == [0, 3]
@@ -265,13 +239,13 @@ def test_what_was_lost_is_noted_in_the_run_while_it_goes_on(run, full):
 
 def test_a_step_whose_index_cannot_be_written_leaves_no_file(run, full):
     full.add("/index/")
-    save(run, 0)
+    saved(run, 0)
     assert not [*run.root.rglob("*.tfevents*")]
     assert run.steps_lost == 1
 
 
 def test_a_claim_that_cannot_be_removed_is_given_up(run, monkeypatch, tmp_path):
-    save(run, 0)
+    saved(run, 0)
 
     def refuse(path, **kwargs):
         raise PermissionError(errno.EACCES, "Permission denied")
@@ -285,9 +259,9 @@ def test_a_claim_that_cannot_be_removed_is_given_up(run, monkeypatch, tmp_path):
 
 
 def test_only_steps_are_counted_as_lost_steps(run, full):
-    save(run, 0)
+    saved(run, 0)
     full.update(("events", "collections", "training_job_end"))
-    save(run, 1)
+    saved(run, 1)
     run.write_collections(COLLECTIONS.replace("1}", "2}"))
     run.close(end_marker=True)
     assert run.steps_lost == 1
@@ -295,7 +269,7 @@ def test_only_steps_are_counted_as_lost_steps(run, full):
 
 
 def test_a_run_without_losses_has_no_file_of_them(run):
-    save(run, 0)
+    saved(run, 0)
     run.close(end_marker=True)
     assert not (run.root / "lost").exists()
     assert read_lost_steps(run.root) == []

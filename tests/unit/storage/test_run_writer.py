@@ -87,6 +87,18 @@ def test_memory_orders_and_byte_orders(run):
     np.testing.assert_array_equal(found["big"].value, matrix)
 
 
+def test_a_name_that_comes_twice_is_one_value(run):
+    file = run.begin_step(0, ModeKeys.TRAIN, 0)
+    for value in (1.0, 2.0):
+        file.add("x", np.full(3, value))
+        file.add_scalars(("a", "b"), np.full(2, value))
+    file.add_scalars(("b", "x", "c"), np.full(3, 3.0))
+    run.commit(file)
+    run.flush()
+    assert run.tensors_saved == len({"x", "a", "b", "c"})
+    assert "(4 values," in run.summary()
+
+
 def test_a_step_of_shapes_has_an_index_only(run):
     save(run, 3, {}, [("x", (2, 3))])
     run.flush()

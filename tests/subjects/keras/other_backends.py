@@ -10,6 +10,7 @@ import sys
 
 import keras
 import numpy as np
+from watching import watching
 
 layers, ops = keras.layers, keras.ops
 rng = np.random.default_rng(0)
@@ -20,19 +21,7 @@ seen = {}
 kept = []
 
 
-class Watching(keras.callbacks.Callback):
-    def __init__(self, name):
-        super().__init__()
-        self.name = name
-        self.step = 0
-
-    def on_train_batch_begin(self, batch, logs=None):
-        for variable in self.model.trainable_variables:
-            seen[f"{self.name}|{self.step}|{variable.path}"] = ops.convert_to_numpy(variable).copy()
-
-    def on_train_batch_end(self, batch, logs=None):
-        seen.update({f"{self.name}|{self.step}|{key}": np.float32(value) for key, value in logs.items()})
-        self.step += 1
+Watching = watching(keras, seen, lambda variable: variable.path, ops.convert_to_numpy)
 
 
 def sgd(rate=1.0, **more):

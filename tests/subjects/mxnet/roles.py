@@ -1,6 +1,6 @@
 """Gluon trainings whose parameters and losses are not told by their names.
 
-usage: python gluon_roles.py SCENE; prints the losses and a digest of the weights, which a run with the agent must leave
+usage: python roles.py SCENE; prints the losses and a digest of the weights, which a run with the agent must leave
 alike.
 """
 

@@ -1,6 +1,6 @@
 """PyTorch trainings whose parameters are not told by their names: what is trained, and what only looks like it.
 
-usage: python torch_roles.py; prints what a run with the agent must leave alike.
+usage: python roles.py; prints what a run with the agent must leave alike.
 """
 
 import copy

@@ -1,6 +1,7 @@
 """PyTorch trainings whose losses are not what stands in a plain loop: who owns them, which one is trained.
 
-usage: python torch_losses.py SCENE; prints what a run with the agent must leave alike: each trained or evaluated loss.
+usage: python printed_losses.py SCENE; prints what a run with the agent must leave alike: each trained or evaluated
+loss.
 """
 
 import sys
