@@ -5,25 +5,11 @@ from collections import deque
 
 import mxnet as mx
 import numpy as np
+from author import LENGTH
 from corridor import ACTIONS, STATES, Corridor
+from learned import adam, gradients, perceptron, weights
 from mxnet import autograd, gluon, nd
 from mxnet.gluon import nn
-
-
-def gradients(net):
-    return {name: parameter.grad().asnumpy() for name, parameter in net.collect_params().items()}
-
-
-def weights(*nets):
-    return [parameter.data().asnumpy() for net in nets for parameter in net.collect_params().values()]
-
-
-def perceptron(prefix):
-    net = nn.HybridSequential(prefix=prefix)
-    with net.name_scope():
-        net.add(nn.Dense(8, activation="tanh", in_units=STATES), nn.Dense(ACTIONS, in_units=8))
-    net.initialize(mx.init.Xavier())
-    return net
 
 
 class ActorCritic(gluon.HybridBlock):
@@ -39,20 +25,20 @@ class ActorCritic(gluon.HybridBlock):
 
 
 def update(target, source):
-    for p, q in zip(target.collect_params().values(), source.collect_params().values()):
+    for p, q in zip(target.collect_params().values(), source.collect_params().values(), strict=True):
         p.set_data(q.data())
 
 
 def dqn(author):
-    values, target = perceptron("values_"), perceptron("target_")
+    values, target = (perceptron(name, STATES, 8, ACTIONS) for name in ("values_", "target_"))
     update(target, values)
-    trainer = gluon.Trainer(values.collect_params(), "adam", {"learning_rate": 1e-2})
+    trainer = adam(values)
     loss_fn = gluon.loss.HuberLoss()
     memory = deque(maxlen=60)
     corridor = Corridor(1)
     state = corridor.reset()
-    for time in range(120):
-        if random.random() < max(0.1, 1 - time / 60):
+    for time in range(64):
+        if random.random() < max(0.1, 1 - time / 40):
             action = random.randrange(ACTIONS)
         else:
             action = int(values(nd.array(state[None])).argmax(1).asscalar())
@@ -62,7 +48,8 @@ def dqn(author):
         state = corridor.reset() if done else after
         if len(memory) < 16:
             continue
-        states, actions, rewards, afters, ends = (np.array(part) for part in zip(*random.sample(memory, 8)))
+        drawn = zip(*random.sample(memory, 8), strict=True)
+        states, actions, rewards, afters, ends = map(np.array, drawn)
         wanted = nd.array(rewards) + 0.9 * target(nd.array(afters)).max(1) * nd.array(~ends)
         with autograd.record():
             loss = loss_fn(values(nd.array(states)).pick(nd.array(actions)), wanted)
@@ -77,10 +64,10 @@ def dqn(author):
 
 
 def reinforce(author):
-    policy = perceptron("policy_")
-    trainer = gluon.Trainer(policy.collect_params(), "adam", {"learning_rate": 1e-2})
+    policy = perceptron("policy_", STATES, 8, ACTIONS, "tanh")
+    trainer = adam(policy)
     corridor = Corridor(1)
-    for _ in range(105):
+    for _ in range(LENGTH):
         state, done, chances, rewards = corridor.reset(), False, [], []
         with autograd.record():
             while not done:
@@ -90,7 +77,7 @@ def reinforce(author):
                 state, reward, done = corridor.step(action)
                 rewards.append(reward)
             returns = np.cumsum(rewards[::-1])[::-1]
-            loss = -sum(chance * float(total) for chance, total in zip(chances, returns))
+            loss = -sum(chance * float(total) for chance, total in zip(chances, returns, strict=True))
         author.loss(loss.asnumpy())
         loss.backward()
         author.gradients(gradients(policy))
@@ -102,10 +89,10 @@ def reinforce(author):
 def ppo(author):
     net = ActorCritic(prefix="net_")
     net.initialize(mx.init.Xavier())
-    trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 1e-2})
+    trainer = adam(net)
     corridor = Corridor(1)
     state = corridor.reset()
-    for _ in range(9):
+    for _ in range(3):
         steps = []
         for _ in range(16):
             chances, value = net(nd.array(state[None]))
@@ -116,7 +103,7 @@ def ppo(author):
             state = corridor.reset() if done else after
         following = net(nd.array(state[None]))[1].asscalar()
         author.evaluated()
-        states, actions, before, values, rewards, ends = (np.array(part) for part in zip(*steps))
+        states, actions, before, values, rewards, ends = map(np.array, zip(*steps, strict=True))
         returns = np.zeros(16)
         for i in reversed(range(16)):
             returns[i] = following = rewards[i] + 0.9 * following * (not ends[i])

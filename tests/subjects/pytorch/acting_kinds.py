@@ -7,17 +7,11 @@ from collections import deque
 import numpy as np
 import torch
 import torch.nn.functional as F
+from author import LENGTH
 from corridor import ACTIONS, STATES, Corridor
+from learned import gradients, weights
 from torch import nn
 from torch.distributions import Categorical
-
-
-def gradients(model):
-    return {f"{type(model).__name__}_{key}": p.grad.clone() for key, p in model.named_parameters()}
-
-
-def weights(model):
-    return [value.numpy() for value in model.state_dict().values()]
 
 
 class Policy(nn.Sequential):
@@ -48,8 +42,8 @@ def dqn(author):
     memory = deque(maxlen=60)
     corridor = Corridor(1)
     state = corridor.reset()
-    for time in range(120):
-        if random.random() < max(0.1, 1 - time / 60):
+    for time in range(64):
+        if random.random() < max(0.1, 1 - time / 40):
             action = random.randrange(ACTIONS)
         else:
             with torch.no_grad():
@@ -60,7 +54,9 @@ def dqn(author):
         state = corridor.reset() if done else after
         if len(memory) < 16:
             continue
-        states, actions, rewards, afters, ends = (np.array(part) for part in zip(*random.sample(memory, 8), strict=True))
+        states, actions, rewards, afters, ends = (
+            np.array(part) for part in zip(*random.sample(memory, 8), strict=True)
+        )
         chosen = values(torch.from_numpy(states)).gather(1, torch.from_numpy(actions)[:, None]).squeeze(1)
         with torch.no_grad():
             best = target(torch.from_numpy(afters)).max(1).values
@@ -75,14 +71,14 @@ def dqn(author):
         author.iteration()
         if time % 10 == 0:
             target.load_state_dict(values.state_dict())
-    return [*weights(values), *weights(target)]
+    return weights(values, target)
 
 
 def reinforce(author):
     policy = Policy()
     optimizer = torch.optim.Adam(policy.parameters(), lr=1e-2)
     corridor = Corridor(1)
-    for _ in range(105):
+    for _ in range(LENGTH):
         state, done, chances, rewards = corridor.reset(), False, [], []
         while not done:
             chosen = Categorical(logits=policy(torch.from_numpy(state)))
@@ -106,7 +102,7 @@ def ppo(author):
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2, eps=1e-5)
     corridor = Corridor(1)
     state = corridor.reset()
-    for _ in range(9):
+    for _ in range(3):
         steps = []
         for _ in range(16):
             with torch.no_grad():

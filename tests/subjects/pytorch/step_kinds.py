@@ -1,6 +1,6 @@
 """Kinds of trainings, each as an author writes such a loop and counts its iterations; they know nothing of the agent.
 
-usage: python step_kinds.py KIND[,KIND...] FOLDER [NOTES.npz]
+usage: python step_kinds.py all|KIND[,KIND...] FOLDER [NOTES.npz]
 """
 
 import copy
@@ -14,21 +14,12 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from acting_kinds import KINDS as ACTING
-from author import work
+from adversary_kinds import KINDS as ADVERSARIES
+from author import LENGTH, work
+from learned import gradients, weights
 from nets import Net, batch
 from torch import nn
 from torch.func import functional_call
-
-
-def gradients(model, name=None):
-    """A model's gradients by the names of its parameters."""
-    title = name or type(model).__name__
-    return {f"{title}_{key}": p.grad.clone() for key, p in model.named_parameters() if p.grad is not None}
-
-
-def weights(*models):
-    """All that the models have learned."""
-    return [value.numpy() for model in models for _, value in sorted(model.state_dict().items())]
 
 
 def train(author, model, optimizer, iterations):
@@ -58,116 +49,6 @@ def accuracy(author, model, batches):
     return right / (6 * batches)
 
 
-class Generator(nn.Sequential):
-    def __init__(self):
-        super().__init__(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 5))
-
-
-class Critic(nn.Sequential):
-    def __init__(self):
-        super().__init__(nn.Linear(5, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1))
-
-
-def gan(author):
-    generator, critic = Generator(), Critic()
-    optimizers = [torch.optim.Adam(net.parameters(), lr=2e-3, betas=(0.5, 0.999)) for net in (generator, critic)]
-    criterion = nn.BCEWithLogitsLoss()
-    one, zero = torch.ones(6, 1), torch.zeros(6, 1)
-    for _ in range(105):
-        optimizers[1].zero_grad()
-        on_real = criterion(critic(torch.randn(6, 5) + 1), one)
-        author.loss(on_real.item())
-        on_real.backward()
-        fake = generator(torch.randn(6, 3))
-        on_fake = criterion(critic(fake.detach()), zero)
-        author.loss(on_fake.item())
-        on_fake.backward()
-        author.gradients(gradients(critic))
-        optimizers[1].step()
-        optimizers[0].zero_grad()
-        fools = criterion(critic(fake), one)
-        author.loss(fools.item())
-        fools.backward()
-        author.gradients(gradients(generator))
-        optimizers[0].step()
-        author.iteration()
-    return weights(generator, critic)
-
-
-def gan_with_five_critics(author):
-    generator, critic = Generator(), Critic()
-    of_generator = torch.optim.RMSprop(generator.parameters(), lr=5e-4)
-    of_critic = torch.optim.RMSprop(critic.parameters(), lr=5e-4)
-    for _ in range(105):
-        for _ in range(5):
-            of_critic.zero_grad()
-            fake = generator(torch.randn(6, 3)).detach()
-            loss = critic(fake).mean() - critic(torch.randn(6, 5) + 1).mean()
-            author.loss(loss.item())
-            loss.backward()
-            author.first_gradients(gradients(critic))
-            of_critic.step()
-            for p in critic.parameters():
-                p.data.clamp_(-0.01, 0.01)
-        of_generator.zero_grad()
-        loss = -critic(generator(torch.randn(6, 3))).mean()
-        author.loss(loss.item())
-        loss.backward()
-        author.gradients(gradients(generator))
-        of_generator.step()
-        author.iteration()
-    return weights(generator, critic)
-
-
-def gan_that_samples_without_gradients(author):
-    generator, critic = Generator(), Critic()
-    of_generator = torch.optim.RMSprop(generator.parameters(), lr=5e-4)
-    of_critic = torch.optim.RMSprop(critic.parameters(), lr=5e-4)
-    for _ in range(105):
-        for _ in range(5):
-            of_critic.zero_grad()
-            with torch.no_grad():
-                fake = generator(torch.randn(6, 3))
-            author.evaluated()
-            loss = critic(fake).mean() - critic(torch.randn(6, 5) + 1).mean()
-            author.loss(loss.item())
-            loss.backward()
-            author.first_gradients(gradients(critic))
-            of_critic.step()
-        of_generator.zero_grad()
-        loss = -critic(generator(torch.randn(6, 3))).mean()
-        author.loss(loss.item())
-        loss.backward()
-        author.gradients(gradients(generator))
-        of_generator.step()
-        author.iteration()
-    return weights(generator, critic)
-
-
-def gan_with_a_generator_now_and_then(author):
-    # The batches are counted; the generator has its turn in every fifth.
-    generator, critic = Generator(), Critic()
-    of_generator = torch.optim.RMSprop(generator.parameters(), lr=5e-4)
-    of_critic = torch.optim.RMSprop(critic.parameters(), lr=5e-4)
-    for i in range(105):
-        of_critic.zero_grad()
-        z = torch.randn(6, 3)
-        loss = critic(generator(z).detach()).mean() - critic(torch.randn(6, 5) + 1).mean()
-        author.loss(loss.item())
-        loss.backward()
-        author.gradients(gradients(critic))
-        of_critic.step()
-        if i % 5 == 0:
-            of_generator.zero_grad()
-            loss = -critic(generator(z)).mean()
-            author.loss(loss.item())
-            loss.backward()
-            author.gradients(gradients(generator))
-            of_generator.step()
-        author.iteration()
-    return weights(generator, critic)
-
-
 class Flow(nn.Module):
     """The right side of an ordinary differential equation."""
 
@@ -189,7 +70,7 @@ def euler(flow, z, calls=10):
 def neural_ode(author):
     flow = Flow()
     optimizer = torch.optim.Adam(flow.parameters(), lr=1e-2)
-    for _ in range(105):
+    for _ in range(LENGTH):
         z = torch.randn(6, 2)
         optimizer.zero_grad()
         loss = F.mse_loss(euler(flow, z), z.flip(1))
@@ -206,7 +87,7 @@ def accumulation(author):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     criterion = nn.CrossEntropyLoss()
     optimizer.zero_grad()
-    for number in range(4 * 105):
+    for number in range(4 * LENGTH):
         x, y = batch()
         loss = criterion(model(x), y) / 4
         author.loss(loss.item() * 4)
@@ -233,7 +114,7 @@ def lbfgs(author):
         author.gradients(gradients(model))
         return loss
 
-    for _ in range(105):
+    for _ in range(LENGTH):
         x, y = batch()
         optimizer.step(closure)
         author.iteration()
@@ -253,14 +134,14 @@ class ItemTower(nn.Sequential):
 def two_towers(author):
     users, items = UserTower(), ItemTower()
     optimizer = torch.optim.Adam([*users.parameters(), *items.parameters()], lr=1e-2)
-    for _ in range(105):
+    for _ in range(LENGTH):
         user, item = torch.randint(0, 9, (6,)), torch.randint(0, 7, (6,))
         scores = F.normalize(users(user)) @ F.normalize(items(item)).T
         loss = F.cross_entropy(scores / 0.1, torch.arange(6))
         author.loss(loss.item())
         optimizer.zero_grad()
         loss.backward()
-        author.gradients({**gradients(users), **gradients(items)})
+        author.gradients(gradients(users, items))
         optimizer.step()
         author.iteration()
     return weights(users, items)
@@ -271,13 +152,23 @@ class Teacher(Net):
 
 
 def distillation(author):
-    teacher, student = Teacher(width=16), Net()
-    train(author, teacher, torch.optim.Adam(teacher.parameters(), lr=1e-2), 40)
+    return distilled(author, Teacher(width=16), LENGTH)
+
+
+def distillation_of_a_teacher_trained_before(author):
+    teacher = Teacher(width=16)
+    train(author, teacher, torch.optim.Adam(teacher.parameters(), lr=1e-2), 12)
     accuracy(author, teacher, 3)
+    return distilled(author, teacher, LENGTH)
+
+
+def distilled(author, teacher, iterations):
+    """Train a student."""
+    student = Net()
     optimizer = torch.optim.Adam(student.parameters(), lr=1e-2)
     criterion = nn.CrossEntropyLoss()
-    student.train()
-    for _ in range(65):
+    teacher.eval()
+    for _ in range(iterations):
         x, y = batch()
         optimizer.zero_grad()
         with torch.no_grad():
@@ -285,7 +176,8 @@ def distillation(author):
         out = student(x)
         hard = criterion(out, y)
         author.loss(hard.item())
-        loss = 0.75 * F.kl_div(F.log_softmax(out / 2, 1), soft, reduction="batchmean") * 4 + 0.25 * hard
+        by_teacher = F.kl_div(F.log_softmax(out / 2, 1), soft, reduction="batchmean")
+        loss = 0.25 * hard + 3 * by_teacher
         author.loss(loss.item())
         loss.backward()
         author.gradients(gradients(student))
@@ -298,7 +190,7 @@ def distillation(author):
 def maml(author):
     model = Net()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(105):
+    for _ in range(LENGTH):
         optimizer.zero_grad()
         losses = []
         for _ in range(3):
@@ -322,22 +214,22 @@ def maml(author):
 
 def reptile(author):
     model = Net()
-    for k in range(21):
+    for k in range(5):
         fast = copy.deepcopy(model)
         train(author, fast, torch.optim.SGD(fast.parameters(), lr=0.1), 5)
         with torch.no_grad():
             for p, q in zip(model.parameters(), fast.parameters(), strict=True):
-                p += (1 - k / 21) * (q - p)
+                p += (1 - k / 5) * (q - p)
     return weights(model)
 
 
 def k_fold(author):
     scores = []
-    for _ in range(5):
+    for _ in range(3):
         model = Net()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
         for _ in range(3):
-            train(author, model, optimizer, 7)
+            train(author, model, optimizer, 3)
             scores.append(accuracy(author, model, 2))
     return [np.array(scores), *weights(model)]
 
@@ -350,11 +242,11 @@ def search(author):
         optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
         schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)
         for _ in range(3):
-            train(author, model, optimizer, 6)
+            train(author, model, optimizer, 3)
             schedule.step()
         return accuracy(author, model, 4), copy.deepcopy(model.state_dict())
 
-    tried = [trial(lr, width) for lr in (1e-3, 1e-2, 1e-1) for width in (4, 8)]
+    tried = [trial(lr, width) for lr in (1e-3, 1e-1) for width in (4, 8)]
     score, best = max(tried, key=lambda found: found[0])
     return [np.array(score), *(value.numpy() for value in best.values())]
 
@@ -363,7 +255,7 @@ def resume(author):
     """Go on from a checkpoint, in the same process."""
     model = Net()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    train(author, model, optimizer, 50)
+    train(author, model, optimizer, 10)
     file = author.folder / "checkpoint.pt"
     torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, file)
     model = Net()
@@ -371,7 +263,7 @@ def resume(author):
     found = torch.load(file)
     model.load_state_dict(found["model"])
     optimizer.load_state_dict(found["optimizer"])
-    train(author, model, optimizer, 55)
+    train(author, model, optimizer, LENGTH)
     return weights(model)
 
 
@@ -384,7 +276,7 @@ def resume_in_a_second_process(author):
         found = torch.load(file)
         model.load_state_dict(found["model"])
         optimizer.load_state_dict(found["optimizer"])
-    train(author, model, optimizer, 105)
+    train(author, model, optimizer, LENGTH)
     torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, file)
     return weights(model)
 
@@ -392,16 +284,14 @@ def resume_in_a_second_process(author):
 KINDS = {
     kind.__name__: kind
     for kind in (
-        gan,
-        gan_with_five_critics,
-        gan_that_samples_without_gradients,
-        gan_with_a_generator_now_and_then,
+        *ADVERSARIES,
         *ACTING,
         neural_ode,
         accumulation,
         lbfgs,
         two_towers,
         distillation,
+        distillation_of_a_teacher_trained_before,
         maml,
         reptile,
         k_fold,

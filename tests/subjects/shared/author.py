@@ -5,11 +5,15 @@ An iteration is what the author counts. Values are kept as NumPy arrays; the mod
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import sys
 from pathlib import Path
 
 import numpy as np
+
+LENGTH = 24
+"""Iterations of a training, more or less."""
 
 
 class Author:
@@ -36,17 +40,19 @@ class Author:
     def loss(self, value):
         """Note a loss of the current iteration, from which a backward pass starts."""
         self._trains = True
-        self.notes[f"{self.kind}|{self.iterations}|loss|{self._losses}"] = np.array(value)
+        self.notes[self._key(f"loss|{self._losses}")] = np.array(value)
         self._losses += 1
 
     def gradients(self, found):
         """Note gradients by the parameters' names; of several ones of an iteration, the last stay."""
         for name, value in found.items():
-            self.notes[f"{self.kind}|{self.iterations}|gradient/{name}"] = np.array(value)
+            self.notes[self._key(f"gradient/{name}")] = np.array(value)
 
     def first_gradients(self, found):
         """Note gradients by the parameters' names, unless the iteration has them already."""
-        self.gradients({n: v for n, v in found.items() if f"{self.kind}|{self.iterations}|gradient/{n}" not in self.notes})
+        self.gradients(
+            {n: v for n, v in found.items() if f"{self.kind}|{self.iterations}|gradient/{n}" not in self.notes}
+        )
 
     def iteration(self):
         """End the current iteration."""
@@ -57,18 +63,21 @@ class Author:
         """Note a call of a trained net that is for something else than its training."""
         self.evaluations += self._trains
 
+    def _key(self, place):
+        return f"{self.kind}|{self.iterations}|{place}"
+
 
 def work(kinds, seed):
     """Run the kinds of trainings that the arguments name, and print a digest of each one's results.
 
-    usage: SCRIPT KIND[,KIND...] FOLDER [NOTES.npz]
+    usage: SCRIPT all|KIND[,KIND...] FOLDER [NOTES.npz]
 
     Args:
         kinds: functions by their names, which take an ``Author`` and return arrays, their results.
         seed: sets the random state that all kinds begin with, and returns a function that draws from it.
     """
     notes = {}
-    for name in sys.argv[1].split(","):
+    for name in kinds if sys.argv[1] == "all" else sys.argv[1].split(","):
         author = Author(name, Path(sys.argv[2]))
         draw = seed()
         digest = hashlib.sha1()
@@ -77,5 +86,7 @@ def work(kinds, seed):
         print(name, author.iterations, author.evaluations, digest.hexdigest(), flush=True)
         notes.update(author.notes)
         notes[f"{name}|counts"] = np.array([author.iterations, author.evaluations])
+        # A net that lives on would be a part of the next training.
+        gc.collect()
     if len(sys.argv) > 3:
         np.savez(sys.argv[3], **notes)
