@@ -111,7 +111,7 @@ class Hook(FrameworkHook):
 
     def add_model(self, block: Block) -> TrackedBlock:
         """Count the steps of a block and save them."""
-        self.models = [tracked for tracked in self.models if tracked.model is not None]
+        self.models = [tracked for tracked in self.models if not tracked.is_let_go]
         tracked = TrackedBlock(block)
         if all(other.last != self.step for other in self.models):
             # The blocks of the open step are gone; this one's first call is no part of it.
