@@ -46,16 +46,17 @@ class Kinds:
     Args:
         runner: a ``harness.runner.Runner``.
         script: its path below the subjects.
+        which: kinds to run; those that leave a checkpoint behind find it when they are run again.
 
     Attributes:
         counts: (iterations, evaluations) of each kind's author.
     """
 
-    def __init__(self, runner, script):
-        self._runner = runner
+    def __init__(self, runner, script, which="all"):
+        self.runner = runner
         self._script = SUBJECTS / script
         file = runner.folder / "notes.npz"
-        plain = runner.plain(self._script, "all", self._folder("plain"), str(file))
+        plain = runner.plain(self._script, which, self._folder("plain"), str(file))
         assert (plain.returncode, plain.stderr) == (0, "")
         self._lines = {line.split()[0]: f"{line}\n" for line in plain.stdout.splitlines()}
         self._notes = {}
@@ -69,15 +70,16 @@ class Kinds:
                 self._notes.setdefault((kind, int(iteration)), {})[name] = value
 
     def run(self, *kinds, name, interval=1, weights=False):
-        """Run kinds in one process with the agent; return their trial, and what the agent has said."""
+        """Run kinds in one process with the agent; return their trial."""
         collections = [*_OWN, {"CollectionName": "weights"}] if weights else _OWN
         config = {"HookParameters": {"save_interval": interval}, "CollectionConfigurations": collections}
         words = (",".join(kinds), self._folder(f"of_{name}"))
-        done = self._runner.by_variable(self._script, *words, name=name, config=config, SMD_AGENT_STRICT="1")
+        done = self.runner.by_variable(self._script, *words, name=name, config=config, SMD_AGENT_STRICT="1")
         assert done.returncode == 0, done.stderr
         assert own_lines(done) == []
         assert done.stdout == "".join(self._lines[kind] for kind in kinds)
-        return create_trial(str(self._runner.folder / name)), done.stderr
+        (folder,) = re.findall(r"^smd_agent: saving .* to (\S+)", done.stderr, re.M)
+        return create_trial(folder)
 
     def check(self, trial, kind, interval=1, first=0):
         """Compare each saved TRAIN step of a kind with its author's iteration; return how many there were.
@@ -86,9 +88,9 @@ class Kinds:
             trial: of the run.
             kind: which has been run.
             interval: at which it was saved.
-            first: how many TRAIN steps were counted before it.
+            first: how many TRAIN steps were counted before it; below 0, so many of its iterations are not in this run.
         """
-        iterations = range(self.counts[kind][0])
+        iterations = range(max(0, -first), self.counts[kind][0])
         due = [iteration for iteration in iterations if (first + iteration) % interval == 0]
         saved = [step - first for step in trial.steps(mode=TRAIN) if step - first in iterations]
         assert saved == due
@@ -110,7 +112,7 @@ class Kinds:
             np.testing.assert_allclose(one.ravel(), other.ravel(), rtol=1e-5, atol=1e-7, err_msg=f"{kind} {iteration}")
 
     def _folder(self, name):
-        folder = self._runner.folder / name
+        folder = self.runner.folder / name
         folder.mkdir(exist_ok=True)
         return str(folder)
 

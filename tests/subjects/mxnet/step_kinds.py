@@ -210,13 +210,15 @@ def resume_in_a_second_process(author):
     """Go on from a checkpoint if there is one, and leave one behind."""
     net = classifier()
     trainer = adam(net)
-    files = [author.folder / name for name in ("last.params", "last.states")]
+    files = [author.folder / name for name in ("last.params", "last.states", "iteration")]
     if files[0].exists():
         net.load_parameters(str(files[0]))
         trainer.load_states(str(files[1]))
+        author.iterations = int(files[2].read_text())
     train(author, net, trainer, LENGTH)
     net.save_parameters(str(files[0]))
     trainer.save_states(str(files[1]))
+    files[2].write_text(str(author.iterations))
     return weights(net)
 
 

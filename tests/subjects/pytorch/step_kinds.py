@@ -276,8 +276,10 @@ def resume_in_a_second_process(author):
         found = torch.load(file)
         model.load_state_dict(found["model"])
         optimizer.load_state_dict(found["optimizer"])
+        author.iterations = found["iteration"]
     train(author, model, optimizer, LENGTH)
-    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, file)
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "iteration": author.iterations}
+    torch.save(state, file)
     return weights(model)
 
 
