@@ -100,15 +100,16 @@ class Kinds:
 
     def _check_step(self, trial, kind, iteration, step):
         expected = self._notes[kind, iteration]
-        found = {name: trial.tensor(name).value(step, mode=TRAIN) for name in trial.tensor_names(step=step, mode=TRAIN)}
-        gradients = {name for name in expected if not name.startswith("loss|")}
-        assert {name for name in found if name.startswith("gradient/")} == gradients, (kind, iteration)
-        for name in gradients:
-            np.testing.assert_allclose(found[name], expected[name], rtol=1e-6, atol=1e-9, err_msg=f"{kind} {iteration}")
-        losses = [found[name] for name in trial.tensor_names(step=step, mode=TRAIN, collection="losses")]
+        names = {one: trial.tensor_names(step=step, mode=TRAIN, collection=one) for one in ("gradients", "losses")}
+        gradients, losses = (
+            {name: trial.tensor(name).value(step, mode=TRAIN) for name in found} for found in names.values()
+        )
+        assert gradients.keys() == {name for name in expected if not name.startswith("loss|")}, (kind, iteration)
+        for name, value in gradients.items():
+            np.testing.assert_allclose(value, expected[name], rtol=1e-6, atol=1e-9, err_msg=f"{kind} {iteration}")
         theirs = [value for name, value in expected.items() if name.startswith("loss|")]
         assert len(losses) == len(theirs) > 0, (kind, iteration)
-        for one, other in zip(_sorted(losses), _sorted(theirs), strict=True):
+        for one, other in zip(_sorted(losses.values()), _sorted(theirs), strict=True):
             np.testing.assert_allclose(one.ravel(), other.ravel(), rtol=1e-5, atol=1e-7, err_msg=f"{kind} {iteration}")
 
     def _folder(self, name):
