@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any
 
 import numpy.typing as npt
@@ -111,7 +111,7 @@ class Hook(FrameworkHook):
 
     def add_model(self, block: Block) -> TrackedBlock:
         """Count the steps of a block and save them."""
-        self.models = [tracked for tracked in self.models if tracked.model is not None]
+        self.models = [tracked for tracked in self.models if not tracked.is_let_go]
         tracked = TrackedBlock(block)
         if all(other.last != self.step for other in self.models):
             # The blocks of the open step are gone; this one's first call is no part of it.
@@ -182,12 +182,13 @@ class Hook(FrameworkHook):
             for tracked in (*self.models, *self.owners)
             for name, parameter in tracked.parameters()
         }
-        return [(self._name_of(parameter, name), parameter) for name, parameter in found.values()]
+        return [(self._name_of(parameter, name, found), parameter) for name, parameter in found.values()]
 
-    def _name_of(self, parameter: Parameter, name: str) -> str:
+    def _name_of(self, parameter: Parameter, name: str, known: Container[int]) -> str:
         def is_anothers(candidate: str) -> bool:
             other = self._names.get(candidate, lambda: None)()
-            return other is not None and other is not parameter
+            # A parameter lives on with its Trainer, after its block has gone, until the garbage collector runs.
+            return other is not None and other is not parameter and id(other) in known
 
         free = free_name(name, is_anothers)
         self._names[free] = weakref.ref(parameter)

@@ -122,8 +122,11 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
         depth = self._depth
         level = getattr(depth, "level", 0)
         run = original
-        if level == 0 and not is_symbolic(args) and autograd.is_recording():
-            run = self._counted_if_found(original, block) or original
+        if level == 0 and not is_symbolic(args):
+            if autograd.is_recording():
+                run = self._counted_if_found(original, block) or original
+            elif self.saw_training:
+                self._evaluated(block)
         depth.level = level + 1
         try:
             return run(block, *args, **kwargs)
@@ -149,6 +152,10 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
         if not found or self.hook is None:
             return None
         return self.hook.count_call(original)
+
+    @session.fence("looking at an evaluation")
+    def _evaluated(self, block: Block) -> None:
+        updates.evaluated(parameter for _, parameter in TrackedBlock(block).parameters())
 
     def _look_for_owner(self, block: Block) -> None:
         """Know the block that this one is called as a part of, if it holds other parameters that are trained."""

@@ -8,6 +8,7 @@ class pay one look into a dictionary.
 from __future__ import annotations
 
 import functools
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 from operator import itemgetter
@@ -82,6 +83,14 @@ class TrackedBlock(TrackedModel[Block]):
                 smallest = array
         return None if smallest is None else bytes_of(smallest)
 
+    @property
+    def is_let_go(self) -> bool:
+        """Whether the program has no way to the block any more.
+
+        A block and its scope hold each other, so that it lives on until the garbage collector runs.
+        """
+        return self.model is None or _references(self._model) == _OF_A_CYCLE
+
     def parts(self) -> list[Block]:
         """The block and all blocks below it."""
         block = self.model
@@ -120,6 +129,31 @@ class TrackedBlock(TrackedModel[Block]):
             self.contexts.clear()
         self.contexts.add(context)
         return again
+
+
+def _references(reference: Callable[[], Any]) -> int:
+    # In one expression: a variable would be one more.
+    return sys.getrefcount(reference())
+
+
+class _Probe:
+    """Held by nothing but an object that it holds, as a block by its scope."""
+
+    def __init__(self) -> None:
+        self.scope = SimpleNamespace(block=self)
+
+
+def _references_of_a_cycle() -> int:
+    """What ``_references`` finds of such an object in this interpreter."""
+    reference = weakref.ref(_Probe())
+    found = _references(reference)
+    probe = reference()
+    if probe is not None:
+        del probe.scope
+    return found
+
+
+_OF_A_CYCLE = _references_of_a_cycle()
 
 
 def contexts_of(parameter: Parameter) -> list[Any]:

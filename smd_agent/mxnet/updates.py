@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
@@ -33,6 +34,8 @@ class _Updates:
     def __init__(self) -> None:
         self.rounds = UpdateRounds(self._takes_part)
         self._trained: Trained | None = None
+        # Those of whose parameters a block has been called, if only to evaluate it.
+        self._in_use: weakref.WeakSet[Any] = weakref.WeakSet()
         # Of its steps.
         self._position: RunPosition | None = None
         self._installed = False
@@ -52,6 +55,10 @@ class _Updates:
         self._position = trained.steps.position
         self._position.unsure = True
         self._look_at_trainers()
+
+    def evaluated(self, parameters: Iterable[Parameter]) -> None:
+        """A block that nothing has trained yet has been called to evaluate it."""
+        self._in_use.update(filter(None, map(trainer_of, parameters)))
 
     def leave(self, trained: Trained) -> None:
         """Updates end the steps of this hook no more."""
@@ -135,7 +142,9 @@ class _Updates:
         own = _ids(candidate)
         if self._trained is None or not own.isdisjoint(_ids(updating)):
             return False
-        return any(id(parameter) in own for parameter in self._trained.trained_parameters())
+        # A generator's first samples may be drawn without gradients, for its critic.
+        in_use = candidate in self._in_use
+        return in_use or any(id(parameter) in own for parameter in self._trained.trained_parameters())
 
 
 def trainer_of(parameter: Parameter) -> Any:

@@ -9,7 +9,7 @@ from harness import counted_steps
 
 pytest.importorskip("mxnet")
 
-from mxnet import autograd, nd
+from mxnet import autograd, gluon, nd
 from mxnet.gluon import nn
 
 from smd_agent.mxnet.step_counter import Counters, TrackedBlock
@@ -38,3 +38,23 @@ def test_a_blocks_counter_counts_as_all_steps_are_counted(seed):
             counters.detach(tracked)
     assert ours == others
     assert {note[0] for note in ours} >= {"start", "finish"}
+
+
+@pytest.mark.parametrize("hybridize", [False, True])
+def test_a_block_that_only_its_own_scope_holds_is_let_go(hybridize):
+    block = nn.HybridSequential()
+    with block.name_scope():
+        block.add(nn.Dense(2, in_units=2))
+    block.initialize()
+    block.hybridize(hybridize)
+    tracked = TrackedBlock(block)
+    holders = [block]
+    trainer = gluon.Trainer(block.collect_params(), "sgd")
+    call(block, training=True)
+    assert not tracked.is_let_go
+    del block
+    assert not tracked.is_let_go
+    holders.clear()
+    assert tracked.model is not None
+    assert tracked.is_let_go
+    assert trainer._params
