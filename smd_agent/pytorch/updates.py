@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any, Protocol
 
@@ -37,6 +38,8 @@ class _Updates:
     def __init__(self) -> None:
         self.rounds = UpdateRounds(self._takes_part)
         self._trained: Trained | None = None
+        # Of models that have been called, if only without gradients.
+        self._in_use: dict[int, weakref.ref[torch.Tensor]] = {}
         self._installed = False
         # Whether optimizers are told of as they are made, and else whether they have been looked for.
         self._told = False
@@ -63,6 +66,14 @@ class _Updates:
     def add(self, optimizer: Any) -> None:
         """Take note of an optimizer that has been made."""
         self.rounds.add(optimizer)
+
+    def evaluated(self, parameters: Iterable[torch.Tensor]) -> None:
+        """A model that nothing has trained yet has been called without gradients."""
+        for parameter in parameters:
+            if self._is_in_use(id(parameter)):
+                # It has been called before: such calls may be many, and this one is to cost nothing.
+                return
+            self._in_use[id(parameter)] = weakref.ref(parameter)
 
     def has_optimizer(self) -> bool:
         """Whether there is an optimizer."""
@@ -131,9 +142,13 @@ class _Updates:
 
     def _takes_part(self, candidate: Any, updating: Any) -> bool:
         own = _ids(candidate)
-        return (
-            self._trained is not None and own.isdisjoint(_ids(updating)) and bool(own & self._trained.trained_params())
-        )
+        if self._trained is None or not own.isdisjoint(_ids(updating)):
+            return False
+        return any(map(self._is_in_use, own)) or not own.isdisjoint(self._trained.trained_params())
+
+    def _is_in_use(self, key: int) -> bool:
+        reference = self._in_use.get(key)
+        return reference is not None and reference() is not None
 
 
 def _ids(optimizer: Any) -> set[int]:

@@ -9,17 +9,16 @@ from harness.step_kinds import NONE, WORDS, Kinds, cell, steps_of, table
 
 if importlib.util.find_spec("torch") is not None:
     COLUMN, SCRIPT, WARM = "PyTorch", "pytorch/step_kinds.py", ("torch", "torch._dynamo")
-    # Where other updates than its author's end a step.
-    OTHERWISE = ["gan_that_samples_without_gradients", "gan_with_a_generator_now_and_then"]
     MISSING = []
 elif importlib.util.find_spec("mxnet") is not None:
     COLUMN, SCRIPT, WARM = "Gluon", "mxnet/step_kinds.py", ("mxnet",)
-    OTHERWISE = ["gan_with_a_generator_now_and_then"]
     # No optimizer of MXNet calls a closure, and a Block cannot be called with other parameters.
     MISSING = ["lbfgs", "maml"]
 else:
     pytest.skip("there is neither torch nor mxnet", allow_module_level=True)
 
+# Where other updates than its author's end a step.
+OTHERWISE = ["gan_with_a_generator_now_and_then"]
 # The author counts no evaluation where the trained teacher is called.
 MORE_EVALUATIONS = ["distillation_of_a_teacher_trained_before"]
 SECOND = "resume_in_a_second_process"

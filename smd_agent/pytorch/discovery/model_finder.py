@@ -154,7 +154,10 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             return
         if self._without_counter:
             self._count_calls_of(module)
-        if not self._pending_params or not torch.is_grad_enabled() or graph_task() != -1:
+        if not self._pending_params or graph_task() != -1:
+            return
+        if not torch.is_grad_enabled():
+            updates.evaluated(module.parameters())
             return
         own = _ids(module)
         if own & self.params_without_model():
