@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import subprocess
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,29 @@ def run_script(python: str, script: Path, *words: object, modules: tuple[str, ..
     process = warm_process(modules, environment, (python, "-W", "ignore"))
     done = process.run([str(script), *map(str, words)], environment, Path.cwd())
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def differences(
+    theirs: Any, ours: Any, is_excused: Callable[[tuple[Any, ...], Any, Any], bool], place: tuple[Any, ...] = ()
+) -> Iterator[tuple[Any, ...]]:
+    """Yield where two such dumps differ, and what each of them has there.
+
+    Args:
+        theirs: what the original library tells.
+        ours: what ours tells.
+        is_excused: whether they may differ at a place, where each has this.
+        place: that is compared, by its keys. What is computed from values may differ by rounding.
+    """
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        for key in theirs.keys() | ours.keys():
+            inner = theirs.get(key, "nothing"), ours.get(key, "nothing")
+            yield from differences(*inner, is_excused, (*place, key))
+    elif isinstance(theirs, float) and isinstance(ours, float):
+        same = math.isclose(theirs, ours, rel_tol=1e-4, abs_tol=1e-5) if "computed" in place else theirs == ours
+        if not (same or (math.isnan(theirs) and math.isnan(ours))):
+            yield (*place, theirs, ours)
+    elif theirs != ours and not is_excused(place, theirs, ours):
+        yield (*place, theirs, ours)
 
 
 def dumps(python: str, run: Path) -> tuple[dict[str, Any], dict[str, Any]]:
