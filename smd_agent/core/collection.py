@@ -130,10 +130,17 @@ class Collection:
         return tname in self._tensor_names
 
     def to_json_dict(self) -> dict[str, Any]:
-        """Return the collection as it stands in a collections file."""
+        """Return the collection as it stands in a collections file.
+
+        A regex is left out that matches tensors which it does not make members: who reads the file would take it at its
+        word, and the members that have been saved are there by their names.
+        """
+        passed_over = {
+            regex for name, regexes in self._not_by.items() for regex in regexes if name_pattern(regex).found_in(name)
+        }
         return {
             "name": self.name,
-            "include_regex": list(self._include_regex),
+            "include_regex": [regex for regex in self._include_regex if regex not in passed_over],
             "tensor_names": sorted(self._tensor_names),
             "reduction_config": self._reduction_config and self._reduction_config.to_json_dict(),
             "save_config": self._save_config and self._save_config.to_json_dict(),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from harness.compare import Both, assert_untouched, saved_steps
 from harness.keras_ways import KerasRuns
+from harness.programs import ProgramRuns
 from harness.runner import SUBJECTS, Runner
 from harness.scenes import Played
 
@@ -50,6 +51,23 @@ def module_runner(tmp_path_factory, warm):
 def play_script(module_runner):
     """Run a script of scenes with the agent and without; see ``Played``."""
     return lambda script, parameters=None: Played(module_runner(script), script, parameters)
+
+
+@pytest.fixture(scope="module")
+def program_runs(module_runner):
+    """Return what gives a program's runs, which are made once; see ``ProgramRuns``."""
+
+    def of_folder(folder, expected):
+        made = {}
+
+        def of(program):
+            if program not in made:
+                made[program] = ProgramRuns(module_runner(program), folder / f"{program}.py", expected[program])
+            return made[program]
+
+        return of
+
+    return of_folder
 
 
 @pytest.fixture(scope="module")

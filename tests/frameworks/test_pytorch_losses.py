@@ -43,9 +43,7 @@ def test_a_loss_that_the_model_returns(runner):
 @pytest.mark.parametrize("everything", [False, True])
 def test_a_loss_in_parts_is_one_loss(runner, everything):
     found = play(runner, "loss_in_parts", save_all=everything)
-    # What all is saved of is read by names.
-    by_name = {"ProxyLoss_outer_loss_output_0"} if everything else set()
-    assert found.names("losses") == {"ProxyLoss_output_0", *by_name}
+    assert found.names("losses") == {"ProxyLoss_output_0"}
     assert found.is_what_was_printed("ProxyLoss_output_0", TRAIN)
 
 
@@ -79,6 +77,19 @@ def test_what_a_loss_is_the_sum_of_has_its_names_in_both(runner):
     assert found.names("losses") == {"Loss_output_0", *parts}
     assert found.names("losses", EVAL) == parts
     assert found.is_what_was_printed("Loss_output_0", TRAIN)
+
+
+def test_an_evaluation_without_no_grad_has_its_loss(runner):
+    found = play(runner, "evaluated_with_gradients")
+    assert found.names("losses") == found.names("losses", EVAL) == {"Loss_output_0"}
+    assert found.is_what_was_printed("Loss_output_0", TRAIN, EVAL)
+
+
+def test_all_losses_of_a_long_sum_are_saved(runner):
+    found = play(runner, "sum_of_many")
+    parts = [f"smooth_l1_loss_output_{number}" for number in range(8)]
+    assert found.names("losses") == {"Loss_output_0", *parts}
+    assert all(len(found.values(part)) == 3 for part in parts)
 
 
 def test_what_cannot_be_seen_in_evaluation_is_said(runner):

@@ -71,6 +71,10 @@ def test_all_has_what_nothing_trains_too(runner):
     names = set(found.trial.tensor_names(regex=r"^Distilled_.*(weight|bias)$"))
     assert len(names) == 8
     assert not any("left out" in line for line in found.lines)
+    # It is in ``all``, which makes it no weight.
+    roles = {*found.collection("weights", "Distilled"), *found.collection("biases", "Distilled")}
+    assert roles == names - {name for name in names if f"gradient/{name}" not in found.trial.tensor_names()}
+    assert 0 < len(roles) < 8
 
 
 def test_the_launchers_all_is_all(runner):

@@ -16,7 +16,7 @@ from smd_agent.framework.captured_step import Installed
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.tracing import is_compiling
 
-_FARTHEST = 32
+NODES_OF_A_SUM = 32
 """Graph nodes looked at behind a tensor: a sum of some scaled losses, not the model behind them."""
 
 Node = tuple[str, int]
@@ -115,10 +115,10 @@ def _with_subclasses(owner: type[Any]) -> Iterator[type[Any]]:
         yield from _with_subclasses(subclass)
 
 
-def nodes_behind(tensors: Iterable[torch.Tensor]) -> Iterator[Node]:
-    """The graph nodes behind tensors, the nearest first; not all of them."""
+def nodes_behind(tensors: Iterable[torch.Tensor], most: int = NODES_OF_A_SUM) -> Iterator[Node]:
+    """The graph nodes behind tensors, the nearest first; so many at most."""
     nodes = [tensor.grad_fn for tensor in tensors]
-    for _ in range(_FARTHEST):
+    for _ in range(most):
         if not nodes:
             return
         node: Any = nodes.pop(0)

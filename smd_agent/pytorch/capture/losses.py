@@ -21,7 +21,7 @@ from smd_agent.framework.captured_step import Installed
 from smd_agent.framework.loss_links import comes_from, origin
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.capture import functional_losses
-from smd_agent.pytorch.capture.loss_scaling import Node, Scales, identity, nodes_behind, unscaled
+from smd_agent.pytorch.capture.loss_scaling import NODES_OF_A_SUM, Node, Scales, identity, nodes_behind, unscaled
 from smd_agent.pytorch.capture.persistent_hooks import has_compiled
 from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.capture.trained_losses import OWN_LOSS, FunctionCall, parts_of
@@ -112,9 +112,12 @@ class Losses:
     def close(self) -> None:
         """Save what no backward pass has started from."""
         held, self._held = self._held, {}
-        for loss in held.values():
+        for node, loss in held.items():
             if loss.place == OWN_LOSS:
                 self._save(loss.name if self._trained.is_ignored(loss.title) else UNNAMED_LOSS, loss.value)
+            elif not self._in_training:
+                # An evaluation without no_grad.
+                self._save(self._evaluated_name(self._calls[node], loss.value), loss.value)
         if not self._any and not self._in_training and self._trained.is_compiled(self._called()):
             line = "no loss is seen in evaluation: in training it comes out of a compiled function"
             guard.say_once((self._trained, "compiled"), line)
@@ -189,13 +192,16 @@ class Losses:
         if loss.grad_fn is not None:
             self._hold(call, loss)
         elif not (self._in_training or loss.requires_grad):
-            is_trained = loss.numel() == 1 and self._trained.is_trained_call(self._called(), call)
-            name = UNNAMED_LOSS if is_trained else call.function
+            name = self._evaluated_name(call, loss)
             if self._recorder.position.inside:
                 # Perhaps the model returns it as its loss.
                 self._inside.append((name, loss))
             else:
                 self._save(name, loss)
+
+    def _evaluated_name(self, call: FunctionCall, loss: torch.Tensor) -> str:
+        is_trained = loss.numel() == 1 and self._trained.is_trained_call(self._called(), call)
+        return UNNAMED_LOSS if is_trained else call.function
 
     def _hold(self, call: FunctionCall, loss: torch.Tensor) -> None:
         node = identity(loss.grad_fn)
@@ -223,7 +229,8 @@ class Losses:
     def _save_parts(self, starts: list[torch.Tensor]) -> None:
         """Save what the starts of a backward pass are the sum of."""
         if self._held and starts:
-            behind = {*nodes_behind(starts)}
+            # A sum of many losses has as many parts, each a few nodes from it.
+            behind = {*nodes_behind(starts, NODES_OF_A_SUM * (1 + len(self._held)))}
             for node, held in [*self._held.items()]:
                 if held.place == OWN_LOSS:
                     self._trained.learn_ignored(held.title)

@@ -146,6 +146,33 @@ def functional_of_several():
     fit(net.parameters(), total, total, net)
 
 
+def evaluated_with_gradients():
+    """Evaluations without no_grad; there is a backward pass in the last of them, for the sake of its input."""
+    net = nn.Linear(4, 4)
+
+    def evaluated(x, y):
+        with torch.enable_grad():
+            return F.cross_entropy(net(x)[2:], y[2:])
+
+    fit(net.parameters(), lambda x, y: F.cross_entropy(net(x), y), evaluated, net)
+    net.eval()
+    x, y = data(20)
+    loss = F.cross_entropy(net(x.requires_grad_()), y)
+    loss.backward()
+    print("EVAL", repr(loss.item()))
+
+
+def sum_of_many():
+    """The net is called once for each part, as over the steps of an episode."""
+    net = nn.Linear(4, 4)
+
+    def total(x, y):
+        parts = [F.smooth_l1_loss(net(row).sum(), label) * 0.5 for row, label in zip(x, y.float(), strict=True)]
+        return torch.stack(parts).sum() + torch.stack([net(row).square().sum() for row in x]).sum()
+
+    fit(net.parameters(), total)
+
+
 class Gpt(nn.Module):
     """Returns scores and loss, as small language models have it."""
 

@@ -18,6 +18,18 @@ def test_regex_is_searched_anywhere_and_names_are_exact() -> None:
     assert not collection.matches("Net_conv1_output_0")
 
 
+def test_a_regex_that_has_passed_over_a_tensor_is_not_written() -> None:
+    collection = Collection("weights", include_regex=["weight", "own"], tensor_names=["fc.weight"])
+    collection.pass_over("frozen.weight", ["weight"])
+    collection.pass_over("fc.bias", ["own"])
+    written = Collection.from_dict(collection.to_json_dict())
+    assert written.include_regex == ["own"]
+    for name in ("fc.weight", "frozen.weight", "own_scale"):
+        assert written.matches(name) == collection.matches(name)
+    collection.pass_over("frozen.weight", ())
+    assert collection.to_json_dict()["include_regex"] == ["weight", "own"]
+
+
 def test_empty_collection_matches_nothing() -> None:
     assert not Collection("c").matches("")
 

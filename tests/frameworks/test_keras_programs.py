@@ -1,0 +1,26 @@
+"""Whole Keras and TensorFlow programs: none can tell that the agent is there, and each run is as its author expects."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("tensorflow")
+
+from harness.programs import PROGRAMS, checks_of
+from subjects.programs.expected_keras import EXPECTED
+
+WARM = ("tensorflow",)
+
+
+@pytest.fixture(scope="module")
+def runs(program_runs):
+    return program_runs(PROGRAMS / "keras", EXPECTED)
+
+
+@pytest.mark.parametrize("program, check", checks_of(EXPECTED))
+def test_a_program_is_untouched_and_saved_as_its_author_expects(runs, program, check):
+    getattr(runs(program), f"check_{check}")()
+
+
+def test_all_programs_are_run():
+    assert {path.stem for path in (PROGRAMS / "keras").glob("*.py")} == {*EXPECTED}

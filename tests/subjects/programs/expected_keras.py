@@ -1,0 +1,59 @@
+"""What the authors of the Keras and TensorFlow programs expect; see ``harness.programs.Expected``."""
+
+from importlib.metadata import version
+
+from harness.programs import Expected, Printed
+
+from smd_agent.core.modes import ModeKeys
+
+EVAL = ModeKeys.EVAL
+KERAS_2 = version("keras").startswith("2.")
+NOT_OF_THE_MODEL = "no tensor of inputs, outputs came up in a step that was saved"
+
+EXPECTED = {
+    "adversarial_fit": Expected(
+        train=2 * 4,
+        losses=("d_loss", "g_loss"),
+        trained={"dense": 8},
+        printed=(
+            Printed("d_loss", r"d_loss ([\d.]+)"),
+            Printed("g_loss", r"g_loss ([\d.]+)"),
+        ),
+        files=("generator.weights.h5",),
+        code=1,
+        said=(NOT_OF_THE_MODEL,),
+    ),
+    # What Keras logs is the mean of an epoch so far.
+    "custom_train_step": Expected(
+        train=3 * 6,
+        evaluations=2,
+        losses=("sparsity_loss", "total_loss"),
+        trained={"code/": 2, "decoded/": 2},
+        printed=(Printed("total_loss", r"total loss ([\d.]+)", first=5, every=6),),
+        files=("decoder.npy",),
+        code=9,
+        said=(NOT_OF_THE_MODEL,),
+        deviations={"parameters": "what a model's metrics count is in weights"} if KERAS_2 else {},
+    ),
+    "fit_callbacks": Expected(
+        train=4 * 5,
+        evaluations=4 * 2,
+        losses=("amount_loss", "batch_loss", "kind_loss", "loss"),
+        trained={"amount/": 2, "hidden/": 2, "kind/": 2},
+        printed=(
+            Printed("loss", r" loss=([\d.]+)", first=4, every=5),
+            Printed("kind_loss", r" kind_loss=([\d.]+)", first=4, every=5),
+            Printed("val_loss", r"val_loss=([\d.]+)", first=1, every=2, mode=EVAL),
+        ),
+        files=("best.weights.h5", "log.csv", "weights.npz"),
+    ),
+    # Variables that are called b0 are in weights here.
+    "tape_loop": Expected(
+        train=4 * 4,
+        losses=("loss",),
+        trained={"weights/": 4},
+        printed=(Printed("loss", r"step \d+ loss ([\d.]+)"),),
+        files=("mlp.ckpt.data-00000-of-00001", "mlp.ckpt.index"),
+        said=("no tensor of biases, inputs, outputs, layers, optimizer_variables came up",),
+    ),
+}

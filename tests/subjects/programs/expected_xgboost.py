@@ -1,0 +1,62 @@
+"""What the authors of the XGBoost programs expect; see ``harness.programs.Expected``."""
+
+from harness.programs import Expected, Printed
+
+from smd_agent.core.modes import ModeKeys
+
+GLOBAL = ModeKeys.GLOBAL
+
+EXPECTED = {
+    # Four trainings of four rounds each.
+    "continued_training": Expected(
+        rounds=4 * 4,
+        losses=("held_out-error",),
+        printed=(Printed("held_out-error", r"error ([\d.]+)", first=3, every=4, mode=GLOBAL),),
+        files=("log.pkl", "online.ubj"),
+        said=("another training begins: its rounds are numbered from 4 on",),
+    ),
+    # The rounds of the cross-validation, then those of the model.
+    "cross_validation": Expected(
+        rounds=9 + 9,
+        losses=("all-rmse", "test-mae-mean", "test-rmse-mean", "train-mae-mean", "train-rmse-mean"),
+        printed=(
+            Printed("test-rmse-mean", r"^ *\d+ ([\d.]+) ±", mode=GLOBAL),
+            Printed("all-rmse", r"all-rmse:([\d.]+)", first=9, every=4, mode=GLOBAL),
+        ),
+        files=("regressor.json", "regressor.txt", "scores.csv"),
+        said=(
+            *(
+                f"{name} cannot be saved: xgboost.cv trains a model for each fold"
+                for name in ("predictions", "labels", "feature_importance", "trees", "average_shap", "full_shap")
+            ),
+            "another training begins: its rounds are numbered from 9 on",
+        ),
+    ),
+    "custom_objective": Expected(
+        rounds=2 * 10,
+        losses=("test-pinball", "train-pinball"),
+        printed=(
+            Printed("train-pinball", r"train=([\d.]+)", every=5, mode=GLOBAL),
+            Printed("test-pinball", r"test=([\d.]+)", every=5, mode=GLOBAL),
+        ),
+        files=("quantile_0.1.ubj", "quantile_0.9.ubj"),
+        code=2,
+        said=("another training begins: its rounds are numbered from 10 on",),
+    ),
+    # Four settings, two folds each, and the best once more; it prints scores of its own.
+    "grid_search": Expected(
+        rounds=(4 * 2 + 1) * 5,
+        files=("best.joblib",),
+        said=(
+            *(f"{name} cannot be saved" for name in ("metrics", "predictions", "labels")),
+            "another training begins: its rounds are numbered from 5 on",
+            "no tensor of losses came up",
+        ),
+    ),
+    "train_with_evals": Expected(
+        rounds=12,
+        losses=("train-logloss", "validation-logloss"),
+        printed=(Printed("validation-logloss", r"validation-logloss:([\d.]+)", mode=GLOBAL),),
+        files=("metrics.json", "model.json"),
+    ),
+}
