@@ -72,7 +72,7 @@ def test_all_has_what_nothing_trains_too(runner):
     assert len(names) == 8
     assert not any("left out" in line for line in found.lines)
     # It is in ``all``, which makes it no weight.
-    roles = {*found.collection("weights", "Distilled"), *found.collection("biases", "Distilled")}
+    roles = found.names("weights", start="Distilled") | found.names("biases", start="Distilled")
     assert roles == names - {name for name in names if f"gradient/{name}" not in found.trial.tensor_names()}
     assert 0 < len(roles) < 8
 
