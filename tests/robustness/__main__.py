@@ -30,9 +30,10 @@ def main() -> int:
         cases = range(args.first, args.first + (args.cases or part.cases))
         results[name] = run(part, cases, args.jobs)
         print(page.summary(part, results[name]), flush=True)
-    if args.page:
-        before = args.page.read_text() if args.page.exists() else ""
-        args.page.write_text(page.text(results, before))
+        if args.page:
+            # After each part, so that a run that is ended loses one.
+            before = args.page.read_text() if args.page.exists() else ""
+            args.page.write_text(page.text(results, before))
     return 1 if any(result.failures for result in results.values()) else 0
 
 
