@@ -97,6 +97,7 @@ class Losses:
         self._inside: list[tuple[str, torch.Tensor]] = []
         self._in_training = self._recorder.position.clock.mode is ModeKeys.TRAIN
         self._any = False
+        self._had_pass = False
         self.in_module = 0
 
     def install(self, installed: Installed) -> None:
@@ -115,7 +116,7 @@ class Losses:
         for node, loss in held.items():
             if loss.place == OWN_LOSS:
                 self._save(loss.name if self._trained.is_ignored(loss.title) else UNNAMED_LOSS, loss.value)
-            elif not self._in_training:
+            elif not (self._in_training or self._had_pass):
                 # An evaluation without no_grad.
                 self._save(self._evaluated_name(self._calls[node], loss.value), loss.value)
         if not self._any and not self._in_training and self._trained.is_compiled(self._called()):
@@ -214,6 +215,7 @@ class Losses:
 
     def before_backward(self, tensors: Any) -> float:
         """Save the losses that a backward pass starts from; the scale that they, and so the gradients, have."""
+        self._had_pass = True
         starts = list(tensors_in(tensors if isinstance(tensors, (list, tuple)) else [tensors]))
         scale = self._scales.scale_behind(starts)
         for tensor in starts:
