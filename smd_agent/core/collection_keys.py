@@ -17,6 +17,10 @@ class CollectionKeys:
     LAYERS = "layers"
     SM_METRICS = "sm_metrics"
     OPTIMIZER_VARIABLES = "optimizer_variables"
+    OPTIMIZER = "optimizer"
+    UPDATES = "updates"
+    INPUT_DIGESTS = "input_digests"
+    PARAMETERS = "parameters"
     TENSORFLOW_SUMMARIES = "tensorflow_summaries"
     METRICS = "metrics"
     HYPERPARAMETERS = "hyperparameters"
@@ -38,6 +42,10 @@ SCALAR_COLLECTIONS = frozenset(
         CollectionKeys.SM_METRICS,
         CollectionKeys.FEATURE_IMPORTANCE,
         CollectionKeys.AVERAGE_SHAP,
+        CollectionKeys.OPTIMIZER,
+        CollectionKeys.UPDATES,
+        CollectionKeys.INPUT_DIGESTS,
+        CollectionKeys.PARAMETERS,
     }
 )
 
@@ -45,4 +53,12 @@ SCALAR_COLLECTIONS = frozenset(
 SUMMARY_COLLECTIONS = frozenset({CollectionKeys.TENSORFLOW_SUMMARIES})
 
 # Exist only while training: never saved in EVAL and PREDICT.
-TRAINING_ONLY_COLLECTIONS = frozenset({CollectionKeys.GRADIENTS, CollectionKeys.OPTIMIZER_VARIABLES})
+TRAINING_ONLY_COLLECTIONS = frozenset(
+    {
+        CollectionKeys.GRADIENTS,
+        CollectionKeys.OPTIMIZER_VARIABLES,
+        CollectionKeys.OPTIMIZER,
+        CollectionKeys.UPDATES,
+        CollectionKeys.PARAMETERS,
+    }
+)

@@ -55,6 +55,7 @@ class Hook(FrameworkHook):
         self.roles = ParameterRoles(self.selection)
         self.loss_names = LossNames(self.selection)
         self.trained_losses = TrainedLosses()
+        self.facts_told: dict[str, str] = {}
         self.recorder.late = LateValues(self.recorder)
         self._thread = 0
         self.threads = TrainingThreads(self._keep_own_models)
@@ -188,6 +189,10 @@ class Hook(FrameworkHook):
     def begins_amid_training(self, tracked: TrackedModule, train: bool) -> bool:
         """Whether a call, to train or to evaluate, begins a step while an update is awaited."""
         return self.steps.training_call() if train else self.steps.evaluation_call(tracked.last == self.step)
+
+    def updating(self) -> bool:
+        """Whether an optimizer's update is under way, which may call the model."""
+        return updates.in_progress()
 
     @property
     def amid_training(self) -> bool:

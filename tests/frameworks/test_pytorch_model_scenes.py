@@ -132,7 +132,8 @@ def names_of(played, scene, step=0):
 
 
 def owners(names):
-    return {name.removeprefix("gradient/").partition("_")[0] for name in names if name.endswith(("weight", "bias"))}
+    parameters = {name.removeprefix("gradient/") for name in names if name.endswith(("weight", "bias"))}
+    return {name.partition("_")[0] for name in parameters if "/" not in name}
 
 
 def test_what_is_not_trained_is_not_taken_for_the_model(models, parts):

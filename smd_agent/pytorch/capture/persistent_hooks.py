@@ -31,6 +31,12 @@ class Listener(Protocol):
     def about_to_compile(self) -> None:
         """The program is about to compile."""
 
+    def before_update(self, optimizer: Any) -> None:
+        """Parameters are about to be updated."""
+
+    def after_update(self, optimizer: Any) -> None:
+        """They have been."""
+
     def before_loss(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A loss module of ``torch.nn`` is about to run."""
 
@@ -108,8 +114,8 @@ def has_compiled() -> bool:
 def _before_optimizer(optimizer: Any, args: Any, kwargs: Any) -> None:
     if is_compiling():
         return
-    # With a closure, the gradients that it will use are yet to be computed.
     if watch.listener is not None:
+        # With a closure, the gradients that it will use are yet to be computed.
         _tell(optimizer, args, kwargs, False)
 
 
@@ -121,9 +127,11 @@ def _after_optimizer(optimizer: Any, args: Any, kwargs: Any) -> None:
 
 
 @session.fence("looking at an optimizer")
-def _tell(optimizer: Any, args: Any, kwargs: Any, with_closure: bool) -> None:
-    if watch.listener is not None and _has_closure(args, kwargs) is with_closure:
+def _tell(optimizer: Any, args: Any, kwargs: Any, after: bool) -> None:
+    if watch.listener is not None and _has_closure(args, kwargs) is after:
         watch.listener.before_optimizer(optimizer)
+    if watch.listener is not None:
+        (watch.listener.after_update if after else watch.listener.before_update)(optimizer)
 
 
 def _has_closure(args: Any, kwargs: Any) -> bool:

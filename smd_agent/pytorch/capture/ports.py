@@ -48,6 +48,13 @@ class TrainedModels(Protocol):
     def loss_names(self) -> LossNames:
         """Has the collection of losses hold nothing else."""
 
+    def updating(self) -> bool:
+        """Whether an optimizer's update is under way, which may call the model."""
+
+    @property
+    def facts_told(self) -> dict[str, str]:
+        """What was saved last of what is known of the parameters, by model."""
+
     @property
     def trained_losses(self) -> TrainedLosses:
         """What is known of the losses that are trained."""

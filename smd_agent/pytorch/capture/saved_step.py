@@ -16,16 +16,20 @@ from torch.nn.parameter import UninitializedParameter
 
 from smd_agent import guard, session
 from smd_agent.core.modes import ModeKeys
+from smd_agent.framework import training_facts as facts
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.parameter_roles import Parameter
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.capture.gradients import Gradients
+from smd_agent.pytorch.capture.input_digests import InputDigests
 from smd_agent.pytorch.capture.loss_names import is_unreduced
 from smd_agent.pytorch.capture.losses import Losses
 from smd_agent.pytorch.capture.outside_calls import OutsideCalls
+from smd_agent.pytorch.capture.parameter_facts import ParameterFacts
 from smd_agent.pytorch.capture.persistent_hooks import LossModule, watch
 from smd_agent.pytorch.capture.ports import TrainedModels
+from smd_agent.pytorch.capture.weight_changes import WeightChanges
 from smd_agent.pytorch.compiled.compiled_layers import CompiledLayers
 from smd_agent.pytorch.compiled.layer_source import LayerSource
 from smd_agent.pytorch.compiled.unwatchable_layers import unwatchable_layers
@@ -37,7 +41,7 @@ from smd_agent.pytorch.tracing import graph_task, is_compiling
 # Of a model that is called more often in one step, the further calls would add nothing but volume.
 CALLS = 16
 
-_OWN_COLLECTIONS = {"weights", "biases", "gradients", "losses"}
+_OWN_COLLECTIONS = {"weights", "biases", "gradients", "losses", *facts.COLLECTIONS}
 
 
 class SavedStep(CapturedStep):
@@ -70,6 +74,9 @@ class SavedStep(CapturedStep):
         self._losses = Losses(models, self._gradients.scales, self.save_io, self._save_loss, self._titles_called)
         self._compiled: LayerSource = CompiledLayers(self.save_io)
         self._outside = OutsideCalls(models)
+        self._changes = WeightChanges(self.writer)
+        self._digests = InputDigests(self.writer)
+        self._facts = ParameterFacts(self.writer, models.facts_told)
         self._every_layer = bool(self.writer.collections_due() - _OWN_COLLECTIONS) or models.regexes_changed()
 
     def open(self) -> None:
@@ -90,6 +97,8 @@ class SavedStep(CapturedStep):
         self.installed.close()
         self._gradients.close()
         self._losses.close()
+        self._facts.close()
+        self._changes.close()
         self._doubtful.clear()
         self._closed = True
 
@@ -108,6 +117,8 @@ class SavedStep(CapturedStep):
             pairs = list(tracked.parameters())
             self._settle_roles(tracked, pairs)
             self._gradients.add_parameters(pairs)
+            self._changes.add_parameters(pairs, self._models.updating)
+            self._facts.add_parameters(tracked.title, pairs)
             self._late[tracked] = [pair for pair in pairs if not _has_values(pair[1])]
             self._write([pair for pair in pairs if _has_values(pair[1])])
 
@@ -185,6 +196,7 @@ class SavedStep(CapturedStep):
         self.save_weights(tracked)
         if name is not None:
             self.save_io(name, "input", (args, kwargs))
+            self._digests.before_call(name, args, kwargs)
         wants = self.writer.wants
         layers = []
         for layer_name, layer in tracked.layers():
@@ -310,6 +322,7 @@ class SavedStep(CapturedStep):
         if self._left_out():
             return
         self._gradients.before_optimizer(optimizer)
+        self._facts.before_optimizer(optimizer)
         self._look_outside()
         self._notice_training_in_evaluation(optimizer)
 
@@ -320,6 +333,16 @@ class SavedStep(CapturedStep):
     def _look_outside(self) -> None:
         if not watch.stays:
             self._outside.begin()
+
+    def before_update(self, optimizer: Any) -> None:
+        """An optimizer is about to update its parameters."""
+        if not self._left_out():
+            self._changes.before_update(optimizer)
+
+    def after_update(self, optimizer: Any) -> None:
+        """It has updated them."""
+        if not self._left_out():
+            self._changes.after_update(optimizer)
 
     @session.fence("looking at the mode of a step")
     def _notice_training_in_evaluation(self, optimizer: Any) -> None:

@@ -14,7 +14,7 @@ def given_to_optimizer(parameters: Iterable[torch.Tensor]) -> None:
     """An optimizer has these."""
     for parameter in parameters:
         key = id(parameter)
-        if not _is_given(parameter):
+        if not was_given(parameter):
             _given[key] = weakref.ref(parameter, lambda gone, key=key: _forget(key, gone))  # type: ignore[misc]
 
 
@@ -24,12 +24,13 @@ def are_trained(parameters: Sequence[torch.Tensor]) -> list[bool | None]:
     Optimizers that are not seen, and those that have copies, leave nothing to go by but ``requires_grad``.
     """
     wanted = [parameter.requires_grad for parameter in parameters]
-    given = [is_wanted and _is_given(parameter) for parameter, is_wanted in zip(parameters, wanted, strict=True)]
+    given = [is_wanted and was_given(parameter) for parameter, is_wanted in zip(parameters, wanted, strict=True)]
     found = given if any(given) else wanted
     return [*found] if any(found) else [None] * len(found)
 
 
-def _is_given(parameter: torch.Tensor) -> bool:
+def was_given(parameter: torch.Tensor) -> bool:
+    """Whether an optimizer has this parameter."""
     known = _given.get(id(parameter))
     return known is not None and known() is parameter
 

@@ -1,0 +1,147 @@
+"""Facts of a training step that are no tensors of the model: their names, and how they are computed.
+
+``update/<parameter>``        how far an update has moved a parameter: l2 of the difference, float.
+``update_ratio/<parameter>``  the same divided by the parameter's l2 before it, 0 where nothing has moved.
+``optimizer/<setting>``       a setting of the optimizer, as the update used it.
+``input_digest/<model>_<i>``  64 bits, int64, that tell apart what a model was called with in its i-th call of the step.
+``parameters/<model>``        JSON text, what is known of each of the model's parameters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from smd_agent.core.collection_keys import CollectionKeys
+
+UPDATE = "update/"
+UPDATE_RATIO = "update_ratio/"
+OPTIMIZER = "optimizer/"
+INPUT_DIGEST = "input_digest/"
+PARAMETERS = "parameters/"
+
+# By which tensors of these names join the collections of all frameworks.
+COLLECTIONS: Mapping[str, tuple[str, ...]] = {
+    CollectionKeys.UPDATES: (f"^{UPDATE}", f"^{UPDATE_RATIO}"),
+    CollectionKeys.OPTIMIZER: (f"^{OPTIMIZER}",),
+    CollectionKeys.INPUT_DIGESTS: (f"^{INPUT_DIGEST}",),
+    CollectionKeys.PARAMETERS: (f"^{PARAMETERS}",),
+}
+PREFIXES = (UPDATE, UPDATE_RATIO, OPTIMIZER, INPUT_DIGEST, PARAMETERS)
+
+LOOKED_AT = 65_536
+"""Elements of a tensor that are looked at; of one that has more, ``_RUNS`` runs of equal length, spread evenly."""
+
+_RUNS = 64
+
+# The constants of MurmurHash3's finalizer, which spread each bit of a number over all.
+_FACTORS = (-49064778989728563, -4265267296055464877)
+
+T = TypeVar("T")
+
+
+def looked_at(flat: Any) -> Any:
+    """The part of a flat array or tensor that stands for all of it.
+
+    Args:
+        flat: one dimension.
+
+    Returns:
+        It, or where it is longer than ``LOOKED_AT``, a view of shape ``(64, 1024)``.
+    """
+    size = flat.shape[0]
+    if size <= LOOKED_AT:
+        return flat
+    rows = size // _RUNS
+    return flat[: _RUNS * rows].reshape(_RUNS, rows)[:, : LOOKED_AT // _RUNS]
+
+
+def scale_of(size: int) -> float:
+    """What the l2 of the part that was looked at is multiplied by, to estimate that of a tensor of this size."""
+    return math.sqrt(max(size / LOOKED_AT, 1.0))
+
+
+def ratio(moved: float, length: float) -> float:
+    """How far something was moved, in its own length; from 0 any move is infinite."""
+    return moved / length if length else (math.inf if moved else 0.0)
+
+
+def settings(groups: Sequence[Mapping[str, Any]], names: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """Yield the settings of an optimizer by name; of several groups of parameters, those of each.
+
+    Args:
+        groups: the settings of each group of parameters, by their names.
+        names: of the settings that are wanted; one that is a tuple, such as ``betas``, is numbered from 1.
+    """
+    for number, group in enumerate(groups):
+        prefix = f"group_{number}/" if len(groups) > 1 else ""
+        for name in names:
+            value = group.get(name)
+            if isinstance(value, (tuple, list)):
+                for i, part in enumerate(value, 1):
+                    yield f"{prefix}{name.removesuffix('s')}_{i}", part
+            elif value is not None and not isinstance(value, (bool, str)):
+                yield f"{prefix}{name}", value
+
+
+def digest(parts: Iterable[tuple[Any, str, Sequence[int]]], library: Any) -> Any:
+    """64 bits that are the same for the same arrays in the same order: an int64 array or tensor of shape (1,).
+
+    It is the sum, modulo 2**64, of the words of all arrays, each mixed with its place as MurmurHash3 does it. Where the
+    words are on an accelerator, so is the digest.
+
+    Args:
+        parts: of each array the bits of the elements that were looked at, as int64 words in one dimension, the name of
+            its dtype, and its whole shape.
+        library: NumPy or PyTorch.
+    """
+    found = None
+    for number, (words, dtype, shape) in enumerate(parts):
+        places = library.arange(1, words.shape[0] + 1, dtype=library.int64, **_device(words, library))
+        mixed = (words + places) * _FACTORS[0]
+        mixed = (mixed ^ (mixed >> 29)) * _FACTORS[1]
+        part = mixed.sum().reshape(1) * (2 * number + 1) + _kind(dtype, shape)
+        found = part if found is None else found + part
+    return found
+
+
+def words_of(array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """The bits of an array's elements as int64 words, in one dimension."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    size = flat.dtype.itemsize
+    word = {1: np.int8, 2: np.int16, 4: np.int32}.get(size, np.int64 if size % 8 == 0 else np.int8)
+    return flat.view(word).astype(np.int64)
+
+
+def _device(words: Any, library: Any) -> dict[str, Any]:
+    return {} if library is np else {"device": words.device}
+
+
+def _kind(dtype: str, shape: Sequence[int]) -> int:
+    text = f"{dtype} {[*map(int, shape)]}"
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "little")
+
+
+NOT_NOW = "another"
+"""In the place of an optimizer: the parameter was given to one, which has not updated in this step."""
+
+
+def described(parameters: Mapping[str, Mapping[str, object]]) -> str:
+    """What is known of a model's parameters, as the text that is saved.
+
+    Args:
+        parameters: by name, of each: ``requires_grad``; ``optimizer``, the one that updates it with its group, None
+            if it was given to none, or ``NOT_NOW``; ``gradient``, whether it has one when the optimizer updates.
+    """
+    return json.dumps(parameters, separators=(",", ":"))
+
+
+def as_text(text: str) -> npt.NDArray[np.str_]:
+    """A text as an array that can be saved, of shape (1,)."""
+    return np.array([text])

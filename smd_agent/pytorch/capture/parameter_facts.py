@@ -1,0 +1,68 @@
+"""What is known of each parameter of a model in a step of training: trained, frozen, forgotten, without a gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from smd_agent import session
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.ports import StepWriter
+from smd_agent.framework import training_facts as facts
+from smd_agent.pytorch.capture.weight_changes import title_of
+from smd_agent.pytorch.model.trained import was_given
+
+
+class ParameterFacts:
+    """The facts of one step that is saved.
+
+    Args:
+        writer: takes the text.
+        told: the text that was saved last, by model; of the whole run.
+    """
+
+    def __init__(self, writer: StepWriter, told: dict[str, str]) -> None:
+        self._writer = writer
+        self._wanted = CollectionKeys.PARAMETERS in writer.collections_due()
+        self._told = told
+        self._models: dict[str, list[tuple[str, torch.Tensor]]] = {}
+        self._with_gradient: set[int] | None = None
+        self._optimizers: dict[int, str] = {}
+
+    def add_parameters(self, model: str, pairs: Iterable[tuple[str, torch.Tensor]]) -> None:
+        """Tell of these parameters too, of the model of this title."""
+        if self._wanted:
+            self._models[model] = [*pairs]
+
+    @session.fence("looking at a model's parameters")
+    def before_optimizer(self, optimizer: Any) -> None:
+        """Take note of the parameters whose gradients an optimizer is about to use."""
+        if not self._models:
+            return
+        if self._with_gradient is None:
+            every = (parameter for pairs in self._models.values() for _, parameter in pairs)
+            self._with_gradient = {id(parameter) for parameter in every if parameter.grad is not None}
+        for number, group in enumerate(optimizer.param_groups):
+            self._optimizers.update(dict.fromkeys(map(id, group["params"]), f"{title_of(optimizer)}/group_{number}"))
+
+    @session.fence("saving what is known of parameters")
+    def close(self) -> None:
+        """Save what has changed since it was told last, if there has been an update."""
+        models, self._models = self._models, {}
+        if self._with_gradient is None:
+            return
+        for model, pairs in models.items():
+            text = facts.described({name: self._fact(parameter) for name, parameter in pairs})
+            if self._told.get(model) != text:
+                self._told[model] = text
+                self._writer.save_tensors((facts.PARAMETERS + model,), (facts.as_text(text),))
+
+    def _fact(self, parameter: torch.Tensor) -> dict[str, object]:
+        optimizer: object = self._optimizers.get(id(parameter))
+        return {
+            "requires_grad": parameter.requires_grad,
+            "optimizer": optimizer or (facts.NOT_NOW if was_given(parameter) else None),
+            "gradient": self._with_gradient is not None and id(parameter) in self._with_gradient,
+        }
