@@ -13,7 +13,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,8 +43,6 @@ _RUNS = 64
 # The constants of MurmurHash3's finalizer, which spread each bit of a number over all.
 _FACTORS = (-49064778989728563, -4265267296055464877)
 
-T = TypeVar("T")
-
 
 def looked_at(flat: Any) -> Any:
     """The part of a flat array or tensor that stands for all of it.
@@ -65,11 +63,6 @@ def looked_at(flat: Any) -> Any:
 def scale_of(size: int) -> float:
     """What the l2 of the part that was looked at is multiplied by, to estimate that of a tensor of this size."""
     return math.sqrt(max(size / LOOKED_AT, 1.0))
-
-
-def ratio(moved: float, length: float) -> float:
-    """How far something was moved, in its own length; from 0 any move is infinite."""
-    return moved / length if length else (math.inf if moved else 0.0)
 
 
 def settings(groups: Sequence[Mapping[str, Any]], names: Iterable[str]) -> Iterator[tuple[str, Any]]:

@@ -1,0 +1,66 @@
+"""Digests, and what is looked at of a large tensor."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from smd_agent.framework import training_facts as facts
+
+
+def digest(*arrays):
+    parts = [(facts.words_of(facts.looked_at(a.reshape(-1))), str(a.dtype), a.shape) for a in arrays]
+    return int(facts.digest(parts, np)[0])
+
+
+def by_hand(*arrays):
+    """Return the digest, computed with Python's own integers."""
+    mask, total = 2**64 - 1, 0
+    for number, array in enumerate(arrays):
+        part = 0
+        for place, word in enumerate(facts.words_of(array).tolist(), 1):
+            mixed = (word + place) * 0xFF51AFD7ED558CCD & mask
+            signed = mixed - 2**64 if mixed >= 2**63 else mixed
+            part += (mixed ^ (signed >> 29)) * 0xC4CEB9FE1A85EC53
+        total += part * (2 * number + 1) + facts._kind(str(array.dtype), array.shape)
+    total &= mask
+    return total - 2**64 if total >= 2**63 else total
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "float16", "float32", "int64", "complex128"])
+def test_a_digest_is_the_sum_of_mixed_words(dtype):
+    arrays = [np.arange(12).reshape(3, 4).astype(dtype), np.ones(5, dtype)]
+    assert digest(*arrays) == by_hand(*arrays)
+
+
+def test_order_shape_and_dtype_tell_arrays_apart():
+    a, b = np.arange(6, dtype=np.float32), np.arange(6, 12, dtype=np.float32)
+    found = [
+        digest(a, b),
+        digest(b, a),
+        digest(a),
+        digest(a.reshape(2, 3), b),
+        digest(a.view(np.int32), b),
+        digest(a[::-1], b),
+    ]
+    assert len({*found}) == len(found)
+
+
+def test_small_tensors_are_looked_at_whole_and_large_ones_all_over():
+    assert facts.looked_at(np.arange(facts.LOOKED_AT)).shape == (facts.LOOKED_AT,)
+    part = facts.looked_at(np.arange(1_000_001))
+    assert part.shape == (64, 1024)
+    assert part[0, 0] == 0
+    assert part[-1, 0] == 63 * (1_000_001 // 64)
+    assert facts.scale_of(facts.LOOKED_AT // 2) == 1
+    assert facts.scale_of(4 * facts.LOOKED_AT) == 2
+
+
+def test_settings_of_groups_and_pairs():
+    groups = [{"lr": 0.1, "betas": (0.9, 0.99), "fused": True}, {"lr": 0.2, "betas": (0.8, 0.9)}]
+    assert dict(facts.settings(groups[:1], ("lr", "betas", "fused", "momentum"))) == {
+        "lr": 0.1,
+        "beta_1": 0.9,
+        "beta_2": 0.99,
+    }
+    assert [name for name, _ in facts.settings(groups, ("lr",))] == ["group_0/lr", "group_1/lr"]
