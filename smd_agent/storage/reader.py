@@ -27,6 +27,7 @@ from smd_agent.formats.tfrecord import RecordError
 from smd_agent.printable import printable, shortened
 from smd_agent.regular_file import NotARegularFile, read_text
 from smd_agent.storage.event_file import read_head, read_payload
+from smd_agent.storage.index_cache import IndexCache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +67,7 @@ class RunReader:
         self._first = 0 if first is None else first
         self._end = end
         self._parser = IndexParser()
+        self._cache = IndexCache(root, self._parser)
         self._settled: dict[str, int] = {}
         self._known: dict[str, set[str]] = {}
         self._bad: dict[str, tuple[int, int]] = {}
@@ -104,6 +106,8 @@ class RunReader:
         for folder in sorted(_names_in(index_root)):
             if folder.isdecimal() and self._in_range(folder):
                 yield from self._new_in(index_root / folder)
+        if not self._first and self._end is None:
+            self._cache.save()
 
     def _in_range(self, folder: str) -> bool:
         past_end = self._end is not None and folder > paths.index_folder(self._end)
@@ -140,7 +144,10 @@ class RunReader:
             signature = (status.st_mtime_ns, status.st_size)
             if self._bad.get(key) == signature:
                 return None
-            index = self._parser.parse(read_text(path))
+            index = self._cache.get(key, signature)
+            if index is None:
+                index = self._parser.parse(read_text(path))
+                self._cache.add(key, signature, index)
         except FileNotFoundError:
             return None
         except OSError as error:
