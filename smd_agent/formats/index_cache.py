@@ -60,6 +60,7 @@ _MODES = {mode.value: mode for mode in ModeKeys}
 _NO_FILE, _USUAL_FILE, _OTHER_FILE = range(3)
 # They end a name, and part the fields of a shape; a name that has one is not kept.
 _END, _PART = "\0", "\1"
+_FORBIDDEN = "it says what no index file may say"
 _LARGEST_NUMBER = 2**63 - 1
 # Names take more memory than they take in the file.
 _MOST_NAMES = 1 << 20
@@ -171,7 +172,7 @@ def decode(content: bytes, parser: IndexParser) -> dict[str, CachedFile]:
         payloads = list(_payloads(arrays, texts, parser))
         return {file.path: file for file in _files(arrays, texts, payloads)}
     except (ValueError, LookupError):
-        raise UnusableCache("it says what no index file may say") from None
+        raise UnusableCache(_FORBIDDEN) from None
 
 
 def _arrays(content: bytes) -> dict[str, npt.NDArray[Any]]:
@@ -219,16 +220,15 @@ def _payloads(arrays: dict[str, npt.NDArray[Any]], texts: list[str], parser: Ind
     _require(at == len(lengths) and scattered_at == len(starts))
 
 
-def _files(
-    arrays: dict[str, npt.NDArray[Any]], texts: list[str], payloads: list[Payload]
-) -> Iterator[CachedFile]:
+def _files(arrays: dict[str, npt.NDArray[Any]], texts: list[str], payloads: list[Payload]) -> Iterator[CachedFile]:
     columns = ("path", "changed", "size", "mode", "mode_step", "event_file", "payload")
     for path, changed, size, mode, mode_step, event_file, payload in zip(
         *(arrays[name].tolist() for name in columns), strict=True
     ):
         name = texts[path]
         step = parse_step_file(name.rpartition("/")[2])
-        _require(step is not None and mode_step >= 0)
+        if step is None or mode_step < 0:
+            raise UnusableCache(_FORBIDDEN)
         if event_file == _NO_FILE:
             place = None
             _require(not payloads[payload].starts)
@@ -285,4 +285,4 @@ def _is_text(text: str) -> bool:
 
 def _require(condition: object) -> None:
     if not condition:
-        raise UnusableCache("it says what no index file may say")
+        raise UnusableCache(_FORBIDDEN)

@@ -140,7 +140,7 @@ def test_a_name_that_looks_like_a_place_is_a_name():
 def test_places_that_stand_twice_in_an_entry_are_read_as_json_is():
     parser = IndexParser()
     for start in (0, 5):
-        twice = '{"start_idx": 9, "length": 99}, "start_idx": %d, "length": 20}' % start
+        twice = f'{{"start_idx": 9, "length": 99}}, "start_idx": {start}, "length": 20}}'
         entries = '[{"tensorname": "t", "further": ' + twice + "]"
         written = text().replace("[]", entries, 1)
         assert parser.parse(written).payload.location("t") == (start, 20)
