@@ -12,6 +12,7 @@ from smd_agent.analysis.names import Catalogue, Contents
 from smd_agent.analysis.opening import POLL_SECONDS, CollectionsFiles
 from smd_agent.analysis.steps import StepState, StepTable
 from smd_agent.analysis.tensor import Tensor
+from smd_agent.analysis.views import Views
 from smd_agent.config import env
 from smd_agent.core.collection import Collection
 from smd_agent.core.modes import ModeKeys
@@ -62,7 +63,7 @@ def create_trial(
     return Trial(name or os.path.basename(text.rstrip("/")), text, **kwargs)
 
 
-class Trial:
+class Trial(Views):
     """A run that is read.
 
     It looks for new steps whenever it is asked something that may have changed, until the run has ended; then
@@ -101,7 +102,7 @@ class Trial:
         self.range_steps = range_steps
         self.dynamic_refresh = True
         self.step_table = StepTable(env.incomplete_step_window())
-        self._values: dict[tuple[int, str, str], SavedTensor] | None = {} if cache else None
+        self._read_values: dict[tuple[int, str, str], SavedTensor] | None = {} if cache else None
         self._tensors: dict[str, Tensor] = {}
         self._catalogue = Catalogue()
         self._seen: set[Contents] = set()
@@ -144,6 +145,10 @@ class Trial:
         self.step_table.add(files)
         for file in files:
             self._add_names(file)
+
+    def refresh_tensor(self, tname: str, steps: object = None) -> None:
+        """Take in the steps that have been written since the last look, of all tensors."""
+        self.refresh_data()
 
     def maybe_refresh(self, name: str | None = None) -> None:
         """Look for new steps unless all are known or refreshing is switched off."""
@@ -288,12 +293,21 @@ class Trial:
 
     def read(self, file: StepIndex, stored_name: str) -> SavedTensor:
         """Read what one worker stored under a name at one step."""
-        if self._values is None:
+        if self._read_values is None:
             return self._reader.read(file, stored_name)
         key = (file.step, file.worker, stored_name)
-        if key not in self._values:
-            self._values[key] = self._reader.read(file, stored_name)
-        return self._values[key]
+        if key not in self._read_values:
+            self._read_values[key] = self._reader.read(file, stored_name)
+        return self._read_values[key]
+
+    def number(self, file: StepIndex, stored_name: str) -> float | None:
+        """Read a number; None if what is stored under the name is larger than a number."""
+        value = self.read(file, stored_name).value
+        return float(value.reshape(-1)[0]) if value.size == 1 and value.dtype.kind in "fiub" else None
+
+    def numbers(self, file: StepIndex, stored_names: Iterable[str]) -> dict[str, float]:
+        """Read the numbers stored under some names at one step at once; some may be left out, for `number` to read."""
+        return self._reader.numbers(file, stored_names)
 
     def form(self, file: StepIndex, stored_name: str) -> Form | None:
         """Tell dtype and shape of what one worker stored under a name, without reading its values."""
@@ -303,6 +317,9 @@ class Trial:
     def contents(self, file: StepIndex) -> Contents:
         """Return the tensors and reductions of one worker's step."""
         return self._catalogue.contents(file.index.payload)
+
+    def _as_source(self) -> Trial:
+        return self
 
     def _add_names(self, file: StepIndex) -> None:
         contents = self.contents(file)
