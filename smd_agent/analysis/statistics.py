@@ -62,7 +62,8 @@ def measure(
     """
     contents = source.contents(file)
     names = [name for name in names if name in contents.names]
-    stored = {name: contents.reductions.get(name, {}) for name in names}
+    reductions = {name: contents.reductions.get(name, {}) for name in names}
+    stored = {name: {op: place for op, place in ops.items() if op[0] in OPS} for name, ops in reductions.items()}
     numbers = source.numbers(file, (place for ops in stored.values() for place in ops.values()))
     for name in names:
         found: dict[str, float] = {}
@@ -71,7 +72,7 @@ def measure(
             number = _stored(source, file, place, numbers)
             if isinstance(number, SMDebugError):
                 problem = number
-            elif number is not None:
+            else:
                 found[f"abs_{op}" if absolute else op] = number
         location = file.index.payload.location(name)
         lacks = not all(statistic in found for statistic in STATISTICS)
@@ -96,10 +97,10 @@ def compute(values: npt.NDArray[Any], wanted: Iterable[str]) -> dict[str, float]
     return dict(zip(reduced, computed, strict=True)) | counted
 
 
-def _stored(source: TensorSource, file: StepIndex, place: str, numbers: Mapping[str, float]) -> Any:
-    """Return a stored number, None if it is none, or the error that says why it cannot be read."""
+def _stored(source: TensorSource, file: StepIndex, place: str, numbers: Mapping[str, float]) -> float | SMDebugError:
+    """Return a stored number, or the error that says why it cannot be read."""
     try:
         # One that others have stored in another form, or that is damaged, is not among those read at once.
-        return numbers[place] if place in numbers else source.number(file, place)
+        return numbers[place] if place in numbers else float(source.number(file, place))
     except SMDebugError as error:
         return error

@@ -17,13 +17,15 @@ from smd_agent.config import env
 from smd_agent.core.collection import Collection
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.patterns import name_pattern
-from smd_agent.errors import NoMoreData, SMDebugNotImplementedError, StepUnavailable, TensorUnavailable
+from smd_agent.errors import DamagedRecord, NoMoreData, SMDebugNotImplementedError, StepUnavailable, TensorUnavailable
 from smd_agent.formats.event import Form
 from smd_agent.printable import shortened
 from smd_agent.storage.reader import RunReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, KeysView
+
+    import numpy as np
 
     from smd_agent.core.collection_manager import CollectionManager
     from smd_agent.formats.event import SavedTensor
@@ -300,10 +302,18 @@ class Trial(Views):
             self._read_values[key] = self._reader.read(file, stored_name)
         return self._read_values[key]
 
-    def number(self, file: StepIndex, stored_name: str) -> float | None:
-        """Read a number; None if what is stored under the name is larger than a number."""
+    def number(self, file: StepIndex, stored_name: str) -> np.generic:
+        """Read a number.
+
+        Raises:
+            DamagedRecord: it is none.
+        """
         value = self.read(file, stored_name).value
-        return float(value.reshape(-1)[0]) if value.size == 1 and value.dtype.kind in "fiub" else None
+        # Older writers store a reduction with the shape (1,).
+        if not value.size or value.dtype.kind not in "fiub":
+            raise DamagedRecord(str(file.index.event_file), stored_name, file.step, "it is no number")
+        number: np.generic = value.reshape(-1)[0]
+        return number
 
     def numbers(self, file: StepIndex, stored_names: Iterable[str]) -> dict[str, float]:
         """Read the numbers stored under some names at one step at once; some may be left out, for `number` to read."""
