@@ -57,7 +57,8 @@ class Course:
         mode: of the steps.
         of: what ``size`` of the points is: ``value`` of a tensor of one element, else a statistic such as ``l2``.
         is_loss: whether it should fall.
-        may_stay: whether it is meant to be the same at all steps, as labels may be.
+        may_stay: whether it may be the same at all steps, as labels may be.
+        not_judged: whether nothing about it is unusual, as NaN among the numbers of a tree is not.
         points: those of the first worker; what others saved is looked at for NaN and Inf only.
     """
 
@@ -65,6 +66,7 @@ class Course:
     mode: ModeKeys
     is_loss: bool = False
     may_stay: bool = False
+    not_judged: bool = False
     of: str = ""
     points: list[Point] = field(default_factory=list)
     _worker: str = ""
@@ -113,6 +115,8 @@ class Course:
     @functools.cached_property
     def finding(self) -> str | None:
         """What is unusual: one of `FINDINGS`."""
+        if self.not_judged:
+            return None
         if self.not_finite_from is not None:
             return NOT_FINITE
         if len(self.points) < _FEW or any(point.size is None for point in self.points):

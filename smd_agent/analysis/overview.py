@@ -22,7 +22,15 @@ _TENSOR_AT_ALL = 5
 _TENSOR_AS_NUMBERS = 20
 # So many steps are looked at, whatever it takes.
 _FEWEST = 5
-_MAY_STAY = (CollectionKeys.INPUTS, "labels", "hyperparameters")
+# What need not change, and what may have values that are not there.
+_MAY_STAY = (
+    CollectionKeys.INPUTS,
+    CollectionKeys.LABELS,
+    CollectionKeys.FEATURE_IMPORTANCE,
+    CollectionKeys.AVERAGE_SHAP,
+    CollectionKeys.FULL_SHAP,
+)
+_NOT_JUDGED = (CollectionKeys.TREES, CollectionKeys.HYPERPARAMETERS)
 
 
 @dataclass(frozen=True)
@@ -68,8 +76,7 @@ def look_at(
         effort: where they are more than this allows, some are left out, evenly; never the first and the last.
         worker: only what this worker saved.
     """
-    losses = collections.get(CollectionKeys.LOSSES)
-    stay = [collections[name] for name in _MAY_STAY if name in collections]
+    kinds = [_members(collections, one) for one in ((CollectionKeys.LOSSES,), _MAY_STAY, _NOT_JUDGED)]
     some = _some(steps, _affordable(source, names, mode, steps, effort))
     courses: dict[tuple[str, ModeKeys], Course] = {}
     problems: dict[str, None] = {}
@@ -87,10 +94,14 @@ def look_at(
                     )
                     continue
                 if key not in courses:
-                    is_loss = losses is not None and losses.matches(name)
-                    courses[key] = Course(name, key[1], is_loss, any(one.matches(name) for one in stay))
+                    is_loss, may_stay, not_judged = (any(one.matches(name) for one in kind) for kind in kinds)
+                    courses[key] = Course(*key, is_loss, may_stay, not_judged)
                 courses[key].add(step, file.worker, measured)
     return Overview(list(courses.values()), len(steps), len(some), list(problems), unread)
+
+
+def _members(collections: Mapping[str, Collection], names: Sequence[str]) -> list[Collection]:
+    return [collections[name] for name in names if name in collections]
 
 
 def _files(source: TensorSource, step: int, mode: ModeKeys, worker: str | None) -> Iterator[StepIndex]:

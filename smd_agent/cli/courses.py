@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 MOST_LINES = 30
 
 _TREND = 12
+# Where the mode takes room that the name needs.
+_SHORT_TREND = 8
 _COLUMNS = {"TREND": _TREND, "FIRST": 8, "LAST": 8, "ZERO": 4, "NAN": 4, "INF": 4, "NOTE": 5}
 _LEFT = ("TENSOR", "MODE", "TREND", "NOTE")
 _NOTES = {"NaN/Inf": "", "Same": "same", "Zeros": "zeros", "Rises": "rises"}
@@ -27,32 +29,33 @@ def course_lines(courses: Sequence[Course], with_mode: bool, most: int = MOST_LI
     """Yield a header, a line for each course, and what its numbers are.
 
     Args:
-        courses: in the order of the lines.
+        courses: one or more, in the order of the lines.
         with_mode: whether to name the mode of each.
         most: so many lines; the rest is counted.
     """
-    columns = {"MODE": max((len(course.mode.name) for course in courses), default=4)} if with_mode else {}
-    columns |= _COLUMNS
+    columns = dict(_COLUMNS)
+    if with_mode:
+        columns = {"MODE": max(len(course.mode.name) for course in courses), **columns, "TREND": _SHORT_TREND}
     room = max(shutil.get_terminal_size((WIDTH, 24)).columns, WIDTH) - sum(columns.values()) - len(columns)
     width = min(max(len("TENSOR"), *(len(course.name) for course in courses)), room, _LONGEST)
     columns = {"TENSOR": width, **columns}
     yield _line(dict(zip(columns, columns, strict=True)), columns)
     shown = courses if len(courses) <= most + 1 else courses[:most]
     for course in shown:
-        yield _line(_cells(course, width), columns)
+        yield _line(_cells(course, columns), columns)
     if len(courses) > len(shown):
         yield f"... and {len(courses) - len(shown)} more: --all lists them"
     yield from _legend(shown)
 
 
-def _cells(course: Course, width: int) -> dict[str, str]:
+def _cells(course: Course, columns: dict[str, int]) -> dict[str, str]:
     points = course.points
     last = points[-1]
     bad = next((point for point in reversed(points) if not point.finite), last)
     return {
-        "TENSOR": shortened_within(course.name, width),
+        "TENSOR": shortened_within(course.name, columns["TENSOR"]),
         "MODE": course.mode.name,
-        "TREND": sparkline([point.size if point.finite else None for point in points], _TREND),
+        "TREND": sparkline([point.size if point.finite else None for point in points], columns["TREND"]),
         "FIRST": number_text(points[0].size),
         "LAST": number_text(last.size),
         "ZERO": share_text(last.zero_share),

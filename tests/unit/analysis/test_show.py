@@ -182,6 +182,16 @@ def test_a_run_in_which_nothing_is_unusual_says_so(run, command):
     assert command("show")[1][0] == "Unusual  nothing in 2 tensors"
 
 
+def test_what_may_stay_or_be_missing_is_not_unusual(run, command):
+    run.collections(labels="^label", trees="^trees", hyperparameters="^hyper", feature_importance="^gain")
+    for step in range(4):
+        missing = np.array([np.nan, step])
+        run.step(step, {"labels": np.ones(3), "trees/Split": missing, "hyper/missing": np.nan, "gain": np.zeros(1)})
+    assert command("show")[1][0] == "Unusual  nothing in 4 tensors"
+    run.step(4, {"labels": np.array([np.nan, 1, 1])})
+    assert command("show")[1][0] == "NaN/Inf  1 of 4 tensors, from step 4 on: labels"
+
+
 def test_tensors_are_ordered_by_name_on_request(sick, command):
     assert [*courses(command("show", ".", "--sort", "name")[1])][:3] == [
         "OtherLoss_output_0",
