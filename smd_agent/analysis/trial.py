@@ -139,6 +139,10 @@ class Trial(Views):
         """What is wrong with the index files that could not be read, by their paths below the run's folder."""
         return dict(self._reader.problems)
 
+    def take_as_it_is(self) -> None:
+        """Look for nothing new any more, and wait for no event file that is not there."""
+        self.dynamic_refresh = self._reader.patient = False
+
     def refresh_data(self) -> None:
         """Take in the steps that have been written since the last look."""
         self._collections.refresh()

@@ -16,6 +16,7 @@ population.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 from smd_agent import guard
 from smd_agent.cli.courses import MOST_LINES, course_lines
@@ -139,9 +140,12 @@ def _matching(trial: Trial, wanted: str) -> list[str]:
     names = trial.tensor_names()
     members = next((one for name, one in trial.collections().items() if name.lower() == wanted.lower()), None)
     try:
-        pattern, any_case = name_pattern(wanted), name_pattern(f"(?i:{wanted})")
+        pattern = name_pattern(wanted)
         found = [name for name in names if pattern.found_in(name) or (members and members.matches(name))]
-        found = found or [name for name in names if any_case.found_in(name)]
+        if not found:
+            with suppress(UnfitPattern):
+                pattern = name_pattern(f"(?i:{wanted})")
+                found = [name for name in names if pattern.found_in(name)]
     except UnfitPattern as error:
         raise CommandError(str(error), USAGE_ERROR) from error
     if not found:

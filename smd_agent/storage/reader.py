@@ -58,6 +58,7 @@ class RunReader:
     """The files of one local run.
 
     ``problems`` maps each index file that cannot be read, as a path below the run's root, to what is wrong.
+    ``patient`` is whether to wait for an event file that is announced and not there.
 
     Args:
         root: the run's folder; it need not exist yet.
@@ -69,6 +70,7 @@ class RunReader:
         self.root = root
         self._root = os.fspath(root)
         self.problems: dict[str, str] = {}
+        self.patient = True
         self._first = 0 if first is None else first
         self._end = end
         self._parser = IndexParser()
@@ -239,6 +241,8 @@ class RunReader:
         It will not come any more when the run has ended, when the worker has written a later step, or when
         its index is older than the wait could last.
         """
+        if not self.patient:
+            return
         index_path = self.root / paths.index_path(place.step, place.worker)
         limit = time.time() + self._retry_limit * EVENT_FILE_POLL_SECONDS
         written = _change_time(index_path)

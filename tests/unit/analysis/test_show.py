@@ -217,6 +217,22 @@ def test_capitals_matter_only_where_that_leaves_something(sick, command):
     assert [*courses(command("show", "LOSS_.UTPUT")[1])] == ["OtherLoss_output_0", "TrainLoss_output_0"]
 
 
+def test_a_pattern_may_have_flags_of_its_own(sick, command):
+    assert [*courses(command("show", "(?i)trainLOSS")[1])] == ["TrainLoss_output_0"]
+    code, out, err = command("show", "(?i)nothing")
+    assert (code, out, len(err)) == (1, [], 1)
+
+
+@pytest.mark.parametrize("name", ["ls", "show"])
+def test_a_command_does_not_wait_for_files_that_are_not_there(run, command, monkeypatch, name):
+    run.collections(num_workers=1)
+    for step in range(3):
+        run.step(step)
+    (run.root / "events/000000000002/000000000002_worker_0.tfevents").unlink()
+    monkeypatch.setattr("time.sleep", lambda seconds: pytest.fail("it waits"))
+    command(name)
+
+
 @pytest.mark.parametrize("word", ["losses", "Losses"])
 def test_a_collection_stands_for_its_tensors(sick, command, word):
     assert [*courses(command("show", word)[1])] == ["OtherLoss_output_0", "TrainLoss_output_0"]
