@@ -1,4 +1,4 @@
-"""Tables of statistics as pandas and xarray have them. Both are installed by ``pip install smd-agent[analysis]``."""
+"""Tables of statistics as pandas and xarray have them. The extra ``analysis`` installs both."""
 
 from __future__ import annotations
 
@@ -71,8 +71,9 @@ def _imported(name: str, method: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        advice = "pip install 'smd-agent[analysis]'"
-        raise SMDebugRuntimeError(f"{method} needs {name}, which cannot be imported ({error}): {advice}") from error
+        raise SMDebugRuntimeError(
+            f"{method} needs {name}, which cannot be imported ({error}): pip install {name}"
+        ) from error
 
 
 def _single(measured: Measured) -> float:
