@@ -25,6 +25,7 @@ MANY_ZEROS = 0.9
 # Of the middle of the first and of the last steps of a number such as the loss.
 CHANGES = 0.05
 _FEW = 3
+_OVERFLOWING = ("prod", "sum", "l1", "variance")
 _SIZES = ("l2", "std", "abs_mean", "mean", "max", "min")
 
 NOT_FINITE, SAME, GROWING, FADING, ZEROS, RISING = "NaN/Inf", "Same", "Grows", "Fades", "Zeros", "Rises"
@@ -75,9 +76,7 @@ class Course:
         """Take in what one worker saved at a step."""
         numbers = measured.numbers
         self._worker = self._worker or worker
-        finite = (
-            all(map(math.isfinite, numbers.values())) and not numbers.get("nan_count") and not numbers.get("inf_count")
-        )
+        finite = _all_finite(numbers)
         if worker != self._worker and self.points and self.points[-1].step == step:
             self._join(self.points[-1], measured, finite)
             return
@@ -161,6 +160,14 @@ class Course:
             return (FINDINGS.index(finding), not self.is_loss, self.not_finite_from or 0)
         strength = abs(math.log(self.ratio)) if finding in (GROWING, FADING) and self.ratio else 0.0
         return (FINDINGS.index(finding), not self.is_loss, -strength)
+
+
+def _all_finite(numbers: dict[str, float]) -> bool:
+    if "nan_count" in numbers and "inf_count" in numbers:
+        return not numbers["nan_count"] and not numbers["inf_count"]
+    # A product or a sum of finite elements can be too large for a float.
+    told = (value for name, value in numbers.items() if name.removeprefix("abs_") not in _OVERFLOWING)
+    return all(map(math.isfinite, told))
 
 
 def _kind_of_size(measured: Measured) -> str:

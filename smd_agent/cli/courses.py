@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 
 from smd_agent.cli.findings import times
 from smd_agent.cli.sparkline import sparkline
@@ -36,7 +37,7 @@ def course_lines(courses: Sequence[Course], with_mode: bool, most: int = MOST_LI
     columns = dict(_COLUMNS)
     if with_mode:
         columns = {"MODE": max(len(course.mode.name) for course in courses), **columns, "TREND": _SHORT_TREND}
-    room = max(shutil.get_terminal_size((WIDTH, 24)).columns, WIDTH) - sum(columns.values()) - len(columns)
+    room = _room() - sum(columns.values()) - len(columns)
     width = min(max(len("TENSOR"), *(len(course.name) for course in courses)), room, _LONGEST)
     columns = {"TENSOR": width, **columns}
     yield _line(dict(zip(columns, columns, strict=True)), columns)
@@ -46,6 +47,12 @@ def course_lines(courses: Sequence[Course], with_mode: bool, most: int = MOST_LI
     if len(courses) > len(shown):
         yield f"... and {len(courses) - len(shown)} more: --all lists them"
     yield from _legend(shown)
+
+
+def _room() -> int:
+    """In characters, of a line: as many as the terminal has, at least those that every one has."""
+    # A variable that was made for another terminal does not count.
+    return max(shutil.get_terminal_size().columns, WIDTH) if sys.stdout.isatty() else WIDTH
 
 
 def _cells(course: Course, columns: dict[str, int]) -> dict[str, str]:

@@ -209,6 +209,8 @@ def _values(trial: Trial) -> str:
                 end = max(end, _answered(ask, step), key=("read", "named").index)
         for mode in trial.modes():
             tensor.steps(mode)
+    for saved in trial.iterate():
+        end = max(end, _answered(lambda _, one=saved: one.statistics(), 0), key=("read", "named").index)
     return end
 
 
@@ -385,7 +387,8 @@ PART = Part(
     "checksum is then right again. "
     "Or a pipe, a folder, a link to a device or to itself, or 8 GiB of nothing stand in the place of a file. "
     "Or there are files beside those of the run: claims, and names that no writer makes. "
-    "`create_trial` with every value, reduction and shape, `ls --all`, `show`, `show --raw` and `FileReader` read it.",
+    "`create_trial` with every value, reduction, shape and statistic, `ls --all`, `show`, `show --raw` and "
+    "`FileReader` read it.",
     20_000,
     prepare,
     attempt,

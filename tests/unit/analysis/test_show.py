@@ -182,6 +182,15 @@ def test_a_run_in_which_nothing_is_unusual_says_so(run, command):
     assert command("show")[1][0] == "Unusual  nothing in 2 tensors"
 
 
+def test_a_product_that_is_too_large_is_no_finding(run, command):
+    run.collections()
+    for step in range(3):
+        run.step(step, {RED + "prod/t": np.float64(np.inf), RED + "l2/t": np.float64(step)})
+    assert command("show")[1][0] == "Unusual  nothing in 1 tensor"
+    run.step(3, {RED + "prod/t": np.float64(0), RED + "max/t": np.float64(np.inf)})
+    assert command("show")[1][0] == "NaN/Inf  1 of 1 tensor, from step 3 on: t"
+
+
 def test_what_may_stay_or_be_missing_is_not_unusual(run, command):
     run.collections(labels="^label", trees="^trees", hyperparameters="^hyper", feature_importance="^gain")
     for step in range(4):
@@ -315,6 +324,17 @@ def test_lines_fit_into_eighty_columns_with_modes_and_workers(run, command):
     assert max(map(len, out)) <= 80
     assert "MAX" in rows(out)[0]
     assert "gradient/TheModel_transformer.h.11.mlp.c_proj.weight  2 float64" in out
+
+
+def test_a_wide_terminal_has_room_for_names(run, command, monkeypatch):
+    name = "gradient/TheModel_transformer.h.11.mlp.c_proj.weight"
+    run.collections()
+    for step in range(3):
+        run.step(step, {name: np.full(2, step)})
+    monkeypatch.setenv("COLUMNS", "120")
+    assert "gradient.." in command("show")[1][3]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert command("show")[1][3].startswith(f"{name} ")
 
 
 def test_a_terminal_without_the_bars_gets_plain_ones(run):
