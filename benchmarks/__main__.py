@@ -18,6 +18,7 @@ NAMES = (
     "keras_fit",
     "tensorflow_steps",
     "gluon_steps",
+    "reading",
 )
 
 

@@ -1,7 +1,7 @@
 """What the pages say is so: about files, keys, commands and each other; and commands print what stands there.
 
-Compared is everything but numbers with a decimal point and sizes in bytes, which differ between releases of the
-frameworks. ``…`` in a line of a page stands for any text, alone in a line for any lines.
+Compared is everything but numbers with a decimal point, sizes in bytes, shares and bars, which differ between releases
+of the frameworks. ``…`` in a line of a page stands for any text, alone in a line for any lines.
 """
 
 from __future__ import annotations
@@ -204,6 +204,8 @@ def test_the_sdist_has_what_a_build_needs(tmp_path):
 
 
 SIZE = re.compile(r"\b\d+(?:\.\d+)? k?B\b")
+SHARE = re.compile(r"[<>]?\b\d+%")
+BARS = re.compile("[▁▂▃▄▅▆▇█]+")
 DECIMAL = re.compile(r"-?\b\d+(?:\.\d+(?:e[+-]?\d+)?|e[+-]?\d+)(?![\w.])")
 WITH_COMMANDS = [page for page in PAGES if blocks(page, "console", "pycon")]
 SCRIPTS = [(page, number) for page in PAGES for number, _ in enumerate(blocks(page, "python"))]
@@ -252,7 +254,7 @@ def launch(tmp_path_factory):
 
 def plain(text):
     """The text with what differs between releases made alike."""
-    text = DECIMAL.sub("#", SIZE.sub("# B", text))
+    text = DECIMAL.sub("#", BARS.sub("▁", SHARE.sub("#%", SIZE.sub("# B", text))))
     return [" ".join(line.split()) for line in text.strip().splitlines()]
 
 
@@ -265,6 +267,8 @@ def matches(expected, printed):
 
 def test_a_wrong_output_is_noticed():
     assert matches("a 1.25\n…\nc …/d 3 kB", "a   2.5\nb\nb\nc  /tmp/d 3.7 kB\n")
+    assert matches("a ▁▂█ 0%", "a ██▁▁ 12%")
+    assert not matches("a ▁▂█×", "a ▁▂█")
     assert not matches("a 1", "a 2")
     assert not matches("a nan", "a 1.5")
     assert not matches("a\n…\nc", "a\nb\n")

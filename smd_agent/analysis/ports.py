@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy as np
+
     from smd_agent.analysis.names import Contents
     from smd_agent.analysis.steps import StepTable
     from smd_agent.core.modes import ModeKeys
@@ -33,6 +37,12 @@ class TensorSource(Protocol):
 
     def read(self, file: StepIndex, stored_name: str) -> SavedTensor:
         """Read what one worker stored under a name at one step."""
+
+    def number(self, file: StepIndex, stored_name: str) -> np.generic:
+        """Read a number; raises DamagedRecord if it is none."""
+
+    def numbers(self, file: StepIndex, stored_names: Iterable[str]) -> dict[str, float]:
+        """Read the numbers stored under some names at one step at once; some may be left out, for `number` to read."""
 
     def form(self, file: StepIndex, stored_name: str) -> Form | None:
         """Tell dtype and shape of what one worker stored under a name, without reading its values."""

@@ -12,7 +12,6 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.core.reduction_config import OPS
 from smd_agent.core.reductions import reduce_one
 from smd_agent.errors import (
-    DamagedRecord,
     InvalidWorker,
     ShapeUnavailableForStep,
     SMDebugNotImplementedError,
@@ -145,7 +144,7 @@ class Tensor:
         for file in self._files_of(step_num, mode, worker):
             stored = self._reductions(file).get((reduction_name, abs))
             if stored is not None:
-                return self._number(file, stored)
+                return self.trial.number(file, stored)
         value: np.generic = np.float64(reduce_one(self.value(step_num, mode, worker), reduction_name, abs))
         return value
 
@@ -156,7 +155,7 @@ class Tensor:
         for file in self._files_of(step_num, mode, worker):
             stored = self._reductions(file)
             if stored:
-                return {op: self._number(file, name) for op, name in stored.items()}
+                return {op: self.trial.number(file, name) for op, name in stored.items()}
         return {}
 
     def prev_steps(self, step: int, n: int | None = None, mode: ModeKeys = ModeKeys.GLOBAL) -> list[int]:
@@ -219,14 +218,6 @@ class Tensor:
 
     def _reductions(self, file: StepIndex) -> dict[Op, str]:
         return self.trial.contents(file).reductions.get(self.name, {})
-
-    def _number(self, file: StepIndex, stored_name: str) -> np.generic:
-        value = self.trial.read(file, stored_name).value
-        # Older writers store a reduction with the shape (1,).
-        if not value.size or value.dtype.kind not in "fiub":
-            raise DamagedRecord(str(file.index.event_file), stored_name, file.step, "it is no number")
-        number: np.generic = value.reshape(-1)[0]
-        return number
 
     def __repr__(self) -> str:
         return f"Tensor({self.name!r})"

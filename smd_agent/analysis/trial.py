@@ -12,17 +12,20 @@ from smd_agent.analysis.names import Catalogue, Contents
 from smd_agent.analysis.opening import POLL_SECONDS, CollectionsFiles
 from smd_agent.analysis.steps import StepState, StepTable
 from smd_agent.analysis.tensor import Tensor
+from smd_agent.analysis.views import Views
 from smd_agent.config import env
 from smd_agent.core.collection import Collection
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.patterns import name_pattern
-from smd_agent.errors import NoMoreData, SMDebugNotImplementedError, StepUnavailable, TensorUnavailable
+from smd_agent.errors import DamagedRecord, NoMoreData, SMDebugNotImplementedError, StepUnavailable, TensorUnavailable
 from smd_agent.formats.event import Form
 from smd_agent.printable import shortened
 from smd_agent.storage.reader import RunReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, KeysView
+
+    import numpy as np
 
     from smd_agent.core.collection_manager import CollectionManager
     from smd_agent.formats.event import SavedTensor
@@ -62,7 +65,7 @@ def create_trial(
     return Trial(name or os.path.basename(text.rstrip("/")), text, **kwargs)
 
 
-class Trial:
+class Trial(Views):
     """A run that is read.
 
     It looks for new steps whenever it is asked something that may have changed, until the run has ended; then
@@ -101,7 +104,7 @@ class Trial:
         self.range_steps = range_steps
         self.dynamic_refresh = True
         self.step_table = StepTable(env.incomplete_step_window())
-        self._values: dict[tuple[int, str, str], SavedTensor] | None = {} if cache else None
+        self._read_values: dict[tuple[int, str, str], SavedTensor] | None = {} if cache else None
         self._tensors: dict[str, Tensor] = {}
         self._catalogue = Catalogue()
         self._seen: set[Contents] = set()
@@ -136,6 +139,10 @@ class Trial:
         """What is wrong with the index files that could not be read, by their paths below the run's folder."""
         return dict(self._reader.problems)
 
+    def take_as_it_is(self) -> None:
+        """Look for nothing new any more, and wait for no event file that is not there."""
+        self.dynamic_refresh = self._reader.patient = False
+
     def refresh_data(self) -> None:
         """Take in the steps that have been written since the last look."""
         self._collections.refresh()
@@ -144,6 +151,10 @@ class Trial:
         self.step_table.add(files)
         for file in files:
             self._add_names(file)
+
+    def refresh_tensor(self, tname: str, steps: object = None) -> None:
+        """Take in the steps that have been written since the last look, of all tensors."""
+        self.refresh_data()
 
     def maybe_refresh(self, name: str | None = None) -> None:
         """Look for new steps unless all are known or refreshing is switched off."""
@@ -288,12 +299,29 @@ class Trial:
 
     def read(self, file: StepIndex, stored_name: str) -> SavedTensor:
         """Read what one worker stored under a name at one step."""
-        if self._values is None:
+        if self._read_values is None:
             return self._reader.read(file, stored_name)
         key = (file.step, file.worker, stored_name)
-        if key not in self._values:
-            self._values[key] = self._reader.read(file, stored_name)
-        return self._values[key]
+        if key not in self._read_values:
+            self._read_values[key] = self._reader.read(file, stored_name)
+        return self._read_values[key]
+
+    def number(self, file: StepIndex, stored_name: str) -> np.generic:
+        """Read a number.
+
+        Raises:
+            DamagedRecord: it is none.
+        """
+        value = self.read(file, stored_name).value
+        # Older writers store a reduction with the shape (1,).
+        if not value.size or value.dtype.kind not in "fiub":
+            raise DamagedRecord(str(file.index.event_file), stored_name, file.step, "it is no number")
+        number: np.generic = value.reshape(-1)[0]
+        return number
+
+    def numbers(self, file: StepIndex, stored_names: Iterable[str]) -> dict[str, float]:
+        """Read the numbers stored under some names at one step at once; some may be left out, for `number` to read."""
+        return self._reader.numbers(file, stored_names)
 
     def form(self, file: StepIndex, stored_name: str) -> Form | None:
         """Tell dtype and shape of what one worker stored under a name, without reading its values."""
@@ -303,6 +331,9 @@ class Trial:
     def contents(self, file: StepIndex) -> Contents:
         """Return the tensors and reductions of one worker's step."""
         return self._catalogue.contents(file.index.payload)
+
+    def _as_source(self) -> Trial:
+        return self
 
     def _add_names(self, file: StepIndex) -> None:
         contents = self.contents(file)

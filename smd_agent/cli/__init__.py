@@ -5,7 +5,7 @@ usage: python -m smd_agent [options] script.py [args ...]     run a script with 
        python -m smd_agent [options] -c code [args ...]       the same for a piece of code
        python -m smd_agent [options] command [args ...]       the same for a command such as torchrun
        python -m smd_agent ls RUN                             what a run has saved
-       python -m smd_agent show RUN REGEX                     values of tensors over the steps
+       python -m smd_agent show RUN [TENSORS]                 how they go over the steps, what is unusual
 
 `python -m smd_agent COMMAND --help` describes run (the options above), ls and show.
 A script named like a command is taken for the script when it exists; `run` and `--` may stand before it.

@@ -4,6 +4,9 @@ SAVED says in which form a tensor was saved: raw is the whole tensor, a name suc
 of it. Each tensor is listed under the smallest collection it belongs to. Long lists are cut short
 unless --all is given. "Lost" names steps that could not be written, "Further" runs that went beside this
 one because its folder was taken.
+
+"NaN/Inf", "Same", "Grows", "Fades", "Zeros" and "Rises" say which tensors are unusual, as far as a short look
+finds; `show` looks longer, and says what each word means. NOTE says it of each tensor.
 """
 
 from __future__ import annotations
@@ -11,10 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from smd_agent.cli.findings import finding_lines
 from smd_agent.cli.output import emit
 from smd_agent.cli.run_folder import open_run
 from smd_agent.cli.runs import further_runs, list_runs, lost_lines, runs_in
-from smd_agent.cli.table import shape_text, size_text, table
+from smd_agent.cli.table import count_of, shape_text, size_text, table
 from smd_agent.printable import shortened
 
 TYPE_CHECKING = False
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from smd_agent.analysis.names import Contents
+    from smd_agent.analysis.overview import Overview
     from smd_agent.analysis.trial import Trial
     from smd_agent.core.modes import ModeKeys
     from smd_agent.storage.reader import StepIndex
@@ -31,7 +36,10 @@ if TYPE_CHECKING:
 # Lists up to the first length are printed whole, longer ones are cut to the second for each collection.
 WHOLE_LIST = 30
 SHORT_LIST = 5
-UNGROUPED = "(in no collection)"
+# What is read to find what is unusual: a second. Larger tensors are left to `show`.
+_NUMBERS = 200_000
+_BYTES = 100_000_000
+_LARGEST = 10_000_000
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -49,7 +57,12 @@ def run(args: argparse.Namespace) -> int:
         return 0
     trial = open_run(args.run)
     lines = tensor_lines(trial)
-    for line in (*_heading(trial, lines), "", *_steps(trial), "", *_collections(trial, lines)):
+    overview = _overview(trial, lines)
+    for course in overview.courses:
+        if course.finding is not None:
+            lines[course.name].note = course.finding
+    head = (*_heading(trial, lines), *finding_lines(overview))
+    for line in (*head, "", *_steps(trial), "", *_collections(trial, lines)):
         emit(line)
     groups = _groups(trial, lines)
     limit = SHORT_LIST if len(lines) > WHOLE_LIST and not args.all else len(lines)
@@ -62,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
 
 @dataclass
 class TensorLine:
-    """One tensor of a run over all steps and workers; ``size`` in bytes."""
+    """One tensor of a run over all steps and workers; ``size`` in bytes, ``note`` what is unusual."""
 
     name: str
     dtype: str = "-"
@@ -72,6 +85,7 @@ class TensorLine:
     steps: set[int] = field(default_factory=set)
     modes: set[ModeKeys] = field(default_factory=set)
     size: int = 0
+    note: str = ""
 
     @property
     def saved(self) -> str:
@@ -84,7 +98,8 @@ class TensorLine:
     def cells(self) -> tuple[str, ...]:
         """Return the tensor's row."""
         modes = ",".join(mode.name for mode in sorted(self.modes, key=lambda mode: mode.value))
-        return (self.name, self.dtype, self.shape, self.saved, str(len(self.steps)), modes, size_text(self.size))
+        size = size_text(self.size)
+        return (self.name, self.dtype, self.shape, self.saved, str(len(self.steps)), modes, size, self.note)
 
 
 @dataclass
@@ -131,6 +146,14 @@ def _alike_files(trial: Trial) -> dict[Contents, _Alike]:
     return found
 
 
+def _overview(trial: Trial, lines: dict[str, TensorLine]) -> Overview:
+    from smd_agent.analysis.overview import Effort, look_at
+
+    steps = trial.step_table.steps(_global(), incomplete=True)
+    effort = Effort(_NUMBERS, _BYTES, _LARGEST)
+    return look_at(trial, sorted(lines), trial.collections(), _global(), steps, effort)
+
+
 def _heading(trial: Trial, lines: dict[str, TensorLine]) -> Iterator[str]:
     from smd_agent.formats.paths import index_path
     from smd_agent.storage.state import describe_state
@@ -143,7 +166,7 @@ def _heading(trial: Trial, lines: dict[str, TensorLine]) -> Iterator[str]:
     yield f"Run      {trial.path}"
     yield f"State    {describe_state(root, last_file)}"
     yield f"Workers  {', '.join(trial.workers())}"
-    yield f"Saved    {size_text(size)}: {_count(len(lines), 'tensor')} in {_count(len(steps), 'step')}"
+    yield f"Saved    {size_text(size)}: {count_of(len(lines), 'tensor')} in {count_of(len(steps), 'step')}"
     for line in lost_lines(root):
         yield f"Lost     {line}"
     further = further_runs(root)
@@ -179,21 +202,22 @@ def _collections(trial: Trial, lines: dict[str, TensorLine]) -> Iterator[str]:
 
 
 def _groups(trial: Trial, lines: dict[str, TensorLine]) -> dict[str, list[TensorLine]]:
-    """Put every tensor into the smallest collection it belongs to."""
-    members = {name: set(filter(collection.matches, lines)) for name, collection in trial.collections().items()}
-    by_size = sorted((name for name in members if members[name]), key=lambda name: (len(members[name]), name))
+    """Put every tensor into the smallest collection it belongs to; those that are unusual come first."""
+    from smd_agent.analysis.groups import UNGROUPED, collections_of
+
+    own = collections_of(lines.keys(), trial.collections())
     groups: dict[str, list[TensorLine]] = {}
-    for name, line in sorted(lines.items()):
-        group = next((group for group in by_size if name in members[group]), UNGROUPED)
-        groups.setdefault(group, []).append(line)
+    for name, line in sorted(lines.items(), key=lambda item: (not item[1].note, item[0])):
+        groups.setdefault(own[name], []).append(line)
     return dict(sorted(groups.items(), key=lambda group: (group[0] == UNGROUPED, group[0])))
 
 
 def _tensors(groups: dict[str, list[TensorLine]], limit: int) -> Iterator[str]:
-    header = ("TENSOR", "DTYPE", "SHAPE", "SAVED", "STEPS", "MODES", "SIZE")
+    header = ("TENSOR", "DTYPE", "SHAPE", "SAVED", "STEPS", "MODES", "SIZE", "NOTE")
     shown = {group: lines if len(lines) <= limit + 1 else lines[:limit] for group, lines in groups.items()}
     rows = [line.cells() for lines in shown.values() for line in lines]
-    text = table(header, rows, right="STEPS SIZE")
+    columns = len(header) if any(row[-1] for row in rows) else len(header) - 1
+    text = table(header[:columns], [row[:columns] for row in rows], right="STEPS SIZE")
     if not rows:
         return
     yield f"  {next(text)}"
@@ -204,10 +228,6 @@ def _tensors(groups: dict[str, list[TensorLine]], limit: int) -> Iterator[str]:
         left = len(lines) - len(shown[group])
         if left:
             yield f"  ... and {left} more: --all lists them"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _global() -> ModeKeys:

@@ -25,5 +25,5 @@ def open_run(path: str) -> Trial:
         raise CommandError(f"{path} cannot be opened: {error}", USAGE_ERROR) from error
     except SMDebugError as error:
         raise CommandError(str(error), USAGE_ERROR) from error
-    trial.dynamic_refresh = False
+    trial.take_as_it_is()
     return trial

@@ -1,86 +1,171 @@
-"""Show values of tensors over the steps: one row per tensor, step and worker.
+"""Show how tensors go over the steps: what is unusual first, a line for each tensor, and its values.
 
-The summaries are those the run stored; where it stored the whole tensor they are computed from it. Text stands in
-their place as it is, and "-" for what cannot be known. std is that of the population, l2 the root of the sum of squares
-of all elements.
+TENSORS is a part of a name, a regular expression, or the name of a collection; capital and small letters are told
+apart only where that leaves something. Without it all tensors are meant.
+
+The first lines say which tensors have NaN or Inf, are the same at all steps, have grown 50 times or shrunk 1000
+times, or have nine zeros in ten elements, and which loss rises. Of a tensor of one element FIRST, LAST and TREND are
+its value; of a larger one they are its norm l2, the root of the sum of squares. A cross in TREND is NaN or Inf. NAN
+and INF are numbers of elements at the last step that has any, ZERO is the share of zeros at the last step.
+
+Values follow where they are few, or asked for. Summaries are those the run stored; where it stored the whole tensor
+they are computed from it. Text stands in their place as it is, and "-" for what cannot be known. std is that of the
+population.
 """
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 from smd_agent import guard
+from smd_agent.cli.courses import MOST_LINES, course_lines
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
+from smd_agent.cli.findings import finding_lines
 from smd_agent.cli.output import emit
+from smd_agent.cli.rows import Rows
 from smd_agent.cli.run_folder import open_run
-from smd_agent.cli.table import aligned, shape_text
 from smd_agent.printable import LONGEST_NAME, shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
-    from typing import Any
 
-    from smd_agent.analysis.tensor import Tensor
+    from smd_agent.analysis.names import Contents
+    from smd_agent.analysis.overview import Overview
     from smd_agent.analysis.trial import Trial
     from smd_agent.core.modes import ModeKeys
-    from smd_agent.formats.event import SavedTensor
 
-SUMMARIES = ("min", "max", "mean", "std", "l2")
-COLUMNS = {"MODE": 7, "STEP": 5, "GLOBAL": 6, "SHAPE": 9, "DTYPE": 8, **{name.upper(): 9 for name in SUMMARIES}}
-RIGHT = "STEP GLOBAL MIN MAX MEAN STD L2"
 MODES = ("train", "eval", "predict", "global")
-WIDTH = 100
-# Five summaries of nine characters, and the gaps between them.
-TEXT_WIDTH = 53
+ORDERS = ("unusual", "name")
 NAMES_TO_SUGGEST = 3
 STEPS_TO_SUGGEST = 8
+# So many rows are printed without being asked for, and of one tensor so many of the last ones where there are more.
+MOST_ROWS = 30
+LAST_ROWS = 10
+# Numbers, and bytes, that are read to see how tensors go over the steps: a few seconds.
+_NUMBERS = 500_000
+_BYTES = 2_000_000_000
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("run", metavar="RUN", help="folder of the run")
-    parser.add_argument("regex", metavar="REGEX", help="tensors in whose name this regular expression is found")
+    parser.add_argument("tensors", metavar="TENSORS", nargs="?", default="", help="part of a name, or a collection")
     parser.add_argument("--mode", choices=MODES, type=str.lower, help="only steps of this mode")
-    parser.add_argument("--step", type=int, metavar="N", help="only this step, as --mode counts it (default: over all)")
+    steps = "only this step or these steps, as --mode counts them (default: over all); FIRST-, -LAST and FIRST-LAST"
+    parser.add_argument("--step", type=_step_range, metavar="N", help=steps)
+    parser.add_argument("--last", type=_positive, metavar="N", help="only the last N steps")
     parser.add_argument("--worker", metavar="NAME", help="only what this worker saved")
+    parser.add_argument("--sort", choices=ORDERS, default="unusual", help="order of the tensors (default: unusual)")
+    parser.add_argument("--all", action="store_true", help="a line for every tensor")
+    parser.add_argument("--rows", action="store_true", help="a row for every step, however many they are")
     parser.add_argument("--raw", action="store_true", help="print the values too (large tensors shortened)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the rows; 1 if nothing matches or a record is damaged."""
+    """Print what is unusual, lines and rows; 1 if nothing matches or a record is damaged."""
     from smd_agent.core.modes import ModeKeys
 
     trial = open_run(args.run)
     mode = ModeKeys[(args.mode or "global").upper()]
-    tensors = [trial.tensor(name) for name in _matching(trial, args.regex)]
+    names = _matching(trial, args.tensors)
     if args.worker is not None and args.worker not in trial.workers():
         raise CommandError(f"no worker {args.worker} wrote to {args.run}, only {', '.join(trial.workers())}")
-    steps = {tensor.name: _steps(tensor, mode, args.step) for tensor in tensors}
-    if not any(steps.values()):
-        raise CommandError(_no_steps(trial, tensors, mode, args.step))
-    report = _Report(trial, args.worker, args.raw)
-    for tensor in tensors:
-        if steps[tensor.name]:
-            report.show(tensor, steps[tensor.name])
-    return 1 if report.damaged or trial.problems else 0
+    saved = _steps_of(trial, names, mode)
+    every = sorted(set().union(*saved.values()))
+    first, last = args.step or (0, None)
+    steps = [step for step in every if step >= first and (last is None or step <= last)]
+    steps = steps[-args.last :] if args.last else steps
+    if not steps:
+        raise CommandError(_no_steps(names, every, trial, mode, first))
+    said: set[str] = set()
+    if len(steps) > 1:
+        overview = _overview(trial, names, mode, steps, args)
+        # Text has no course.
+        names = list(dict.fromkeys((*(course.name for course in overview.courses), *names)))
+        said.update(overview.problems)
+    chosen = {name: [step for step in steps if step in saved[name]] for name in names}
+    chosen = {name: own for name, own in chosen.items() if own}
+    rows = _rows_to_show(chosen, args)
+    if rows and len(steps) > 1:
+        emit()
+    if rows:
+        report = Rows(trial, mode, sorted(set().union(*rows.values())), args.worker, args.raw, said)
+        for name, own in rows.items():
+            report.show(name, own)
+    return 1 if said or trial.problems else 0
 
 
-def _matching(trial: Trial, regex: str) -> list[str]:
+def _overview(
+    trial: Trial, names: Sequence[str], mode: ModeKeys, steps: Sequence[int], args: argparse.Namespace
+) -> Overview:
+    """Print findings and a line for each tensor; the courses come back in the order of the lines."""
+    from smd_agent.analysis.overview import Effort, look_at
+
+    effort = Effort(_NUMBERS, _BYTES)
+    overview = look_at(trial, names, trial.collections(), mode, steps, effort, args.worker)
+    by_name = args.sort == "name"
+    overview.courses.sort(key=lambda one: (() if by_name else one.unusual, _natural(one.name), one.mode.value))
+    lines = list(finding_lines(overview))
+    if overview.courses:
+        most = len(overview.courses) if args.all else MOST_LINES
+        several = len({course.mode for course in overview.courses}) > 1
+        lines += ([""] if lines else []) + list(course_lines(overview.courses, several, most))
+    for line in lines:
+        emit(line)
+    for problem in overview.problems:
+        guard.say(problem)
+    return overview
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Order block 10 after block 9."""
+    parts = re.split(r"([0-9]{1,18})", name)
+    return [(int(part), "") if number % 2 else (0, part) for number, part in enumerate(parts)]
+
+
+def _rows_to_show(chosen: dict[str, list[int]], args: argparse.Namespace) -> dict[str, list[int]]:
+    count = sum(map(len, chosen.values()))
+    single = len(set().union(*map(set, chosen.values()))) == 1
+    if args.rows or args.raw or single or count <= MOST_ROWS:
+        return chosen
+    return {name: steps[-LAST_ROWS:] for name, steps in chosen.items()} if len(chosen) == 1 else {}
+
+
+def _matching(trial: Trial, wanted: str) -> list[str]:
     from smd_agent.core.patterns import UnfitPattern, name_pattern
 
+    names = trial.tensor_names()
+    members = next((one for name, one in trial.collections().items() if name.lower() == wanted.lower()), None)
     try:
-        pattern = name_pattern(regex)
+        pattern = name_pattern(wanted)
+        found = [name for name in names if pattern.found_in(name) or (members and members.matches(name))]
+        if not found:
+            with suppress(UnfitPattern):
+                pattern = name_pattern(f"(?i:{wanted})")
+                found = [name for name in names if pattern.found_in(name)]
     except UnfitPattern as error:
         raise CommandError(str(error), USAGE_ERROR) from error
-    names = trial.tensor_names()
-    found = [name for name in names if pattern.found_in(name)]
     if not found:
-        nearest = _nearest(regex, names)
+        nearest = _nearest(wanted, names)
         hint = f"the nearest are {', '.join(map(shortened, nearest))}" if nearest else "no tensor was saved"
-        raise CommandError(f"no tensor of {trial.path} matches {shortened(repr(regex))}: {hint}")
+        raise CommandError(f"no tensor of {trial.path} matches {shortened(repr(wanted))}: {hint}")
     return found
+
+
+def _steps_of(trial: Trial, names: Sequence[str], mode: ModeKeys) -> dict[str, set[int]]:
+    """Return the steps at which each tensor was saved, as the mode counts them."""
+    by_contents: dict[Contents, set[int]] = {}
+    for step in trial.step_table.steps(mode, incomplete=True):
+        for file in trial.step_table.files(step, mode).values():
+            by_contents.setdefault(trial.contents(file), set()).add(step)
+    saved: dict[str, set[int]] = {name: set() for name in names}
+    for contents, steps in by_contents.items():
+        for name in contents.names & saved.keys():
+            saved[name] = saved[name] | steps if saved[name] else steps
+    return saved
 
 
 def _nearest(regex: str, names: Sequence[str]) -> list[str]:
@@ -91,17 +176,9 @@ def _nearest(regex: str, names: Sequence[str]) -> list[str]:
     return [by_case[name] for name in difflib.get_close_matches(plain, by_case, NAMES_TO_SUGGEST, cutoff=0)]
 
 
-def _steps(tensor: Tensor, mode: ModeKeys, step: int | None) -> list[int]:
-    """Return the global steps to show."""
-    steps = tensor.steps(mode, show_incomplete_steps=True)
-    found = (tensor.trial.global_step(mode, number) for number in steps if step in (None, number))
-    return [number for number in found if number is not None]
-
-
-def _no_steps(trial: Trial, tensors: Sequence[Tensor], mode: ModeKeys, step: int | None) -> str:
-    saved = sorted({number for tensor in tensors for number in tensor.steps(mode, show_incomplete_steps=True)})
-    what = shortened(tensors[0].name) if len(tensors) == 1 else f"none of the {len(tensors)} tensors"
-    verb = "was not saved" if len(tensors) == 1 else "was saved"
+def _no_steps(names: Sequence[str], saved: Sequence[int], trial: Trial, mode: ModeKeys, step: int) -> str:
+    what = shortened(names[0]) if len(names) == 1 else f"none of the {len(names)} tensors"
+    verb = "was not saved" if len(names) == 1 else "was saved"
     if saved:
         steps = ", ".join(map(str, saved[:STEPS_TO_SUGGEST])) + (", ..." if len(saved) > STEPS_TO_SUGGEST else "")
         return f"{what} {verb} at step {step} of mode {mode.name}; saved steps are {steps}"
@@ -109,89 +186,16 @@ def _no_steps(trial: Trial, tensors: Sequence[Tensor], mode: ModeKeys, step: int
     return f"{what} {verb} in mode {mode.name}; the run has steps of {modes}"
 
 
-class _Report:
-    def __init__(self, trial: Trial, worker: str | None, raw: bool) -> None:
-        self.damaged = False
-        self._trial = trial
-        self._worker = worker
-        self._raw = raw
-        columns = dict(COLUMNS)
-        self._several = len(trial.workers()) > 1
-        if self._several:
-            columns["WORKER"] = max(map(len, ("WORKER", *map(shortened, trial.workers()))))
-        self._widths = list(columns.values())
-        self._at_right = [name in RIGHT.split() for name in columns]
-        self._print_row(list(columns))
-
-    def show(self, tensor: Tensor, steps: list[int]) -> None:
-        """Print a tensor's rows, each as soon as it is known."""
-        emit(shortened(tensor.name))
-        for step in steps:
-            for worker in tensor.workers(step):
-                if self._worker in (None, worker):
-                    self._show_one(tensor, step, worker)
-
-    def _show_one(self, tensor: Tensor, step: int, worker: str) -> None:
-        from smd_agent.core.modes import ModeKeys
-        from smd_agent.errors import SMDebugError
-
-        # Workers may count the same global step as another one.
-        index = self._trial.step_table.files(step)[worker].index
-        mode, mode_step = index.mode, index.mode_step
-        form = tensor.form(step, ModeKeys.GLOBAL, worker)
-        record = None
-        try:
-            numbers, record = self._measure(tensor, step, worker)
-            cells = [_number(numbers.get(name)) for name in SUMMARIES]
-            if record is not None and record.value.dtype.kind in "UO":
-                cells = [_preview(record.value.reshape(-1).tolist()), *("" for _ in SUMMARIES[1:])]
-        except SMDebugError as error:
-            self.damaged = True
-            guard.say(str(error))
-            cells = ["damaged" for _ in SUMMARIES]
-        place = [mode.name, str(mode_step), str(step)]
-        what = [shape_text(form.shape), form.dtype] if form else ["-", "-"]
-        self._print_row([*place, *what, *cells, *([worker] if self._several else [])])
-        if record is not None and self._raw:
-            self._print_values(record)
-
-    def _measure(self, tensor: Tensor, step: int, worker: str) -> tuple[dict[str, float], SavedTensor | None]:
-        """Return the summaries, and the record if it had to be read."""
-        from smd_agent.core.modes import ModeKeys
-        from smd_agent.core.reductions import reduce_batch
-        from smd_agent.errors import TensorUnavailableForStep
-
-        stored = tensor.reduction_values(step, ModeKeys.GLOBAL, worker)
-        numbers = {name: float(stored[name, False]) for name in SUMMARIES if (name, False) in stored}
-        if len(numbers) == len(SUMMARIES) and not self._raw:
-            return numbers, None
-        try:
-            record = tensor.record(step, ModeKeys.GLOBAL, worker)
-        except TensorUnavailableForStep:
-            return numbers, None
-        kind = record.value.dtype.kind
-        # Of complex values only the norm is defined, of text nothing.
-        names = SUMMARIES if kind in "fiub" else ("l2",) if kind == "c" else ()
-        if names and record.value.size:
-            computed = reduce_batch([record.value], [(name, False) for name in names])[0].tolist()
-            numbers = dict(zip(names, computed, strict=True)) | numbers
-        return numbers, record
-
-    def _print_row(self, row: list[str]) -> None:
-        emit(f"  {aligned(row, self._widths, self._at_right)}")
-
-    def _print_values(self, record: SavedTensor) -> None:
-        import numpy as np
-
-        text = np.array2string(record.value, max_line_width=WIDTH - 4, separator=", ")
-        for line in text.split("\n"):
-            emit(f"    {line}")
+def _step_range(text: str) -> tuple[int, int | None]:
+    """Read N, FIRST-, -LAST or FIRST-LAST."""
+    match = re.fullmatch(r"(\d*)(-?)(\d*)", text, re.ASCII)
+    if match is None or not (match[1] or match[3]):
+        raise CommandError(f"--step {shortened(text)} is neither a step nor FIRST-, -LAST or FIRST-LAST", USAGE_ERROR)
+    first = int(match[1] or 0)
+    return (first, int(match[3]) if match[3] else None) if match[2] else (first, first)
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
-
-
-def _preview(texts: Sequence[Any]) -> str:
-    """Return as much of some texts as fits where the summaries stand."""
-    return shortened(", ".join(str(text) for text in texts), TEXT_WIDTH)
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise CommandError(f"--last {shortened(text)} is no number of steps", USAGE_ERROR)
+    return int(text)

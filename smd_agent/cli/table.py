@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from smd_agent.printable import shortened
+from smd_agent.printable import printable, shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 GAP = "  "
+# In characters; what fits on every terminal.
+WIDTH = 80
+_COUNT_UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: str = "") -> Iterator[str]:
@@ -47,3 +50,44 @@ def size_text(size: int) -> str:
 def shape_text(shape: Sequence[int]) -> str:
     """Write a shape as 16x3x3x3; a scalar as ()."""
     return "x".join(map(str, shape)) or "()"
+
+
+def shortened_within(name: str, width: int) -> str:
+    """Return a name with ``..`` in place of what is too much inside of it: names mostly differ at their ends."""
+    name = printable(shortened(name))
+    if len(name) <= width:
+        return name
+    head = (width - 2) // 3
+    return f"{name[:head]}..{name[len(name) - (width - 2 - head) :]}"
+
+
+def number_text(value: float | None) -> str:
+    """Write a number in eight characters, with up to four digits; ``-`` for None."""
+    if value is None:
+        return "-"
+    texts = (f"{value:.{digits}g}" for digits in (4, 3, 2))
+    return next((text for text in texts if len(text) <= 8), f"{value:.1g}")
+
+
+def few_text(count: float | None) -> str:
+    """Write a number of elements in four characters; ``-`` for None."""
+    if count is None:
+        return "-"
+    for size, unit in _COUNT_UNITS:
+        if count >= 0.9995 * size:
+            return f"{count / size:.0f}{unit}"
+    return f"{count:.0f}"
+
+
+def share_text(share: float | None) -> str:
+    """Write a share from 0 to 1 in four characters; ``-`` for None. Only none is 0%, and only all is 100%."""
+    if share is None or share != share:
+        return "-"
+    if share not in (0, 1) and not 0.005 <= share < 0.995:
+        return "<1%" if share < 0.5 else ">99%"
+    return f"{share:.0%}"
+
+
+def count_of(number: int, noun: str) -> str:
+    """Write a number of things."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

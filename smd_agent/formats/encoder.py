@@ -150,6 +150,12 @@ def tail(checksum: int) -> bytes:
     return CHECKSUM_KEY + checksum.to_bytes(4, "little") + FOOTER
 
 
+def scalar_end(tag: str) -> bytes:
+    """What stands before the eight bytes of a float64 scalar's value, from the tag on."""
+    tag_field, tensor_head, nbytes = HeadEncoder()._form(tag, np.dtype(np.float64), ())
+    return tag_field + b"\x42" + varint(len(tensor_head) + nbytes) + tensor_head
+
+
 class ScalarBlock:
     """The float64 scalars of one step under names that come again every time, as one run of bytes.
 

@@ -13,12 +13,14 @@
     }
 
 ``start_idx`` and ``length`` delimit a framed record. A step that saved shapes only has no event file.
-Steps of a run mostly differ in ``meta`` alone, so `IndexParser` keeps one copy of equal payloads.
+Steps of a run mostly differ in ``meta`` alone, so `IndexParser` keeps one copy of equal payloads. Of the others most
+differ in the numbers of ``tensor_payload`` alone, which are then taken from the text without making objects of it.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -35,9 +37,11 @@ _PAYLOAD_KEY = '"tensor_payload"'
 _CORRUPT = "Empty/Corrupt Index File"
 _REMEMBERED = 64
 _LONGEST_PATH = 1000
-_LARGEST_FILE = 2**62
+LARGEST_FILE = 2**62
 # A protobuf message may not reach 2 GiB.
-_LARGEST_RECORD = 2**31 + FRAME_BYTES
+LARGEST_RECORD = 2**31 + FRAME_BYTES
+# As `tensor_fragment` writes it. Inside of a name each quotation mark has a backslash before it.
+_PLACE = re.compile(r'"start_idx": (0|[1-9][0-9]{0,18}), "length": ([1-9][0-9]{0,9})\}')
 
 
 def tensor_fragment(name_json: str, start: int, length: int) -> str:
@@ -75,6 +79,10 @@ class Names:
     positions: dict[str, int]
 
 
+Shapes = dict[str, tuple[str, tuple[int, ...]]]
+"""Noted shapes: name -> (original name, shape)."""
+
+
 @dataclass(frozen=True, eq=False)
 class Payload:
     """Where the tensors lie, in bytes, and the noted shapes as name -> (original name, shape)."""
@@ -82,7 +90,7 @@ class Payload:
     tensors: Names
     starts: array[int]
     lengths: array[int]
-    shapes: dict[str, tuple[str, tuple[int, ...]]]
+    shapes: Shapes
 
     def location(self, name: str) -> tuple[int, int] | None:
         """Return the first byte and the length of a tensor's record; None when it was not saved."""
@@ -109,7 +117,9 @@ class IndexParser:
     def __init__(self) -> None:
         self._payloads: dict[str, Payload] = {}
         self._names: dict[tuple[str, ...], Names] = {}
-        self._shapes: dict[str, tuple[str, tuple[int, ...]]] = {}
+        self._shapes: Shapes = {}
+        # What stands around the numbers of a payload -> its names and shapes.
+        self._texts: dict[tuple[str, ...], tuple[Names, Shapes]] = {}
 
     def parse(self, text: str) -> Index:
         """Read the text of one index file.
@@ -119,10 +129,9 @@ class IndexParser:
         """
         head, key, tail = text.partition(_PAYLOAD_KEY)
         payload = self._payloads.get(tail) if key else None
-        fields = _load(head.rstrip().removesuffix(",") + "}" if payload else text)
-        if payload is None or fields.keys() != {"meta"}:
-            fields = _load(text)
-            payload = self._payload(fields)
+        fields = _load_head(head) if payload else None
+        if payload is None or fields is None:
+            fields, payload = self._new_payload(text, head, tail)
             if len(self._payloads) >= _REMEMBERED:
                 self._payloads.clear()
             self._payloads[tail] = payload
@@ -130,6 +139,22 @@ class IndexParser:
         if event_file is None and payload.starts:
             raise IndexReaderException("meta section has no event_file_name")
         return Index(mode, mode_step, event_file, payload)
+
+    def _new_payload(self, text: str, head: str, tail: str) -> tuple[dict[str, Any], Payload]:
+        parts = _PLACE.split(tail)
+        around = tuple(parts[::3])
+        numbers = _numbers(parts[1::3], parts[2::3])
+        known = self._texts.get(around)
+        if known and numbers and (fields := _load_head(head)) is not None:
+            return fields, Payload(known[0], *numbers, known[1])
+        fields = _load(text)
+        payload = self._payload(fields)
+        # Two entries of one name, or numbers that stand elsewhere: not as we write it.
+        if numbers == (payload.starts, payload.lengths):
+            if len(self._texts) >= _REMEMBERED:
+                self._texts.clear()
+            self._texts[around] = payload.tensors, payload.shapes
+        return fields, payload
 
     def _payload(self, fields: dict[str, Any]) -> Payload:
         if "tensor_payload" not in fields and "shape_payload" not in fields:
@@ -145,14 +170,35 @@ class IndexParser:
             raise IndexReaderException(_CORRUPT) from None
         if shapes != self._shapes:
             self._shapes = shapes
-        return Payload(self._shared(tuple(places)), starts, lengths, self._shapes)
+        return Payload(self.shared(tuple(places)), starts, lengths, self._shapes)
 
-    def _shared(self, names: tuple[str, ...]) -> Names:
+    def shared(self, names: tuple[str, ...]) -> Names:
+        """Return the one object for these names."""
         known = self._names.get(names)
         if known is None:
             positions = {name: position for position, name in enumerate(names)}
             known = self._names[names] = Names(names, positions)
         return known
+
+
+def _numbers(starts: Sequence[str], lengths: Sequence[str]) -> tuple[array[int], array[int]] | None:
+    """Return them as numbers; None if they are out of bounds, or there are none."""
+    try:
+        found = array("q", map(int, starts)), array("q", map(int, lengths))
+    except OverflowError:
+        return None
+    if not starts or max(found[0]) > LARGEST_FILE:
+        return None
+    return found if min(found[1]) >= FRAME_BYTES and max(found[1]) <= LARGEST_RECORD else None
+
+
+def _load_head(head: str) -> dict[str, Any] | None:
+    """Return what stands before the payload, if that is ``meta`` alone."""
+    try:
+        fields = _load(head.rstrip().removesuffix(",") + "}")
+    except IndexReaderException:
+        return None
+    return fields if fields.keys() == {"meta"} else None
 
 
 def _name(entry: dict[str, Any], key: str = "tensorname") -> str:
@@ -170,7 +216,7 @@ def _whole(number: Any, least: int = 0) -> int:
 
 def _place(entry: dict[str, Any]) -> tuple[int, int]:
     start, length = _whole(entry["start_idx"]), _whole(entry["length"], FRAME_BYTES)
-    if start > _LARGEST_FILE or length > _LARGEST_RECORD:
+    if start > LARGEST_FILE or length > LARGEST_RECORD:
         raise ValueError(entry)
     return start, length
 
@@ -206,13 +252,14 @@ def _meta(fields: dict[str, Any]) -> tuple[ModeKeys, int, str | None]:
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         raise IndexReaderException("meta section does not name a mode and a step") from None
-    if event_file is not None and not _is_below(event_file):
+    if event_file is not None and not is_below(event_file):
         allowed = "allowed is the path of a file below the run's folder"
         raise IndexReaderException(f"event_file_name is {shortened(repr(event_file), 60)}, {allowed}")
     return mode, mode_step, event_file
 
 
-def _is_below(path: object) -> bool:
+def is_below(path: object) -> bool:
+    """Whether this is the path of a file below a run's folder."""
     if not isinstance(path, str) or len(path) > _LONGEST_PATH:
         return False
     if "\0" in path or {"", ".", ".."} & {*path.split("/")}:

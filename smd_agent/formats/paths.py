@@ -6,6 +6,7 @@
 ``collections/000000000/<worker>_collections.json``     the collections of one worker
 ``training_job_end.ts``                                 empty; the run came to its end
 ``lost/<worker>.json``                                  the steps that one worker could not save
+``index_cache.smd``                                     what the index files say, in one; never needed
 ``claim.smd``                                           locked by the process that writes, and names it
 ``claim_<worker>.smd``                                  the same, for each of several workers
 ======================================================  ====================================================
@@ -22,6 +23,7 @@ LOST_FOLDER = "lost"
 EVENTS_FOLDER = "events"
 INDEX_FOLDER = "index"
 COLLECTIONS_FOLDER = "collections/000000000"
+INDEX_CACHE = "index_cache.smd"
 TEMPORARY_SUFFIX = ".tmp"
 
 _STEPS_PER_INDEX_FOLDER = 1000

@@ -22,7 +22,8 @@ from smd_agent.printable import printable
 from smd_agent.regular_file import bytes_from, open_to_read, read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from io import FileIO
     from types import TracebackType
 
     import numpy.typing as npt
@@ -30,11 +31,13 @@ if TYPE_CHECKING:
     from smd_agent.core.modes import ModeKeys
 
 _HEAD_BYTES = 1 << 14
+# Of records that are read together.
+_MOST_AT_ONCE = 1 << 22
 # What a protobuf message may not reach.
 _RECORD_BYTES = 1 << 31
 
 
-def read_payload(path: Path, start: int, length: int) -> bytes:
+def read_payload(path: str, start: int, length: int) -> bytes:
     """Return the payload of the record of ``length`` bytes, frame included, that begins at byte ``start``.
 
     Raises:
@@ -43,7 +46,37 @@ def read_payload(path: Path, start: int, length: int) -> bytes:
     """
     with open_to_read(path) as file:
         left = bytes_from(file, start)
-        return _next_payload(file, left, length)
+        if length > _HEAD_BYTES:
+            return _next_payload(file, left, length)
+        return _next_payload(io.BytesIO(read_bytes(file, min(left, length))), left, length)
+
+
+def read_records(path: str, places: Iterable[tuple[int, int]]) -> Iterator[memoryview]:
+    """Yield records, frames included, unchecked; those that lie close to each other are read at once.
+
+    Args:
+        path: of the event file.
+        places: first byte and length of each record, in ascending order. One beyond the end of the file is cut off.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with open_to_read(path) as file:
+        group: list[tuple[int, int]] = []
+        for start, length in places:
+            if group and (start - sum(group[-1]) > _HEAD_BYTES or start - group[0][0] > _MOST_AT_ONCE):
+                yield from _records(file, group)
+                group = []
+            group.append((start, length))
+        yield from _records(file, group)
+
+
+def _records(file: FileIO, places: list[tuple[int, int]]) -> Iterator[memoryview]:
+    if places:
+        first = places[0][0]
+        view = memoryview(read_bytes(file, min(bytes_from(file, first), sum(places[-1]) - first)))
+        for start, length in places:
+            yield view[start - first : start - first + length]
 
 
 def read_head(path: Path, start: int, length: int) -> bytes:

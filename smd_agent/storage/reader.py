@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,13 +24,15 @@ from smd_agent.errors import (
 from smd_agent.formats import paths
 from smd_agent.formats.event import Form, SavedTensor, decode_tensor, peek_form
 from smd_agent.formats.index import Index, IndexParser
+from smd_agent.formats.scalars import scalar_value
 from smd_agent.formats.tfrecord import RecordError
 from smd_agent.printable import printable, shortened
 from smd_agent.regular_file import NotARegularFile, read_text
-from smd_agent.storage.event_file import read_head, read_payload
+from smd_agent.storage.event_file import read_head, read_payload, read_records
+from smd_agent.storage.index_cache import IndexCache
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 logger = logging.getLogger("smd_agent")
@@ -38,6 +41,8 @@ EVENT_FILE_POLL_SECONDS = 2.0
 # Two changes of a folder within a clock tick may leave the same change time, so one that has just changed is
 # listed again. Seconds; the coarsest file systems count in steps of two.
 _SETTLED_AFTER = 3.0
+# In bytes; nearly all of it can be the name.
+_LARGEST_SCALAR = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class RunReader:
     """The files of one local run.
 
     ``problems`` maps each index file that cannot be read, as a path below the run's root, to what is wrong.
+    ``patient`` is whether to wait for an event file that is announced and not there.
 
     Args:
         root: the run's folder; it need not exist yet.
@@ -62,10 +68,13 @@ class RunReader:
 
     def __init__(self, root: Path, first: int | None = None, end: int | None = None) -> None:
         self.root = root
+        self._root = os.fspath(root)
         self.problems: dict[str, str] = {}
+        self.patient = True
         self._first = 0 if first is None else first
         self._end = end
         self._parser = IndexParser()
+        self._cache = IndexCache(root, self._parser)
         self._settled: dict[str, int] = {}
         self._known: dict[str, set[str]] = {}
         self._bad: dict[str, tuple[int, int]] = {}
@@ -104,6 +113,8 @@ class RunReader:
         for folder in sorted(_names_in(index_root)):
             if folder.isdecimal() and self._in_range(folder):
                 yield from self._new_in(index_root / folder)
+        if not self._first and self._end is None:
+            self._cache.save()
 
     def _in_range(self, folder: str) -> bool:
         past_end = self._end is not None and folder > paths.index_folder(self._end)
@@ -140,7 +151,10 @@ class RunReader:
             signature = (status.st_mtime_ns, status.st_size)
             if self._bad.get(key) == signature:
                 return None
-            index = self._parser.parse(read_text(path))
+            index = self._cache.get(key, signature)
+            if index is None:
+                index = self._parser.parse(read_text(path))
+                self._cache.add(key, signature, index)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -172,22 +186,26 @@ class RunReader:
         location = index.payload.location(name)
         if location is None or index.event_file is None:
             raise TensorUnavailableForStep(name, index.mode_step, index.mode)
-        path = self.root / index.event_file
+        path = f"{self._root}/{index.event_file}"
         start, length = location
         try:
-            self._wait_for(path, place)
-            tensor = decode_tensor(read_payload(path, start, length))
+            try:
+                payload = read_payload(path, start, length)
+            except FileNotFoundError:
+                self._wait_for(path, place)
+                payload = read_payload(path, start, length)
+            tensor = decode_tensor(payload)
         except FileNotFoundError:
             raise TensorUnavailableForStep(name, index.mode_step, index.mode) from None
         except (RecordError, NotARegularFile) as error:
-            raise DamagedRecord(str(path), name, place.step, _reason(error)) from None
+            raise DamagedRecord(path, name, place.step, _reason(error)) from None
         except OSError as error:
-            raise SMDebugRuntimeError(f"{printable(str(path))} cannot be read: {error.strerror}") from None
+            raise SMDebugRuntimeError(f"{printable(path)} cannot be read: {error.strerror}") from None
         except MemoryError:
             what = f"{shortened(name)} at step {place.step}"
             raise SMDebugRuntimeError(f"{what} is too large for the memory that there is") from None
         if tensor.tag != name:
-            raise DamagedRecord(str(path), name, place.step, f"its place holds {shortened(tensor.tag)}")
+            raise DamagedRecord(path, name, place.step, f"its place holds {shortened(tensor.tag)}")
         return tensor
 
     def form(self, place: StepIndex, name: str) -> Form | None:
@@ -200,13 +218,30 @@ class RunReader:
         except (OSError, SMDebugTypeError):
             return None
 
-    def _wait_for(self, path: Path, place: StepIndex) -> None:
+    def numbers(self, place: StepIndex, names: Iterable[str]) -> dict[str, float]:
+        """Read the numbers that are stored under some of these names at once.
+
+        Those that are stored as a float64 scalar are read, and what is not damaged; for the rest there is `read`.
+        """
+        payload, path = place.index.payload, f"{self._root}/{place.index.event_file}"
+        places = {name: location for name in names if (location := payload.location(name)) is not None}
+        wanted = sorted((start, length, name) for name, (start, length) in places.items() if length <= _LARGEST_SCALAR)
+        values: dict[str, float] = {}
+        with suppress(OSError):
+            records = read_records(path, ((start, length) for start, length, _ in wanted))
+            for (_, _, name), record in zip(wanted, records, strict=True):
+                value = scalar_value(name, record)
+                if value is not None:
+                    values[name] = value
+        return values
+
+    def _wait_for(self, path: str, place: StepIndex) -> None:
         """Wait for an event file that its index announces: on shared disks it may show up later.
 
         It will not come any more when the run has ended, when the worker has written a later step, or when
         its index is older than the wait could last.
         """
-        if path.exists():
+        if not self.patient:
             return
         index_path = self.root / paths.index_path(place.step, place.worker)
         limit = time.time() + self._retry_limit * EVENT_FILE_POLL_SECONDS
@@ -215,7 +250,7 @@ class RunReader:
             limit = min(limit, written / 1e9 + self._retry_limit * EVENT_FILE_POLL_SECONDS)
         while time.time() < limit and self.ended() is None and not self._has_later_step(place):
             time.sleep(EVENT_FILE_POLL_SECONDS)
-            if path.exists():
+            if os.path.exists(path):
                 return
 
     def _has_later_step(self, place: StepIndex) -> bool:

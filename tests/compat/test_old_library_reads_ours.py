@@ -17,8 +17,9 @@ import torch
 from torch import nn
 
 import smd_agent.pytorch as smd
-from smd_agent import session
+from smd_agent import create_trial, session
 from smd_agent.core.reduction_config import ALLOWED_REDUCTIONS
+from smd_agent.formats.paths import INDEX_CACHE
 from smd_agent.storage.run_writer import RunWriter
 
 HERE = Path(__file__).parent
@@ -141,6 +142,18 @@ def test_their_trial_skips_what_was_lost_and_runs_inside_of_a_run(tmp_path):
     (root / "lost/worker_0.json").write_text('{"count": 1, "gone": 0, "steps": [11], "reason": "full"}')
     (root / "claim_worker_1.smd").touch()
     assert beside.dumps(OLD_PYTHON, root)[0] == before
+
+
+def test_their_trial_is_not_disturbed_by_a_cache_of_ours(tmp_path, monkeypatch):
+    monkeypatch.setattr("smd_agent.storage.index_cache.WORTHWHILE", 1)
+    root = tmp_path / "run"
+    train(root, KINDS["shapes"])
+    before, ours = beside.dumps(OLD_PYTHON, root)
+    for path in root.rglob("*.json"):
+        os.utime(path, (1e9, 1e9))
+    create_trial(str(root))
+    assert (root / INDEX_CACHE).is_file()
+    assert beside.dumps(OLD_PYTHON, root) == (before, ours)
 
 
 def test_the_values_and_reductions_were_there_to_compare(dumps):

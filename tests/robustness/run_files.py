@@ -27,8 +27,9 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import ShapeUnavailableForStep, SMDebugError, TensorUnavailableForStep
 from smd_agent.formats import messages
 from smd_agent.formats.encoder import CHECKSUM_BYTES, CHECKSUM_KEY
-from smd_agent.formats.paths import COLLECTIONS_FOLDER, END_MARKER, claim_path
+from smd_agent.formats.paths import COLLECTIONS_FOLDER, END_MARKER, INDEX_CACHE, claim_path
 from smd_agent.formats.tfrecord import FOOTER, FRAME_BYTES, FRAME_HEADER_BYTES, frame_header, masked_crc
+from smd_agent.storage import index_cache
 from smd_agent.storage.event_file import FileReader
 from smd_agent.storage.lost_steps import LostSteps
 from smd_agent.storage.run_writer import RunWriter
@@ -37,6 +38,10 @@ MOST_OUTPUT = 500_000
 LONGEST_SENTENCE = 1000
 
 _SOUND: dict[str, bytes] = {}
+# When all files were changed, as far as their times say. In seconds.
+_TIME = 1e9
+# Before the checksum of the cache of index files, and with it.
+_CACHE_HEAD, _CACHE_SIGNED = 16, 20
 
 _VALUES = (
     *(None, True, -1, 0, 1, 2**31, 2**62, 2**63 - 1, 2**64, 10**30, -(2**63), 1.5, float("nan"), float("inf")),
@@ -61,6 +66,11 @@ def prepare(folder: Path) -> None:
     os.environ["SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT"] = "0"
     with contextlib.redirect_stderr(io.StringIO()):
         _write_run(folder / "run")
+    for path in (folder / "run").rglob("*"):
+        os.utime(path, (_TIME, _TIME))
+    index_cache.WORTHWHILE = 1
+    create_trial(str(folder / "run"), timeout=0)
+    assert (folder / "run" / INDEX_CACHE).is_file()
     for path in (folder / "run").rglob("*"):
         if path.is_file():
             _SOUND[path.relative_to(folder / "run").as_posix()] = path.read_bytes()
@@ -109,7 +119,8 @@ def attempt(random: Random, folder: Path) -> str:
     try:
         ends = {*_commands(root), _api(root), _without_index(root / name)}
     finally:
-        for other in changed:
+        # Those who read may have written a cache of what they found.
+        for other in (*changed, INDEX_CACHE):
             _put_back(root, other)
     if "not opened" in ends:
         return "not opened, one sentence"
@@ -123,6 +134,7 @@ def _put_back(root: Path, name: str) -> None:
     path.unlink(missing_ok=True)
     if name in _SOUND:
         path.write_bytes(_SOUND[name])
+        os.utime(path, (_TIME, _TIME))
 
 
 def _put_in_place_of(random: Random, path: Path) -> bytes:
@@ -155,7 +167,7 @@ def _beside(random: Random) -> dict[str, bytes]:
 
 def _commands(root: Path) -> set[str]:
     ends = set()
-    for words in (["ls", str(root), "--all"], ["show", str(root), "."], ["show", str(root), "half", "--raw"]):
+    for words in (["ls", str(root), "--all"], ["show", str(root), "--rows"], ["show", str(root), "half", "--raw"]):
         written, said = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(written), contextlib.redirect_stderr(said):
             code = main(words)
@@ -197,6 +209,8 @@ def _values(trial: Trial) -> str:
                 end = max(end, _answered(ask, step), key=("read", "named").index)
         for mode in trial.modes():
             tensor.steps(mode)
+    for saved in trial.iterate():
+        end = max(end, _answered(lambda _, one=saved: one.statistics(), 0), key=("read", "named").index)
     return end
 
 
@@ -234,10 +248,27 @@ def _harmed(random: Random, name: str) -> dict[str, bytes]:
         if random.random() < 0.3:
             return {name: harmed_bytes(random, content)}
         return _harmed_records(random, name, content)
+    if name == INDEX_CACHE:
+        return {name: _harmed_cache(random, content)}
     if random.random() < 0.25 or not name.endswith(".json"):
         return {name: harmed_bytes(random, content)}
     harmed = json.dumps(harmed_json(random, json.loads(content), _VALUES, _KEYS))
     return {name: harmed.encode()}
+
+
+def _harmed_cache(random: Random, content: bytes) -> bytes:
+    """Harm the cache of index files; mostly its checksum is then right again."""
+    if random.random() < 0.2:
+        return harmed_bytes(random, content)
+    inside = bytearray(content[_CACHE_SIGNED:])
+    for _ in range(random.choice((1, 1, 2, 8))):
+        place = random.randrange(len(inside))
+        if random.random() < 0.5:
+            inside[place] = random.choice((0, 1, 2, 16, 127, 255, inside[place] ^ 1 << random.randrange(8)))
+        else:
+            number = struct.pack("<q", random.choice((-1, 0, 1, 16, 2**31, 2**40, 2**62, -(2**63))))
+            inside[place & ~7 : (place & ~7) + 8] = number[: random.choice((4, 8))]
+    return content[:_CACHE_HEAD] + struct.pack("<I", crc32c(inside)) + inside
 
 
 def _harmed_records(random: Random, name: str, content: bytes) -> dict[str, bytes]:
@@ -351,11 +382,13 @@ _HARMS = (
 PART = Part(
     "run_files",
     "Harmed files of a run",
-    "A run of three steps, written by the agent, has one of its collections, index or event files, or its note of lost "
-    "steps, harmed, as bytes, as JSON or inside of a record whose checksum is then right again. "
+    "A run of three steps, written by the agent, has one of its collections, index or event files, its note of lost "
+    "steps, or the cache of its index files harmed, as bytes, as JSON, or inside of a record or the cache whose "
+    "checksum is then right again. "
     "Or a pipe, a folder, a link to a device or to itself, or 8 GiB of nothing stand in the place of a file. "
     "Or there are files beside those of the run: claims, and names that no writer makes. "
-    "`create_trial` with every value, reduction and shape, `ls --all`, `show`, `show --raw` and `FileReader` read it.",
+    "`create_trial` with every value, reduction, shape and statistic, `ls --all`, `show`, `show --raw` and "
+    "`FileReader` read it.",
     20_000,
     prepare,
     attempt,

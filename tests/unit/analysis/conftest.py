@@ -4,12 +4,16 @@ import numpy as np
 import pytest
 from crc32c import crc32c
 
+from smd_agent.cli import main
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.encoder import HeadEncoder, Stamp, tail
 from smd_agent.formats.index import index_text, shape_fragment, tensor_fragment
 from smd_agent.formats.paths import END_MARKER, collections_path, event_path, index_path
 from smd_agent.formats.tfrecord import FRAME_HEADER_BYTES
+
+TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
+RED = "smdebug/reductions/"
 
 
 class Run:
@@ -66,3 +70,27 @@ def short_waits(monkeypatch):
     monkeypatch.setattr("smd_agent.analysis.trial.POLL_SECONDS", 0.01)
     monkeypatch.setattr("smd_agent.storage.reader.EVENT_FILE_POLL_SECONDS", 0.01)
     monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
+
+
+@pytest.fixture
+def command(run, capsys):
+    def call(name, *words):
+        code = main([name, str(run.root), *words])
+        written = capsys.readouterr()
+        return code, written.out.splitlines(), written.err.splitlines()
+
+    return call
+
+
+@pytest.fixture
+def two_modes(run):
+    run.collections(weights="weight$", losses="loss", all=".*")
+    for step in range(3):
+        run.step(step, {"a.weight": np.ones((2, 3), np.float32), "loss": np.float64(step)}, TRAIN, step * 10)
+    run.step(
+        3,
+        {"a.weight": np.ones((2, 3), np.float32), RED + "mean/g": np.float64(0.5), RED + "l2/g": np.float64(2)},
+        EVAL,
+        0,
+    )
+    return run

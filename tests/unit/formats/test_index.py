@@ -106,3 +106,50 @@ def test_an_index_that_cannot_be_understood_says_why(content, message):
     with pytest.raises(IndexReaderException) as caught:
         IndexParser().parse(content)
     assert caught.value.message == message
+
+
+def places(*numbers, **further):
+    return [{"tensorname": f"t{at}", "start_idx": a, "length": b} | further for at, (a, b) in enumerate(numbers)]
+
+
+def test_texts_that_differ_in_their_numbers_are_read_one_by_one():
+    parser = IndexParser()
+    for first, second in (((0, 20), (20, 30)), ((0, 25), (25, 16)), ((7, 2**31), (2**62, 99)), ((0, 20), (20, 30))):
+        payload = parser.parse(text(tensor_payload=places(first, second))).payload
+        assert (payload.location("t0"), payload.location("t1")) == (first, second)
+        assert payload.tensors is parser.shared(("t0", "t1"))
+
+
+@pytest.mark.parametrize("place", [(0, 15), (0, 2**32), (2**62 + 1, 30), (2**63, 30), (-1, 30)])
+def test_places_that_cannot_be_are_refused_in_texts_like_one_before(place):
+    parser = IndexParser()
+    parser.parse(text(tensor_payload=places((0, 20))))
+    with pytest.raises(IndexReaderException):
+        parser.parse(text(tensor_payload=places(place)))
+
+
+def test_a_name_that_looks_like_a_place_is_a_name():
+    parser = IndexParser()
+    for start in (0, 5):
+        names = ['", "start_idx": 1, "length": 20}', "b"]
+        entries = [{"tensorname": name, "start_idx": start, "length": 20} for name in names]
+        payload = parser.parse(text(tensor_payload=entries)).payload
+        assert [payload.location(name) for name in names] == [(start, 20)] * 2
+
+
+def test_places_that_stand_twice_in_an_entry_are_read_as_json_is():
+    parser = IndexParser()
+    for start in (0, 5):
+        twice = f'{{"start_idx": 9, "length": 99}}, "start_idx": {start}, "length": 20}}'
+        entries = '[{"tensorname": "t", "further": ' + twice + "]"
+        written = text().replace("[]", entries, 1)
+        assert parser.parse(written).payload.location("t") == (start, 20)
+
+
+def test_a_later_text_that_is_cut_off_is_refused():
+    parser = IndexParser()
+    whole = text(tensor_payload=places((0, 20)))
+    parser.parse(whole)
+    for cut in range(1, len(whole), 7):
+        with pytest.raises(IndexReaderException):
+            parser.parse(whole.replace('"start_idx": 0', '"start_idx": 3')[:-cut])

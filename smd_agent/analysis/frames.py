@@ -1,0 +1,83 @@
+"""Tables of statistics as pandas and xarray have them. The extra ``analysis`` installs both."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from smd_agent.analysis.groups import collections_of
+from smd_agent.analysis.statistics import STATISTICS, Measured
+from smd_agent.errors import SMDebugRuntimeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from smd_agent.core.collection import Collection
+    from smd_agent.storage.reader import StepIndex
+
+    Row = tuple[StepIndex, Measured]
+
+_PLACE = ("step", "mode", "mode_step", "worker", "tensor")
+_NAN = float("nan")
+
+
+def to_pandas(rows: Iterable[Row], collections: Mapping[str, Collection]) -> Any:
+    """Return a frame with a row for each tensor, step and worker; ``Trial.to_pandas`` says which columns.
+
+    Raises:
+        SMDebugRuntimeError: pandas is not installed.
+    """
+    pandas = _imported("pandas", "to_pandas")
+    columns: dict[str, list[Any]] = {name: [] for name in (*_PLACE, "value", *STATISTICS)}
+    problems = {}
+    for length, (file, measured) in enumerate(rows):
+        index = file.index
+        place = (file.step, index.mode.name, index.mode_step, file.worker, measured.name)
+        for name in measured.numbers.keys() - columns.keys():
+            columns[name] = [_NAN] * length
+        row = {**dict.fromkeys(columns, _NAN), **measured.numbers, **dict(zip(_PLACE, place, strict=True))}
+        row["value"] = _single(measured)
+        for name, cells in columns.items():
+            cells.append(row[name])
+        if measured.problem is not None:
+            problems[file.step, file.worker, measured.name] = str(measured.problem)
+    frame = pandas.DataFrame(columns)
+    groups = collections_of(set(columns["tensor"]), collections)
+    frame.insert(len(_PLACE), "collection", [groups[name] for name in columns["tensor"]])
+    frame.attrs["problems"] = problems
+    return frame
+
+
+def to_xarray(rows: Iterable[Row], collections: Mapping[str, Collection]) -> Any:
+    """Return a dataset of dimensions step, worker and tensor; ``Trial.to_xarray`` says which variables.
+
+    Raises:
+        SMDebugRuntimeError: xarray or pandas is not installed.
+    """
+    _imported("xarray", "to_xarray")
+    frame = to_pandas(rows, collections)
+    steps = frame.drop_duplicates("step").set_index("step")
+    tensors = frame.drop_duplicates("tensor").set_index("tensor")
+    numbers = frame.drop(columns=["mode", "mode_step", "collection"])
+    dataset = numbers.set_index(["step", "worker", "tensor"]).to_xarray()
+    return dataset.assign_coords(
+        mode=("step", steps["mode"].reindex(dataset["step"].to_index()).to_numpy(object)),
+        mode_step=("step", steps["mode_step"].reindex(dataset["step"].to_index()).to_numpy()),
+        collection=("tensor", tensors["collection"].reindex(dataset["tensor"].to_index()).to_numpy(object)),
+    )
+
+
+def _imported(name: str, method: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise SMDebugRuntimeError(
+            f"{method} needs {name}, which cannot be imported ({error}): pip install {name}"
+        ) from error
+
+
+def _single(measured: Measured) -> float:
+    if measured.record is None or measured.record.value.size != 1:
+        return _NAN
+    value = measured.record.value.reshape(-1)[0]
+    return float(value) if value.dtype.kind in "fiub" else _NAN

@@ -1,0 +1,23 @@
+"""Which collection a tensor is listed under: the smallest of those it belongs to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection as Names
+    from collections.abc import Mapping
+
+    from smd_agent.core.collection import Collection
+
+UNGROUPED = "(in no collection)"
+
+
+def collections_of(names: Names[str], collections: Mapping[str, Collection]) -> dict[str, str]:
+    """Return the name of the smallest collection of each tensor; `UNGROUPED` for those in none."""
+    members = {name: set(filter(collection.matches, names)) for name, collection in collections.items()}
+    found: dict[str, str] = {}
+    for group in sorted(members, key=lambda name: (len(members[name]), name)):
+        for name in members[group]:
+            found.setdefault(name, group)
+    return {name: found.get(name, UNGROUPED) for name in names}

@@ -1,0 +1,106 @@
+"""The summaries of saved tensors: those that are stored, and, where the whole tensor is, those computed from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from smd_agent.core.reduction_config import OPS
+from smd_agent.core.reductions import reduce_batch
+from smd_agent.errors import SMDebugError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    import numpy.typing as npt
+
+    from smd_agent.analysis.ports import TensorSource
+    from smd_agent.formats.event import SavedTensor
+    from smd_agent.storage.reader import StepIndex
+
+STATISTICS = ("min", "max", "mean", "std", "l2", "zero_share", "nan_count", "inf_count")
+"""What is told of every tensor: the last three are a share from 0 to 1 and numbers of elements."""
+
+_COUNTED: dict[str, Callable[[npt.NDArray[Any]], float]] = {
+    "zero_share": lambda values: 1 - np.count_nonzero(values) / values.size,
+    "nan_count": lambda values: float(np.count_nonzero(np.isnan(values))),
+    "inf_count": lambda values: float(np.count_nonzero(np.isinf(values))),
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is known of one tensor as one worker saved it at one step.
+
+    Attributes:
+        name: of the tensor.
+        numbers: its statistics, by name. `STATISTICS` that cannot be known are left out. Stored reductions that are
+            not among these are there too, those of absolute values as ``abs_mean``.
+        record: the whole tensor, if it had to be read.
+        problem: why a part of it cannot be read; None if all can.
+    """
+
+    name: str
+    numbers: dict[str, float]
+    record: SavedTensor | None = None
+    problem: SMDebugError | None = None
+
+
+def measure(
+    source: TensorSource, file: StepIndex, names: Iterable[str], whole: bool = False, largest: int | None = None
+) -> Iterator[Measured]:
+    """Tell the statistics of tensors of one step, reading the numbers that are stored of them at once.
+
+    Args:
+        source: the trial.
+        file: of the step and the worker.
+        names: of tensors; those that were not saved are left out.
+        whole: read whole tensors where they are saved, even if their statistics are stored.
+        largest: in bytes; larger tensors are not read to compute statistics that are not stored.
+    """
+    contents = source.contents(file)
+    names = [name for name in names if name in contents.names]
+    reductions = {name: contents.reductions.get(name, {}) for name in names}
+    stored = {name: {op: place for op, place in ops.items() if op[0] in OPS} for name, ops in reductions.items()}
+    numbers = source.numbers(file, (place for ops in stored.values() for place in ops.values()))
+    for name in names:
+        found: dict[str, float] = {}
+        problem = record = None
+        for (op, absolute), place in stored[name].items():
+            number = _stored(source, file, place, numbers)
+            if isinstance(number, SMDebugError):
+                problem = number
+            else:
+                found[f"abs_{op}" if absolute else op] = number
+        location = file.index.payload.location(name)
+        lacks = not all(statistic in found for statistic in STATISTICS)
+        if location is not None and (whole or (lacks and (largest is None or location[1] <= largest))):
+            try:
+                record = source.read(file, name)
+                found = compute(record.value, STATISTICS) | found
+            except SMDebugError as error:
+                problem = error
+        yield Measured(name, found, record, problem)
+
+
+def compute(values: npt.NDArray[Any], wanted: Iterable[str]) -> dict[str, float]:
+    """Return those of the wanted statistics that values of this type have: none of text, of complex numbers not all."""
+    kind = values.dtype.kind
+    if kind not in "fiubc" or not values.size:
+        return {}
+    wanted = [name for name in wanted if kind != "c" or name == "l2" or name in _COUNTED]
+    reduced = [name for name in wanted if name in OPS]
+    computed = reduce_batch([values], [(name, False) for name in reduced])[0].tolist()
+    counted = {name: _COUNTED[name](values) for name in wanted if name not in reduced}
+    return dict(zip(reduced, computed, strict=True)) | counted
+
+
+def _stored(source: TensorSource, file: StepIndex, place: str, numbers: Mapping[str, float]) -> float | SMDebugError:
+    """Return a stored number, or the error that says why it cannot be read."""
+    try:
+        # One that others have stored in another form, or that is damaged, is not among those read at once.
+        return numbers[place] if place in numbers else float(source.number(file, place))
+    except SMDebugError as error:
+        return error

@@ -1,0 +1,211 @@
+"""A run as a stream and as tables: what is saved of chosen tensors, read step by step."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from smd_agent.analysis import frames
+from smd_agent.analysis.statistics import measure
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
+from smd_agent.errors import InvalidWorker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import numpy.typing as npt
+
+    from smd_agent.analysis.ports import TensorSource
+    from smd_agent.analysis.tensor import Tensor
+    from smd_agent.core.collection import Collection
+    from smd_agent.storage.reader import StepIndex
+
+
+@dataclass(frozen=True)
+class Saved:
+    """One tensor as one worker saved it at one step; its values are read when they are asked for.
+
+    Attributes:
+        step: the step over all modes.
+        mode: of the step.
+        mode_step: the step as the mode counts it.
+        worker: who saved it.
+        tensor: the tensor's name.
+    """
+
+    step: int
+    mode: ModeKeys
+    mode_step: int
+    worker: str
+    tensor: str
+    _source: TensorSource = field(repr=False)
+    _file: StepIndex = field(repr=False)
+
+    def value(self) -> npt.NDArray[Any]:
+        """Return the whole tensor.
+
+        Raises:
+            TensorUnavailableForStep: only reductions of it, or its shape, were saved.
+            DamagedRecord: the saved bytes have changed.
+        """
+        return self._source.read(self._file, self.tensor).value
+
+    def statistics(self) -> dict[str, float]:
+        """Return the statistics that `Trial.to_pandas` has as columns, by name, as far as they can be known.
+
+        Raises:
+            SMDebugError: a record of it is damaged.
+        """
+        for measured in measure(self._source, self._file, [self.tensor]):
+            if measured.problem is not None:
+                raise measured.problem
+            return measured.numbers
+        return {}
+
+
+class Views(ABC):
+    """What a trial gives of several tensors at once."""
+
+    @abstractmethod
+    def _as_source(self) -> TensorSource: ...
+
+    @abstractmethod
+    def tensor(self, tname: str) -> Tensor:
+        """Return a tensor."""
+
+    @abstractmethod
+    def collections(self) -> dict[str, Collection]:
+        """Return the run's collections by name."""
+
+    @abstractmethod
+    def tensor_names(
+        self,
+        show_prefixed_tensors: bool = False,
+        *,
+        step: int | None = None,
+        mode: ModeKeys = ModeKeys.GLOBAL,
+        regex: str | Iterable[Any] | None = None,
+        collection: str | Collection | None = None,
+    ) -> list[str]:
+        """Return the sorted names of saved tensors."""
+
+    def iterate(
+        self,
+        *,
+        regex: str | Iterable[Any] | None = None,
+        collection: str | Collection | None = None,
+        mode: ModeKeys = ModeKeys.GLOBAL,
+        steps: Iterable[int] | None = None,
+        worker: str | None = None,
+    ) -> Iterator[Saved]:
+        """Go through what is saved, by complete steps, workers and names; nothing is held in memory.
+
+        Args:
+            regex: only tensors in whose name one of these is found.
+            collection: only members of this collection. Not together with ``regex``.
+            mode: only steps of this mode, and how ``steps`` are counted.
+            steps: only these of the saved steps.
+            worker: only what this worker saved.
+
+        Raises:
+            InvalidWorker: the run has no such worker.
+        """
+        source = self._as_source()
+        for file, names in self._files(regex, collection, mode, steps, worker):
+            index = file.index
+            for name in names:
+                yield Saved(file.step, index.mode, index.mode_step, file.worker, name, source, file)
+
+    def to_pandas(
+        self,
+        *,
+        regex: str | Iterable[Any] | None = None,
+        collection: str | Collection | None = None,
+        mode: ModeKeys = ModeKeys.GLOBAL,
+        steps: Iterable[int] | None = None,
+        worker: str | None = None,
+    ) -> Any:
+        """Return a ``pandas.DataFrame`` with a row for each tensor, step and worker; `iterate` has the arguments.
+
+        Columns are step (over all modes), mode (its name), mode_step, worker, tensor, collection (the smallest one
+        that the tensor is in), value (of a tensor of one element), min, max, mean, std, l2, zero_share, nan_count,
+        inf_count, and further reductions that are stored. What cannot be known is NaN. Statistics that are not stored
+        are computed from the whole tensor, one at a time.
+
+        ``frame.attrs["problems"]`` names what is damaged, by (step, worker, tensor).
+
+        Raises:
+            SMDebugRuntimeError: pandas is not installed.
+        """
+        return frames.to_pandas(self._measured(regex, collection, mode, steps, worker), self.collections())
+
+    def to_xarray(
+        self,
+        *,
+        regex: str | Iterable[Any] | None = None,
+        collection: str | Collection | None = None,
+        mode: ModeKeys = ModeKeys.GLOBAL,
+        steps: Iterable[int] | None = None,
+        worker: str | None = None,
+    ) -> Any:
+        """Return an ``xarray.Dataset`` of dimensions step, worker and tensor; `iterate` has the arguments.
+
+        Its variables are value and the statistics of `to_pandas`; mode and mode_step are coordinates along step,
+        collection along tensor.
+
+        Raises:
+            SMDebugRuntimeError: xarray or pandas is not installed.
+        """
+        return frames.to_xarray(self._measured(regex, collection, mode, steps, worker), self.collections())
+
+    def inputs(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list[npt.NDArray[Any]]:
+        """Return the values of the collection ``inputs`` at a step, ordered by the numbers at the ends of their names.
+
+        Raises what `tensor_names` and `Tensor.value` raise.
+        """
+        names = self.tensor_names(step=step, mode=mode, collection=CollectionKeys.INPUTS)
+        return self._values(names, step, mode)
+
+    def labels(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list[npt.NDArray[Any]]:
+        """Return the values at a step of tensors with ``label`` in their names; else as `inputs`."""
+        return self._values(self.tensor_names(step=step, mode=mode, regex="labels*"), step, mode)
+
+    def predictions(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list[npt.NDArray[Any]]:
+        """Return the values at a step of tensors with ``prediction`` in their names; else as `inputs`."""
+        return self._values(self.tensor_names(step=step, mode=mode, regex="predictions*"), step, mode)
+
+    def _values(self, names: list[str], step: int, mode: ModeKeys) -> list[npt.NDArray[Any]]:
+        return [self.tensor(name).value(step, mode) for name in sorted(names, key=_number_at_end)]
+
+    def _measured(self, *choice: Any) -> Iterator[frames.Row]:
+        source = self._as_source()
+        for file, names in self._files(*choice):
+            for measured in measure(source, file, names):
+                yield file, measured
+
+    def _files(
+        self,
+        regex: str | Iterable[Any] | None,
+        collection: str | Collection | None,
+        mode: ModeKeys,
+        steps: Iterable[int] | None,
+        worker: str | None,
+    ) -> Iterator[tuple[StepIndex, list[str]]]:
+        source = self._as_source()
+        names = self.tensor_names(regex=regex, collection=collection)
+        if worker is not None and worker not in source.workers():
+            raise InvalidWorker(worker)
+        wanted = None if steps is None else set(steps)
+        for step in source.step_table.steps(mode):
+            if wanted is None or step in wanted:
+                for name, file in sorted(source.step_table.files(step, mode).items()):
+                    if worker in (None, name):
+                        contents = source.contents(file).names
+                        yield file, [name for name in names if name in contents]
+
+
+def _number_at_end(name: str) -> int:
+    end = name.rpartition("_")[2]
+    return int(end) if end.isdecimal() else 0

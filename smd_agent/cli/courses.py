@@ -1,0 +1,93 @@
+"""Tensors over the steps as a table: one line a tensor."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+from smd_agent.cli.findings import times
+from smd_agent.cli.sparkline import sparkline
+from smd_agent.cli.table import WIDTH, count_of, few_text, number_text, share_text, shortened_within
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from smd_agent.analysis.course import Course
+
+MOST_LINES = 30
+
+_TREND = 12
+# Where the mode takes room that the name needs.
+_SHORT_TREND = 8
+_COLUMNS = {"TREND": _TREND, "FIRST": 8, "LAST": 8, "ZERO": 4, "NAN": 4, "INF": 4, "NOTE": 5}
+_LEFT = ("TENSOR", "MODE", "TREND", "NOTE")
+_NOTES = {"NaN/Inf": "", "Same": "same", "Zeros": "zeros", "Rises": "rises"}
+_LONGEST = 60
+
+
+def course_lines(courses: Sequence[Course], with_mode: bool, most: int = MOST_LINES) -> Iterator[str]:
+    """Yield a header, a line for each course, and what its numbers are.
+
+    Args:
+        courses: one or more, in the order of the lines.
+        with_mode: whether to name the mode of each.
+        most: so many lines; the rest is counted.
+    """
+    columns = dict(_COLUMNS)
+    if with_mode:
+        columns = {"MODE": max(len(course.mode.name) for course in courses), **columns, "TREND": _SHORT_TREND}
+    room = _room() - sum(columns.values()) - len(columns)
+    width = min(max(len("TENSOR"), *(len(course.name) for course in courses)), room, _LONGEST)
+    columns = {"TENSOR": width, **columns}
+    yield _line(dict(zip(columns, columns, strict=True)), columns)
+    shown = courses if len(courses) <= most + 1 else courses[:most]
+    for course in shown:
+        yield _line(_cells(course, columns), columns)
+    if len(courses) > len(shown):
+        yield f"... and {len(courses) - len(shown)} more: --all lists them"
+    yield from _legend(shown)
+
+
+def _room() -> int:
+    """In characters, of a line: as many as the terminal has, at least those that every one has."""
+    # A variable that was made for another terminal does not count.
+    return max(shutil.get_terminal_size().columns, WIDTH) if sys.stdout.isatty() else WIDTH
+
+
+def _cells(course: Course, columns: dict[str, int]) -> dict[str, str]:
+    points = course.points
+    last = points[-1]
+    bad = next((point for point in reversed(points) if not point.finite), last)
+    return {
+        "TENSOR": shortened_within(course.name, columns["TENSOR"]),
+        "MODE": course.mode.name,
+        "TREND": sparkline([point.size if point.finite else None for point in points], columns["TREND"]),
+        "FIRST": number_text(points[0].size),
+        "LAST": number_text(last.size),
+        "ZERO": share_text(last.zero_share),
+        "NAN": few_text(bad.nans),
+        "INF": few_text(bad.infs),
+        "NOTE": _note(course),
+    }
+
+
+def _note(course: Course) -> str:
+    if course.finding is None:
+        return course.trend
+    return _NOTES.get(course.finding, times(course.ratio))
+
+
+def _line(cells: dict[str, str], columns: dict[str, int]) -> str:
+    texts = (cells[name].ljust(size) if name in _LEFT else cells[name].rjust(size) for name, size in columns.items())
+    return " ".join(texts).rstrip()
+
+
+def _legend(courses: Sequence[Course]) -> Iterator[str]:
+    larger = sorted({course.of for course in courses} - {"value", ""})
+    steps = {len(course.points) for course in courses}
+    over = f"over {count_of(steps.pop(), 'step')}" if len(steps) == 1 else "over the steps"
+    if larger:
+        yield f"{over}; tensors of several elements by their {', '.join(larger)}"
+    else:
+        yield over

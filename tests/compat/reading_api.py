@@ -1,0 +1,51 @@
+"""Prints, as JSON, what smdebug has for reading a run: functions with their arguments and defaults, and exceptions.
+
+Run by the interpreter that has the real smdebug. ``old_reading_api.json`` is its output.
+"""
+
+import inspect
+import json
+
+import smdebug.exceptions
+from smdebug.core.tensor import StepState, Tensor
+from smdebug.trials import LocalTrial, create_trial
+from smdebug.trials.trial import Trial
+
+# What the reader calls while it fills itself; no program does.
+INSIDE = {"Tensor": {"__init__", "add_step", "add_reduction_step"}, "Trial": {"__init__"}}
+
+
+MARKS = {"KEYWORD_ONLY": "*", "VAR_POSITIONAL": "*args:", "VAR_KEYWORD": "**"}
+
+
+def parameters(function):
+    """Such as ``step mode=ModeKeys.GLOBAL *regex=None``, where a star marks what is given by its name only."""
+    found = [one for one in inspect.signature(function).parameters.values() if one.name != "self"]
+    defaults = ["" if one.default is one.empty else f"={one.default}" for one in found]
+    return " ".join(MARKS.get(one.kind.name, "") + one.name + end for one, end in zip(found, defaults, strict=False))
+
+
+def methods(name, cls):
+    own = {key: value for key, value in vars(cls).items() if callable(value)}
+    asked = (key for key in own if key == "__init__" or not key.startswith("_"))
+    return {key: parameters(own[key]) for key in sorted(asked) if key not in INSIDE.get(name, ())}
+
+
+classes = {"Trial": Trial, "LocalTrial": LocalTrial, "Tensor": Tensor}
+errors = {
+    name: {"bases": sorted(base.__name__ for base in error.__mro__[1:]), "arguments": parameters(error.__init__)}
+    for name, error in sorted(vars(smdebug.exceptions).items())
+    if inspect.isclass(error) and issubclass(error, Exception)
+}
+print(
+    json.dumps(
+        {
+            "create_trial": parameters(create_trial),
+            "classes": {name: methods(name, cls) for name, cls in classes.items()},
+            "StepState": {state.name: state.value for state in StepState},
+            "errors": errors,
+        },
+        indent=1,
+        sort_keys=True,
+    )
+)
