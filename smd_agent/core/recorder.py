@@ -285,7 +285,7 @@ class Recorder(StepQuestions):
         if not self.position.saving or self.left_out():
             return
         group = self.group(tuple(names))
-        known = {names[i] for i in group.raw}.union(*(reduced.tags for reduced in group.reduced))
+        known = group.tags(names)
         if self.late is not None:
             self.late.forget(known)
         self._open_sink().drop(known)
