@@ -150,6 +150,11 @@ class SavePlan:
         ]
         return min((step for step in steps if step is not None), default=NEVER)
 
+    def steps_among(self, mode: ModeKeys, first: int) -> int:
+        """How many of the first steps of a mode are saved."""
+        configs = (one.save_config for one in self._collections if self._takes_part(one, mode))
+        return len(set().union(*(config.get_save_config(mode).steps_below(first) for config in configs if config)))
+
     def how(self, name: str, due: int) -> How | None:
         """What is saved of a tensor when these collections are, or None."""
         bits = self._members_of(name) & due

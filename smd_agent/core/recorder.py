@@ -229,7 +229,7 @@ class Recorder(StepQuestions):
         if held.step == self._resumed_step:
             self._resumed_step = -1
         self.output.export_collections()
-        self.output.sink.commit(held.sink)
+        self.output.sink.commit(held.sink, self._current_plan().steps_among)
 
     def flush(self) -> None:
         """Hand the current step to the disk and wait until it is there; the run goes on."""

@@ -34,6 +34,8 @@ STORED_OPS = frozenset(
 )
 STATISTICS = "statistics"
 STATISTICS_TOKENS = ("min", "max", "mean", "std", "l2_norm", "abs_mean", *COUNTS)
+# In elements: what the launcher saves whole where nobody has asked for a form.
+SMALL = 64
 # As they stand in a configuration.
 CHOICES = (*TOKENS, HISTOGRAM, STATISTICS)
 
@@ -93,6 +95,13 @@ class ReductionConfig:
             *((name, False) for name in OPS if name in plain),
             *((name, True) for name in OPS if name in absolute),
         )
+
+    def describe(self) -> str:
+        """Return in a word or two which reductions these are."""
+        tokens = self.to_tokens()
+        if {*tokens} == {*STATISTICS_TOKENS}:
+            return STATISTICS
+        return ",".join(tokens) if len(tokens) == 1 else f"{len(tokens)} reductions" if tokens else "shapes"
 
     @property
     def histogram(self) -> bool:

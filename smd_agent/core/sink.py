@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -65,8 +65,8 @@ class RunSink(Protocol):
     def begin_step(self, step: int, mode: ModeKeys, mode_step: int) -> StepSink:
         """Open a step."""
 
-    def commit(self, step: Any) -> None:
-        """Take a filled step over."""
+    def commit(self, step: Any, steps_among: Callable[[ModeKeys, int], int]) -> None:
+        """Take a filled step over; ``steps_among`` tells how many of the first steps of a mode are saved."""
 
     def write_collections(self, text: str) -> None:
         """Take the text of the collections file."""

@@ -59,7 +59,7 @@ class MemoryRun:
     def begin_anew(self):
         self.started, self.steps = False, []
 
-    def commit(self, step):
+    def commit(self, step, steps_among):
         self.steps.append(step)
 
     def write_collections(self, text):
