@@ -298,7 +298,9 @@ class Trial:
     def form(self, file: StepIndex, stored_name: str) -> Form | None:
         """Tell dtype and shape of what one worker stored under a name, without reading its values."""
         shape = file.index.payload.shapes.get(stored_name)
-        return self._reader.form(file, stored_name) or (Form("-", shape[1]) if shape else None)
+        return self._reader.form(file, stored_name) or (
+            Form(file.index.payload.dtypes.get(stored_name, "-"), shape[1]) if shape else None
+        )
 
     def contents(self, file: StepIndex) -> Contents:
         """Return the tensors and reductions of one worker's step."""

@@ -29,8 +29,8 @@ class StepSink(Protocol):
     def add_scalars(self, names: tuple[str, ...], values: npt.NDArray[np.float64]) -> None:
         """Take one float64 for each name."""
 
-    def add_shape(self, name: str, original_name: str, shape: tuple[int, ...]) -> None:
-        """Take a tensor's shape."""
+    def add_shape(self, name: str, original_name: str, shape: tuple[int, ...], dtype: str | None = None) -> None:
+        """Take a tensor's shape, and the name of the dtype it has."""
 
     def drop(self, names: set[str]) -> None:
         """Forget tensors and scalars of these names: others of the same names follow."""

@@ -36,7 +36,7 @@ def write_group(sink: StepSink, names: tuple[str, ...], captured: Mapping[int, C
     for i in group.shapes:
         found = captured[i]
         if found is not None:
-            sink.add_shape(names[i], names[i], found[0].shape)
+            sink.add_shape(names[i], names[i], found[0].shape, found[1] or found[0].dtype.name)
     for reduced in group.reduced:
         arrays = [found[0] for found in map(captured.__getitem__, reduced.members) if found is not None]
         if len(arrays) == len(reduced.members) and all(reducible(array.dtype, reduced.ops) for array in arrays):

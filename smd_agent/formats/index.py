@@ -9,9 +9,10 @@
             "event_file_name": "events/000000000010/000000000010_worker_0.tfevents",
         },
         "tensor_payload": [{"tensorname": str, "start_idx": int, "length": int}, ...],
-        "shape_payload": [{"tensorname": str, "originalname": str, "shape": [int, ...]}, ...],
+        "shape_payload": [{"tensorname": str, "originalname": str, "shape": [int, ...], "dtype": str}, ...],
     }
 
+``dtype``, which a tensor had that was not saved whole, is ours; it may be missing, and older readers skip it.
 ``start_idx`` and ``length`` delimit a framed record. A step that saved shapes only has no event file.
 Steps of a run mostly differ in ``meta`` alone, so `IndexParser` keeps one copy of equal payloads.
 """
@@ -19,8 +20,9 @@ Steps of a run mostly differ in ``meta`` alone, so `IndexParser` keeps one copy 
 from __future__ import annotations
 
 import json
+import re
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from smd_agent.core.modes import ModeKeys
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 _PAYLOAD_KEY = '"tensor_payload"'
 _CORRUPT = "Empty/Corrupt Index File"
 _REMEMBERED = 64
+_DTYPE = re.compile(r"\w{1,40}")
 _LONGEST_PATH = 1000
 _LARGEST_FILE = 2**62
 # A protobuf message may not reach 2 GiB.
@@ -45,10 +48,11 @@ def tensor_fragment(name_json: str, start: int, length: int) -> str:
     return f'{{"tensorname": {name_json}, "start_idx": {start}, "length": {length}}}'
 
 
-def shape_fragment(name_json: str, original_name_json: str, shape: Sequence[int]) -> str:
+def shape_fragment(name_json: str, original_name_json: str, shape: Sequence[int], dtype: str | None = None) -> str:
     """Return the entry of one noted shape; both names are JSON."""
     dims = ", ".join(map(str, shape))
-    return f'{{"tensorname": {name_json}, "originalname": {original_name_json}, "shape": [{dims}]}}'
+    more = "" if dtype is None else f', "dtype": {json.dumps(dtype)}'
+    return f'{{"tensorname": {name_json}, "originalname": {original_name_json}, "shape": [{dims}]{more}}}'
 
 
 def index_text(mode: str, mode_step: int, event_file: str | None, tensors: Sequence[str], shapes: Sequence[str]) -> str:
@@ -77,12 +81,13 @@ class Names:
 
 @dataclass(frozen=True, eq=False)
 class Payload:
-    """Where the tensors lie, in bytes, and the noted shapes as name -> (original name, shape)."""
+    """Where the tensors lie, in bytes; the noted shapes as name -> (original name, shape), and dtypes by name."""
 
     tensors: Names
     starts: array[int]
     lengths: array[int]
     shapes: dict[str, tuple[str, tuple[int, ...]]]
+    dtypes: dict[str, str] = field(default_factory=dict)
 
     def location(self, name: str) -> tuple[int, int] | None:
         """Return the first byte and the length of a tensor's record; None when it was not saved."""
@@ -110,6 +115,7 @@ class IndexParser:
         self._payloads: dict[str, Payload] = {}
         self._names: dict[tuple[str, ...], Names] = {}
         self._shapes: dict[str, tuple[str, tuple[int, ...]]] = {}
+        self._dtypes: dict[str, str] = {}
 
     def parse(self, text: str) -> Index:
         """Read the text of one index file.
@@ -139,13 +145,17 @@ class IndexParser:
             # A name that comes twice: the later record counts.
             places = {_name(entry): _place(entry) for entry in fields.get("tensor_payload", ())}
             shapes = {_name(entry): _shape(entry) for entry in fields.get("shape_payload", ())}
+            noted = ((_name(entry), entry.get("dtype")) for entry in fields.get("shape_payload", ()))
+            dtypes = {name: dtype for name, dtype in noted if isinstance(dtype, str) and _DTYPE.fullmatch(dtype)}
             starts = array("q", (start for start, _ in places.values()))
             lengths = array("q", (length for _, length in places.values()))
         except (KeyError, TypeError, ValueError, OverflowError):
             raise IndexReaderException(_CORRUPT) from None
         if shapes != self._shapes:
             self._shapes = shapes
-        return Payload(self._shared(tuple(places)), starts, lengths, self._shapes)
+        if dtypes != self._dtypes:
+            self._dtypes = dtypes
+        return Payload(self._shared(tuple(places)), starts, lengths, self._shapes, self._dtypes)
 
     def _shared(self, names: tuple[str, ...]) -> Names:
         known = self._names.get(names)

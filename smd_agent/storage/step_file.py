@@ -187,10 +187,10 @@ class StepFile:
         self._blocks[names] = start, block.lengths
         self.tensors += len(names)
 
-    def add_shape(self, name: str, original_name: str, shape: tuple[int, ...]) -> None:
-        """Note a tensor's shape in the index."""
-        layouts = self._layouts
-        self._shape_entries[name] = shape_fragment(layouts.name_json(name), layouts.name_json(original_name), shape)
+    def add_shape(self, name: str, original_name: str, shape: tuple[int, ...], dtype: str | None = None) -> None:
+        """Note a tensor's shape and the dtype it has in the index."""
+        names = self._layouts.name_json(name), self._layouts.name_json(original_name)
+        self._shape_entries[name] = shape_fragment(*names, shape, dtype)
 
     def drop(self, names: set[str]) -> None:
         """Leave tensors and scalars of these names out of the index: others of the same names follow."""

@@ -32,8 +32,8 @@ class MemoryStep:
         self.blocks.append(names)
         self.values.update(zip(names, values.tolist(), strict=True))
 
-    def add_shape(self, name, original_name, shape):
-        self.shapes[name] = shape
+    def add_shape(self, name, original_name, shape, dtype=None):
+        self.shapes[name] = (*shape, dtype)
 
 
 def collection(name, *, regex=".", config=None):
@@ -66,7 +66,7 @@ def test_a_tensor_of_few_elements_is_saved_whole_and_a_larger_one_reduced():
         f"{RED}/l2/z": pytest.approx(20**0.5),
     }
     # The values have the shape; the old reader takes a noted one for all there is.
-    assert sink.shapes == {"a": (5, 1), "z": (5, 1)}
+    assert sink.shapes == {"a": (5, 1, "float64"), "z": (5, 1, "float64")}
 
 
 def test_another_size_in_a_later_step_is_another_form():

@@ -36,7 +36,7 @@ class MemoryStep:
         self.values.update(zip(names, values.tolist(), strict=True))
         return True
 
-    def add_shape(self, name, original_name, shape):
+    def add_shape(self, name, original_name, shape, dtype=None):
         self.shapes[name] = shape
 
 

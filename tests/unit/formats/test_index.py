@@ -62,6 +62,18 @@ def test_a_step_of_shapes_alone_has_no_event_file():
     assert index.payload.shapes == {"t": ("t", (1, 2))}
 
 
+def test_a_dtype_stands_beside_a_shape_or_is_missing():
+    shapes = [shape_fragment('"t"', '"t"', (1, 2), "bfloat16"), shape_fragment('"u"', '"u"', (3,))]
+    parser = IndexParser()
+    for step in range(2):
+        payload = parser.parse(index_text("TRAIN", step, None, [], shapes)).payload
+        assert payload.shapes == {"t": ("t", (1, 2)), "u": ("u", (3,))}
+        assert payload.dtypes == {"t": "bfloat16"}
+    for odd in (7, None, "", "a b", "x" * 41, ["float32"]):
+        entry = {"tensorname": "t", "originalname": "t", "shape": [1], "dtype": odd}
+        assert parser.parse(text(tensor_payload=[], shape_payload=[entry])).payload.dtypes == {}
+
+
 def test_steps_that_differ_in_meta_alone_share_their_payload():
     parser = IndexParser()
     first, second = (

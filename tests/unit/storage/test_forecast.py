@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -41,7 +43,7 @@ def commit(run, step, size, plan):
 
 @pytest.mark.parametrize("free", [10**12, 10**7])
 def test_it_is_said_once_with_the_first_large_step(tmp_path, capsys, monkeypatch, free):
-    monkeypatch.setattr(forecast.shutil, "disk_usage", lambda path: (2 * free, free, free))
+    monkeypatch.setattr(forecast.shutil, "disk_usage", lambda path: SimpleNamespace(free=free))
     often, early = SaveConfig(save_interval=100), SaveConfig(save_interval=50, end_step=200)
     names = {"weights": often, "gradients": early}
     plan = SavePlan([Collection(name, ["."], save_config=config) for name, config in names.items()])
