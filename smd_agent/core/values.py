@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from smd_agent import guard
@@ -36,7 +38,7 @@ def write_group(sink: StepSink, names: tuple[str, ...], captured: Mapping[int, C
     for i in group.shapes:
         found = captured[i]
         if found is not None:
-            sink.add_shape(names[i], names[i], found[0].shape, found[1] or found[0].dtype.name)
+            sink.add_shape(names[i], names[i], found[0].shape, found[1] or _name_of(found[0].dtype))
     for reduced in group.reduced:
         arrays = [found[0] for found in map(captured.__getitem__, reduced.members) if found is not None]
         if len(arrays) == len(reduced.members) and all(reducible(array.dtype, reduced.ops) for array in arrays):
@@ -55,6 +57,13 @@ def write_group(sink: StepSink, names: tuple[str, ...], captured: Mapping[int, C
         found = captured[i]
         if found is not None:
             write_raw(sink, names[i], found)
+
+
+# NumPy makes a dtype's name anew each time.
+@functools.lru_cache(maxsize=64)
+def _name_of(dtype: np.dtype[Any]) -> str:
+    name: str = dtype.name
+    return name
 
 
 def write_raw(sink: StepSink, name: str, found: Captured) -> None:
