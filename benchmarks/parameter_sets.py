@@ -41,7 +41,8 @@ def rows() -> Iterator[Row]:
         floor = times.pop("floor")
         words = f"one torch.sum of each, {milliseconds(floor)}"
         for what, seconds in times.items():
-            target = None if name == IN_CACHE else TARGETS[what]
+            aimed_at = name in MODELS or (name != IN_CACHE and what.endswith("kernel"))
+            target = TARGETS[what] if aimed_at else None
             yield Row(f"{name}: {what}", words, milliseconds(seconds), seconds / floor, target)
     words = f"raw, {size['raw'] / 1e6:.0f} MB"
     what = "GPT-2 small's weights and gradients: 9 statistics, bytes of a saved step"

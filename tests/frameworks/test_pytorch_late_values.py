@@ -79,7 +79,7 @@ def test_reductions_are_those_of_their_own_step(tmp_path, copies):
 
 
 def test_statistics_come_later_and_small_tensors_whole(tmp_path, copies):
-    config = smd.ReductionConfig(["statistics", "histogram"], save_raw_up_to=12)
+    config = smd.ReductionConfig(["statistics", "histogram"], save_shape=True, save_raw_up_to=12)
     hook = make_hook(str(tmp_path / "run"), reduction_config=config)
     seen = train(hook, *model_of(hook), 3)
     hook.close()
@@ -93,6 +93,8 @@ def test_statistics_come_later_and_small_tensors_whole(tmp_path, copies):
                 assert stored == {}
                 continue
             assert len(stored) == 10
+            form = tensor.form(step)
+            assert (form.dtype, form.shape) == ("float32", array.shape)
             assert stored["zero_share", False] == (array == 0).sum() / array.size
             assert stored["nan_count", False] == stored["inf_count", False] == 0
             assert stored["mean", True] == pytest.approx(np.abs(array.astype(np.float64)).mean())
