@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from smd_agent.core.names import REDUCTION_PREFIX, Op, without_output_numbers
-from smd_agent.core.reduction_config import OPS
+from smd_agent.core.reduction_config import HISTOGRAM, OPS
 
 if TYPE_CHECKING:
     from smd_agent.formats.index import Names, Payload
 
-_REDUCTION = re.compile(rf"{REDUCTION_PREFIX}(abs_)?({'|'.join(OPS)})/(.+)", re.DOTALL)
+_REDUCTION = re.compile(rf"{REDUCTION_PREFIX}(abs_)?({'|'.join((*OPS, HISTOGRAM))})/(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, eq=False)

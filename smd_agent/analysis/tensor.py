@@ -9,9 +9,11 @@ import numpy as np
 
 from smd_agent.analysis.steps import StepState
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.reduction_config import OPS
-from smd_agent.core.reductions import reduce_one
+from smd_agent.core.reduction_config import HISTOGRAM_OP, STORED_OPS
+from smd_agent.core.reductions import count_by_size, reduce_one
+from smd_agent.core.reductions.histogram import BUCKETS
 from smd_agent.errors import (
+    DamagedRecord,
     InvalidWorker,
     ShapeUnavailableForStep,
     SMDebugNotImplementedError,
@@ -112,7 +114,7 @@ class Tensor:
         for file in self._files_of(step_num, mode, worker):
             noted = file.index.payload.shapes.get(self.name)
             if noted is not None:
-                return noted[1]
+                return noted.shape
         try:
             return self.value(step_num, mode, worker).shape
         except TensorUnavailableForStep:
@@ -125,12 +127,15 @@ class Tensor:
         mode: ModeKeys = ModeKeys.GLOBAL,
         worker: str | None = None,
         abs: bool = False,
-    ) -> np.generic:
+    ) -> Any:
         """Return a reduction as a NumPy scalar: the stored one, else computed from the whole value.
+
+        The histogram is an int64 array of shape (260,), which `smd_agent.core.reductions.histogram` describes.
 
         Args:
             step_num: step as the mode counts it.
-            reduction_name: min, max, mean, median, std, variance, sum, prod, l1 or l2.
+            reduction_name: min, max, mean, median, std, variance, sum, prod, l1, l2, p5, p50, p95, zero_share,
+                nan_count, inf_count or histogram.
             mode: whose steps are counted.
             worker: whose value is taken.
             abs: take the reduction of the absolute values.
@@ -139,23 +144,29 @@ class Tensor:
             SMDebugValueError: there is no such reduction.
             TensorUnavailableForStep: the step has neither this reduction nor the value. Else as `value`.
         """
-        if reduction_name not in OPS:
+        op = reduction_name, bool(abs)
+        if op not in STORED_OPS:
             raise SMDebugValueError(f"Invalid reduction type {reduction_name}")
         for file in self._files_of(step_num, mode, worker):
-            stored = self._reductions(file).get((reduction_name, abs))
+            stored = self._reductions(file).get(op)
             if stored is not None:
-                return self.trial.number(file, stored)
-        value: np.generic = np.float64(reduce_one(self.value(step_num, mode, worker), reduction_name, abs))
-        return value
+                return self._reduction(file, op, stored)
+        value = self.value(step_num, mode, worker)
+        if op == HISTOGRAM_OP:
+            return count_by_size(value)
+        return np.float64(reduce_one(value, reduction_name, abs))
 
     def reduction_values(
         self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None
-    ) -> dict[Op, np.generic]:
-        """Return the stored reductions of a step by (name, on absolute values); raises what `value` raises."""
+    ) -> dict[Op, Any]:
+        """Return the stored reductions of a step by (name, on absolute values); raises what `value` raises.
+
+        They are what `reduction_value` returns.
+        """
         for file in self._files_of(step_num, mode, worker):
             stored = self._reductions(file)
             if stored:
-                return {op: self.trial.number(file, name) for op, name in stored.items()}
+                return {op: self._reduction(file, op, name) for op, name in stored.items()}
         return {}
 
     def prev_steps(self, step: int, n: int | None = None, mode: ModeKeys = ModeKeys.GLOBAL) -> list[int]:
@@ -218,6 +229,14 @@ class Tensor:
 
     def _reductions(self, file: StepIndex) -> dict[Op, str]:
         return self.trial.contents(file).reductions.get(self.name, {})
+
+    def _reduction(self, file: StepIndex, op: Op, stored_name: str) -> Any:
+        if op != HISTOGRAM_OP:
+            return self.trial.number(file, stored_name)
+        value = self.trial.read(file, stored_name).value
+        if value.shape != (BUCKETS,) or value.dtype.kind != "i":
+            raise DamagedRecord(str(file.index.event_file), stored_name, file.step, "it is no histogram")
+        return value
 
     def __repr__(self) -> str:
         return f"Tensor({self.name!r})"

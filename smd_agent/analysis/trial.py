@@ -325,8 +325,8 @@ class Trial(Views):
 
     def form(self, file: StepIndex, stored_name: str) -> Form | None:
         """Tell dtype and shape of what one worker stored under a name, without reading its values."""
-        shape = file.index.payload.shapes.get(stored_name)
-        return self._reader.form(file, stored_name) or (Form("-", shape[1]) if shape else None)
+        noted = file.index.payload.shapes.get(stored_name)
+        return self._reader.form(file, stored_name) or (Form(noted.dtype or "-", noted.shape) if noted else None)
 
     def contents(self, file: StepIndex) -> Contents:
         """Return the tensors and reductions of one worker's step."""
@@ -342,9 +342,9 @@ class Trial(Views):
         self._seen.add(contents)
         for name in contents.names:
             tensor = self._tensors.setdefault(name, Tensor(name, self))
-            shape = file.index.payload.shapes.get(name)
-            if shape is not None:
-                tensor.original_name = shape[0]
+            noted = file.index.payload.shapes.get(name)
+            if noted is not None:
+                tensor.original_name = noted.original_name
 
     def _names(self, step: int | None, mode: ModeKeys) -> set[str]:
         if step is None and mode is ModeKeys.GLOBAL:

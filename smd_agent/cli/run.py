@@ -5,9 +5,14 @@ usage: python -m smd_agent [run] [options] [--] (script.py | -m module | -c code
   --config HOOK.json    capture by this hook file instead of the defaults below
   --out DIR             folder of the run (default: a new smd_runs/<script>-<date>-<time> here)
   --save NAMES          collections to save, "all" for every tensor (default: all collections that the framework has)
-  --every N             save every N-th step (default: 100; with XGBoost every 10th round)
-  --reductions NAMES    save these summaries instead of whole tensors: min, max, mean, median, std, variance,
-                        sum, prod, l1, l2, each also with abs_ in front
+  --every N             save every N-th step (default: steps 0, 1, 2, 3, 5, 10, 20, 50 and every 100th; with
+                        XGBoost every 10th round)
+  --raw                 save whole tensors. Without it, only those of up to 64 elements are saved whole, such as
+                        losses and metrics; of the others what "statistics" stands for
+  --reductions NAMES    save these summaries, and no whole tensors unless --raw is given too: min, max, mean, median,
+                        std, variance, sum, prod, p5, p50, p95, l1, l2, each also with abs_ in front; zero_share,
+                        nan_count, inf_count, histogram; statistics is short for min, max, mean, std, l2, abs_mean,
+                        zero_share, nan_count, inf_count
   --strict              let a failure of the agent end the script instead of the capture
   -h, --help            show this
 
@@ -31,6 +36,7 @@ from smd_agent.config import env
 from smd_agent.config.hook_file import Source, find_source, read_object
 from smd_agent.config.load import load_settings
 from smd_agent.config.values import InvalidValue, count
+from smd_agent.core.reduction_config import SMALL, STATISTICS
 from smd_agent.printable import shortened
 
 TYPE_CHECKING = False
@@ -41,10 +47,17 @@ ALL = "all"
 # In a hook file the collection of this name stands for what all the others hold; only save_all is every tensor.
 EVERY_COLLECTION = [{"CollectionName": ALL}]
 # A step of the mode GLOBAL is dearer than others, such as a boosting round, or rarer: its default is the framework's.
-DEFAULT_EVERY = {f"{mode}.save_interval": 100 for mode in ("train", "eval", "predict")}
+MODES = ("train", "eval", "predict")
+DEFAULT_STEPS = {
+    **{f"{mode}.save_interval": 100 for mode in MODES},
+    **{f"{mode}.save_steps": "0,1,2,3,5,10,20,50" for mode in MODES},
+}
+FORM_KEYS = ("reductions", "save_raw_tensor", "save_shape", "save_raw_up_to")
+DEFAULT_FORM = {"reductions": STATISTICS, "save_shape": True, "save_raw_up_to": SMALL}
 RUNS_FOLDER = "smd_runs"
 
 VALUE_OPTIONS = ("--config", "--out", "--save", "--every", "--reductions")
+FLAGS = ("--strict", "--raw")
 INTERPRETER_OPTIONS = ("-m", "-c", "-")
 
 
@@ -86,7 +99,7 @@ def split(words: list[str]) -> tuple[dict[str, str], list[str]]:
         name, equals, value = word.partition("=")
         if word in ("-h", "--help"):
             return {"--help": ""}, []
-        if word == "--strict":
+        if word in FLAGS:
             options[word] = ""
         elif name not in VALUE_OPTIONS:
             raise CommandError(
@@ -116,9 +129,10 @@ def configure(options: dict[str, str], target: list[str]) -> None:
     source = find_source()
     if source is not None:
         load_settings(source)
-    given = {name: value for name, value in options.items() if name in VALUE_OPTIONS[1:]}
+    given = {name: value for name, value in options.items() if name in (*VALUE_OPTIONS[1:], "--raw")}
     if source is None:
-        hook = overlay({"HookParameters": DEFAULT_EVERY, "CollectionConfigurations": EVERY_COLLECTION}, given)
+        parameters = {**DEFAULT_STEPS, **DEFAULT_FORM}
+        hook = overlay({"HookParameters": parameters, "CollectionConfigurations": EVERY_COLLECTION}, given)
     elif given:
         hook = overlay(read_object(source)[0], given)
     else:
@@ -138,7 +152,7 @@ def _set_hook(hook: dict[str, Any]) -> None:
 def overlay(hook: dict[str, Any], given: dict[str, str]) -> dict[str, Any]:
     """Return the hook file's content with the options in place of what they replace.
 
-    `--every` and `--reductions` hold for each mode and collection: more special settings are replaced too.
+    `--every`, `--raw` and `--reductions` hold for each mode and collection: more special settings are replaced too.
     """
     parameters = dict(hook.get("HookParameters") or {})
     collections = [dict(entry) for entry in hook.get("CollectionConfigurations") or ()]
@@ -156,9 +170,9 @@ def overlay(hook: dict[str, Any], given: dict[str, str]) -> dict[str, Any]:
         every = _positive(given["--every"], "--every")
         _drop(groups, ("save_interval", "save_steps"))
         parameters["save_interval"] = every
-    if "--reductions" in given:
-        _drop(groups, ("reductions", "save_raw_tensor", "save_shape"))
-        parameters["reductions"] = ",".join(_names(given["--reductions"], "--reductions"))
+    if "--reductions" in given or "--raw" in given:
+        _drop(groups, FORM_KEYS)
+        parameters.update(_form(given))
     merged = {**hook, "HookParameters": parameters}
     if collections:
         merged["CollectionConfigurations"] = collections
@@ -167,6 +181,13 @@ def overlay(hook: dict[str, Any], given: dict[str, str]) -> dict[str, Any]:
             raise CommandError("option --out is '', allowed is a folder", USAGE_ERROR)
         merged["LocalPath"] = os.path.abspath(given["--out"])
     return merged
+
+
+def _form(given: dict[str, str]) -> dict[str, Any]:
+    if "--reductions" not in given:
+        return {}
+    names = _names(given["--reductions"], "--reductions")
+    return {"reductions": ",".join(names), **({"save_raw_tensor": True} if "--raw" in given else {})}
 
 
 def _drop(groups: list[dict[str, Any]], keys: tuple[str, ...]) -> None:

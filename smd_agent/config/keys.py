@@ -78,10 +78,13 @@ SAVE_RAW_TENSOR = Key(
     "save the whole tensor beside its reductions; without any it is saved anyhow",
 )
 SAVE_SHAPE = Key("save_shape", values.boolean, "false", "save the shape as well")
+SAVE_RAW_UP_TO = Key(
+    "save_raw_up_to", values.step, "0", "a tensor of at most so many elements is saved whole instead of its reductions"
+)
 INCLUDE_REGEX = Key(
     "include_regex", values.regexes, None, "tensors to save; for a collection, the tensors that belong to it"
 )
-FORM = (REDUCTIONS, SAVE_RAW_TENSOR, SAVE_SHAPE, INCLUDE_REGEX)
+FORM = (REDUCTIONS, SAVE_RAW_TENSOR, SAVE_SHAPE, SAVE_RAW_UP_TO, INCLUDE_REGEX)
 
 # In CollectionParameters only.
 SAVE_HISTOGRAM = Key("save_histogram", values.boolean, "true", "accepted for TensorBoard")

@@ -8,8 +8,8 @@ For each mode and each of the four step fields the last of these that sets it wi
 4. the collection's key
 5. the collection's key for the mode
 
-Reductions do not merge: a collection with a `reductions` key says everything itself. `save_raw_tensor` and
-`save_shape` without it change just that in what the hook says. Raw tensors are saved where there are no
+Reductions do not merge: a collection with a `reductions` key says everything itself. `save_raw_tensor`, `save_shape`
+and `save_raw_up_to` without it change just that in what the hook says. Raw tensors are saved where there are no
 reductions, and beside reductions where `save_raw_tensor` asks for it; `save_shape` never takes them away.
 """
 
@@ -61,39 +61,38 @@ def merged_steps(layers: list[StepKeys], default: SaveConfigMode) -> SaveConfig:
 
 def hook_reductions(hook: Section) -> ReductionConfig | None:
     """What the hook says of reductions; None if it says nothing."""
-    tokens, raw, shape = _reduction_keys(hook)
-    if tokens is None and raw is None and shape is None:
-        return None
-    tokens = tokens or []
-    return _something(hook, tokens, not tokens if raw is None else raw, bool(shape))
+    given = _reduction_keys(hook)
+    return _something(hook, given) if given else None
 
 
 def collection_reductions(parameters: Section, of_hook: ReductionConfig | None) -> ReductionConfig | None:
     """What a collection says of reductions, beside what the hook says; None if it says nothing."""
-    tokens, raw, shape = _reduction_keys(parameters)
-    if tokens is None and raw is None and shape is None:
-        return None
-    if tokens is not None:
-        return _something(parameters, tokens, not tokens if raw is None else raw, bool(shape))
-    base = of_hook or ReductionConfig(save_raw_tensor=True)
-    return _something(
-        parameters,
-        base.to_tokens(),
-        base.save_raw_tensor if raw is None else raw,
-        base.save_shape if shape is None else shape,
-    )
+    given = _reduction_keys(parameters)
+    if given and keys.REDUCTIONS.name not in given:
+        base = of_hook or ReductionConfig(save_raw_tensor=True)
+        kept = (base.to_tokens(), base.save_raw_tensor, base.save_shape, base.save_raw_up_to)
+        given = {**{key.name: value for key, value in zip(_REDUCTION_KEYS, kept, strict=True)}, **given}
+    return _something(parameters, given) if given else None
 
 
-def _reduction_keys(section: Section) -> tuple[list[str] | None, bool | None, bool | None]:
-    return (
-        section.take(keys.REDUCTIONS),
-        section.take(keys.SAVE_RAW_TENSOR),
-        section.take(keys.SAVE_SHAPE),
-    )
+_REDUCTION_KEYS: tuple[keys.Key[Any], ...] = (
+    keys.REDUCTIONS,
+    keys.SAVE_RAW_TENSOR,
+    keys.SAVE_SHAPE,
+    keys.SAVE_RAW_UP_TO,
+)
 
 
-def _something(section: Section, tokens: list[str], raw: bool, shape: bool) -> ReductionConfig | None:
+def _reduction_keys(section: Section) -> dict[str, Any]:
+    found = {key.name: section.take(key) for key in _REDUCTION_KEYS}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _something(section: Section, given: Mapping[str, Any]) -> ReductionConfig | None:
+    tokens, raw, shape, up_to = (given.get(key.name) for key in _REDUCTION_KEYS)
+    if raw is None:
+        raw = not tokens
     if tokens or raw or shape:
-        return ReductionConfig.from_tokens(tokens, raw, shape)
+        return ReductionConfig.from_tokens(tokens or [], raw, bool(shape), up_to or 0)
     section.warn(f"{section.path}save_raw_tensor is ignored: without reductions and save_shape nothing would be saved")
     return None

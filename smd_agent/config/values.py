@@ -12,7 +12,7 @@ from typing import Any
 
 from smd_agent.config import env
 from smd_agent.core.patterns import UnfitPattern, name_pattern
-from smd_agent.core.reduction_config import TOKENS, ReductionConfig
+from smd_agent.core.reduction_config import CHOICES, ReductionConfig
 from smd_agent.errors import SMDebugValueError
 
 # Far beyond any training, and exact as a floating-point number too.
@@ -80,7 +80,7 @@ def reductions(value: Any) -> list[str]:
     try:
         return ReductionConfig.from_tokens(names(value)).to_tokens()
     except (SMDebugValueError, InvalidValue):
-        raise InvalidValue(f"of {', '.join(TOKENS)} (l1_norm for l1 and so on)") from None
+        raise InvalidValue(f"of {', '.join(CHOICES)} (l1_norm for l1 and so on)") from None
 
 
 def workers(value: Any) -> str:

@@ -110,8 +110,8 @@ class CollectionManager:
 
         A collection without its own save_config gets a copy of the hook's, one with some modes takes the hook's rules
         for the others. A collection without its own reduction_config takes the hook's; None means the raw tensor.
-        Scalar collections are always saved raw. Neither they nor summaries get histograms. Collections added later
-        are completed when they are added.
+        Scalar collections are always saved raw, but for large tensors where ``save_raw_up_to`` says what is large.
+        Neither they nor summaries get histograms. Collections added later are completed when they are added.
 
         Raises InvalidCollectionConfiguration for one that is not built in and has neither regex nor name.
         """
@@ -179,7 +179,7 @@ def _prepare(
     else:
         collection.save_config.merge_default_save_config(save_config)
     wanted = collection.reduction_config or reduction_config or ReductionConfig(save_raw_tensor=True)
-    if collection.name in scalar_collections:
+    if collection.name in scalar_collections and not wanted.save_raw_up_to:
         wanted = ReductionConfig(save_raw_tensor=True, save_shape=wanted.save_shape)
     collection.reduction_config = wanted
     if collection.name in scalar_collections or collection.name in SUMMARY_COLLECTIONS:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from smd_agent import guard
@@ -12,21 +12,28 @@ from smd_agent.core.collection_keys import TRAINING_ONLY_COLLECTIONS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.names import Ops, reduction_name
 from smd_agent.core.patterns import UnfitPattern
+from smd_agent.core.reduction_config import HISTOGRAM_OP
 from smd_agent.printable import shortened
 
 if TYPE_CHECKING:
     from smd_agent.core.collection import Collection
 
 _CACHED_GROUPS = 1024
+_CACHED_SIZES = 16
 
 
 @dataclass(frozen=True)
 class How:
-    """What is saved of a tensor: its values, reductions of them, its shape."""
+    """What is saved of a tensor: its values, reductions of them, its histogram, its shape.
+
+    With ``raw_up_to`` elements at most, it is its values alone.
+    """
 
     raw: bool
     ops: Ops
+    histogram: bool
     shape: bool
+    raw_up_to: int
 
 
 @dataclass(frozen=True)
@@ -37,15 +44,68 @@ class Reduced:
     members: tuple[int, ...]
     tags: tuple[str, ...]
 
+    def without(self, small: frozenset[int]) -> Reduced:
+        """The same without the tensors at these positions."""
+        kept = [n for n, i in enumerate(self.members) if i not in small]
+        width = len(self.ops)
+        return Reduced(
+            self.ops,
+            tuple(self.members[n] for n in kept),
+            tuple(tag for n in kept for tag in self.tags[n * width : (n + 1) * width]),
+        )
+
 
 @dataclass(frozen=True)
 class Group:
-    """What is saved of several tensors that come together; members are positions in the group."""
+    """What is saved of several tensors that come together; members are positions in the group.
+
+    Attributes:
+        wanted: of which something is saved.
+        raw: saved whole.
+        shapes: of which the shape is saved.
+        reduced: those with reductions.
+        histograms: of which the histogram is saved.
+        limits: up to how many elements a tensor is saved whole and in no other form, by its position.
+    """
 
     wanted: tuple[int, ...]
     raw: tuple[int, ...]
     shapes: tuple[int, ...]
     reduced: tuple[Reduced, ...]
+    histograms: tuple[int, ...] = ()
+    limits: Mapping[int, int] = field(default_factory=dict)
+    _with_small: dict[frozenset[int], Group] = field(default_factory=dict, repr=False, compare=False)
+
+    def for_sizes(self, sizes: Callable[[int], int]) -> Group:
+        """The same once it is known which tensors are small; ``sizes`` tells the elements of one by its position."""
+        if not self.limits:
+            return self
+        small = frozenset(i for i, limit in self.limits.items() if sizes(i) <= limit)
+        if not small:
+            return self
+        found = self._with_small.get(small)
+        if found is None:
+            if len(self._with_small) >= _CACHED_SIZES:
+                self._with_small.clear()
+            found = self._with_small[small] = self._without_reductions_of(small)
+        return found
+
+    def tags(self, names: Sequence[str]) -> set[str]:
+        """The stored names of all that may be saved, whatever the sizes; ``names`` are the tensors'."""
+        tags = {names[i] for i in (*self.raw, *self.limits)}
+        tags.update(*(reduced.tags for reduced in self.reduced))
+        tags.update(reduction_name(*HISTOGRAM_OP, names[i]) for i in self.histograms)
+        return tags
+
+    def _without_reductions_of(self, small: frozenset[int]) -> Group:
+        reduced = (one.without(small) for one in self.reduced)
+        return Group(
+            wanted=self.wanted,
+            raw=tuple(sorted({*self.raw, *small})),
+            shapes=tuple(i for i in self.shapes if i not in small),
+            reduced=tuple(one for one in reduced if one.members),
+            histograms=tuple(i for i in self.histograms if i not in small),
+        )
 
 
 class SavePlan:
@@ -89,6 +149,11 @@ class SavePlan:
             if collection.save_config is not None and self._takes_part(collection, mode)
         ]
         return min((step for step in steps if step is not None), default=NEVER)
+
+    def steps_among(self, mode: ModeKeys, first: int) -> int:
+        """How many of the first steps of a mode are saved."""
+        configs = (one.save_config for one in self._collections if self._takes_part(one, mode))
+        return len(set().union(*(config.get_save_config(mode).steps_below(first) for config in configs if config)))
 
     def how(self, name: str, due: int) -> How | None:
         """What is saved of a tensor when these collections are, or None."""
@@ -168,11 +233,16 @@ class SavePlan:
 
     def _combine(self, bits: int) -> How:
         configs = [c.reduction_config for i, c in enumerate(self._collections) if bits >> i & 1]
-        ops = dict.fromkeys(op for config in configs if config is not None for op in config.ops)
+        given = [config for config in configs if config is not None]
+        raw = len(given) < len(configs) or any(config.save_raw_tensor for config in given)
+        reducing = [config for config in given if config.ops or config.histogram]
         return How(
-            raw=any(config is None or config.save_raw_tensor for config in configs),
-            ops=tuple(ops),
-            shape=any(config is not None and config.save_shape for config in configs),
+            raw=raw,
+            ops=tuple(dict.fromkeys(op for config in given for op in config.ops)),
+            histogram=any(config.histogram for config in given),
+            shape=any(config.save_shape for config in given),
+            # What one collection asks to be reduced whatever its size, is.
+            raw_up_to=0 if raw else min((config.save_raw_up_to for config in reducing), default=0),
         )
 
     def _make_group(self, names: tuple[str, ...], due: int) -> Group:
@@ -190,6 +260,8 @@ class SavePlan:
                 Reduced(ops, tuple(members), tuple(reduction_name(*op, names[i]) for i in members for op in ops))
                 for ops, members in by_ops.items()
             ),
+            histograms=tuple(i for i, how in enumerate(hows) if how is not None and how.histogram),
+            limits={i: how.raw_up_to for i, how in enumerate(hows) if how is not None and how.raw_up_to},
         )
 
 

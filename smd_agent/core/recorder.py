@@ -229,7 +229,7 @@ class Recorder(StepQuestions):
         if held.step == self._resumed_step:
             self._resumed_step = -1
         self.output.export_collections()
-        self.output.sink.commit(held.sink)
+        self.output.sink.commit(held.sink, self._current_plan().steps_among)
 
     def flush(self) -> None:
         """Hand the current step to the disk and wait until it is there; the run goes on."""
@@ -285,7 +285,7 @@ class Recorder(StepQuestions):
         if not self.position.saving or self.left_out():
             return
         group = self.group(tuple(names))
-        known = {names[i] for i in group.raw}.union(*(reduced.tags for reduced in group.reduced))
+        known = group.tags(names)
         if self.late is not None:
             self.late.forget(known)
         self._open_sink().drop(known)

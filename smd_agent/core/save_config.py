@@ -77,6 +77,12 @@ class SaveConfigMode:
             later.append(first)
         return min(later, default=None)
 
+    def steps_below(self, step: int) -> set[int]:
+        """Return the saved steps that are less than `step`."""
+        end = step if self.end_step is None else min(step, self.end_step)
+        first = -(-max(self.start_step, 0) // self.save_interval) * self.save_interval
+        return {*range(first, end, self.save_interval), *(one for one in self.save_steps if 0 <= one < step)}
+
     def to_json_dict(self) -> dict[str, Any]:
         """Return the four fields as they stand in a collections file."""
         return {name: getattr(self, name) for name in FIELDS}

@@ -152,9 +152,13 @@ class Selection:
     def describe(self) -> str:
         """What is saved, for a message."""
         collections = {name: self.manager.get(name) for name in self.names}
+        form = ""
+        if self.reduction_config is not None and not self.reduction_config.save_raw_tensor:
+            form = f"{self.reduction_config.describe()} of "
         if self.saves_everything:
-            return "all tensors"
-        return ", ".join(name for name, found in collections.items() if found.include_regex or found.tensor_names)
+            return f"{form}all tensors"
+        names = (name for name, found in collections.items() if found.include_regex or found.tensor_names)
+        return form + ", ".join(names)
 
     def never_found(self) -> list[str]:
         """Collections that were asked for and due, and of which no tensor has come up without a word."""

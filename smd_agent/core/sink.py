@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,8 +29,8 @@ class StepSink(Protocol):
     def add_scalars(self, names: tuple[str, ...], values: npt.NDArray[np.float64]) -> None:
         """Take one float64 for each name."""
 
-    def add_shape(self, name: str, original_name: str, shape: tuple[int, ...]) -> None:
-        """Take a tensor's shape."""
+    def add_shape(self, name: str, original_name: str, shape: tuple[int, ...], dtype: str | None = None) -> None:
+        """Take a tensor's shape, and the name of the dtype it has."""
 
     def drop(self, names: set[str]) -> None:
         """Forget tensors and scalars of these names: others of the same names follow."""
@@ -65,8 +65,8 @@ class RunSink(Protocol):
     def begin_step(self, step: int, mode: ModeKeys, mode_step: int) -> StepSink:
         """Open a step."""
 
-    def commit(self, step: Any) -> None:
-        """Take a filled step over."""
+    def commit(self, step: Any, steps_among: Callable[[ModeKeys, int], int]) -> None:
+        """Take a filled step over; ``steps_among`` tells how many of the first steps of a mode are saved."""
 
     def write_collections(self, text: str) -> None:
         """Take the text of the collections file."""

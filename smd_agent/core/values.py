@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from smd_agent import guard
 from smd_agent.core.names import Ops, reduction_name
 from smd_agent.core.plan import Group
 from smd_agent.core.ports import Deferred
-from smd_agent.core.reductions import reduce_batch, reducible
+from smd_agent.core.reduction_config import HISTOGRAM_OP
+from smd_agent.core.reductions import count_by_size, reduce_batch, reducible
 from smd_agent.core.sink import StepSink
 
 # The values, and the name of the dtype they had before they were widened.
@@ -31,20 +34,36 @@ def capture(to_array: ToArray, name: str, value: Any) -> Captured | None:
 
 def write_group(sink: StepSink, names: tuple[str, ...], captured: Mapping[int, Captured | None], group: Group) -> None:
     """Write what is wanted of several tensors; ``captured`` has them by their position, None where there is none."""
+    group = group.for_sizes(lambda i: 0 if (found := captured[i]) is None else found[0].size)
     for i in group.shapes:
         found = captured[i]
         if found is not None:
-            sink.add_shape(names[i], names[i], found[0].shape)
+            sink.add_shape(names[i], names[i], found[0].shape, found[1] or _name_of(found[0].dtype))
     for reduced in group.reduced:
         arrays = [found[0] for found in map(captured.__getitem__, reduced.members) if found is not None]
         if len(arrays) == len(reduced.members) and all(reducible(array.dtype, reduced.ops) for array in arrays):
             sink.add_scalars(reduced.tags, reduce_batch(arrays, reduced.ops).reshape(-1))
         else:
             _reduce_singly(sink, ((names[i], captured[i]) for i in reduced.members), reduced.ops)
+    for i in group.histograms:
+        found = captured[i]
+        if found is None:
+            continue
+        if reducible(found[0].dtype, (HISTOGRAM_OP,)):
+            sink.add(reduction_name(*HISTOGRAM_OP, names[i]), count_by_size(found[0]))
+        else:
+            _tell_of_missing(names[i], found[0])
     for i in group.raw:
         found = captured[i]
         if found is not None:
             write_raw(sink, names[i], found)
+
+
+# NumPy makes a dtype's name anew each time.
+@functools.lru_cache(maxsize=64)
+def _name_of(dtype: np.dtype[Any]) -> str:
+    name: str = dtype.name
+    return name
 
 
 def write_raw(sink: StepSink, name: str, found: Captured) -> None:
@@ -66,8 +85,12 @@ def _reduce_singly(sink: StepSink, tensors: Iterable[tuple[str, Captured | None]
         array = found[0]
         defined = tuple(op for op in ops if reducible(array.dtype, (op,)))
         if len(defined) < len(ops):
-            line = f"{name} has values of type {array.dtype}, for which not all reductions exist"
-            guard.say_once(("no reduction", name), line)
+            _tell_of_missing(name, array)
         if defined:
             tags = tuple(reduction_name(*op, name) for op in defined)
             sink.add_scalars(tags, reduce_batch([array], defined).reshape(-1))
+
+
+def _tell_of_missing(name: str, array: npt.NDArray[Any]) -> None:
+    line = f"{name} has values of type {array.dtype}, for which not all reductions exist"
+    guard.say_once(("no reduction", name), line)

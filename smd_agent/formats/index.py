@@ -9,9 +9,10 @@
             "event_file_name": "events/000000000010/000000000010_worker_0.tfevents",
         },
         "tensor_payload": [{"tensorname": str, "start_idx": int, "length": int}, ...],
-        "shape_payload": [{"tensorname": str, "originalname": str, "shape": [int, ...]}, ...],
+        "shape_payload": [{"tensorname": str, "originalname": str, "shape": [int, ...], "dtype": str}, ...],
     }
 
+``dtype``, which a tensor had that was not saved whole, is ours; it may be missing, and older readers skip it.
 ``start_idx`` and ``length`` delimit a framed record. A step that saved shapes only has no event file.
 Steps of a run mostly differ in ``meta`` alone, so `IndexParser` keeps one copy of equal payloads. Of the others most
 differ in the numbers of ``tensor_payload`` alone, which are then taken from the text without making objects of it.
@@ -23,7 +24,7 @@ import json
 import re
 from array import array
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import IndexReaderException
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 _PAYLOAD_KEY = '"tensor_payload"'
 _CORRUPT = "Empty/Corrupt Index File"
 _REMEMBERED = 64
+_DTYPE = re.compile(r"\w{1,40}")
 _LONGEST_PATH = 1000
 LARGEST_FILE = 2**62
 # A protobuf message may not reach 2 GiB.
@@ -49,10 +51,11 @@ def tensor_fragment(name_json: str, start: int, length: int) -> str:
     return f'{{"tensorname": {name_json}, "start_idx": {start}, "length": {length}}}'
 
 
-def shape_fragment(name_json: str, original_name_json: str, shape: Sequence[int]) -> str:
+def shape_fragment(name_json: str, original_name_json: str, shape: Sequence[int], dtype: str | None = None) -> str:
     """Return the entry of one noted shape; both names are JSON."""
     dims = ", ".join(map(str, shape))
-    return f'{{"tensorname": {name_json}, "originalname": {original_name_json}, "shape": [{dims}]}}'
+    more = "" if dtype is None else f', "dtype": {json.dumps(dtype)}'
+    return f'{{"tensorname": {name_json}, "originalname": {original_name_json}, "shape": [{dims}]{more}}}'
 
 
 def index_text(mode: str, mode_step: int, event_file: str | None, tensors: Sequence[str], shapes: Sequence[str]) -> str:
@@ -79,13 +82,26 @@ class Names:
     positions: dict[str, int]
 
 
-Shapes = dict[str, tuple[str, tuple[int, ...]]]
-"""Noted shapes: name -> (original name, shape)."""
+class NotedShape(NamedTuple):
+    """The shape of a tensor that may not have been saved whole.
+
+    original_name: what the program calls the tensor.
+    shape: its sizes.
+    dtype: empty where it was not noted.
+    """
+
+    original_name: str
+    shape: tuple[int, ...]
+    dtype: str = ""
+
+
+Shapes = dict[str, NotedShape]
+"""Noted shapes by the names of their tensors."""
 
 
 @dataclass(frozen=True, eq=False)
 class Payload:
-    """Where the tensors lie, in bytes, and the noted shapes as name -> (original name, shape)."""
+    """Where the tensors lie, in bytes, and the noted shapes."""
 
     tensors: Names
     starts: array[int]
@@ -221,11 +237,12 @@ def _place(entry: dict[str, Any]) -> tuple[int, int]:
     return start, length
 
 
-def _shape(entry: dict[str, Any]) -> tuple[str, tuple[int, ...]]:
-    sizes = entry["shape"]
+def _shape(entry: dict[str, Any]) -> NotedShape:
+    sizes, dtype = entry["shape"], entry.get("dtype")
     if not isinstance(sizes, list):
         raise TypeError(sizes)
-    return _name(entry, "originalname"), tuple(map(_whole, sizes))
+    noted = dtype if isinstance(dtype, str) and is_dtype(dtype) else ""
+    return NotedShape(_name(entry, "originalname"), tuple(map(_whole, sizes)), noted)
 
 
 def _load(text: str) -> dict[str, Any]:
@@ -256,6 +273,11 @@ def _meta(fields: dict[str, Any]) -> tuple[ModeKeys, int, str | None]:
         allowed = "allowed is the path of a file below the run's folder"
         raise IndexReaderException(f"event_file_name is {shortened(repr(event_file), 60)}, {allowed}")
     return mode, mode_step, event_file
+
+
+def is_dtype(text: str) -> bool:
+    """Whether this may be the name of a dtype."""
+    return _DTYPE.fullmatch(text) is not None
 
 
 def is_below(path: object) -> bool:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from crc32c import crc32c
 
 from smd_agent.core.modes import ModeKeys
-from smd_agent.formats.index import LARGEST_FILE, LARGEST_RECORD, Index, Payload, is_below
+from smd_agent.formats.index import LARGEST_FILE, LARGEST_RECORD, Index, NotedShape, Payload, is_below, is_dtype
 from smd_agent.formats.paths import event_path, parse_step_file
 from smd_agent.formats.tfrecord import FRAME_BYTES
 
@@ -251,8 +251,10 @@ def _read_names(text: str, parser: IndexParser) -> Names:
 
 
 def _shapes_text(shapes: Shapes) -> str | None:
-    entries = [(name, original, ",".join(map(str, shape))) for name, (original, shape) in shapes.items()]
-    if any(mark in name + original for name, original, _ in entries for mark in (_END, _PART)):
+    entries = [
+        (name, noted.original_name, ",".join(map(str, noted.shape)), noted.dtype) for name, noted in shapes.items()
+    ]
+    if any(mark in name + original for name, original, *_ in entries for mark in (_END, _PART)):
         return None
     return "".join(_PART.join(entry) + _END for entry in entries)
 
@@ -260,9 +262,10 @@ def _shapes_text(shapes: Shapes) -> str | None:
 def _read_shapes(text: str) -> Shapes:
     shapes = {}
     for entry in _parts(text):
-        name, original, sizes = entry.split(_PART)
+        name, original, sizes, dtype = entry.split(_PART)
         _require(not sizes or sizes.replace(",", "").isdecimal())
-        shapes[name] = original, tuple(map(int, sizes.split(","))) if sizes else ()
+        _require(not dtype or is_dtype(dtype))
+        shapes[name] = NotedShape(original, tuple(map(int, sizes.split(","))) if sizes else (), dtype)
     return shapes
 
 

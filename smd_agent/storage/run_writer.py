@@ -17,6 +17,7 @@ from smd_agent.formats.encoder import Stamp
 from smd_agent.formats.paths import END_MARKER, collections_path
 from smd_agent.storage.disk_failures import DiskFailures
 from smd_agent.storage.due_file import DueFile
+from smd_agent.storage.forecast import FIRST_STEPS, LARGE_STEP, size_text, tell
 from smd_agent.storage.lost_steps import LostSteps
 from smd_agent.storage.run_folder import RunFolder, absolute, holds_finished_run
 from smd_agent.storage.step_file import Layouts, StepFile
@@ -65,6 +66,7 @@ class RunWriter:
         self._below = below
         self._budget_bytes = budget_bytes
         self._worker = ""
+        self._forecast = False
         self._make_ready()
 
     def _make_ready(self) -> None:
@@ -159,12 +161,19 @@ class RunWriter:
         stamp = Stamp(step, mode, mode_step, time.time())
         return StepFile(self._place, self._worker, stamp, self._writer, self._layouts)
 
-    def commit(self, step: StepFile) -> None:
-        """Put a filled step on disk, in the background."""
+    def commit(self, step: StepFile, steps_among: Callable[[ModeKeys, int], int] | None = None) -> None:
+        """Put a filled step on disk, in the background; say what steps take when the first large one comes.
+
+        ``steps_among`` tells how many of the first steps of a mode are saved.
+        """
         if step.lost:
             self._failures.step_given_up(step.stamp.step)
             self._lose(step.stamp.step)
         step.commit(partial(self._saved, step), partial(self._lose, step.stamp.step))
+        if not self._forecast and steps_among is not None and step.size >= LARGE_STEP:
+            self._forecast = True
+            saved = steps_among(step.stamp.mode, FIRST_STEPS)
+            self._writer.submit(partial(tell, step.size, saved, lambda: self.root))
 
     def write_collections(self, text: str) -> None:
         """Put the collections file in place, in the background; if that fails, again with every step and at the end."""
@@ -199,7 +208,7 @@ class RunWriter:
             many = self._lost.gone > 1
             lost += f"; {self._lost.gone} more {'are gone with their' if many else 'is gone with its'} folder"
         steps = "1 step" if self.steps_saved == 1 else f"{self.steps_saved} steps"
-        saved = f"saved {steps} ({self.tensors_saved} values, {_size(self.bytes_saved)}){lost}"
+        saved = f"saved {steps} ({self.tensors_saved} values, {size_text(self.bytes_saved)}){lost}"
         return f"{saved}; to see them: python -m smd_agent ls {self.root}" if self._entered else saved
 
     # On the writer thread.
@@ -303,11 +312,3 @@ class RunWriter:
         collections = self._collections
         if end_marker and (collections is None or collections.text is None or collections.exists):
             replace_file(self.root, END_MARKER, b"")
-
-
-def _size(count: float) -> str:
-    units = ["bytes", "kB", "MB", "GB", "TB"]
-    while count >= 1000 and len(units) > 1:
-        count /= 1000
-        del units[0]
-    return f"{count:.0f} bytes" if units[0] == "bytes" else f"{count:.1f} {units[0]}"

@@ -59,6 +59,7 @@ class Layouts:
     def __init__(self) -> None:
         self.heads = HeadEncoder()
         self.names: dict[str, str] = {}
+        self._shapes: dict[str, tuple[tuple[object, ...], str]] = {}
         self._blocks: dict[tuple[str, ...], ScalarBlock] = {}
         self._texts: dict[tuple[str, ...], tuple[ScalarBlock, int, str]] = {}
 
@@ -92,6 +93,15 @@ class Layouts:
         text = ", ".join(entries)
         self._texts[tags] = (block, start, text)
         return text
+
+    def shape_index(self, name: str, original_name: str, shape: tuple[int, ...], dtype: str | None) -> str:
+        """Index entry of a noted shape."""
+        noted = original_name, shape, dtype
+        known = self._shapes.get(name)
+        if known is None or known[0] != noted:
+            text = shape_fragment(self.name_json(name), self.name_json(original_name), shape, dtype)
+            known = self._shapes[name] = noted, text
+        return known[1]
 
 
 class StepFile:
@@ -192,10 +202,9 @@ class StepFile:
         self._tensor_entries[names] = self._layouts.scalar_index(names, block, start)
         self._blocks[names] = start, block.lengths
 
-    def add_shape(self, name: str, original_name: str, shape: tuple[int, ...]) -> None:
-        """Note a tensor's shape in the index."""
-        layouts = self._layouts
-        self._shape_entries[name] = shape_fragment(layouts.name_json(name), layouts.name_json(original_name), shape)
+    def add_shape(self, name: str, original_name: str, shape: tuple[int, ...], dtype: str | None = None) -> None:
+        """Note a tensor's shape and the dtype it has in the index."""
+        self._shape_entries[name] = self._layouts.shape_index(name, original_name, shape, dtype)
 
     def drop(self, names: set[str]) -> None:
         """Leave tensors and scalars of these names out of the index: others of the same names follow."""

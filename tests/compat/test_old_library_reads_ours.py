@@ -18,13 +18,12 @@ from torch import nn
 
 import smd_agent.pytorch as smd
 from smd_agent import create_trial, session
-from smd_agent.core.reduction_config import ALLOWED_REDUCTIONS
 from smd_agent.formats.paths import INDEX_CACHE
 from smd_agent.storage.run_writer import RunWriter
 
 HERE = Path(__file__).parent
 OLD_PYTHON = os.environ.get("SMDEBUG_PYTHON", "")
-REDUCTIONS = [name for name in ALLOWED_REDUCTIONS if name != "median"]
+REDUCTIONS = ["min", "max", "mean", "std", "variance", "sum", "prod"]
 
 pytestmark = pytest.mark.skipif(
     not OLD_PYTHON, reason="SMDEBUG_PYTHON does not name an interpreter that has the original smdebug"
@@ -45,6 +44,10 @@ KINDS = {
     "both": {
         "include_collections": ["weights", "gradients"],
         "reduction_config": smd.ReductionConfig(["median", "max"], norms=["l1"], save_raw_tensor=True),
+    },
+    "statistics": {
+        "include_collections": ["weights", "biases", "gradients"],
+        "reduction_config": smd.ReductionConfig(["statistics", "p95", "histogram"], save_shape=True, save_raw_up_to=3),
     },
     "shapes": {"include_collections": ["weights"], "reduction_config": smd.ReductionConfig(["mean"], save_shape=True)},
     "one step": {"include_regex": "dtype", "save_config": smd.SaveConfig(save_interval=10**6)},
@@ -172,3 +175,22 @@ def test_their_reader_loads_a_widened_bfloat16(dumps):
     values = np.frombuffer(data, dtype).reshape(shape)
     assert dtype == "<f4"
     assert np.array_equal(torch.tensor(values).bfloat16().float().numpy(), values)
+
+
+def test_statistics_are_there_for_both_and_small_tensors_are_whole(dumps):
+    theirs, ours = dumps("statistics")
+    assert theirs["collections"]["weights"]["reductions"] == ["abs_mean", "l2_norm", "max", "mean", "min", "std"]
+    counts = [(name, False) for name in ("p95", "zero_share", "nan_count", "inf_count", "histogram")]
+    documented = [*((name, False) for name in ("min", "max", "mean", "std", "l2")), ("mean", True)]
+    for told in (theirs, ours):
+        weight = told["tensors"]["gradient/Net_fc.weight"]["TRAIN", 2]
+        assert {*weight["stored"]} == {*counts, *documented}
+        assert weight["stored"]["nan_count", False] == 0
+        assert 0 < weight["stored"]["max", False] <= weight["stored"]["l2", False]
+        assert weight["shape"] == (150, 300)
+        dtype, shape, data = weight["stored"]["histogram", False]
+        assert (dtype, shape) == ("<i8", (260,))
+        assert np.frombuffer(data, dtype).sum() == 150 * 300
+        bias = told["tensors"]["Net_conv.bias"]["TRAIN", 2]
+        assert bias["value"][1] == (3,)
+        assert bias["stored"] == {}

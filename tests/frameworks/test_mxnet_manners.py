@@ -185,13 +185,14 @@ def test_the_example_is_saved_as_the_launcher_does_by_default_and_trains_the_sam
     assert (runner.folder / "plain.params").read_bytes() == (runner.folder / "agent.params").read_bytes()
     trial = both.trial
     # 23 batches to train with and 6 to test with, five times.
-    assert (trial.steps(mode=ModeKeys.TRAIN), trial.steps(mode=ModeKeys.EVAL)) == ([0, 100], [0])
-    assert trial.tensor("gradient/hybridsequential0_conv0_weight").value(100, mode=ModeKeys.TRAIN).shape == (
-        16,
-        1,
-        3,
-        3,
-    )
+    first = [0, 1, 2, 3, 5, 10, 20]
+    assert (trial.steps(mode=ModeKeys.TRAIN), trial.steps(mode=ModeKeys.EVAL)) == ([*first, 50, 100], first)
+    gradient = trial.tensor("gradient/hybridsequential0_conv0_weight")
+    assert gradient.shape(100, mode=ModeKeys.TRAIN) == (16, 1, 3, 3)
+    stored = gradient.reduction_values(100, mode=ModeKeys.TRAIN)
+    assert len(stored) == 9
+    assert stored["nan_count", False] == 0 < stored["l2", False]
+    assert trial.tensor("gradient/hybridsequential0_conv0_bias").value(100, mode=ModeKeys.TRAIN).shape == (16,)
 
 
 COUNTED = """

@@ -10,7 +10,8 @@ from smd_agent.pytorch.device import reductions as device_reductions
 from smd_agent.pytorch.device.reductions import WIDTH, DeviceReductions, HostCopy, reducible_on_device
 
 NAMES = ("min", "max", "mean", "std", "variance", "sum", "l1", "l2")
-OPS = tuple((name, absolute) for absolute in (False, True) for name in NAMES)
+COUNTS = ("zero_share", "nan_count", "inf_count")
+OPS = (*((name, absolute) for absolute in (False, True) for name in NAMES), *((name, False) for name in COUNTS))
 
 
 def reference(tensor):
@@ -23,7 +24,10 @@ def reference(tensor):
                 rows += [np.nan] * 5 + [0.0, *norms]
             else:
                 rows += [y.min(), y.max(), y.mean(), y.std(), y.var(), y.sum(), *norms]
-    return rows
+    values = x.tolist()
+    infs = sum(value in (float("inf"), -float("inf")) for value in values)
+    share = values.count(0.0) / len(values) if values else np.nan
+    return [*rows, share, sum(value != value for value in values), infs]
 
 
 def assert_reduced(tensors):
@@ -50,6 +54,11 @@ def test_more_than_one_batch(monkeypatch):
     monkeypatch.setattr(device_reductions, "BATCH", 2 * WIDTH)
     torch.manual_seed(1)
     assert_reduced([torch.randn(size) for size in (9 * WIDTH + 3, 10, 2 * WIDTH, 5, WIDTH, WIDTH, 1)])
+
+
+def test_zeros_are_those_of_the_tensor_and_not_of_what_fills_its_last_row():
+    torch.manual_seed(4)
+    assert_reduced([torch.zeros(size) for size in (1, WIDTH - 1, WIDTH + 1)] + [torch.ones(5), torch.randn(99).relu()])
 
 
 @pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])

@@ -10,6 +10,7 @@ from torch import nn
 import smd_agent.pytorch as smd
 from smd_agent import create_trial
 from smd_agent.core import reductions
+from smd_agent.errors import TensorUnavailableForStep
 from smd_agent.pytorch.device import late_values, pending_steps
 from smd_agent.pytorch.device import reductions as device_reductions
 
@@ -75,6 +76,32 @@ def test_reductions_are_those_of_their_own_step(tmp_path, copies):
             for op in (*OPS, "median"):
                 got = trial.tensor(name).reduction_value(step, op)
                 assert got == pytest.approx(reductions.reduce_one(array.astype(np.float64), op), rel=1e-6), (name, op)
+
+
+def test_statistics_come_later_and_small_tensors_whole(tmp_path, copies):
+    config = smd.ReductionConfig(["statistics", "histogram"], save_shape=True, save_raw_up_to=12)
+    hook = make_hook(str(tmp_path / "run"), reduction_config=config)
+    seen = train(hook, *model_of(hook), 3)
+    hook.close()
+    trial = create_trial(str(tmp_path / "run"))
+    for step, values in enumerate(seen):
+        for name, array in values.items():
+            tensor = trial.tensor(name)
+            stored = tensor.reduction_values(step)
+            if array.size <= 12:
+                np.testing.assert_array_equal(tensor.value(step), array)
+                assert stored == {}
+                continue
+            assert len(stored) == 10
+            form = tensor.form(step)
+            assert (form.dtype, form.shape) == ("float32", array.shape)
+            assert stored["zero_share", False] == (array == 0).sum() / array.size
+            assert stored["nan_count", False] == stored["inf_count", False] == 0
+            assert stored["mean", True] == pytest.approx(np.abs(array.astype(np.float64)).mean())
+            assert tensor.reduction_value(step, "histogram").sum() == array.size
+            with pytest.raises(TensorUnavailableForStep):
+                tensor.value(step)
+    assert {array.size <= 12 for array in seen[0].values()} == {True, False}
 
 
 def test_reductions_do_not_come_one_by_one(tmp_path, copies, monkeypatch):

@@ -21,7 +21,7 @@ LINES = (
 def test_a_saved_step_is_one_of_one_thread(runner, tmp_path, every, turn):
     notes = str(tmp_path / "notes")
     plain = runner.plain(SCRIPT, notes)
-    done = runner.by_launcher("--every", str(every), "--out", "run", SCRIPT, notes)
+    done = runner.by_launcher("--raw", "--every", str(every), "--out", "run", SCRIPT, notes)
     both = Both(plain, done, tmp_path / "run")
     assert_untouched(both)
     assert "is saving to" not in done.stderr

@@ -9,6 +9,11 @@ from smd_agent.cli import program as user_program
 from smd_agent.cli import run
 from smd_agent.cli.errors import CommandError
 from smd_agent.config import env
+from smd_agent.config.hook_file import Source
+from smd_agent.config.load import load_settings
+from smd_agent.core.modes import ModeKeys
+from smd_agent.core.reduction_config import ReductionConfig
+from smd_agent.core.save_config import SaveConfigMode
 
 
 @pytest.mark.parametrize(
@@ -106,13 +111,59 @@ def test_defaults_go_to_a_new_folder_each_time(no_variables, tmp_path):
         found.add(hook["LocalPath"])
     assert len(found) == 3
     assert all(path.startswith(f"{tmp_path}/smd_runs/train-") for path in found)
-    assert hook["HookParameters"] == {f"{mode}.save_interval": 100 for mode in ("train", "eval", "predict")}
+    steps = {"save_interval": 100, "save_steps": "0,1,2,3,5,10,20,50"}
+    assert hook["HookParameters"] == {
+        **{f"{mode}.{key}": value for mode in ("train", "eval", "predict") for key, value in steps.items()},
+        "reductions": "statistics",
+        "save_shape": True,
+        "save_raw_up_to": 64,
+    }
     assert [entry["CollectionName"] for entry in hook["CollectionConfigurations"]] == ["all"]
 
 
-def test_the_default_interval_gives_way_to_the_option(no_variables):
-    run.configure({"--every": "7"}, ["train.py"])
-    assert json.loads(env.hook_json())["HookParameters"] == {"save_interval": 7}
+def test_the_default_steps_are_many_at_first_and_every_hundredth_later(no_variables):
+    run.configure({}, ["train.py"])
+    settings = load_settings(Source("the options", text=env.hook_json()), default_save_interval=7)
+    for mode in (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT):
+        rule = settings.save_config.get_save_config(mode)
+        due = [step for step in range(301) if rule.should_save_step(step)]
+        assert due == [0, 1, 2, 3, 5, 10, 20, 50, 100, 200, 300]
+    # A boosting round is dearer than a step: those are the framework's own.
+    assert settings.save_config.get_save_config(ModeKeys.GLOBAL) == SaveConfigMode(save_interval=7)
+    assert settings.reduction_config == ReductionConfig(["statistics"], save_shape=True, save_raw_up_to=64)
+
+
+FORM = {"reductions": "statistics", "save_shape": True, "save_raw_up_to": 64}
+
+
+@pytest.mark.parametrize(
+    "options, left",
+    [
+        ({"--every": "7"}, {"save_interval": 7, **FORM}),
+        ({"--every": "7", "--raw": ""}, {"save_interval": 7}),
+        ({"--every": "7", "--reductions": "l2, max"}, {"save_interval": 7, "reductions": "l2,max"}),
+        (
+            {"--every": "7", "--raw": "", "--reductions": "l2"},
+            {"save_interval": 7, "reductions": "l2", "save_raw_tensor": True},
+        ),
+    ],
+    ids=str,
+)
+def test_the_defaults_give_way_to_the_options(no_variables, options, left):
+    run.configure(options, ["train.py"])
+    assert json.loads(env.hook_json())["HookParameters"] == left
+
+
+def test_raw_takes_the_reductions_of_a_hook_file_away(no_variables, tmp_path):
+    weights = {"CollectionName": "weights", "CollectionParameters": {"reductions": "max", "save_interval": 3}}
+    hook = {"HookParameters": {"reductions": "mean", "save_raw_up_to": 5}, "CollectionConfigurations": [weights]}
+    (tmp_path / "hook.json").write_text(json.dumps(hook))
+    assert run.split(["--raw", "--config", "hook.json", "a.py"])[0] == {"--raw": "", "--config": "hook.json"}
+    run.configure({"--raw": "", "--config": "hook.json"}, ["train.py"])
+    assert json.loads(env.hook_json()) == {
+        "HookParameters": {},
+        "CollectionConfigurations": [{"CollectionName": "weights", "CollectionParameters": {"save_interval": 3}}],
+    }
 
 
 def test_config_alone_is_handed_on_as_a_file(no_variables, tmp_path):

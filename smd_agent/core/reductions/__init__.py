@@ -2,10 +2,11 @@
 
 What each is stands in ``formulas``.
 
-How exact they are, against the same in float64 over the whole array: min, max and median are equal; sum, mean, l1 and
-l2 are within ``BOUND`` of what the absolute values give; variance and std are within ``SPREAD_BOUND`` of themselves,
-where a standard deviation below 1e-12 of the largest element is rounding. A product is float64's in memory order: where
-a part of it overflows or underflows, so may the whole. float64 values whose sum or squares overflow give Inf or NaN.
+How exact they are, against the same in float64 over the whole array: min, max, median, percentiles and counts are
+equal; sum, mean, l1 and l2 are within ``BOUND`` of what the absolute values give; variance and std are within
+``SPREAD_BOUND`` of themselves, where a standard deviation below 1e-12 of the largest element is rounding. A product is
+float64's in memory order: where a part of it overflows or underflows, so may the whole. float64 values whose sum or
+squares overflow give Inf or NaN.
 
 The sums are computed by a compiled kernel where the package was installed with one (``with_kernel``), else by NumPy
 (``with_numpy``); both keep what is said here.
@@ -20,11 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from smd_agent.core.names import Op, Ops
-from smd_agent.core.reductions import with_kernel, with_numpy
-from smd_agent.core.reductions.formulas import FORMULAS, NOTHING, Need, Sums, need_of
-from smd_agent.core.reductions.median import between, median
+from smd_agent.core.reductions import histogram, with_kernel, with_numpy
+from smd_agent.core.reductions.formulas import COUNTED, FORMULAS, NOTHING, QUANTILES, Need, Sums, need_of
+from smd_agent.core.reductions.quantile import between, quantile
 
-NORMS = ("l1", "l2")
+# What exists for complex values too.
+OF_SIZES = ("l1", "l2", *COUNTED)
 BOUND = 1e-6
 SPREAD_BOUND = 1e-5
 
@@ -47,7 +49,7 @@ def use_kernel(wanted: bool) -> bool:
 
 def reducible(dtype: np.dtype[Any], ops: Iterable[Op]) -> bool:
     """Whether all these ops exist for values of this dtype."""
-    return dtype.kind in "fiub" or (dtype.kind == "c" and all(absolute or name in NORMS for name, absolute in ops))
+    return dtype.kind in "fiub" or (dtype.kind == "c" and all(absolute or name in OF_SIZES for name, absolute in ops))
 
 
 def reduce_one(array: Array, name: str, absolute: bool = False) -> float:
@@ -73,7 +75,7 @@ def reduce_batch(arrays: Sequence[Array], ops: Sequence[Op]) -> npt.NDArray[np.f
         TypeError: a dtype has no such reduction, or there is no such reduction at all.
     """
     ops = tuple(ops)
-    unknown = [name for name, absolute in ops if (name, absolute) not in FORMULAS and name != "median"]
+    unknown = [name for name, absolute in ops if (name, absolute) not in FORMULAS and name not in QUANTILES]
     if unknown:
         raise TypeError(f"there is no reduction called {unknown[0]!r}")
     need = need_of(ops)
@@ -87,13 +89,23 @@ def reduce_batch(arrays: Sequence[Array], ops: Sequence[Op]) -> npt.NDArray[np.f
     return result
 
 
+def count_by_size(array: Array) -> npt.NDArray[np.int64]:
+    """The elements of one real array counted by sign and power of two, as ``histogram`` describes it.
+
+    Raises:
+        TypeError: the array's dtype has no such histogram (text, complex).
+    """
+    return (_kernel or histogram).counts(_flatten(array, (("histogram", False),)))
+
+
 def _reduced(flat: Sequence[Array], ops: Ops, sums: Sums) -> list[Any]:
     """For each op a float where there is one tensor, else an array."""
-    return [FORMULAS[op](sums) if op in FORMULAS else _medians(flat, op[1]) for op in ops]
+    return [FORMULAS[op](sums) if op in FORMULAS else _quantiles(flat, *op) for op in ops]
 
 
-def _medians(flat: Sequence[Array], absolute: bool) -> Any:
-    found = [median(values, absolute, between if _kernel is None else _kernel.between) for values in flat]
+def _quantiles(flat: Sequence[Array], name: str, absolute: bool) -> Any:
+    picked = between if _kernel is None else _kernel.between
+    found = [quantile(values, QUANTILES[name], absolute, picked) for values in flat]
     return found[0] if len(found) == 1 else np.array(found)
 
 

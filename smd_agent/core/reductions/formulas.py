@@ -1,19 +1,27 @@
-"""What each reduction is, and the few sums over a tensor that all but the median are made of.
+"""What each reduction is, and the few sums over a tensor that most are made of.
 
-All of them are over the flattened tensor, accumulate in float64, let NaN and Inf through, and come out as float64:
+All of them are over the flattened tensor, accumulate in float64, and come out as float64. Those before the line let
+NaN and Inf through, as NumPy does: one NaN makes them NaN.
 
-=========  ==========================================================================
-min, max   smallest, largest element
-mean       sum / n
-median     middle element, the mean of the two middle ones for even n
-variance   sum((x - mean)**2) / n   (population, ddof 0)
-std        sqrt(variance)
-sum, prod  sum, product of the elements
-l1, l2     sum(\\|x\\|), sqrt(sum(x**2))
-=========  ==========================================================================
+==================  =================================================================
+min, max            smallest, largest element
+mean                sum / n
+median              middle element, the mean of the two middle ones for even n
+p5, p50, p95        element at 5, 50, 95 % of the way from the smallest to the largest in order; where that is
+                    between two of them, their mean weighted by nearness (NumPy's percentiles); p50 is the median
+variance            sum((x - mean)**2) / n   (population, ddof 0)
+std                 sqrt(variance)
+sum, prod           sum, product of the elements
+l1, l2              sum(\\|x\\|), sqrt(sum(x**2))
+------------------  -----------------------------------------------------------------
+zero_share          elements that are 0, of either sign, / n
+nan_count           number of elements that are NaN
+inf_count           number of elements that are Inf or -Inf
+==================  =================================================================
 
-``abs_<op>`` is the same op on ``|x|``. Integers beyond 2**53 are rounded. Of a complex tensor only the norms and the
-``abs_`` ops exist. An empty tensor has sum, l1 and l2 of 0, prod of 1 and NaN for the rest.
+``abs_<op>`` is the same op on ``|x|``; the last three have none. Integers beyond 2**53 are rounded. Of a complex tensor
+only the norms, the ``abs_`` ops and the last three exist, which are those of ``|x|``. An empty tensor has sum, l1, l2
+and counts of 0, prod of 1 and NaN for the rest.
 """
 
 from __future__ import annotations
@@ -41,6 +49,9 @@ class Sums(NamedTuple):
         abs_spread: sum of (\\|x\\| - mean of \\|x\\|)², never below 0.
         abs_low: smallest \\|x\\|.
         abs_high: largest \\|x\\|.
+        zeros: number of elements that are 0.
+        nans: number of elements that are NaN.
+        infs: number of elements that are Inf or -Inf.
         product: product of x.
     """
 
@@ -54,6 +65,9 @@ class Sums(NamedTuple):
     abs_spread: Any = 0.0
     abs_low: Any = math.nan
     abs_high: Any = math.nan
+    zeros: Any = 0.0
+    nans: Any = 0.0
+    infs: Any = 0.0
     product: Any = 1.0
 
 
@@ -82,7 +96,15 @@ FORMULAS: dict[Op, Callable[[Sums], Any]] = {
     ("l2", True): lambda s: s.squares**0.5,
     ("prod", False): lambda s: s.product,
     ("prod", True): lambda s: abs(s.product),
+    ("zero_share", False): lambda s: s.zeros / s.n,
+    ("nan_count", False): lambda s: s.nans,
+    ("inf_count", False): lambda s: s.infs,
 }
+
+COUNTED = ("zero_share", "nan_count", "inf_count")
+
+# Elements at a share of the way from the smallest to the largest.
+QUANTILES = {"median": 0.5, "p5": 0.05, "p50": 0.5, "p95": 0.95}
 
 
 @dataclass(frozen=True)
@@ -98,6 +120,8 @@ class Need:
     abs_spread: bool
     abs_low: bool
     product: bool
+    zeros: bool
+    specials: bool
 
 
 @functools.lru_cache(maxsize=256)
@@ -109,7 +133,7 @@ def need_of(ops: Ops) -> Need:
     spread = bool(plain & {"std", "variance"})
     abs_spread = bool(on_abs & {"std", "variance"})
     return Need(
-        anything=bool(either - {"median", "prod"}),
+        anything=bool(either - {*QUANTILES, "prod"}),
         extremes=bool(plain & {"min", "max"} or "max" in on_abs),
         total=bool(plain & {"mean", "sum"}) or spread,
         squares="l2" in either or spread or abs_spread,
@@ -118,4 +142,6 @@ def need_of(ops: Ops) -> Need:
         abs_spread=abs_spread,
         abs_low="min" in on_abs,
         product="prod" in either,
+        zeros="zero_share" in either,
+        specials=bool(either & {"nan_count", "inf_count"}),
     )

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define INTERFACE 1
+#define INTERFACE 2
 #define LANES 16
 #define BLOCK 8192
 #define WIDE_BLOCK 4096
@@ -36,23 +36,38 @@
 #define WIDEST 2
 #endif
 
-/* In the order of Sums in sums.py; the product is not computed here. */
-enum { N, LOW, HIGH, TOTAL, SQUARES, SPREAD, ABSOLUTE, ABS_SPREAD, ABS_LOW, ABS_HIGH, FIELDS };
+/* In the order of Sums in formulas.py; the product is not computed here. */
+enum { N, LOW, HIGH, TOTAL, SQUARES, SPREAD, ABSOLUTE, ABS_SPREAD, ABS_LOW, ABS_HIGH, ZEROS, NANS, INFS, FIELDS };
 
 /* In the order of KINDS in with_kernel.py. */
 enum { FLOAT32, FLOAT64, FLOAT16, INT8, UINT8, INT16, UINT16, INT32, UINT32, INT64, UINT64, BOOL };
 
-enum { SPREAD_WANTED = 1, ABS_SPREAD_WANTED = 2 };
+/* As _wanted in with_kernel.py says it. */
+enum { SPREAD_WANTED = 1, ABS_SPREAD_WANTED = 2, ABS_LOW_WANTED = 4 };
 
-/* One block's sums in one pass. A NaN is kept out of the extremes by the comparisons, and put into them afterwards. */
-#define DEFINE_SUM_BLOCK(NAME, T, FABS)                                                                                \
-    INLINE void NAME(const T *x, int64_t n, double *out) {                                                             \
+/* One block's sums in one pass. A NaN is kept out of the extremes by the comparisons, and put into them afterwards. A
+   block without NaN and Inf, which its sum of absolute values tells, is not looked through for them. `with_abs_low` is
+   known when this is compiled: few want that, and it costs most. */
+#define DEFINE_SUM_BLOCK(NAME, T, COUNT, FABS)                                                                         \
+    INLINE void NAME##_specials(const T *x, int64_t n, double *out) {                                                  \
+        COUNT nans = 0, infs = 0;                                                                                      \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            nans += x[i] != x[i];                                                                                      \
+            infs += FABS(x[i]) == (T)INFINITY;                                                                         \
+        }                                                                                                              \
+        out[NANS] = (double)nans;                                                                                      \
+        out[INFS] = (double)infs;                                                                                      \
+    }                                                                                                                  \
+                                                                                                                       \
+    INLINE void NAME(const T *x, int64_t n, int with_abs_low, double *out) {                                           \
         T low[LANES], high[LANES], abs_low[LANES];                                                                     \
         double total[LANES], squares[LANES], absolute[LANES];                                                          \
+        COUNT zeros[LANES];                                                                                            \
         for (int j = 0; j < LANES; j++) {                                                                              \
             low[j] = abs_low[j] = (T)INFINITY;                                                                         \
             high[j] = (T)-INFINITY;                                                                                    \
             total[j] = squares[j] = absolute[j] = 0.0;                                                                 \
+            zeros[j] = 0;                                                                                              \
         }                                                                                                              \
         int64_t whole = n / LANES * LANES;                                                                             \
         for (int64_t i = 0; i < whole; i += LANES)                                                                     \
@@ -61,7 +76,9 @@ enum { SPREAD_WANTED = 1, ABS_SPREAD_WANTED = 2 };
                 double wide = (double)v;                                                                               \
                 low[j] = v < low[j] ? v : low[j];                                                                      \
                 high[j] = v > high[j] ? v : high[j];                                                                   \
-                abs_low[j] = size < abs_low[j] ? size : abs_low[j];                                                    \
+                if (with_abs_low)                                                                                      \
+                    abs_low[j] = size < abs_low[j] ? size : abs_low[j];                                                \
+                zeros[j] += v == (T)0;                                                                                 \
                 total[j] += wide;                                                                                      \
                 squares[j] += wide * wide;                                                                             \
                 absolute[j] += fabs(wide);                                                                             \
@@ -72,7 +89,9 @@ enum { SPREAD_WANTED = 1, ABS_SPREAD_WANTED = 2 };
             int j = (int)(i - whole);                                                                                  \
             low[j] = v < low[j] ? v : low[j];                                                                          \
             high[j] = v > high[j] ? v : high[j];                                                                       \
-            abs_low[j] = size < abs_low[j] ? size : abs_low[j];                                                        \
+            if (with_abs_low)                                                                                          \
+                abs_low[j] = size < abs_low[j] ? size : abs_low[j];                                                    \
+            zeros[j] += v == (T)0;                                                                                     \
             total[j] += wide;                                                                                          \
             squares[j] += wide * wide;                                                                                 \
             absolute[j] += fabs(wide);                                                                                 \
@@ -85,6 +104,7 @@ enum { SPREAD_WANTED = 1, ABS_SPREAD_WANTED = 2 };
                 total[j] += total[j + half];                                                                           \
                 squares[j] += squares[j + half];                                                                       \
                 absolute[j] += absolute[j + half];                                                                     \
+                zeros[j] += zeros[j + half];                                                                           \
             }                                                                                                          \
         out[N] = (double)n;                                                                                            \
         out[LOW] = (double)low[0];                                                                                     \
@@ -93,8 +113,12 @@ enum { SPREAD_WANTED = 1, ABS_SPREAD_WANTED = 2 };
         out[SQUARES] = squares[0];                                                                                     \
         out[ABSOLUTE] = absolute[0];                                                                                   \
         out[ABS_LOW] = (double)abs_low[0];                                                                             \
+        out[ZEROS] = (double)zeros[0];                                                                                 \
+        out[NANS] = out[INFS] = 0.0;                                                                                   \
         if (isnan(absolute[0]))                                                                                        \
             out[LOW] = out[HIGH] = out[ABS_LOW] = NAN;                                                                 \
+        if (!isfinite(absolute[0]))                                                                                    \
+            NAME##_specials(x, n, out);                                                                                \
     }                                                                                                                  \
                                                                                                                        \
     /* The sum of squared distances from the mean, of the elements or of their absolute values. */                     \
@@ -124,8 +148,8 @@ enum { SPREAD_WANTED = 1, ABS_SPREAD_WANTED = 2 };
         return spread < 0.0 ? 0.0 : spread;                                                                            \
     }
 
-DEFINE_SUM_BLOCK(sum_floats, float, fabsf)
-DEFINE_SUM_BLOCK(sum_doubles, double, fabs)
+DEFINE_SUM_BLOCK(sum_floats, float, int32_t, fabsf)
+DEFINE_SUM_BLOCK(sum_doubles, double, int64_t, fabs)
 
 INLINE double merged_spread(const double *a, const double *b, int sum, int spread) {
     double gap = b[sum] / b[N] - a[sum] / a[N];
@@ -143,6 +167,9 @@ static void merge(double *a, const double *b) {
     a[TOTAL] += b[TOTAL];
     a[SQUARES] += b[SQUARES];
     a[ABSOLUTE] += b[ABSOLUTE];
+    a[ZEROS] += b[ZEROS];
+    a[NANS] += b[NANS];
+    a[INFS] += b[INFS];
 }
 
 /* float16 is exact in float; taken apart by hand, for compilers without the type. */
@@ -185,9 +212,12 @@ INLINE const void *widened(const void *data, int64_t start, int64_t n, int kind,
     return scratch;
 }
 
+/* Whether a block of this kind is looked at as doubles. */
+INLINE int is_wide(int kind) { return kind == FLOAT64 || (kind >= INT32 && kind <= UINT64); }
+
 INLINE void sum_tensor(const void *data, int64_t size, int kind, int wanted, double *out) {
     _Alignas(64) char scratch[BLOCK * sizeof(float)];
-    int wide = kind == FLOAT64 || (kind >= INT32 && kind <= UINT64);
+    int wide = is_wide(kind);
     int64_t length = wide ? WIDE_BLOCK : BLOCK;
     for (int64_t start = 0; start < size; start += length) {
         double block[FIELDS];
@@ -196,13 +226,19 @@ INLINE void sum_tensor(const void *data, int64_t size, int kind, int wanted, dou
         const void *x = widened(data, start, n, kind, scratch);
         sums[SPREAD] = sums[ABS_SPREAD] = 0.0;
         if (wide) {
-            sum_doubles(x, n, sums);
+            if (wanted & ABS_LOW_WANTED)
+                sum_doubles(x, n, 1, sums);
+            else
+                sum_doubles(x, n, 0, sums);
             if (wanted & SPREAD_WANTED)
                 sums[SPREAD] = sum_doubles_spread(x, n, sums[TOTAL], sums[SQUARES], 0);
             if (wanted & ABS_SPREAD_WANTED)
                 sums[ABS_SPREAD] = sum_doubles_spread(x, n, sums[ABSOLUTE], sums[SQUARES], 1);
         } else {
-            sum_floats(x, n, sums);
+            if (wanted & ABS_LOW_WANTED)
+                sum_floats(x, n, 1, sums);
+            else
+                sum_floats(x, n, 0, sums);
             if (wanted & SPREAD_WANTED)
                 sums[SPREAD] = sum_floats_spread(x, n, sums[TOTAL], sums[SQUARES], 0);
             if (wanted & ABS_SPREAD_WANTED)
@@ -212,6 +248,53 @@ INLINE void sum_tensor(const void *data, int64_t size, int kind, int wanted, dou
             merge(out, block);
     }
     out[ABS_HIGH] = -out[LOW] > out[HIGH] ? -out[LOW] : out[HIGH];
+}
+
+/* Adds each element of a block to its bucket; see histogram.py. What is next to each other often falls into the same
+   bucket, so several tables take turns. */
+#define TABLES 4
+#define BUCKETS 260
+
+#define DEFINE_COUNT_BLOCK(NAME, U, I, FRACTION, ONE)                                                                  \
+    INLINE void NAME(const void *x, int64_t n, int64_t (*tables)[BUCKETS]) {                                           \
+        const U all = ~(U)0 >> 1, infinity = (U)(2 * (ONE) + 1) << (FRACTION);                                         \
+        int16_t places[BLOCK];                                                                                         \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            U bits;                                                                                                    \
+            memcpy(&bits, (const char *)x + i * (int64_t)sizeof bits, sizeof bits);                                    \
+            U size = bits & all;                                                                                       \
+            I exponent = (I)(size >> (FRACTION)), place = exponent < (ONE) - 64 ? (ONE) - 64 : exponent;               \
+            place = (place > (ONE) + 63 ? (ONE) + 63 : place) - ((ONE) - 65);                                          \
+            place = size == 0 ? 0 : size >= infinity ? 129 : place;                                                    \
+            place = (I)bits < 0 ? 129 - place : 129 + place;                                                           \
+            places[i] = (int16_t)(size > infinity ? 259 : place);                                                      \
+        }                                                                                                              \
+        int64_t whole = n / TABLES * TABLES;                                                                           \
+        for (int64_t i = 0; i < whole; i += TABLES)                                                                    \
+            for (int j = 0; j < TABLES; j++)                                                                           \
+                tables[j][places[i + j]]++;                                                                            \
+        for (int64_t i = whole; i < n; i++)                                                                            \
+            tables[0][places[i]]++;                                                                                    \
+    }
+
+DEFINE_COUNT_BLOCK(count_floats, uint32_t, int32_t, 23, 127)
+DEFINE_COUNT_BLOCK(count_doubles, uint64_t, int64_t, 52, 1023)
+
+INLINE void count_tensor(const void *data, int64_t size, int kind, int64_t *out) {
+    _Alignas(64) char scratch[BLOCK * sizeof(float)];
+    int64_t tables[TABLES][BUCKETS];
+    memset(tables, 0, sizeof tables);
+    int64_t length = is_wide(kind) ? WIDE_BLOCK : BLOCK;
+    for (int64_t start = 0; start < size; start += length) {
+        int64_t n = size - start < length ? size - start : length;
+        const void *x = widened(data, start, n, kind, scratch);
+        if (is_wide(kind))
+            count_doubles(x, n, tables);
+        else
+            count_floats(x, n, tables);
+    }
+    for (int i = 0; i < BUCKETS; i++)
+        out[i] = tables[0][i] + tables[1][i] + tables[2][i] + tables[3][i];
 }
 
 /* Copies what is neither below `low` nor above `high`, a NaN included, and counts what is below. Most groups of eight
@@ -251,10 +334,13 @@ INLINE int64_t between(const void *x, int64_t n, int kind, double low, double hi
     return kind == FLOAT32 ? floats_between(x, n, low, high, out, below) : doubles_between(x, n, low, high, out, below);
 }
 
-/* Both for one width of vectors. */
+/* All of it for one width of vectors. */
 #define DEFINE_WIDTH(NAME, TARGET)                                                                                     \
     TARGET static void sum_##NAME(const void *data, int64_t size, int kind, int wanted, double *out) {                 \
         sum_tensor(data, size, kind, wanted, out);                                                                     \
+    }                                                                                                                  \
+    TARGET static void count_##NAME(const void *data, int64_t size, int kind, int64_t *out) {                          \
+        count_tensor(data, size, kind, out);                                                                           \
     }                                                                                                                  \
     TARGET static int64_t between_##NAME(const void *x, int64_t n, int kind, double low, double high, void *out,       \
                                          int64_t *below) {                                                             \
@@ -281,7 +367,7 @@ static int width(void) {
 /* Which version of this interface the caller has to speak. */
 EXPORT int32_t smd_agent_interface(void) { return INTERFACE; }
 
-/* Sums of one tensor: its address, number of elements and element type, and which spreads are wanted. `out` takes FIELDS
+/* Sums of one tensor: its address, number of elements and element type, and what is wanted. `out` takes FIELDS
    doubles. */
 EXPORT void smd_agent_sum(const void *data, int64_t size, int32_t kind, int32_t wanted, double *out) {
     if (size > 0) {
@@ -313,4 +399,15 @@ EXPORT int64_t smd_agent_between(const void *x, int64_t n, int32_t kind, double 
         return (width() == 2 ? between_avx512 : between_avx2)(x, n, kind, low, high, out, below);
 #endif
     return between_plain(x, n, kind, low, high, out, below);
+}
+
+/* The histogram of one tensor by sign and power of two; `out` takes BUCKETS numbers. */
+EXPORT void smd_agent_count(const void *data, int64_t size, int32_t kind, int64_t *out) {
+#ifdef CHOOSES
+    if (width() > 0) {
+        (width() == 2 ? count_avx512 : count_avx2)(data, size, kind, out);
+        return;
+    }
+#endif
+    count_plain(data, size, kind, out);
 }

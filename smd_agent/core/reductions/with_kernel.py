@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from smd_agent.core.reductions import histogram
 from smd_agent.core.reductions.formulas import SUMMED, Need, Sums
-from smd_agent.core.reductions.median import between
+from smd_agent.core.reductions.quantile import between
 
 Array = npt.NDArray[Any]
 
 LIBRARY = Path(__file__).with_name("kernel.so")
 
 # Must be that of the kernel, whose file may be left over from another release.
-_INTERFACE = 1
+_INTERFACE = 2
 _KINDS = {
     np.dtype(name): number
     for number, name in enumerate(
@@ -51,6 +52,9 @@ class Kernel:
         limits = 2 * [ctypes.c_double]
         self._between.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, *limits, *2 * [ctypes.c_void_p]]
         self._between.restype = ctypes.c_int64
+        self._count = loaded.smd_agent_count
+        self._count.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p]
+        self._count.restype = None
 
     def sum_one(self, values: Array, need: Need) -> Sums:
         """The sums of one 1-D array, as floats."""
@@ -71,7 +75,7 @@ class Kernel:
         return Sums(*out.T)
 
     def between(self, values: Array, low: Any, high: Any) -> tuple[int, Array]:
-        """The same as ``median.between``."""
+        """The same as ``quantile.between``."""
         kind = _KINDS.get(values.dtype)
         if kind not in _COMPARED or not values.flags.c_contiguous or not values.flags.aligned:
             return between(values, low, high)
@@ -81,6 +85,13 @@ class Kernel:
         count = self._between(_address(values), values.size, kind, low, high, _address(found), ctypes.byref(below))
         return below.value, found[:count].copy()
 
+    def counts(self, values: Array) -> npt.NDArray[np.int64]:
+        """The same as ``histogram.counts``."""
+        values = _known(values)
+        found = np.empty(histogram.BUCKETS, np.int64)
+        self._count(_address(values), values.size, _KINDS[values.dtype], _address(found))
+        return found
+
 
 def _address(array: Array) -> int:
     address: int = array.__array_interface__["data"][0]
@@ -88,7 +99,7 @@ def _address(array: Array) -> int:
 
 
 def _wanted(need: Need) -> int:
-    return need.spread + 2 * need.abs_spread
+    return need.spread + 2 * need.abs_spread + 4 * need.abs_low
 
 
 def _known(values: Array) -> Array:

@@ -88,8 +88,9 @@ def _completed(sums: Sums) -> Sums:
 def _sum_one_small(x: Array, need: Need) -> Sums:
     low = high = abs_low = math.nan
     total = squares = spread = absolute = abs_spread = 0.0
-    if need.extremes:
+    if need.extremes or need.specials:
         low, high = float(np.minimum.reduce(x)), float(np.maximum.reduce(x))
+    zeros, nans, infs = _counts(x, low, high, need)
     if need.total:
         total = float(np.add.reduce(x))
     if need.squares:
@@ -101,7 +102,16 @@ def _sum_one_small(x: Array, need: Need) -> Sums:
         absolute, abs_low = float(np.add.reduce(x)), float(np.minimum.reduce(x))
     if need.abs_spread:
         abs_spread = _spread_about(x, absolute / x.size)
-    return Sums(float(x.size), low, high, total, squares, spread, absolute, abs_spread, abs_low)
+    sums = Sums(float(x.size), low, high, total, squares, spread, absolute, abs_spread, abs_low)
+    return sums._replace(zeros=zeros, nans=nans, infs=infs)
+
+
+def _counts(x: Array, low: float, high: float, need: Need) -> tuple[float, float, float]:
+    """Numbers of zeros, NaN and Inf, the latter two with a look at the elements only where there are some."""
+    zeros = float(x.size - np.count_nonzero(x)) if need.zeros else 0.0
+    if not need.specials or (math.isfinite(low) and math.isfinite(high)):
+        return zeros, 0.0, 0.0
+    return zeros, float(np.count_nonzero(np.isnan(x))), float(np.count_nonzero(np.isinf(x)))
 
 
 def _spread_about(x: Array, mean: float) -> float:
@@ -126,9 +136,14 @@ def _sum_small(flat: Sequence[Array], group: list[int], need: Need, sums: Sums) 
     sizes = np.array([values.size for values in flat])
     starts = np.concatenate(([0], np.cumsum(sizes)[:-1]))
     x = np.concatenate(flat, dtype=np.float64, casting="unsafe")
-    if need.extremes:
+    if need.extremes or need.specials:
         sums.low[group] = np.minimum.reduceat(x, starts)
         sums.high[group] = np.maximum.reduceat(x, starts)
+    if need.zeros:
+        sums.zeros[group] = np.add.reduceat((x == 0.0).astype(np.float64), starts)
+    if need.specials and not np.isfinite(sums.low[group] + sums.high[group]).all():
+        sums.nans[group] = np.add.reduceat(np.isnan(x).astype(np.float64), starts)
+        sums.infs[group] = np.add.reduceat(np.isinf(x).astype(np.float64), starts)
     if need.total:
         totals = sums.total[group] = np.add.reduceat(x, starts)
     if need.squares:
@@ -198,10 +213,11 @@ def _sum_piece(piece: Array, need: Need, work: _Workspace) -> Sums:
     total = squares = spread = absolute = abs_spread = 0.0
     if piece.dtype not in work.ones:
         piece = _widened(piece, work)
-    if need.extremes or piece.dtype == np.float32:
+    if need.extremes or need.specials or piece.dtype == np.float32:
         low, high = float(np.minimum.reduce(piece)), float(np.maximum.reduce(piece))
         if piece.dtype == np.float32 and not _squares_fit_float32(max(-low, high)):
             piece = _widened(piece, work)
+    zeros, nans, infs = _counts(piece, low, high, need)
     if need.total:
         total = work.sum(piece)
     if need.squares:
@@ -216,7 +232,8 @@ def _sum_piece(piece: Array, need: Need, work: _Workspace) -> Sums:
             abs_low = float(np.minimum.reduce(magnitudes))
         if need.abs_spread:
             abs_spread, absolute = _spread(magnitudes, absolute, squares, work)
-    return Sums(piece.size, low, high, total, squares, spread, absolute, abs_spread, abs_low)
+    sums = Sums(piece.size, low, high, total, squares, spread, absolute, abs_spread, abs_low)
+    return sums._replace(zeros=zeros, nans=nans, infs=infs)
 
 
 def _squares(piece: Array) -> float:
@@ -264,6 +281,9 @@ def _merged(a: Sums, b: Sums) -> Sums:
         a.absolute + b.absolute,
         a.abs_spread + b.abs_spread + weight * abs_gap * abs_gap,
         _lower(a.abs_low, b.abs_low),
+        zeros=a.zeros + b.zeros,
+        nans=a.nans + b.nans,
+        infs=a.infs + b.infs,
     )
 
 

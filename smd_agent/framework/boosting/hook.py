@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from smd_agent import guard
 from smd_agent.config.settings import HookSettings
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.reduction_config import ReductionConfig
+from smd_agent.core.reduction_config import SMALL, STATISTICS, ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
 from smd_agent.framework.boosting.products import Training
 from smd_agent.framework.boosting.rounds import Rounds
@@ -85,7 +85,11 @@ class BoostingHook(FrameworkHook, Generic[G]):
     @classmethod
     def from_settings(cls, settings: HookSettings) -> Self:
         """Make a hook from settings that have been read; reductions in them are not used."""
-        if settings.reduction_config or any(collection.reduction_config for collection in settings.collections):
+        forms = (settings.reduction_config, *(collection.reduction_config for collection in settings.collections))
+        # Statistics are what the launcher asks for where the user has said nothing.
+        if any(
+            form not in (None, ReductionConfig([STATISTICS], save_shape=True, save_raw_up_to=SMALL)) for form in forms
+        ):
             cls._tell_of_reductions()
         collections = tuple(replace(collection, reduction_config=None) for collection in settings.collections)
         return super().from_settings(replace(settings, reduction_config=None, collections=collections))

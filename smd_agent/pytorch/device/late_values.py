@@ -5,6 +5,7 @@ The steps of a run on the CPU, whose values are all there at once, go straight t
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,11 @@ def may_come_later(value: Any) -> bool:
     """Whether a value is a tensor on an accelerator, or the gradient of one; it is not computed."""
     tensor = value.value if isinstance(value, Gradient) else value
     return type(tensor) in PLAIN_CLASSES and on_device(tensor)
+
+
+def _tensor_of(value: Any) -> torch.Tensor:
+    tensor: torch.Tensor = value.read() if isinstance(value, Gradient) else value
+    return tensor
 
 
 class LateValues:
@@ -44,12 +50,12 @@ class LateValues:
         if not any(map(may_come_later, values)):
             return names, values
         group = self._recorder.group(tuple(names))
+        found = {i: _tensor_of(values[i]) for i in group.wanted if may_come_later(values[i])}
+        group = group.for_sizes(lambda i: found[i].numel() if i in found else sys.maxsize)
         devices: dict[torch.device, dict[int, torch.Tensor]] = {}
-        for i in group.wanted:
-            if may_come_later(values[i]):
-                tensor = values[i].read() if isinstance(values[i], Gradient) else values[i]
-                if comes_later(tensor, i, group):
-                    devices.setdefault(tensor.device, {})[i] = tensor
+        for i, tensor in found.items():
+            if comes_later(tensor, i, group):
+                devices.setdefault(tensor.device, {})[i] = tensor
         for tensors in devices.values():
             late = tuple(names[i] for i in tensors)
             self._arrivals.ask(late, list(tensors.values()), self._recorder.group(late))

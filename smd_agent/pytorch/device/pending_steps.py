@@ -35,6 +35,7 @@ def comes_later(value: Any, position: int, group: Group) -> bool:
         and value.layout is torch.strided
         and value.numel() > 0
         and not value.is_quantized
+        and position not in group.histograms
         and all(reducible_on_device(value, reduced.ops) for reduced in group.reduced if position in reduced.members)
     )
 
@@ -50,9 +51,11 @@ class LateGroup:
     """
 
     def __init__(self, names: Sequence[str], tensors: Sequence[torch.Tensor], group: Group, buffers: Buffers) -> None:
+        group = group.for_sizes(lambda i: tensors[i].numel())
         self._names = names
-        self._group = group
-        self._shapes = {i: tuple(tensors[i].shape) for i in group.shapes}
+        self._shapes = {
+            i: (tuple(tensors[i].shape), str(tensors[i].dtype).removeprefix("torch.")) for i in group.shapes
+        }
         self._reduced = [
             (reduced, DeviceReductions([tensors[i] for i in reduced.members], reduced.ops)) for reduced in group.reduced
         ]
@@ -71,8 +74,8 @@ class LateGroup:
 
     def write(self, sink: StepSink) -> None:
         """Put everything into its step; waits for what has not arrived."""
-        for i, shape in self._shapes.items():
-            sink.add_shape(self._names[i], self._names[i], shape)
+        for i, (shape, dtype) in self._shapes.items():
+            sink.add_shape(self._names[i], self._names[i], shape, dtype)
         for reduced, reductions in self._reduced:
             sink.add_scalars(reduced.tags, reductions.result().reshape(-1))
         for i, snapshot in self._raw.items():

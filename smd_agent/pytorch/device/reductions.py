@@ -1,7 +1,7 @@
 """Reductions of tensors that live on an accelerator: all of them at once, and one copy to the host, not waited for.
 
 The tensors of one device and dtype are laid end to end as rows of ``WIDTH`` elements, in batches of bounded memory. A
-few operations on the rows leave eight float64 sums of each; these go to the host as one array, where they are merged
+few operations on the rows leave eleven float64 sums of each; these go to the host as one array, where they are merged
 tensor by tensor. The operations are queued where the training queues its own, so they see the values as they are at
 that point; the copy runs on a stream of its own into pinned memory.
 """
@@ -24,7 +24,10 @@ WIDTH = 4096
 # In float64 with two more of its size beside it: some 100 MB of the device's memory at most.
 BATCH = 1 << 22
 
-_ROW_FIELDS = ("low", "high", "total", "squares", "spread", "absolute", "abs_spread", "abs_low")
+_ROW_FIELDS = (
+    *("low", "high", "total", "squares", "spread", "absolute", "abs_spread", "abs_low"),
+    *("zeros", "nans", "infs"),
+)
 _WIDENED = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.bool)
 
@@ -199,6 +202,9 @@ def _fields(rows: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
             absolute,
             abs_gaps.square_().sum(1),
             sizes.masked_fill(~valid, math.inf).amin(1),
+            wide.eq(0.0).logical_and_(valid).sum(1, dtype=torch.float64),
+            wide.isnan().sum(1, dtype=torch.float64),
+            sizes.eq(math.inf).sum(1, dtype=torch.float64),
         ]
     )
 
@@ -246,4 +252,5 @@ def _merged(rows: dict[str, Array], sizes: Sequence[int]) -> Sums:
         spread("abs_spread", "absolute", absolute),
         over_rows(np.minimum, rows["abs_low"], math.nan),
         np.maximum(np.abs(low), np.abs(high)),
+        *(over_rows(np.add, rows[name], 0.0) for name in ("zeros", "nans", "infs")),
     )

@@ -14,7 +14,7 @@ from smd_agent import create_trial
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugError
 from smd_agent.formats import index_cache as form
-from smd_agent.formats.index import Index, IndexParser, Payload
+from smd_agent.formats.index import Index, IndexParser, NotedShape, Payload
 from smd_agent.formats.paths import INDEX_CACHE
 from smd_agent.storage import index_cache, reader
 from smd_agent.storage.claim import Claim
@@ -297,7 +297,7 @@ def payload_of(names=("t",), starts=(0,), lengths=(20,), shapes=None):
     [
         cached(payload_of(("a\0b",))),
         cached(payload_of(("\ud800",))),
-        cached(payload_of(shapes={"t": ("a\1", (1,))})),
+        cached(payload_of(shapes={"t": NotedShape("a\1", (1,))})),
         cached(payload_of(), mode_step=2**63),
         cached(payload_of(), path="000000000/\udcff_worker_0.json"),
         cached(payload_of(), signature=(2**63, 0)),

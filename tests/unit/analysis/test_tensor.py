@@ -88,7 +88,8 @@ def test_a_stored_reduction_is_preferred(run):
     [
         ("min", False, -2), ("max", False, 4), ("mean", False, 1.5), ("median", False, 2), ("sum", False, 6),
         ("prod", False, -24), ("variance", False, 5.25), ("std", False, 5.25**0.5), ("l1", False, 10),
-        ("l2", False, 30**0.5), ("min", True, 1), ("mean", True, 2.5), ("l2", True, 30**0.5),
+        ("p5", False, -1.55), ("p50", False, 2), ("p95", True, 3.85), ("zero_share", False, 0), ("nan_count", False, 0),
+        ("inf_count", False, 0), ("l2", False, 30**0.5), ("min", True, 1), ("mean", True, 2.5), ("l2", True, 30**0.5),
     ],
 )  # fmt: skip
 def test_a_reduction_that_was_not_stored_is_computed(run, name, absolute, expected):
@@ -99,10 +100,27 @@ def test_a_reduction_that_was_not_stored_is_computed(run, name, absolute, expect
 
 def test_a_reduction_that_does_not_exist_is_refused(run):
     tensor = create_trial(run.collections().step(0, {REDUCTIONS + "max/t": np.float64(1)}).root).tensor("t")
-    with pytest.raises(SMDebugValueError, match="Invalid reduction type average"):
-        tensor.reduction_value(0, "average")
+    for name, absolute in (("average", False), ("nan_count", True), ("histogram", True), ("statistics", False)):
+        with pytest.raises(SMDebugValueError, match=f"Invalid reduction type {name}"):
+            tensor.reduction_value(0, name, abs=absolute)
     with pytest.raises(TensorUnavailableForStep):
         tensor.reduction_value(0, "mean")
+
+
+def test_a_histogram_is_an_array_stored_or_computed(run):
+    counts = np.zeros(260, np.int64)
+    counts[194] = 7
+    broken = {REDUCTIONS + "histogram/t": np.arange(3)}
+    run.collections().step(0, {REDUCTIONS + "histogram/t": counts, REDUCTIONS + "nan_count/t": np.float64(2)})
+    tensor = create_trial(run.step(1, {"t": VALUE}).step(2, broken).root).tensor("t")
+    assert tensor.reduction_value(0, "histogram").tolist() == counts.tolist()
+    assert tensor.reduction_values(0)["histogram", False].tolist() == counts.tolist()
+    assert tensor.reduction_values(0)["nan_count", False] == 2
+    computed = tensor.reduction_value(1, "histogram")
+    # 1 and -2, 3 and 4: two to the power of 0, of 1 and of 2.
+    assert {i: n for i, n in enumerate(computed.tolist()) if n} == {194: 1, 63: 1, 195: 1, 196: 1}
+    with pytest.raises(DamagedRecord, match="it is no histogram"):
+        tensor.reduction_value(2, "histogram")
 
 
 def test_reductions_belong_to_the_tensor_whose_name_has_output_numbers(run):

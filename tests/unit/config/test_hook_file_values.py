@@ -99,9 +99,9 @@ def test_unknown_reduction_is_refused_with_all_tokens() -> None:
     assert refusal({"HookParameters": {"reductions": "mean,mode"}}) == (
         'hook.json: HookParameters.reductions is "mean,mode", allowed is of min, max, mean, median, std, '
         "variance, "
-        "sum, prod, l1, l2, abs_min, abs_max, abs_mean, abs_median, abs_std, abs_variance, abs_sum, "
-        "abs_prod, "
-        "abs_l1, abs_l2 (l1_norm for l1 and so on)"
+        "sum, prod, p5, p50, p95, zero_share, nan_count, inf_count, l1, l2, abs_min, abs_max, abs_mean, abs_median, "
+        "abs_std, abs_variance, abs_sum, abs_prod, abs_p5, abs_p50, abs_p95, abs_l1, abs_l2, histogram, statistics "
+        "(l1_norm for l1 and so on)"
     )
 
 

@@ -36,7 +36,7 @@ class MemoryStep:
         self.values.update(zip(names, values.tolist(), strict=True))
         return True
 
-    def add_shape(self, name, original_name, shape):
+    def add_shape(self, name, original_name, shape, dtype=None):
         self.shapes[name] = shape
 
 
@@ -59,7 +59,7 @@ class MemoryRun:
     def begin_anew(self):
         self.started, self.steps = False, []
 
-    def commit(self, step):
+    def commit(self, step, steps_among):
         self.steps.append(step)
 
     def write_collections(self, text):

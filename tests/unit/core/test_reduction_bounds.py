@@ -13,7 +13,12 @@ from smd_agent.core.reductions.with_numpy import PIECE, SMALL
 pytestmark = pytest.mark.usefixtures("implementation")
 
 NAMES = ("min", "max", "mean", "median", "variance", "std", "sum", "prod", "l1", "l2")
-OPS = tuple((name, absolute) for absolute in (False, True) for name in NAMES)
+COUNTS = ("zero_share", "nan_count", "inf_count")
+QUANTILES = {"p5": 5, "p50": 50, "p95": 95}
+OPS = (
+    *((name, absolute) for absolute in (False, True) for name in (*NAMES, *QUANTILES)),
+    *((name, False) for name in COUNTS),
+)
 FLOATS = ("f2", "f4", "f8")
 INTEGERS = ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")
 # Around every border: of lanes, of a kernel's block, of what is small, of a piece.
@@ -42,14 +47,33 @@ def naive(x, absolute):
         ("prod", absolute): float(np.prod(x)),
         ("l1", absolute): wide_sum(np.abs(x)),
         ("l2", absolute): math.sqrt(wide_sum(x * x)),
+        **{(name, absolute): percentile(x, share) for name, share in QUANTILES.items()},
+        **{(name, absolute): value for name, value in zip(COUNTS, counted(x), strict=True)},
     }
+
+
+def percentile(x, share):
+    """The element at a share of the way through all in order, or a mixture of the two that are nearest to it."""
+    if np.isnan(x).any():
+        return math.nan
+    whole, rest = divmod(share * (x.size - 1), 100)
+    a, b = np.sort(x)[[whole, min(whole + 1, x.size - 1)]].tolist()
+    return a if not rest or a == b else a * ((100 - rest) / 100) + b * (rest / 100)
+
+
+def counted(x):
+    """Share of zeros and numbers of NaN and Inf."""
+    return (x == 0).sum() / x.size, (x != x).sum(), (np.abs(x) == math.inf).sum()
 
 
 def allowed(name, want, l1, largest, size):
     """The documented distance from the wanted value, for values of this sum and largest of absolute values."""
     smallest = 5e-324
-    if name in ("min", "max"):
+    if name in ("min", "max", *COUNTS):
         return 0.0
+    if name in QUANTILES:
+        # Where two elements are mixed, their difference is rounded.
+        return 1e-14 * largest + smallest
     if name == "median":
         # The mean of two middle elements is rounded once, here or there.
         return 1e-15 * abs(want)

@@ -5,6 +5,9 @@ import pytest
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.errors import SMDebugValueError
 
+NAMES = "min,max,mean,median,std,variance,sum,prod,p5,p50,p95"
+SETS = "histogram,statistics"
+
 
 def test_ops_are_each_op_once_in_one_order() -> None:
     config = ReductionConfig(["std", "min", "std"], ["mean"], ["l2", "l1"], ["l1"])
@@ -50,7 +53,37 @@ def test_median_goes_where_old_readers_do_not_look_and_comes_back() -> None:
     assert ReductionConfig.from_dict(written) == config
 
 
-@pytest.mark.parametrize("token", ["mode", "abs_", "l3", "abs_abs_min", "min_norm", "smdebug"])
+def test_statistics_stand_for_nine_and_may_stand_among_others() -> None:
+    config = ReductionConfig(["statistics", "min", "sum"], ["mean"])
+    assert config == ReductionConfig.from_tokens(["statistics", "sum"])
+    assert config.ops == (
+        *((name, False) for name in ("min", "max", "mean", "std", "sum")),
+        *((name, False) for name in ("zero_share", "nan_count", "inf_count", "l2")),
+        ("mean", True),
+    )
+    assert not config.histogram
+
+
+def test_what_old_readers_refuse_goes_where_they_do_not_look() -> None:
+    config = ReductionConfig(["statistics", "p95", "histogram"], save_shape=True, save_raw_up_to=64)
+    written = config.to_json_dict()
+    assert written == {
+        "save_raw_tensor": False,
+        "reductions": "min,max,mean,std,l2_norm,abs_mean",
+        "save_shape": True,
+        "extra_reductions": "p95,histogram,zero_share,nan_count,inf_count",
+        "save_raw_up_to": 64,
+    }
+    assert ReductionConfig.from_dict(written) == config
+    assert config.histogram
+    assert config != ReductionConfig(["statistics", "p95", "histogram"], save_shape=True)
+    assert config != ReductionConfig(["statistics", "p95"], save_shape=True, save_raw_up_to=64)
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["abs_nan_count", "abs_histogram", "abs_statistics", "mode", "abs_", "l3", "abs_abs_min", "min_norm", "smdebug"],
+)
 def test_unknown_token_is_named(token: str) -> None:
     with pytest.raises(SMDebugValueError, match=f"reduction '{token}' is unknown, allowed are min, max, mean"):
         ReductionConfig.from_dict({"reductions": f"mean,{token}"})
@@ -59,16 +92,16 @@ def test_unknown_token_is_named(token: str) -> None:
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
-        ({"reductions": ["q"]}, "reductions can only be one of min,max,mean,median,std,variance,sum,prod"),
-        ({"reductions": "min"}, "reductions can only be one of min,max,mean,median,std,variance,sum,prod"),
-        (
-            {"abs_reductions": 3},
-            "abs_reductions can only be one of min,max,mean,median,std,variance,sum,prod",
-        ),
+        ({"reductions": ["q"]}, f"reductions can only be one of {NAMES},zero_share,nan_count,inf_count,{SETS}"),
+        ({"reductions": "min"}, f"reductions can only be one of {NAMES},zero_share,nan_count,inf_count,{SETS}"),
+        ({"abs_reductions": 3}, f"abs_reductions can only be one of {NAMES}"),
+        ({"abs_reductions": ["nan_count"]}, f"abs_reductions can only be one of {NAMES}"),
         ({"norms": ["l1_norm"]}, "norms can only be one of l1,l2"),
         ({"abs_norms": ["l3"]}, "abs_norms can only be one of l1,l2"),
         ({"save_raw_tensor": "true"}, "save_raw_tensor=true must be a boolean"),
         ({"save_shape": 1}, "save_shape=1 must be a boolean"),
+        ({"save_raw_up_to": True}, "save_raw_up_to=True must be a number of elements, at least 0"),
+        ({"save_raw_up_to": -1}, "save_raw_up_to=-1 must be a number of elements, at least 0"),
     ],
 )
 def test_wrong_argument_is_refused_in_one_sentence(arguments: dict, sentence: str) -> None:

@@ -13,12 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from smd_agent.core.reductions import has_kernel, reduce_batch, use_kernel, with_kernel, with_numpy
-from smd_agent.core.reductions.formulas import need_of
+from smd_agent.core.reductions import has_kernel, histogram, reduce_batch, use_kernel, with_kernel, with_numpy
+from smd_agent.core.reductions.formulas import FORMULAS, need_of
 
 ROOT = Path(__file__).resolve().parents[3]
 COMPILER = os.environ.get("CC") or next(filter(shutil.which, ("cc", "gcc", "clang")), None)
-OPS = tuple((name, absolute) for name in ("min", "max", "std", "l1", "l2") for absolute in (False, True))
+COUNTS = tuple((name, False) for name in ("zero_share", "nan_count", "inf_count"))
+OPS = (*((name, absolute) for name in ("min", "max", "std", "l1", "l2") for absolute in (False, True)), *COUNTS)
 BUILD = pytest.mark.skipif(importlib.util.find_spec("hatchling") is None, reason="hatchling is not installed")
 
 
@@ -80,6 +81,7 @@ def test_all_widths_of_vectors_agree_with_numpy(narrow, dtype):
     for n in (0, 1, 15, 16, 17, 8192, 8193, 200_000):
         x = (100 * rng.random(n)).astype(dtype)
         for special in (False, True):
+            x[::7] = 0
             if special and n > 1 and x.dtype.kind == "f":
                 x[n // 3], x[-1] = np.nan, np.inf
             with np.errstate(all="ignore"):
@@ -88,6 +90,18 @@ def test_all_widths_of_vectors_agree_with_numpy(narrow, dtype):
                 np.testing.assert_allclose(kernel.sum_one(x, need), want, rtol=2e-6)
                 both = np.array(kernel.sum_all([x, x], need)[:-1])
                 np.testing.assert_allclose(both.T, [want[:-1], want[:-1]], rtol=2e-6)
+                assert kernel.counts(x).tolist() == histogram.counts(x).tolist()
+
+
+@pytest.mark.parametrize("ops", [COUNTS, COUNTS[:1], COUNTS[1:], (*COUNTS, ("min", True)), (("min", True),)], ids=str)
+def test_what_is_wanted_alone_is_what_it_is_among_others(narrow, ops):
+    x = np.where(np.arange(20_000) % 3, np.arange(20_000), 0).astype(np.float32)
+    x[[5, 9000, 19_999]] = np.nan, -np.inf, np.inf
+    want = {("zero_share", False): 6666 / 20_000, ("nan_count", False): 1, ("inf_count", False): 2}
+    for kernel in narrow:
+        sums = kernel.sum_one(x, need_of(ops))
+        for op in ops:
+            np.testing.assert_equal(FORMULAS[op](sums), want.get(op, np.nan))
 
 
 def test_a_library_that_is_not_the_kernel_is_not_used(tmp_path, monkeypatch):

@@ -24,6 +24,8 @@ RULES = [
 
 @pytest.mark.parametrize("fields, saved", RULES)
 def test_rule_saves_exactly_the_documented_steps(fields: dict, saved: list[int]) -> None:
+    for end in (0, 1, 500, 777, 1001):
+        assert SaveConfigMode(**fields).steps_below(end) == {step for step in saved if step < end}
     rule = SaveConfigMode(**fields)
     assert [step for step in range(1001) if rule.should_save_step(step)] == saved
 

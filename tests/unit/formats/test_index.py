@@ -59,7 +59,18 @@ def test_a_step_of_shapes_alone_has_no_event_file():
     index = IndexParser().parse(index_text("PREDICT", 0, None, [], [shape]))
     assert index.event_file is None
     assert index.payload.location("t") is None
-    assert index.payload.shapes == {"t": ("t", (1, 2))}
+    assert index.payload.shapes == {"t": ("t", (1, 2), "")}
+
+
+def test_a_dtype_stands_beside_a_shape_or_is_missing():
+    shapes = [shape_fragment('"t"', '"t"', (1, 2), "bfloat16"), shape_fragment('"u"', '"u"', (3,))]
+    parser = IndexParser()
+    for step in range(2):
+        payload = parser.parse(index_text("TRAIN", step, None, [], shapes)).payload
+        assert payload.shapes == {"t": ("t", (1, 2), "bfloat16"), "u": ("u", (3,), "")}
+    for odd in (7, None, "", "a b", "x" * 41, ["float32"]):
+        entry = {"tensorname": "t", "originalname": "t", "shape": [1], "dtype": odd}
+        assert parser.parse(text(tensor_payload=[], shape_payload=[entry])).payload.shapes == {"t": ("t", (1,), "")}
 
 
 def test_steps_that_differ_in_meta_alone_share_their_payload():

@@ -1,4 +1,7 @@
-"""The median without sorting: a sample says between which two values it lies, and only what lies there is looked at."""
+"""Medians and other quantiles without sorting.
+
+A sample says between which two values one lies, and only what lies there is looked at.
+"""
 
 from __future__ import annotations
 
@@ -38,11 +41,14 @@ def between(values: Array, low: Any, high: Any) -> tuple[int, Array]:
     return below, np.concatenate(found)
 
 
-def median(values: Array, absolute: bool, between: Between = between) -> float:
-    """The middle element, the mean of the two middle ones for even sizes; NaN if there is a NaN or nothing at all.
+def quantile(values: Array, share: float, absolute: bool, between: Between = between) -> float:
+    """The element at a share of the way through the elements in order; NaN if there is a NaN or nothing at all.
+
+    Where that is between two elements, the mean of both, weighted by nearness. A share of 0.5 is the median.
 
     Args:
         values: 1-D, real.
+        share: from 0, the smallest element, to 1, the largest.
         absolute: of the absolute values instead.
         between: the function of this name, or another that does the same.
     """
@@ -56,10 +62,12 @@ def median(values: Array, absolute: bool, between: Between = between) -> float:
     if absolute:
         # The absolute value of the smallest integer is no integer of its type.
         values = np.abs(values if values.dtype.kind == "f" else values.astype(np.float64))
-    first, second = (values.size - 1) // 2, values.size // 2
+    rank = share * (values.size - 1)
+    first = int(rank)
+    beyond = rank - first
     with np.errstate(all="ignore"):
-        a, b = _at_ranks(values, first, second, between)
-    return a if a == b else a / 2 + b / 2
+        a, b = _at_ranks(values, first, first + (beyond > 0), between)
+    return a if a == b else a * (1 - beyond) + b * beyond
 
 
 def _at_ranks(values: Array, first: int, second: int, between: Between) -> tuple[float, float]:

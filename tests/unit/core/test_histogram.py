@@ -1,0 +1,92 @@
+"""The histogram by sign and power of two against one that is counted element by element."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from smd_agent.core.reductions import count_by_size
+from smd_agent.core.reductions.histogram import BUCKETS, PIECE
+
+pytestmark = pytest.mark.usefixtures("implementation")
+
+
+def one_by_one(values):
+    """The counts as the documentation describes them, from Python's floats."""
+    counts = [0] * BUCKETS
+    for x in values:
+        if math.isnan(x):
+            counts[259] += 1
+        elif math.isinf(x):
+            counts[258 if x > 0 else 0] += 1
+        elif x == 0:
+            counts[129] += 1
+        else:
+            # frexp's fraction is from 0.5 on, and below 1.
+            exponent = max(-64, min(63, math.frexp(abs(x))[1] - 1))
+            counts[exponent + 194 if x > 0 else 64 - exponent] += 1
+    return counts
+
+
+def assert_counted(array):
+    found = count_by_size(array)
+    assert found.dtype == np.int64
+    assert found.shape == (BUCKETS,)
+    assert found.tolist() == one_by_one([float(value) for value in array.reshape(-1)])
+    assert found.sum() == array.size
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", ">f4"])
+@pytest.mark.parametrize("size", [0, 1, 3, 4, 5, 4097, PIECE + 3])
+def test_floats_of_all_sizes(dtype, size):
+    rng = np.random.default_rng(size)
+    exponents = rng.uniform(*{"f2": (-25, 15)}.get(dtype, (-100, 100)), size)
+    x = (rng.choice([-1, 1], size) * 2.0**exponents).astype(dtype)
+    x[: size // 5] = 0
+    assert_counted(x)
+    if size > 3:
+        x[[0, 1, 2, -1]] = np.nan, np.inf, -np.inf, -0.0
+        x[size // 2] = -np.nan
+        assert_counted(x)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_borders_of_buckets(dtype):
+    powers = np.array([2.0**e for e in (-127, -126, -65, -64, -63, -1, 0, 1, 62, 63, 64, 127)], dtype)
+    around = np.concatenate([np.nextafter(powers, np.array(0, dtype)), powers])
+    tiny = np.array([np.finfo(dtype).smallest_subnormal, np.finfo(dtype).tiny, np.finfo(dtype).max], dtype)
+    assert_counted(np.concatenate([around, -around, tiny, -tiny]))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?"])
+def test_integers_and_booleans(dtype):
+    if dtype == "?":
+        assert_counted(np.arange(1000) % 3 == 0)
+        return
+    limits = np.iinfo(dtype)
+    rng = np.random.default_rng(1)
+    x = rng.integers(limits.min, limits.max, 5000, dtype, endpoint=True)
+    x[:4] = limits.min, limits.max, 0, 1
+    assert_counted(x)
+
+
+def test_adding_up_is_merging():
+    x = np.random.default_rng(2).standard_normal((300, 70)).astype(np.float32)
+    parts = np.array_split(x, [17, 90, 91])
+    assert sum(map(count_by_size, parts)).tolist() == count_by_size(x).tolist()
+
+
+def test_memory_order_and_alignment_do_not_matter():
+    x = np.random.default_rng(3).standard_normal((20, 30)).astype(np.float32)
+    for view in (x.T, x[::2, ::-1]):
+        assert_counted(view)
+    odd = np.frombuffer(b"-" + x.tobytes(), np.float32, offset=1)
+    assert count_by_size(odd).tolist() == count_by_size(x).tolist()
+
+
+def test_text_and_complex_values_have_none():
+    for array in (np.array(["a"]), np.zeros(3, np.complex64)):
+        with pytest.raises(TypeError, match="histogram"):
+            count_by_size(array)
