@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 import smd_agent.pytorch as smd
+from smd_agent.pytorch.capture import persistent_hooks
 
 EVERY = smd.SaveConfig(save_interval=1)
 
@@ -99,6 +100,13 @@ class Task(nn.Module):
         return self.criterion(self.net(x), y)
 
 
+@pytest.fixture
+def nothing_compiled(monkeypatch):
+    """Have the agent take this process, in which other tests run too, for one that has compiled nothing."""
+    monkeypatch.setattr(persistent_hooks, "has_compiled", lambda: False)
+    monkeypatch.setattr(persistent_hooks.watch, "_stays", False)
+
+
 def rows(count=4):
     return torch.randn(count, 5), torch.randint(3, (count,))
 
@@ -134,6 +142,7 @@ def test_the_net_inside_of_a_task_is_evaluated_in_steps_of_its_own(out, interval
         assert saved == losses[step]
 
 
+@pytest.mark.usefixtures("nothing_compiled")
 @pytest.mark.parametrize("made_by", ["a part", "another model"])
 def test_what_is_computed_after_the_update_by_a_model_without_steps_is_no_loss_of_the_step(out, made_by):
     model, criterion = small(), nn.CrossEntropyLoss()
@@ -162,6 +171,7 @@ def test_what_is_computed_after_the_update_by_a_model_without_steps_is_no_loss_o
         assert [value(trial, name, step, smd.modes.TRAIN) for name in names] == pytest.approx(losses[step])
 
 
+@pytest.mark.usefixtures("nothing_compiled")
 def test_losses_of_a_model_loaded_anew_are_none_of_the_last_evaluation(out):
     class Net(nn.Linear):
         pass
