@@ -37,7 +37,7 @@ def clean_environment(monkeypatch):
 
 @pytest.fixture
 def impatient():
-    """Fails a test that waits for five seconds in one system call, such as one that opens a pipe."""
+    """Fails a test that waits for twenty seconds in one system call, such as one that opens a pipe."""
 
     def fail(signum, frame):
         pytest.fail("it hangs")

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from smd_agent.core.reduction_config import OPS
-from smd_agent.core.reductions import reduce_batch
+from smd_agent.core.reductions import reduce_batch, reducible
 from smd_agent.errors import SMDebugError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     import numpy.typing as npt
 
@@ -22,12 +20,6 @@ if TYPE_CHECKING:
 
 STATISTICS = ("min", "max", "mean", "std", "l2", "zero_share", "nan_count", "inf_count")
 """What is told of every tensor: the last three are a share from 0 to 1 and numbers of elements."""
-
-_COUNTED: dict[str, Callable[[npt.NDArray[Any]], float]] = {
-    "zero_share": lambda values: 1 - np.count_nonzero(values) / values.size,
-    "nan_count": lambda values: float(np.count_nonzero(np.isnan(values))),
-    "inf_count": lambda values: float(np.count_nonzero(np.isinf(values))),
-}
 
 
 @dataclass(frozen=True)
@@ -87,14 +79,11 @@ def measure(
 
 def compute(values: npt.NDArray[Any], wanted: Iterable[str]) -> dict[str, float]:
     """Return those of the wanted statistics that values of this type have: none of text, of complex numbers not all."""
-    kind = values.dtype.kind
-    if kind not in "fiubc" or not values.size:
+    wanted = [name for name in wanted if reducible(values.dtype, [(name, False)])]
+    if not wanted or not values.size:
         return {}
-    wanted = [name for name in wanted if kind != "c" or name == "l2" or name in _COUNTED]
-    reduced = [name for name in wanted if name in OPS]
-    computed = reduce_batch([values], [(name, False) for name in reduced])[0].tolist()
-    counted = {name: _COUNTED[name](values) for name in wanted if name not in reduced}
-    return dict(zip(reduced, computed, strict=True)) | counted
+    computed = reduce_batch([values], [(name, False) for name in wanted])[0].tolist()
+    return dict(zip(wanted, computed, strict=True))
 
 
 def _stored(source: TensorSource, file: StepIndex, place: str, numbers: Mapping[str, float]) -> float | SMDebugError:
