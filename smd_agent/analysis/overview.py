@@ -30,7 +30,13 @@ _MAY_STAY = (
     CollectionKeys.AVERAGE_SHAP,
     CollectionKeys.FULL_SHAP,
 )
-_NOT_JUDGED = (CollectionKeys.TREES, CollectionKeys.HYPERPARAMETERS)
+_NOT_JUDGED = (
+    CollectionKeys.TREES,
+    CollectionKeys.HYPERPARAMETERS,
+    CollectionKeys.OPTIMIZER,
+    CollectionKeys.INPUT_DIGESTS,
+    CollectionKeys.PARAMETERS,
+)
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,11 @@ class CollectionKeys:
 
 BUILT_IN_NAMES = frozenset(value for key, value in vars(CollectionKeys).items() if key.isupper())
 
+# Facts of training that are no tensors of the program. Where all is saved, some of them may well not come up.
+FACT_COLLECTIONS = frozenset(
+    {CollectionKeys.OPTIMIZER, CollectionKeys.UPDATES, CollectionKeys.INPUT_DIGESTS, CollectionKeys.PARAMETERS}
+)
+
 # Saved raw whatever the reductions asked for, and without histograms.
 SCALAR_COLLECTIONS = frozenset(
     {
@@ -42,10 +47,7 @@ SCALAR_COLLECTIONS = frozenset(
         CollectionKeys.SM_METRICS,
         CollectionKeys.FEATURE_IMPORTANCE,
         CollectionKeys.AVERAGE_SHAP,
-        CollectionKeys.OPTIMIZER,
-        CollectionKeys.UPDATES,
-        CollectionKeys.INPUT_DIGESTS,
-        CollectionKeys.PARAMETERS,
+        *FACT_COLLECTIONS,
     }
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from smd_agent import guard
-from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.collection_keys import FACT_COLLECTIONS, CollectionKeys
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.plan import SavePlan
 from smd_agent.core.reduction_config import ReductionConfig
@@ -59,7 +59,7 @@ class Selection:
             self._include_tensors(CollectionKeys.DEFAULT, found)
         if save_all:
             self._include_tensors(CollectionKeys.ALL, [".*"])
-        self.explained = set(defaults) - {*asked_for, CollectionKeys.LOSSES}
+        self.explained = {*defaults, *FACT_COLLECTIONS} - {*asked_for, CollectionKeys.LOSSES}
         # Nobody has asked to be called: bool, called without arguments, does nothing.
         self.on_change: Callable[[], object] = bool
         self.other_names: Callable[[str], Iterable[str]] = lambda _: ()

@@ -24,5 +24,4 @@ def built_in_collections(losses: str) -> dict[str, tuple[str, ...]]:
         CollectionKeys.BIASES: (f"^(?!gradient|{_FACTS}).*bias",),
         CollectionKeys.GRADIENTS: ("^gradient",),
         CollectionKeys.LOSSES: (losses,),
-        **training_facts.COLLECTIONS,
     }

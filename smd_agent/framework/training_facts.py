@@ -1,7 +1,7 @@
 """Facts of a training step that are no tensors of the model: their names, and how they are computed.
 
 ``update/<parameter>``        how far an update has moved a parameter: l2 of the difference, float.
-``update_ratio/<parameter>``  the same divided by the parameter's l2 before it, 0 where nothing has moved.
+``update_ratio/<parameter>``  the same divided by the parameter's l2 before it; 1 where that was 0 and has moved.
 ``optimizer/<setting>``       a setting of the optimizer, as the update used it.
 ``input_digest/<model>_<i>``  64 bits, int64, that tell apart what a model was called with in its i-th call of the step.
 ``parameters/<model>``        JSON text, what is known of each of the model's parameters.

@@ -105,8 +105,7 @@ class WeightChanges:
         lengths = _lengths([moved.before for moved in found])
         moves = _lengths(torch._foreach_sub([moved.after for moved in found], [moved.before for moved in found]))
         scales = torch.tensor([facts.scale_of(moved.size) for moved in found]).to(moves)
-        # From 0 a move is infinite, and no move is 0.
-        ratios = torch.where(moves == 0, 0.0, moves / lengths)
+        ratios = torch.where(lengths == 0, (moves > 0).to(moves), moves / lengths)
         names: list[str] = []
         values: list[torch.Tensor] = []
         for moved, update, ratio in zip(found, (moves * scales).unbind(), ratios.unbind(), strict=True):
