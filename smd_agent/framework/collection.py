@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.framework import training_facts
 
 # Saved whatever else is asked for; only end_step 0 takes them out.
 DEFAULT_SAVED = (CollectionKeys.LOSSES,)
-
-_FACTS = "|".join(training_facts.PREFIXES)
 
 
 def built_in_collections(losses: str) -> dict[str, tuple[str, ...]]:
@@ -20,8 +17,8 @@ def built_in_collections(losses: str) -> dict[str, tuple[str, ...]]:
     return {
         CollectionKeys.ALL: (),
         CollectionKeys.DEFAULT: (),
-        CollectionKeys.WEIGHTS: (f"^(?!gradient|{_FACTS}).*weight",),
-        CollectionKeys.BIASES: (f"^(?!gradient|{_FACTS}).*bias",),
+        CollectionKeys.WEIGHTS: ("^(?!gradient).*weight",),
+        CollectionKeys.BIASES: ("^(?!gradient).*bias",),
         CollectionKeys.GRADIENTS: ("^gradient",),
         CollectionKeys.LOSSES: (losses,),
     }

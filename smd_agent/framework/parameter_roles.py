@@ -61,6 +61,7 @@ class ParameterRoles:
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
         self._trained: dict[str, bool] = {}
+        self._kept_out: set[str] = set()
         self._last: weakref.WeakKeyDictionary[object, object] = weakref.WeakKeyDictionary()
 
     def have_changed(self, model: object, *state: object) -> bool:
@@ -95,6 +96,17 @@ class ParameterRoles:
                 "to save them, ask for all or for a collection of your own"
             )
             guard.say_once((self, model, "not trained"), line)
+
+    def keep_out(self, names: Iterable[str]) -> None:
+        """Keep tensors out of ``weights`` and ``biases`` that are about parameters, and are none, whatever their names.
+
+        Args:
+            names: of the tensors.
+        """
+        for name in names:
+            if name not in self._kept_out:
+                self._kept_out.add(name)
+                self._leave_out(name)
 
     def _put_in(self, parameter: Parameter) -> None:
         selection = self._selection

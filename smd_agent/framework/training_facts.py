@@ -33,7 +33,6 @@ COLLECTIONS: Mapping[str, tuple[str, ...]] = {
     CollectionKeys.INPUT_DIGESTS: (f"^{INPUT_DIGEST}",),
     CollectionKeys.PARAMETERS: (f"^{PARAMETERS}",),
 }
-PREFIXES = (UPDATE, UPDATE_RATIO, OPTIMIZER, INPUT_DIGEST, PARAMETERS)
 
 LOOKED_AT = 65_536
 """Elements of a tensor that are looked at; of one that has more, ``_RUNS`` runs of equal length, spread evenly."""

@@ -21,7 +21,7 @@ from smd_agent.storage.forecast import FIRST_STEPS, LARGE_STEP, size_text, tell
 from smd_agent.storage.lost_steps import LostSteps
 from smd_agent.storage.run_folder import RunFolder, absolute, holds_finished_run
 from smd_agent.storage.step_file import Layouts, StepFile
-from smd_agent.storage.whole_file import replace_file
+from smd_agent.storage.whole_file import remove_file, replace_file
 from smd_agent.storage.writer import DEFAULT_BUDGET_BYTES, Writer
 
 # What is the matter with a disk that may take data later.
@@ -280,6 +280,11 @@ class RunWriter:
         self._put_files()
 
     def _saved(self, step: StepFile) -> None:
+        if not self._is_there():
+            # It has gone since the step began, and another folder may have got the index alone.
+            guard.attempt(partial(remove_file, self.root, step.index_name))
+            self._lose(step.stamp.step)
+            return
         self.steps_saved += 1
         self.tensors_saved += step.tensors
         self.bytes_saved += step.size

@@ -27,7 +27,7 @@ ONE_THREAD = {
 }
 # What runs are called, and the file of their configuration.
 _OURS = re.compile(r"run(-\d+)?|run\.json")
-_USUAL = re.compile("smd_agent: (saving|saved) ")
+_USUAL = re.compile("smd_agent: (saving|saved|a saved step takes) ")
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ class SavedStep(CapturedStep):
         self._losses = Losses(models, self._gradients.scales, self.save_io, self._save_loss, self._titles_called)
         self._compiled: LayerSource = CompiledLayers(self.save_io)
         self._outside = OutsideCalls(models)
-        self._changes = WeightChanges(self.writer)
+        self._changes = WeightChanges(self.writer, models.roles)
         self._digests = InputDigests(self.writer)
         self._facts = ParameterFacts(self.writer, models.facts_told)
         self._every_layer = bool(self.writer.collections_due() - _OWN_COLLECTIONS) or models.regexes_changed()

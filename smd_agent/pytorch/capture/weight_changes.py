@@ -17,6 +17,7 @@ from smd_agent import session
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
+from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.framework.tracked_model import free_name
 from smd_agent.pytorch.arrays import PLAIN_CLASSES
 
@@ -30,10 +31,12 @@ class WeightChanges:
 
     Args:
         writer: takes the values.
+        roles: of the parameters.
     """
 
-    def __init__(self, writer: StepWriter) -> None:
+    def __init__(self, writer: StepWriter, roles: ParameterRoles) -> None:
         self._writer = writer
+        self._roles = roles
         due = writer.collections_due()
         self._wants_updates = CollectionKeys.UPDATES in due
         self._wants_settings = CollectionKeys.OPTIMIZER in due
@@ -92,7 +95,7 @@ class WeightChanges:
         if title not in self._told:
             self._told.add(title)
             found = dict(facts.settings(optimizer.param_groups, SETTINGS))
-            self._writer.save_tensors([f"{facts.OPTIMIZER}{title}/{name}" for name in found], list(found.values()))
+            self._write([f"{facts.OPTIMIZER}{title}/{name}" for name in found], list(found.values()))
 
     @torch.no_grad()
     def _remember(self, parameters: Iterable[torch.Tensor]) -> None:
@@ -112,6 +115,10 @@ class WeightChanges:
             for name in moved.names:
                 names += (facts.UPDATE + name, facts.UPDATE_RATIO + name)
                 values += (update, ratio)
+        self._write(names, values)
+
+    def _write(self, names: list[str], values: list[Any]) -> None:
+        self._roles.keep_out(names)
         self._writer.save_tensors(names, values)
 
 

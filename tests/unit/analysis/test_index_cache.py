@@ -309,7 +309,7 @@ def test_what_has_no_form_is_left_out(file):
 
 
 def test_all_that_an_index_can_say_comes_back():
-    shapes = {"t": ("ö", ()), "u": ("", (2**70, 0))}
+    shapes = {"t": NotedShape("ö", ()), "u": NotedShape("", (2**70, 0), "bfloat16")}
     files = [
         cached(payload_of(("t", "ü/x y:0"), (5, 1), (20, 2**31), shapes), "some/other.file"),
         cached(payload_of((), (), (), shapes), None, path="000000000/000000000002_worker_0.json"),

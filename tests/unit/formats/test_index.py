@@ -46,7 +46,7 @@ def test_a_tensor_with_location_and_shape_keeps_both():
     )
     assert (index.mode, index.mode_step, index.event_file) == (ModeKeys.TRAIN, 7, EVENT)
     assert index.payload.location("t") == (5, 30)
-    assert index.payload.shapes["t"] == ("o", (4,))
+    assert index.payload.shapes["t"] == ("o", (4,), "")
 
 
 def test_of_two_records_with_one_name_the_later_counts():

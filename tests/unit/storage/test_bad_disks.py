@@ -126,22 +126,30 @@ def test_a_folder_that_goes_away_is_made_again_and_can_be_read(run, tmp_path, ho
         assert readable(tmp_path / "elsewhere") == [0, 1, 2]
 
 
-def test_a_folder_that_goes_away_while_a_step_is_written_gets_no_index_without_values(run, tmp_path, monkeypatch):
+@pytest.mark.parametrize("how", ["moved", "unmounted before", "unmounted"])
+def test_a_folder_that_goes_away_while_a_step_is_written_gets_no_index_without_values(run, tmp_path, monkeypatch, how):
     saved(run, 0)
     put_in_place = step_file.NewFile.put_in_place
 
     def moving(file):
-        put_in_place(file)
-        if run.root.exists():
+        if how != "unmounted before":
+            put_in_place(file)
+        if not (tmp_path / "elsewhere").exists():
             run.root.rename(tmp_path / "elsewhere")
+            if how != "moved":
+                run.root.mkdir()
+        if how == "unmounted before":
+            put_in_place(file)
 
     with monkeypatch.context() as patched:
         patched.setattr(step_file.NewFile, "put_in_place", moving)
         saved(run, 1)
     saved(run, 2)
     run.close(end_marker=True)
-    assert run.root == tmp_path / "run"
+    # What is left of the step that went to two folders is left alone.
+    assert run.root == tmp_path / ("run" if how == "moved" else "run-2")
     assert readable(run.root) == [2]
+    assert not [*(tmp_path / "run").glob("index/*/00000000000[01]*")]
     assert readable(tmp_path / "elsewhere") == [0]
 
 
