@@ -19,7 +19,7 @@ from robustness.part import Case, Part
 from robustness.training import GLUON, KERAS, PYTORCH, XGBOOST, Training
 
 START = Path(__file__).with_name("start_with_faults.py")
-FAILED = re.compile(r"failed \(|cannot write to|is not captured \(|takes no more data")
+FAILED = re.compile(r"failed \(|cannot write to|is not captured \(|takes no more data|cannot be saved: ")
 FENCED = "; capture is off for the rest of this run"
 # What every failure of ours is caught by cannot be tried: a failure in it is nobody's.
 NOT_TRIED = ("guard.py:",)
