@@ -5,7 +5,8 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -26,7 +27,8 @@ H = TypeVar("H", bound="BaseHook")
 # The newest comes last.
 _hooks: list[BaseHook] = []
 _prepared = False
-_off = False
+# The frameworks of which a failure of ours has switched the capture off; "" stands for all.
+_off: set[str] = set()
 
 
 def read_settings(path: str | None = None, default_save_interval: int = DEFAULT_SAVE_INTERVAL) -> HookSettings:
@@ -61,7 +63,10 @@ def current_of(kind: type[H]) -> H | None:
 
 
 def make_current(hook: BaseHook) -> None:
-    """Make this the hook of the process for its framework; one that it replaces is ended now, this one at exit."""
+    """Make this the hook of the process for its framework; one that it replaces is ended now, this one at exit.
+
+    Where a failure has switched the capture off, it saves nothing: its steps would have other numbers.
+    """
     global _prepared
     for other in [*_hooks]:
         if other is hook or framework_of(type(other)) == framework_of(type(hook)):
@@ -70,6 +75,8 @@ def make_current(hook: BaseHook) -> None:
                 _finish(other)
                 other.disable()
     _hooks.append(hook)
+    if is_off(framework_of(type(hook))):
+        hook.disable()
     if not _prepared:
         _prepared = True
         guard.strict = env.strict()
@@ -88,22 +95,39 @@ def framework_of(kind: type[BaseHook]) -> str:
 
 def forget(framework: str | None = None) -> None:
     """Have no hook any more, or none of this framework; those there were are not closed."""
-    global _off
-    _off = _off and framework is not None
+    if framework is None:
+        _off.clear()
     _hooks[:] = [hook for hook in _hooks if framework is not None and framework_of(type(hook)) != framework]
 
 
-def switch_off() -> None:
-    """Capture nothing more in this process; what is saved already stays."""
-    global _off
-    _off = True
+def switch_off(framework: str = "") -> None:
+    """Capture nothing more in this process, or nothing more of this framework; what is saved already stays."""
+    _off.add(framework)
     for hook in _hooks:
-        hook.disable()
+        if framework in ("", framework_of(type(hook))):
+            hook.disable()
 
 
-def is_off() -> bool:
-    """Whether a failure of ours has switched the capture off: then no hook is made for the program any more."""
-    return _off
+def is_off(framework: str = "") -> bool:
+    """Whether a failure of ours has switched the capture of everything, or of this framework, off.
+
+    Then no hook is made for the program any more.
+    """
+    return not _off.isdisjoint(("", framework))
+
+
+@contextmanager
+def whole_or_off(framework: str) -> Iterator[None]:
+    """What has a framework captured is put in place as a whole: where it fails, nothing of the framework is captured.
+
+    Raises:
+        Exception: what failed.
+    """
+    try:
+        yield
+    except Exception:
+        switch_off(framework)
+        raise
 
 
 def fence(what: str) -> Callable[[Callable[P, R]], Callable[P, R | None]]:

@@ -36,4 +36,4 @@ def capture(library: ModuleType, targets: Mapping[str, Describe], *, oldest: str
     trainings = Trainings(load, lambda kind: make_hook(kind, settings), settings.include_workers == "all")
     watch_calls(library, targets, trainings)
     names = (f"{library.__name__}.{path.rpartition('.')[2]}" for path in targets)
-    warn_at_exit_if_nothing_captured(f"a call of {' or '.join(names)}", settings, lambda: False)
+    warn_at_exit_if_nothing_captured(library.__name__, f"a call of {' or '.join(names)}", settings, lambda: False)

@@ -50,9 +50,9 @@ def make_hook(hook_class: type[H], settings: HookSettings, follow_calls: bool = 
         settings: of the run.
         follow_calls: whether the mode is what the program does, as long as it sets none.
     """
-    if session.is_off():
-        return None
     name = session.framework_of(hook_class)
+    if session.is_off(name):
+        return None
     existing = session.current()
     if existing is not None and session.framework_of(type(existing)) == name:
         # As of Keras on PyTorch: two kinds of hooks would save the same tensors.
@@ -70,6 +70,7 @@ def make_hook(hook_class: type[H], settings: HookSettings, follow_calls: bool = 
 
 
 def warn_at_exit_if_nothing_captured(
+    framework: str,
     training_signs: str,
     settings: HookSettings,
     was_training: Callable[[], bool],
@@ -79,6 +80,7 @@ def warn_at_exit_if_nothing_captured(
     """Say at exit that nothing was captured, in one line for all frameworks that the program imported.
 
     Args:
+        framework: that is captured; nothing is said of one of which the capture was switched off.
         training_signs: how a training with the framework shows.
         settings: of the run.
         was_training: asked at exit: whether the program is known to have trained. The launcher's own program is always
@@ -92,7 +94,7 @@ def warn_at_exit_if_nothing_captured(
 
     @guard.fence("looking for a run at the end")
     def warn() -> None:
-        if os.getpid() != pid or session.is_off() or session.has_had_hook() or already_explained():
+        if os.getpid() != pid or session.is_off(framework) or session.has_had_hook() or already_explained():
             return
         if in_time(partial(os.path.isdir, os.path.join(settings.out_dir, "index"))):
             # A launcher such as torchrun imports the framework too; its workers did the training.

@@ -50,9 +50,15 @@ def when_imported(name: str, action: Callable[[ModuleType], object]) -> None:
         return
 
     def deliver(module: ModuleType) -> None:
-        action(sys.modules.get(name, module))
+        failure = guard.attempt(lambda: action(sys.modules.get(name, module)))
+        if failure is None:
+            return
+        line = f"preparing {name} failed ({guard.describe(failure)}): what the program trains with it is not saved"
+        guard.say_once(("preparing", name), line)
+        if guard.strict:
+            raise failure
 
-    register_post_import_hook(guard.fence(f"preparing {name}")(deliver), name)
+    register_post_import_hook(deliver, name)
 
 
 def report_bad_config(error: BaseException) -> None:

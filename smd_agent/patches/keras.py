@@ -48,4 +48,4 @@ def _tell_when_used(keras: ModuleType, backend: str) -> None:
     for name in ENTRIES:
         replace(keras.Model, name, around, why="what is not captured is said when it is used")
     sign = "model.fit of Keras on TensorFlow or PyTorch"
-    warn_at_exit_if_nothing_captured(sign, settings, lambda: False, told.is_set)
+    warn_at_exit_if_nothing_captured("keras", sign, settings, lambda: False, told.is_set)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from smd_agent import guard
+from smd_agent import guard, session
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.patches.hook_of_run import make_hook, wanted_settings, warn_at_exit_if_nothing_captured
 
@@ -16,6 +16,7 @@ OLDEST = "1.8"
 NEWEST = "1.9"
 
 
+@session.whole_or_off("mxnet")
 def apply(mxnet: ModuleType) -> None:
     """Have the blocks that the program trains found and saved."""
     settings = wanted_settings()
@@ -31,7 +32,7 @@ def apply(mxnet: ModuleType) -> None:
     discovery = BlockFinder(HookSource(Hook, lambda: make_hook(Hook, settings, follow_calls=True)).hook)
     discovery.install()
     sign = "a gluon.Block called while autograd recorded"
-    warn_at_exit_if_nothing_captured(sign, settings, discovery.should_have_found, reason=discovery.reason)
+    warn_at_exit_if_nothing_captured("mxnet", sign, settings, discovery.should_have_found, reason=discovery.reason)
 
 
 def _is_supported(mxnet: ModuleType) -> bool:

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from smd_agent import guard
+from smd_agent import guard, session
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.patching import Function, replace
 from smd_agent.patches.hook_of_run import make_hook, wanted_settings, warn_at_exit_if_nothing_captured
@@ -26,6 +26,7 @@ OLDEST = "2.1"
 _applied: list[tuple[HookSettings, ModuleFinder]] = []
 
 
+@session.whole_or_off("pytorch")
 def apply(torch: ModuleType) -> None:
     """Have the models that the program trains found and saved."""
     settings = wanted_settings()
@@ -44,9 +45,10 @@ def apply(torch: ModuleType) -> None:
     _keep_out_of_replicas(torch)
     _step_aside_for_script(torch)
     sign = "a torch.nn.Module called in train mode"
-    warn_at_exit_if_nothing_captured(sign, settings, discovery.should_have_found, reason=discovery.reason)
+    warn_at_exit_if_nothing_captured("pytorch", sign, settings, discovery.should_have_found, reason=discovery.reason)
 
 
+@session.whole_or_off("pytorch")
 def watch_keras(keras: ModuleType) -> None:
     """Watch a Keras on PyTorch that has just been imported."""
     for settings, discovery in _applied:
@@ -54,11 +56,7 @@ def watch_keras(keras: ModuleType) -> None:
         from smd_agent.pytorch.keras_fit.hook import KerasHook
 
         source = HookSource(KerasHook, functools.partial(make_hook, KerasHook, settings))
-        try:
-            keras_backend.watch_keras(keras, source, discovery)
-        except (LookupError, AttributeError) as error:
-            version = getattr(keras, "__version__", "")
-            guard.say(f"keras {version}: fit, evaluate and predict are not captured ({guard.describe(error)})")
+        keras_backend.watch_keras(keras, source, discovery)
 
 
 def _step_aside_for_compile(torch: ModuleType, discovery: ModuleFinder) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from smd_agent import guard
+from smd_agent import guard, session
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.patches.hook_of_run import make_hook, wanted_settings, warn_at_exit_if_nothing_captured
 from smd_agent.patches.importer import when_imported
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 OLDEST = "2.13"
 
+_whole_or_off = session.whole_or_off("tensorflow")
 
 # Where the optimizers that scale losses live, by the release of Keras.
 _SCALING = {
@@ -26,6 +27,7 @@ _SCALING = {
 }
 
 
+@_whole_or_off
 def apply(tensorflow: ModuleType) -> None:
     """Have what the program trains saved."""
     settings = wanted_settings()
@@ -40,10 +42,11 @@ def apply(tensorflow: ModuleType) -> None:
     source: HookSource[TensorflowHook] = HookSource(TensorflowHook, lambda: make_hook(KerasHook, settings))
     _sources.append(source)
     session_hook.watch_sessions(source)
-    when_imported(graph_notes.ESTIMATOR, lambda m: graph_notes.note_modes(m.Estimator))
+    when_imported(graph_notes.ESTIMATOR, _whole_or_off(lambda m: graph_notes.note_modes(m.Estimator)))
     watch = _watch_tapes(tensorflow, source)
     watch_keras()
     warn_at_exit_if_nothing_captured(
+        "tensorflow",
         "a GradientTape, model.fit or a monitored session that trains",
         settings,
         graph_notes.saw_any_optimizer,
@@ -65,6 +68,7 @@ def _watch_tapes(tensorflow: ModuleType, source: HookSource[TensorflowHook]) -> 
     return watch
 
 
+@_whole_or_off
 def watch_keras(keras: ModuleType | None = None) -> None:
     """Watch a Keras on TensorFlow that has just been imported, or all that are by now; nothing before TensorFlow is.
 
@@ -86,6 +90,7 @@ def watch_keras(keras: ModuleType | None = None) -> None:
 
 
 def _watch_scaling(module: str, classes: tuple[str, ...], watch: TapeWatch) -> None:
+    @_whole_or_off
     def watch_all(found: ModuleType) -> None:
         from smd_agent.tensorflow.loss_scaling import watch_scaling
 

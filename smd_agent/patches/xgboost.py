@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
+from smd_agent import session
 from smd_agent.framework.boosting.products import Training
 from smd_agent.patches import boosting
 
 
+@session.whole_or_off("xgboost")
 def apply(xgboost: ModuleType) -> None:
     """Have the trainings of the program saved."""
     boosting.capture(xgboost, TARGETS, oldest="1.7", needs="collective")

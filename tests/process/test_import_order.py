@@ -226,7 +226,7 @@ def test_framework_run_as_a_module_still_runs(run, toy):
 )
 def test_failing_patch_leaves_the_import_whole(patch, reason, run, toy):
     (toy / "toypatch.py").write_text(patch)
-    line = f"smd_agent: preparing toyframe failed ({reason}); capture is off for the rest of this run"
+    line = f"smd_agent: preparing toyframe failed ({reason}): what the program trains with it is not saved"
     check(run(ARM + "import toyframe\nassert toyframe.value == 1"), [line])
 
 

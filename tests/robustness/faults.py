@@ -47,6 +47,7 @@ KERAS_FIRST = (
     "tensorflow/keras_fit/compiled_function.py:CompiledFunction._is_recorded",
     "tensorflow/keras_fit/compiled_function.py:CompiledFunction._run",
     "tensorflow/keras_fit/tensor_watch.py:TensorWatch._around_update.update",
+    "tensorflow/keras_fit/versions.py:leave_untraced",
 )
 GLUON_FIRST = (
     "mxnet/hybridized.py:GraphTap._make.show",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from smd_agent import guard
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.keras.backend import Backend, RunningStep
 from smd_agent.framework.keras.names import Names, definer
@@ -49,9 +50,11 @@ class TorchBackend(Backend[KerasHook, TorchCapture]):
 
 
 def watch_keras(keras: KerasModule, source: HookSource[KerasHook], discovery: Pausable) -> None:
-    """Watch an imported Keras whose backend is PyTorch.
-
-    Raises:
-        LookupError, AttributeError: this Keras is not built as those known here.
-    """
-    KerasWatch(TorchBackend(keras, discovery), source).install()
+    """Watch an imported Keras whose backend is PyTorch; one line if it cannot be."""
+    try:
+        backend = TorchBackend(keras, discovery)
+    except (LookupError, AttributeError) as error:
+        version = getattr(keras, "__version__", "")
+        guard.say(f"keras {version}: fit, evaluate and predict are not captured ({guard.describe(error)})")
+        return
+    KerasWatch(backend, source).install()
