@@ -81,7 +81,7 @@ scenarios: $(VENV)/.demo
 
 # What is installed is what is put through it.
 robustness: $(VENV)/.demo .venv-mxnet/.wheel
-	cd tests && $(INTERPRETERS) $(CURDIR)/$(VENV)/bin/python -m robustness $(ARGS) --page $(CURDIR)/docs/robustness.md
+	export $(INTERPRETERS) && cd tests && $(CURDIR)/$(VENV)/bin/python -m robustness $(ARGS) --page $(CURDIR)/docs/robustness.md
 
 # -W ends with an error after the first warning was printed and all others too; -n warns of names that are nowhere, -E reads
 # all pages again: parts of them are made from the sources.
