@@ -11,6 +11,7 @@ from benchmarks.table import Row, heading, line, milliseconds
 NAMES = (
     "startup",
     "unsaved_step",
+    "default_launch",
     "parameter_sets",
     "saved_reductions",
     "saved_raw",
