@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
-import torch
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
 
 from smd_agent import session
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
-from smd_agent.pytorch.capture.weight_changes import title_of
-from smd_agent.pytorch.model.trained import was_given
+
+
+class Parameters(Protocol):
+    """Knows the parameters of a framework, and which optimizers have them."""
+
+    def groups_of(self, optimizer: Any) -> Mapping[str, Iterable[Any]]:
+        """The parameters that an optimizer was given, by the name of their group, such as ``SGD/group_0``."""
+
+    def can_be_trained(self, parameter: Any) -> bool:
+        """Whether a parameter can be trained, and is not frozen."""
+
+    def has_gradient(self, parameter: Any) -> bool:
+        """Whether there is a gradient for a parameter, when an optimizer is about to use it."""
+
+    def was_given(self, parameter: Any) -> bool:
+        """Whether any optimizer was given a parameter."""
 
 
 class ParameterFacts:
@@ -21,17 +33,19 @@ class ParameterFacts:
     Args:
         writer: takes the text.
         told: the text that was saved last, by model; of the whole run.
+        parameters: knows the parameters.
     """
 
-    def __init__(self, writer: StepWriter, told: dict[str, str]) -> None:
+    def __init__(self, writer: StepWriter, told: dict[str, str], parameters: Parameters) -> None:
         self._writer = writer
         self._wanted = CollectionKeys.PARAMETERS in writer.collections_due()
         self._told = told
-        self._models: dict[str, list[tuple[str, torch.Tensor]]] = {}
+        self._parameters = parameters
+        self._models: dict[str, list[tuple[str, Any]]] = {}
         self._with_gradient: set[int] | None = None
         self._optimizers: dict[int, str] = {}
 
-    def add_parameters(self, model: str, pairs: Iterable[tuple[str, torch.Tensor]]) -> None:
+    def add_parameters(self, model: str, pairs: Iterable[tuple[str, Any]]) -> None:
         """Tell of these parameters too, of the model of this title."""
         if self._wanted:
             self._models[model] = [*pairs]
@@ -43,9 +57,9 @@ class ParameterFacts:
             return
         if self._with_gradient is None:
             every = (parameter for pairs in self._models.values() for _, parameter in pairs)
-            self._with_gradient = {id(parameter) for parameter in every if parameter.grad is not None}
-        for number, group in enumerate(optimizer.param_groups):
-            self._optimizers.update(dict.fromkeys(map(id, group["params"]), f"{title_of(optimizer)}/group_{number}"))
+            self._with_gradient = {id(parameter) for parameter in every if self._parameters.has_gradient(parameter)}
+        for group, parameters in self._parameters.groups_of(optimizer).items():
+            self._optimizers.update(dict.fromkeys(map(id, parameters), group))
 
     @session.fence("saving what is known of parameters")
     def close(self) -> None:
@@ -59,10 +73,10 @@ class ParameterFacts:
                 self._told[model] = text
                 self._writer.save_tensors((facts.PARAMETERS + model,), (facts.as_text(text),))
 
-    def _fact(self, parameter: torch.Tensor) -> dict[str, object]:
+    def _fact(self, parameter: Any) -> dict[str, object]:
         optimizer: object = self._optimizers.get(id(parameter))
         return {
-            "requires_grad": parameter.requires_grad,
-            "optimizer": optimizer or (facts.NOT_NOW if was_given(parameter) else None),
+            "requires_grad": self._parameters.can_be_trained(parameter),
+            "optimizer": optimizer or (facts.NOT_NOW if self._parameters.was_given(parameter) else None),
             "gradient": self._with_gradient is not None and id(parameter) in self._with_gradient,
         }
