@@ -42,7 +42,8 @@ class ParameterFacts:
         self._told = told
         self._parameters = parameters
         self._models: dict[str, list[tuple[str, Any]]] = {}
-        self._with_gradient: set[int] | None = None
+        # By the ids of the parameters.
+        self._facts: dict[int, dict[str, object]] = {}
         self._optimizers: dict[int, str] = {}
 
     def add_parameters(self, model: str, pairs: Iterable[tuple[str, Any]]) -> None:
@@ -52,31 +53,42 @@ class ParameterFacts:
 
     @session.fence("looking at a model's parameters")
     def before_optimizer(self, optimizer: Any) -> None:
-        """Take note of the parameters whose gradients an optimizer is about to use."""
+        """Take note of the parameters whose gradients an optimizer is about to use.
+
+        What another optimizer has updated already in this step stays as it was then.
+        """
         if not self._models:
             return
-        if self._with_gradient is None:
-            every = (parameter for pairs in self._models.values() for _, parameter in pairs)
-            self._with_gradient = {id(parameter) for parameter in every if self._parameters.has_gradient(parameter)}
+        own = {}
         for group, parameters in self._parameters.groups_of(optimizer).items():
-            self._optimizers.update(dict.fromkeys(map(id, parameters), group))
+            own.update(dict.fromkeys(map(id, parameters), group))
+        for pairs in self._models.values():
+            for _, parameter in pairs:
+                key = id(parameter)
+                if key not in self._optimizers:
+                    self._look_at(parameter, own.get(key))
+        self._optimizers = {**own, **self._optimizers}
+
+    def _look_at(self, parameter: Any, group: str | None) -> None:
+        """Look at a parameter before an update, by the optimizer that has it in this group, or by another one."""
+        known = self._facts.get(id(parameter))
+        if known is None or group is not None:
+            self._facts[id(parameter)] = {
+                "requires_grad": self._parameters.can_be_trained(parameter),
+                "optimizer": group or (facts.NOT_NOW if self._parameters.was_given(parameter) else None),
+                "gradient": self._parameters.has_gradient(parameter),
+            }
+        elif not known["gradient"]:
+            known["gradient"] = self._parameters.has_gradient(parameter)
 
     @session.fence("saving what is known of parameters")
     def close(self) -> None:
         """Save what has changed since it was told last, if there has been an update."""
         models, self._models = self._models, {}
-        if self._with_gradient is None:
+        if not self._optimizers:
             return
         for model, pairs in models.items():
-            text = facts.described({name: self._fact(parameter) for name, parameter in pairs})
+            text = facts.described({name: self._facts[id(p)] for name, p in pairs if id(p) in self._facts})
             if self._told.get(model) != text:
                 self._told[model] = text
                 self._writer.save_tensors((facts.PARAMETERS + model,), (facts.as_text(text),))
-
-    def _fact(self, parameter: Any) -> dict[str, object]:
-        optimizer: object = self._optimizers.get(id(parameter))
-        return {
-            "requires_grad": self._parameters.can_be_trained(parameter),
-            "optimizer": optimizer or (facts.NOT_NOW if self._parameters.was_given(parameter) else None),
-            "gradient": self._with_gradient is not None and id(parameter) in self._with_gradient,
-        }
