@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
@@ -41,15 +42,16 @@ class ParameterFacts:
         self._wanted = CollectionKeys.PARAMETERS in writer.collections_due()
         self._told = told
         self._parameters = parameters
-        self._models: dict[str, list[tuple[str, Any]]] = {}
+        # Weakly: a step stays open until the next one begins, and a model that the program lets go must go.
+        self._models: dict[str, list[tuple[str, int, weakref.ref[Any]]]] = {}
         # By the ids of the parameters.
         self._facts: dict[int, dict[str, object]] = {}
         self._optimizers: dict[int, str] = {}
 
     def add_parameters(self, model: str, pairs: Iterable[tuple[str, Any]]) -> None:
-        """Tell of these parameters too, of the model of this title."""
+        """Tell of these parameters too, of the model of this title; they can be referred to weakly."""
         if self._wanted:
-            self._models[model] = [*pairs]
+            self._models[model] = [(name, id(parameter), weakref.ref(parameter)) for name, parameter in pairs]
 
     @session.fence("looking at a model's parameters")
     def before_optimizer(self, optimizer: Any) -> None:
@@ -60,12 +62,11 @@ class ParameterFacts:
         if not self._models:
             return
         own = {}
-        for group, parameters in self._parameters.groups_of(optimizer).items():
-            own.update(dict.fromkeys(map(id, parameters), group))
-        for pairs in self._models.values():
-            for _, parameter in pairs:
-                key = id(parameter)
-                if key not in self._optimizers:
+        for group, members in self._parameters.groups_of(optimizer).items():
+            own.update(dict.fromkeys(map(id, members), group))
+        for parameters in self._models.values():
+            for _, key, reference in parameters:
+                if key not in self._optimizers and (parameter := reference()) is not None:
                     self._look_at(parameter, own.get(key))
         self._optimizers = {**own, **self._optimizers}
 
@@ -87,8 +88,8 @@ class ParameterFacts:
         models, self._models = self._models, {}
         if not self._optimizers:
             return
-        for model, pairs in models.items():
-            text = facts.described({name: self._facts[id(p)] for name, p in pairs if id(p) in self._facts})
+        for model, parameters in models.items():
+            text = facts.described({name: self._facts[key] for name, key, _ in parameters if key in self._facts})
             if self._told.get(model) != text:
                 self._told[model] = text
                 self._writer.save_tensors((facts.PARAMETERS + model,), (facts.as_text(text),))

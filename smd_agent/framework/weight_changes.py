@@ -137,13 +137,19 @@ def part_of(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.array(part, np.float64 if part.dtype == np.float64 else np.float32)
 
 
-def changes(found: Iterable[Moved]) -> Iterable[tuple[Moved, np.float64, np.float64]]:
+def changes(found: Iterable[Moved]) -> list[tuple[Moved, np.float64, np.float64]]:
     """Of each parameter, of which arrays of NumPy are given: its update and its update ratio."""
-    for moved in found:
-        length, move = _length(moved.before), _length(moved.after - moved.before)
-        yield moved, np.float64(move * facts.scale_of(moved.size)), np.float64(move / length if length else move > 0)
+    # Of what is infinite the program is to hear no warning.
+    with np.errstate(all="ignore"):
+        return [(moved, *_change(moved)) for moved in found]
 
 
-def _length(array: npt.NDArray[Any]) -> float:
-    flat = array.reshape(-1).astype(np.float64, copy=False)
+def _change(moved: Moved) -> tuple[np.float64, np.float64]:
+    before, after = (array.reshape(-1).astype(np.float64, copy=False) for array in (moved.before, moved.after))
+    length, move = _length(before), _length(after - before)
+    ratio = move / length if length else float(move > 0)
+    return np.float64(move * facts.scale_of(moved.size)), np.float64(ratio)
+
+
+def _length(flat: npt.NDArray[np.float64]) -> float:
     return float(np.sqrt(flat @ flat))

@@ -328,5 +328,7 @@ def test_a_training_is_the_same_and_steps_between_are_left_alone(out, hybridize)
         np.testing.assert_array_equal(weights[name], array)
     trial = trial_of(hook)
     assert trial.tensor("update/net_conv0_weight").steps(mode=TRAIN) == [0, 3, 6]
+    # Running statistics are the Trainer's too, which does not update them.
+    assert trial.tensor_names(regex="running") == []
     rates = [0.01 * 0.7 ** (step // 2) for step in (0, 3, 6)]
     assert values(trial, "optimizer/Adam/lr") == pytest.approx(rates)
