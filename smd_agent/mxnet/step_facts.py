@@ -78,7 +78,8 @@ class StepFacts:
 
     def _tell_of_sparse(self, pairs: Iterable[Pair]) -> None:
         for name, parameter in pairs:
-            if is_sparse(parameter):
+            # Where its weights are asked for too, that line says it.
+            if is_sparse(parameter) and not self._blocks.recorder.wants(name):
                 line = f"{facts.UPDATE}{name} is not saved: {name} is a sparse parameter"
                 guard.say_once(("sparse update", name), line)
 
