@@ -6,6 +6,7 @@ Where an optimizer updates several times in a step, its first update is what is 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -17,6 +18,9 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.parameter_roles import ParameterRoles
+
+# A sum of squares between these is exact enough in float32.
+_FEWEST, _MOST = 1e-30, 1e30
 
 
 class Moved(NamedTuple):
@@ -145,11 +149,16 @@ def changes(found: Iterable[Moved]) -> list[tuple[Moved, np.float64, np.float64]
 
 
 def _change(moved: Moved) -> tuple[np.float64, np.float64]:
-    before, after = (array.reshape(-1).astype(np.float64, copy=False) for array in (moved.before, moved.after))
-    length, move = _length(before), _length(after - before)
+    before = moved.before.reshape(-1)
+    length, move = _length(before), _length(moved.after.reshape(-1) - before)
     ratio = move / length if length else float(move > 0)
     return np.float64(move * facts.scale_of(moved.size)), np.float64(ratio)
 
 
-def _length(flat: npt.NDArray[np.float64]) -> float:
-    return float(np.sqrt(flat @ flat))
+def _length(flat: npt.NDArray[Any]) -> float:
+    squares = float(flat @ flat)
+    if not _FEWEST < squares < _MOST:
+        # Squares of float32 may have overflowed or vanished.
+        flat = flat.astype(np.float64)
+        squares = float(flat @ flat)
+    return math.sqrt(squares)

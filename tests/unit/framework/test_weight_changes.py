@@ -21,10 +21,11 @@ def test_what_has_moved_from_nothing_has_a_ratio_of_one():
     assert [(update, ratio) for _, update, ratio in found] == [(pytest.approx(3**0.5), 1), (0, 0)]
 
 
-def test_lengths_do_not_overflow():
-    before = part_of(np.full(4, 3e38, np.float32))
+@pytest.mark.parametrize("size", [1e38, 1e-38])
+def test_lengths_do_not_overflow_and_do_not_vanish(size):
+    before = part_of(np.full(4, size, np.float32))
     [(_, update, ratio)] = changes([Moved(["w"], 4, before, -before)])
-    assert update == pytest.approx(1.2e39, rel=1e-6)
+    assert update == pytest.approx(4 * size, rel=1e-6)
     assert ratio == pytest.approx(2)
 
 
