@@ -99,9 +99,11 @@ class StepFacts:
         finally:
             if done is not None:
                 done()
-        self._settings.save(trainer, self._trainers.settings_of)
-        self._changes.after_update(trainer)
-        raise_pending_error()
+        # Not after a failure of ours, which has switched the capture off.
+        if self._blocks.recorder.position.saving:
+            self._settings.save(trainer, self._trainers.settings_of)
+            self._changes.after_update(trainer)
+            raise_pending_error()
         return result
 
     def close(self) -> None:

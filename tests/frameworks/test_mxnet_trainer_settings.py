@@ -12,6 +12,9 @@ from harness.gluon_facts import arrays, backward, hooked, make_net, rows, trial_
 from mxnet import autograd, gluon
 from mxnet.contrib import amp
 
+from smd_agent import guard
+from smd_agent.framework.patching import is_replaced
+
 
 class Halved(mx.lr_scheduler.LRScheduler):
     """Has half the rate at each update, and counts how often it is asked."""
@@ -121,3 +124,62 @@ def test_the_trainer_of_a_training_that_is_over_leaves_its_name(out):
     trial = trial_of(hook)
     assert {name.split("/")[1] for name in trial.tensor_names(collection="optimizer")} == {"Ftrl"}
     assert values(trial, "optimizer/Ftrl/lr") == [0.1] * 6
+
+
+def trained(hook_of, stale_at=None):
+    """Train with a schedule; what is raised, and the weights."""
+    net, raised = make_net(), []
+    schedule = mx.lr_scheduler.FactorScheduler(1, 0.5)
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.5, "lr_scheduler": schedule})
+    hook = hook_of(net)
+    for step in range(3):
+        if step != stale_at:
+            backward(net, rows(step))
+        try:
+            trainer.step(1)
+        except UserWarning as error:
+            raised.append(str(error))
+        assert not is_replaced(type(trainer._optimizer), "_get_lrs")
+    return hook, raised, arrays(net)
+
+
+def test_an_update_that_fails_is_the_programs_own_failure(out):
+    _, expected, plain = trained(lambda _: None, stale_at=1)
+    hook, raised, weights = trained(lambda net: hooked(out, net), stale_at=1)
+    assert raised == expected
+    assert len(raised) == 1
+    for name, array in plain.items():
+        np.testing.assert_array_equal(weights[name], array)
+    assert values(trial_of(hook), "optimizer/SGD/lr")[0] == 0.5
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "mxnet.step_facts.part_of",
+        "mxnet.step_facts.changes",
+        "mxnet.step_facts.groups_of",
+        "mxnet.step_facts.arrays_in",
+        "mxnet.trainer_settings.title_of",
+        "mxnet.trainer_settings.Patch",
+        "mxnet.trainer_settings.zip",
+        "framework.parameter_facts.facts.described",
+    ],
+)
+def test_a_failure_of_ours_is_one_line_and_the_training_goes_on(out, monkeypatch, capsys, broken):
+    _, _, plain = trained(lambda _: None)
+    monkeypatch.setattr(guard, "strict", False)
+
+    def fail(*_, **__):
+        raise RuntimeError("broken for the test")
+
+    monkeypatch.setattr(f"smd_agent.{broken}", fail, raising=False)
+    everything = ["updates", "optimizer", "input_digests", "parameters"]
+    hook, raised, weights = trained(lambda net: hooked(out, net, include_collections=everything))
+    hook.close()
+    said = [line for line in capsys.readouterr().err.splitlines() if "failed" in line]
+    assert len(said) == 1
+    assert said[0].endswith("failed (RuntimeError: broken for the test); capture is off for the rest of this run")
+    assert raised == []
+    for name, array in plain.items():
+        np.testing.assert_array_equal(weights[name], array)
