@@ -19,17 +19,19 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.hidden_frames import unseen
+from smd_agent.framework.input_digests import InputDigests
+from smd_agent.framework.optimizer_settings import OptimizerSettings
+from smd_agent.framework.parameter_facts import ParameterFacts
 from smd_agent.framework.parameter_roles import Parameter
+from smd_agent.framework.weight_changes import WeightChanges
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.capture.gradients import Gradients
-from smd_agent.pytorch.capture.input_digests import InputDigests
+from smd_agent.pytorch.capture.looked_at import Parameters, Weights, digest_of, settings_of
 from smd_agent.pytorch.capture.loss_names import is_unreduced
 from smd_agent.pytorch.capture.losses import Losses
 from smd_agent.pytorch.capture.outside_calls import OutsideCalls
-from smd_agent.pytorch.capture.parameter_facts import ParameterFacts
 from smd_agent.pytorch.capture.persistent_hooks import LossModule, watch
 from smd_agent.pytorch.capture.ports import TrainedModels
-from smd_agent.pytorch.capture.weight_changes import WeightChanges
 from smd_agent.pytorch.compiled.compiled_layers import CompiledLayers
 from smd_agent.pytorch.compiled.layer_source import LayerSource
 from smd_agent.pytorch.compiled.unwatchable_layers import unwatchable_layers
@@ -74,9 +76,10 @@ class SavedStep(CapturedStep):
         self._losses = Losses(models, self._gradients.scales, self.save_io, self._save_loss, self._titles_called)
         self._compiled: LayerSource = CompiledLayers(self.save_io)
         self._outside = OutsideCalls(models)
-        self._changes = WeightChanges(self.writer, models.roles)
-        self._digests = InputDigests(self.writer)
-        self._facts = ParameterFacts(self.writer, models.facts_told)
+        self._changes = WeightChanges(self.writer, models.roles, Weights())
+        self._settings = OptimizerSettings(self.writer, models.roles)
+        self._digests = InputDigests(self.writer, digest_of)
+        self._facts = ParameterFacts(self.writer, models.facts_told, Parameters())
         self._every_layer = bool(self.writer.collections_due() - _OWN_COLLECTIONS) or models.regexes_changed()
 
     def open(self) -> None:
@@ -196,7 +199,7 @@ class SavedStep(CapturedStep):
         self.save_weights(tracked)
         if name is not None:
             self.save_io(name, "input", (args, kwargs))
-            self._digests.before_call(name, args, kwargs)
+            self._digests.before_call(name, (args, kwargs))
         wants = self.writer.wants
         layers = []
         for layer_name, layer in tracked.layers():
@@ -337,11 +340,13 @@ class SavedStep(CapturedStep):
     def before_update(self, optimizer: Any) -> None:
         """An optimizer is about to update its parameters."""
         if not self._left_out():
+            self._settings.save(optimizer, settings_of)
             self._changes.before_update(optimizer)
 
     def after_update(self, optimizer: Any) -> None:
         """It has updated them."""
         if not self._left_out():
+            self._settings.save(optimizer, settings_of)
             self._changes.after_update(optimizer)
 
     @session.fence("looking at the mode of a step")
