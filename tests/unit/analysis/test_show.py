@@ -201,6 +201,16 @@ def test_what_may_stay_or_be_missing_is_not_unusual(run, command):
     assert command("show")[1][0] == "NaN/Inf  1 of 4 tensors, from step 4 on: labels"
 
 
+def test_weights_may_stay_the_same_in_an_evaluation_and_its_loss_may_not(run, command):
+    run.collections(losses="^loss")
+    for step in range(4):
+        run.step(step, {"weight": np.ones(3), "loss": np.ones(1)}, EVAL, step)
+    assert command("show")[1][0] == "Same     1 of 2 tensors, at all 4 steps: loss"
+    for step in range(4, 8):
+        run.step(step, {"weight": np.ones(3), "loss": np.ones(1) * step}, TRAIN, step - 4)
+    assert command("show")[1][0] == "Same     2 of 2 tensors, at all 4 steps: loss, weight"
+
+
 def test_tensors_are_ordered_by_name_on_request(sick, command):
     assert [*courses(command("show", ".", "--sort", "name")[1])][:3] == [
         "OtherLoss_output_0",
