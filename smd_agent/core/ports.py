@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from smd_agent.core.channels import ChannelAxes
 from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.sink import StepSink
@@ -41,6 +42,9 @@ class StepWriter(Protocol):
     @property
     def mode(self) -> ModeKeys:
         """The mode of the current step."""
+
+    axes: ChannelAxes
+    """Of the channels of layers' outputs; who captures these says where they are."""
 
     def wants(self, name: str) -> bool:
         """Whether the current step saves a tensor of this name."""

@@ -21,6 +21,7 @@ from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.parameter_roles import Parameter
 from smd_agent.pytorch.arrays import tensors_in
+from smd_agent.pytorch.capture.channels import OutputChannels
 from smd_agent.pytorch.capture.gradients import Gradients
 from smd_agent.pytorch.capture.input_digests import InputDigests
 from smd_agent.pytorch.capture.loss_names import is_unreduced
@@ -75,6 +76,7 @@ class SavedStep(CapturedStep):
         self._compiled: LayerSource = CompiledLayers(self.save_io)
         self._outside = OutsideCalls(models)
         self._changes = WeightChanges(self.writer, models.roles)
+        self._channels = OutputChannels(self.writer.axes)
         self._digests = InputDigests(self.writer)
         self._facts = ParameterFacts(self.writer, models.facts_told)
         self._every_layer = bool(self.writer.collections_due() - _OWN_COLLECTIONS) or models.regexes_changed()
@@ -99,6 +101,7 @@ class SavedStep(CapturedStep):
         self._losses.close()
         self._facts.close()
         self._changes.close()
+        self._channels.close()
         self._doubtful.clear()
         self._closed = True
 
@@ -206,6 +209,7 @@ class SavedStep(CapturedStep):
                 layers.append((layer_name, layer))
                 if may_be_loss:
                     self._loss_layers.add(layer_name)
+        self._channels.add(tracked.model, name, layers)
         if layers:
             hidden = unwatchable_layers(tracked)
             for layer_name, layer in layers:
@@ -280,7 +284,9 @@ class SavedStep(CapturedStep):
         # Inside a backward pass this is the recomputation of an activation checkpoint: the values were saved before.
         if not self.writer.position.saving or graph_task() != -1 or self._left_out():
             return
-        self.save_numbered(f"{name}_{kind}", tensors_in(value))
+        tensors = tensors_in(value)
+        self._channels.saw(name, kind, tensors)
+        self.save_numbered(f"{name}_{kind}", tensors)
 
     # Losses, backward passes and optimizers.
 

@@ -37,8 +37,12 @@ Buffers = dict[tuple[torch.dtype, int], list[torch.Tensor]]
 
 def reducible_on_device(tensor: torch.Tensor, ops: Ops) -> bool:
     """Whether ``DeviceReductions`` knows this tensor's dtype and layout, and all of the ops."""
-    known = tensor.dtype in _WIDENED or tensor.dtype in _INTEGERS
-    return known and tensor.layout is torch.strided and all(op in FORMULAS and op[0] != "prod" for op in ops)
+    return known_on_device(tensor) and all(op in FORMULAS and op[0] != "prod" for op in ops)
+
+
+def known_on_device(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is of a dtype and a layout that can be reduced where it is."""
+    return (tensor.dtype in _WIDENED or tensor.dtype in _INTEGERS) and tensor.layout is torch.strided
 
 
 class DeviceReductions:
