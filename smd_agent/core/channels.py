@@ -14,7 +14,7 @@ def last_axis(dimensions: int) -> int | None:
 
 
 def second_axis(dimensions: int) -> int | None:
-    """The channels are next to the batch, as those of images on PyTorch."""
+    """The channels are next to the batch, as those of images may be."""
     return 1
 
 

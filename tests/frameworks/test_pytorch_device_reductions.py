@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from smd_agent.core.reductions import channel_shares
+from smd_agent.pytorch.arrays import to_array
 from smd_agent.pytorch.device import reductions as device_reductions
+from smd_agent.pytorch.device.channel_shares import DeviceShares
 from smd_agent.pytorch.device.reductions import WIDTH, DeviceReductions, HostCopy, reducible_on_device
 
 NAMES = ("min", "max", "mean", "std", "variance", "sum", "l1", "l2")
@@ -86,3 +89,32 @@ def test_what_it_leaves_to_the_ordinary_way():
 def test_nothing_at_all():
     assert DeviceReductions([], OPS).result().shape == (0, len(OPS))
     assert HostCopy(torch.arange(3)).ready()
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int16, torch.uint8, torch.bool]
+)
+def test_shares_of_channels_are_those_of_the_host(dtype):
+    torch.manual_seed(5)
+    kept = torch.rand(8) < 0.5
+    outputs = []
+    for activation in (torch.relu, torch.tanh, torch.sigmoid, lambda x: x):
+        for shape, axis in (((6, 8), 1), ((3, 8, 10, 9), 1), ((3, 40, 8), 2), ((8, 7, 7), 0)):
+            scale = kept.double() if activation is torch.relu else 1 + 90 * kept.double()
+            wide = [1] * len(shape)
+            wide[axis] = 8
+            outputs.append((activation(torch.randn(shape).double() * scale.reshape(wide)).to(dtype), axis))
+    outputs.append((torch.full((9, 2), 0.5**10).to(dtype), 1))
+    outputs[-1][0][0, 0] = 1
+    outputs += [(outputs[1][0].contiguous(memory_format=torch.channels_last), 1), (outputs[0][0].t(), 0)]
+    names = ("saturated_share", "dead_share")
+    late = DeviceShares([(tensor, axis, names) for tensor, axis in outputs])
+    assert late.ready()
+    host = [channel_shares(to_array(tensor)[0], axis, names) for tensor, axis in outputs]
+    np.testing.assert_array_equal(late.result().reshape(-1, 2), host)
+    assert len({*late.result().tolist()}) > (2 if dtype.is_floating_point else 1)
+
+
+def test_no_shares_of_channels():
+    assert DeviceShares([]).ready()
+    assert DeviceShares([]).result().shape == (0,)
