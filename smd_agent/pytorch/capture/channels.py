@@ -37,27 +37,31 @@ class OutputChannels:
 
     def __init__(self, axes: ChannelAxes) -> None:
         self._axes = axes
-        self._modules: dict[str, tuple[torch.nn.Module, torch.nn.Module]] = {}
+        # Weakly: a step stays open until the next one begins, and a model that the program lets go of must go.
+        self._modules: dict[str, tuple[weakref.ref[torch.nn.Module], weakref.ref[torch.nn.Module]]] = {}
         self._inputs: dict[str, tuple[int, torch.Size]] = {}
         # By identity: what a layer has returned is what the next one gets.
         self._known: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
-        self._votes: dict[int, int | None] = {}
+        self._votes: weakref.WeakKeyDictionary[torch.nn.Module, int | None] = weakref.WeakKeyDictionary()
 
     def add(self, model: torch.nn.Module | None, name: str | None, layers: Layers) -> None:
         """Tell of a model that is called, and of layers in it, by the names that what they return is saved under."""
         if model is not None:
-            self._modules.update((layer_name, (layer, model)) for layer_name, layer in layers)
+            whole = weakref.ref(model)
+            self._modules.update((layer_name, (weakref.ref(layer), whole)) for layer_name, layer in layers)
             if name is not None:
-                self._modules[name] = model, model
+                self._modules[name] = whole, whole
 
     def close(self) -> None:
         """Let go of everything."""
-        for found in (self._modules, self._inputs, self._known, self._votes):
-            found.clear()
+        self._modules.clear()
+        self._inputs.clear()
+        self._known.clear()
 
     def saw(self, name: str, kind: str, tensors: Sequence[torch.Tensor]) -> None:
         """A module gets its input, or returns its output."""
-        if name not in self._modules or not tensors:
+        module, model = (found() for found in self._modules.get(name, (_nothing, _nothing)))
+        if module is None or model is None or not tensors:
             return
         if kind == "input":
             axis = self._known_axis(tensors[0])
@@ -66,16 +70,21 @@ class OutputChannels:
             else:
                 self._inputs[name] = axis, tensors[0].shape
             return
-        found: dict[int, int] = {}
+        axes: dict[int, int] = {}
         for tensor in tensors:
-            axis = self._axis(name, tensor) if tensor.dim() > 1 else None
+            axis = self._axis(module, model, self._inputs.get(name), tensor) if tensor.dim() > 1 else None
             if axis is not None:
-                found[tensor.dim()] = axis
+                axes[tensor.dim()] = axis
                 self._known[id(tensor)] = weakref.ref(tensor), axis
-        self._axes.note(f"{name}_{kind}", found.get)
+        self._axes.note(f"{name}_{kind}", axes.get)
 
-    def _axis(self, name: str, output: torch.Tensor) -> int | None:
-        module, model = self._modules[name]
+    def _axis(
+        self,
+        module: torch.nn.Module,
+        model: torch.nn.Module,
+        got: tuple[int, torch.Size] | None,
+        output: torch.Tensor,
+    ) -> int | None:
         rule = rule_of(module)
         if rule is not None:
             return rule(output.dim())
@@ -83,10 +92,8 @@ class OutputChannels:
         if axis is not None:
             return axis
         computes = any(True for _ in module.parameters()) or any(True for _ in module.children())
-        if not computes:
-            known = self._inputs.get(name)
-            if known is not None and known[1] == output.shape:
-                return known[0]
+        if not computes and got is not None and got[1] == output.shape:
+            return got[0]
         if output.dim() == 2 or (computes and output.dim() > _SIGNAL):
             return 1
         if output.dim() > _SIGNAL:
@@ -99,11 +106,15 @@ class OutputChannels:
 
     def _vote(self, module: torch.nn.Module) -> int | None:
         """Where the channels of three dimensions are in a module: where all layers in it that tell have them."""
-        if id(module) not in self._votes:
+        if module not in self._votes:
             rules = [rule for rule in map(_kind_of, module.modules()) if rule is not None]
             found = {rule(_SIGNAL) for kind, rule in rules if rule is last_axis or _space_of(kind) == 1}
-            self._votes[id(module)] = found.pop() if len(found) == 1 else None
-        return self._votes[id(module)]
+            self._votes[module] = found.pop() if len(found) == 1 else None
+        return self._votes[module]
+
+
+def _nothing() -> None:
+    return None
 
 
 def rule_of(module: torch.nn.Module) -> AxisRule | None:
@@ -125,7 +136,7 @@ def _kind_of(module: torch.nn.Module) -> tuple[type, AxisRule] | None:
 def _rule_of_class(kind: Any) -> tuple[type, AxisRule] | None:
     base = next((one for one in kind.__mro__ if one.__module__.startswith(_NN)), None)
     # A class made from one of these may compute otherwise, such as a LayerNorm of images.
-    if base is None or base.forward is not kind.forward:
+    if base is None or next(one for one in kind.__mro__ if "forward" in vars(one)) not in base.__mro__:
         return None
     room, name = base.__module__.removeprefix(_NN), base.__name__
     if (room in _FEATURES and name != "Identity") or name in ("LayerNorm", "RMSNorm", "MultiheadAttention"):
