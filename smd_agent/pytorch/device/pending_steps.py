@@ -13,15 +13,19 @@ from typing import Any
 import torch
 
 from smd_agent.core.channels import ChannelAxes
+from smd_agent.core.names import reduction_name
 from smd_agent.core.plan import Group
 from smd_agent.core.ports import HeldStep
+from smd_agent.core.reduction_config import HISTOGRAM_OP
 from smd_agent.core.sink import StepSink
 from smd_agent.core.values import shares_of, write_raw
 from smd_agent.pytorch.arrays import PLAIN_CLASSES, to_array
+from smd_agent.pytorch.device import in_order
 from smd_agent.pytorch.device.channel_shares import DeviceShares
 from smd_agent.pytorch.device.reductions import (
     Buffers,
     DeviceReductions,
+    HostCopy,
     Snapshot,
     known_on_device,
     reducible_on_device,
@@ -43,10 +47,13 @@ def comes_later(value: Any, position: int, group: Group) -> bool:
         and value.layout is torch.strided
         and value.numel() > 0
         and not value.is_quantized
-        and position not in group.histograms
         and all(reducible_on_device(value, reduced.ops) for reduced in group.reduced if position in reduced.members)
-        and (known_on_device(value) or not any(position in part.members for part in group.shares))
+        and (known_on_device(value) or not _needs_known(position, group))
     )
+
+
+def _needs_known(position: int, group: Group) -> bool:
+    return position in group.histograms or any(position in part.members for part in group.shares)
 
 
 class LateGroup:
@@ -79,6 +86,8 @@ class LateGroup:
         wanted = list(shares_of(names, {i: tensor.dim() for i, tensor in enumerate(tensors)}, group, axes))
         self._share_tags = tuple(tag for *_, tags in wanted for tag in tags)
         self._shares = DeviceShares([(tensors[i], axis, kinds) for i, axis, kinds, _ in wanted])
+        with torch.no_grad():
+            self._histograms = {i: HostCopy(in_order.histogram_of(tensors[i])) for i in group.histograms}
         self._raw = {i: Snapshot(tensors[i], buffers) for i in group.raw}
         self._forgotten: set[str] = set()
 
@@ -91,6 +100,7 @@ class LateGroup:
         return (
             self._shares.ready()
             and all(reductions.ready() for _, reductions in self._reduced)
+            and all(counts.ready() for counts in self._histograms.values())
             and all(snapshot.ready() for snapshot in self._raw.values())
         )
 
@@ -102,6 +112,8 @@ class LateGroup:
             sink.add_scalars(reduced.tags, reductions.result().reshape(-1))
         if self._share_tags:
             sink.add_scalars(self._share_tags, self._shares.result())
+        for i, counts in self._histograms.items():
+            sink.add(reduction_name(*HISTOGRAM_OP, self._names[i]), counts.array())
         for i, snapshot in self._raw.items():
             found = to_array(snapshot.read())
             if found is not None:
