@@ -178,6 +178,8 @@ class LastForAWhile(nn.Module):
         self.conv, self.norm, self.turn = nn.Conv2d(3, 4, 1), self.Normed(4), self.Turned()
         self.fc, self.act = nn.Linear(4, 16), nn.ReLU()
         kill(self.fc, 8)
+        with torch.no_grad():
+            self.norm.weight[:3] = 0
 
     def forward(self, x):
         return self.act(self.fc(self.turn(self.norm(self.conv(x)))))
@@ -189,6 +191,7 @@ def test_an_activation_has_its_channels_where_its_input_had_them(out):
     names = {"LastForAWhile_output_0": 3, **{f"{name}_output_0": axis for name, axis in axes.items()}}
     assert shares(trial) == {name: dead(outputs[name], axis) for name, axis in names.items()}
     assert shares(trial)["act_output_0"] >= 0.5
+    assert shares(trial)["norm_output_0"] == 0.75
 
 
 def test_an_image_without_a_batch_has_its_channels_first(out):

@@ -108,6 +108,10 @@ def test_shares_of_channels_are_those_of_the_host(dtype):
             outputs.append((activation(torch.randn(shape).double() * scale.reshape(wide)).to(dtype), axis))
     outputs.append((torch.full((9, 2), 0.5**10).to(dtype), 1))
     outputs[-1][0][0, 0] = 1
+    outputs.append((torch.ones(9, 4).to(dtype), 1))
+    if dtype.is_floating_point:
+        outputs.append((torch.ones(9, 4).to(dtype), 1))
+        outputs[-1][0][3, 3] = 1.5
     outputs += [(outputs[1][0].contiguous(memory_format=torch.channels_last), 1), (outputs[0][0].t(), 0)]
     names = ("saturated_share", "dead_share")
     late = DeviceShares([(tensor, axis, names) for tensor, axis in outputs])

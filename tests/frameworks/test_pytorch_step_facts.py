@@ -274,6 +274,17 @@ def test_two_scalers_and_one_with_two_optimizers(out):
     assert rows == [[0, 0], [0, 1], [4, 4], [512, 512]]
 
 
+def test_scalers_are_not_watched_for_what_is_not_saved(out):
+    model = nn.Linear(2, 1)
+    hook = smd.Hook(out, save_config=EVERY, include_collections=["weights"])
+    hook.register_module(model)
+    hook.set_mode(smd.modes.TRAIN)
+    usual = torch.amp.GradScaler.step
+    model(torch.ones(1, 2)).sum().backward()
+    assert torch.amp.GradScaler.step is usual
+    assert trial_of(hook).steps() == [0]
+
+
 def test_a_scaler_that_is_off_has_no_scale_and_a_step_that_is_not_saved_is_not_watched(out):
     model = nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
