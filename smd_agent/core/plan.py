@@ -196,6 +196,11 @@ class SavePlan:
         """Names of a set of collections."""
         return {collection.name for i, collection in enumerate(self._collections) if due >> i & 1}
 
+    def shares_due(self, due: int) -> bool:
+        """Whether one of a set of collections wants shares of the channels of its tensors."""
+        configs = [c.reduction_config for i, c in enumerate(self._collections) if due >> i & 1]
+        return any(name in CHANNEL_SHARES for config in configs if config is not None for name in config.reductions)
+
     def never_found(self) -> list[str]:
         """Collections that were to be saved at some step, and no tensor of theirs ever came up."""
         missing = self._asked & ~self._found

@@ -52,6 +52,9 @@ class StepWriter(Protocol):
     def collections_due(self) -> set[str]:
         """Names of the collections that the current step saves."""
 
+    def shares_due(self) -> bool:
+        """Whether the current step saves shares of the channels of some tensors."""
+
     def ever_saves(self, collection: str) -> bool:
         """Whether a collection is saved at some step."""
 

@@ -7,21 +7,24 @@ where all that tell agree. Next to the batch is the only other axis of two.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from mxnet.gluon import Block, nn, rnn
 from mxnet.gluon.loss import Loss
 
-from smd_agent.core.channels import AxisRule, ChannelAxes, last_axis, unknown
+from smd_agent.core.channels import AxisRule, last_axis, unknown
+from smd_agent.core.ports import StepWriter
+from smd_agent.mxnet.step_counter import TrackedBlock
 
 _FEATURES = (nn.Dense, nn.Embedding, nn.LayerNorm, rnn.RecurrentCell, rnn.LSTM.__base__)
 _SIGNAL = 3
 
 
-def note_channels(blocks: Iterable[Block], axes: ChannelAxes) -> None:
-    """Tell where the channels of a model's blocks are, by the names that their outputs are saved under."""
-    blocks = list(blocks)
+def note_channels(tracked: TrackedBlock, writer: StepWriter) -> None:
+    """Tell where the channels of a model's blocks are, by the names that their outputs are saved under, if need be."""
+    if not writer.shares_due():
+        return
+    blocks = tracked.parts()
     told = [_told_by(block) for block in blocks]
     layouts = {layout for layout in map(_layout, blocks) if layout}
     found: dict[int, set[int | None]] = {_SIGNAL: set(), _SIGNAL + 1: set()}
@@ -36,7 +39,7 @@ def note_channels(blocks: Iterable[Block], axes: ChannelAxes) -> None:
         # Blocks may share a name (model zoo: ``prefix=""``).
         named[block.name] = unknown if named.get(block.name, known) is not known else known
     for name, one in named.items():
-        axes.note(f"{name}_output", one)
+        writer.axes.note(f"{name}_output", one)
 
 
 def _told_by(block: Block) -> AxisRule | None:

@@ -84,7 +84,7 @@ class SavedStep(CapturedStep):
             self._models.add(tracked)
             tracked.look_at_contexts()
             self._watched.update((id(block), weakref.ref(block)) for block in tracked.parts())
-            note_channels(tracked.parts(), self.writer.axes)
+            note_channels(tracked, self.writer)
             block = tracked.model
             if block is not None:
                 self._calls.setdefault(id(block), 0)

@@ -16,7 +16,8 @@ from typing import Any
 
 import torch
 
-from smd_agent.core.channels import AxisRule, ChannelAxes, last_axis, second_axis
+from smd_agent.core.channels import AxisRule, last_axis, second_axis
+from smd_agent.core.ports import StepWriter
 from smd_agent.pytorch.model.wrappers import Layers
 
 _NN = "torch.nn.modules."
@@ -32,11 +33,12 @@ class OutputChannels:
     """The channels of what the modules of one saved step return.
 
     Args:
-        axes: takes where they are, by name.
+        writer: takes where they are, by name, if the step saves anything of them.
     """
 
-    def __init__(self, axes: ChannelAxes) -> None:
-        self._axes = axes
+    def __init__(self, writer: StepWriter) -> None:
+        self._axes = writer.axes
+        self._wanted = writer.shares_due()
         # Weakly: a step stays open until the next one begins, and a model that the program lets go of must go.
         self._modules: dict[str, tuple[weakref.ref[torch.nn.Module], weakref.ref[torch.nn.Module]]] = {}
         self._inputs: dict[str, tuple[int, torch.Size]] = {}
@@ -46,7 +48,7 @@ class OutputChannels:
 
     def add(self, model: torch.nn.Module | None, name: str | None, layers: Layers) -> None:
         """Tell of a model that is called, and of layers in it, by the names that what they return is saved under."""
-        if model is not None:
+        if model is not None and self._wanted:
             whole = weakref.ref(model)
             self._modules.update((layer_name, (weakref.ref(layer), whole)) for layer_name, layer in layers)
             if name is not None:
@@ -60,6 +62,8 @@ class OutputChannels:
 
     def saw(self, name: str, kind: str, tensors: Sequence[torch.Tensor]) -> None:
         """A module gets its input, or returns its output."""
+        if not self._wanted:
+            return
         module, model = (found() for found in self._modules.get(name, (_nothing, _nothing)))
         if module is None or model is None or not tensors:
             return
@@ -91,14 +95,15 @@ class OutputChannels:
         axis = self._known_axis(output)
         if axis is not None:
             return axis
-        computes = any(True for _ in module.parameters()) or any(True for _ in module.children())
+        # Its own dictionaries: walks through them take longer.
+        computes = bool(module._modules) or any(one is not None for one in module._parameters.values())
         if not computes and got is not None and got[1] == output.shape:
             return got[0]
         if output.dim() == 2 or (computes and output.dim() > _SIGNAL):
             return 1
         if output.dim() > _SIGNAL:
             return None
-        return self._vote(module if any(True for _ in module.children()) else model)
+        return self._vote(module if module._modules else model)
 
     def _known_axis(self, tensor: torch.Tensor) -> int | None:
         known = self._known.get(id(tensor))

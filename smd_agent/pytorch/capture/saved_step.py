@@ -76,7 +76,7 @@ class SavedStep(CapturedStep):
         self._compiled: LayerSource = CompiledLayers(self.save_io)
         self._outside = OutsideCalls(models)
         self._changes = WeightChanges(self.writer, models.roles)
-        self._channels = OutputChannels(self.writer.axes)
+        self._channels = OutputChannels(self.writer)
         self._digests = InputDigests(self.writer)
         self._facts = ParameterFacts(self.writer, models.facts_told)
         self._every_layer = bool(self.writer.collections_due() - _OWN_COLLECTIONS) or models.regexes_changed()
