@@ -2,7 +2,8 @@
 
 ``update/<parameter>``        how far an update has moved a parameter: l2 of the difference, float.
 ``update_ratio/<parameter>``  the same divided by the parameter's l2 before it; 1 where that was 0 and has moved.
-``optimizer/<setting>``       a setting of the optimizer, as the update used it.
+``optimizer/<setting>``       a setting of the optimizer, as the update used it; of a scaler of losses its ``scale``,
+                              and whether the update was ``skipped``, 0 or 1.
 ``input_digest/<model>_<i>``  64 bits, int64, that tell apart what a model was called with in its i-th call of the step.
 ``parameters/<model>``        JSON text, what is known of each of the model's parameters.
 """

@@ -25,6 +25,7 @@ from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.patching import Patch, Until
 from smd_agent.mxnet import backward_calls, block_calls
 from smd_agent.mxnet.arrays import arrays_in, copied, is_symbolic, raise_pending_error
+from smd_agent.mxnet.channels import note_channels
 from smd_agent.mxnet.gradients import Freshness, Gradients
 from smd_agent.mxnet.hybridized import GraphTap, trace_of
 from smd_agent.mxnet.losses import KnownLosses, is_same_loss
@@ -83,6 +84,7 @@ class SavedStep(CapturedStep):
             self._models.add(tracked)
             tracked.look_at_contexts()
             self._watched.update((id(block), weakref.ref(block)) for block in tracked.parts())
+            note_channels(tracked, self.writer)
             block = tracked.model
             if block is not None:
                 self._calls.setdefault(id(block), 0)
@@ -150,10 +152,9 @@ class SavedStep(CapturedStep):
         result = self._run(original, block, args, kwargs)
         if isinstance(block, HybridBlock):
             self._remember_inner_losses(block, result)
-        name = block.name
         if is_loss:
             self._remember_loss(result)
-            name = self._loss_name(block, result) or name
+        name = (self._loss_name(block, result) if is_loss else None) or block.name
         self.save_io(name, "input", inputs)
         self.save_io(name, "output", result)
         raise_pending_error()

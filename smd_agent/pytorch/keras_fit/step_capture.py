@@ -11,6 +11,7 @@ import torch
 from smd_agent import guard, session
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.keras.capture import KerasCapture, LogSaver
+from smd_agent.framework.keras.channels import LayerChannels
 from smd_agent.framework.keras.names import Names, definer
 from smd_agent.framework.keras.types import Call, KerasModule, Layer, Model, Optimizer, Variable
 from smd_agent.framework.keras.variables import ModelVariables
@@ -42,6 +43,7 @@ class TorchCapture(KerasCapture):
         super().__init__(saver, model, mode, variables, object())
         self._keras = keras
         self._names = names
+        self._channels = LayerChannels(self.writer.axes)
         self._has_weights = False
         self._optimizers_saved: set[int] = set()
 
@@ -91,10 +93,15 @@ class TorchCapture(KerasCapture):
             # Before it runs, because it may overwrite them.
             self._save_all(before, (args, kwargs))
             result = original(layer, *args, **kwargs)
-            self._save_all(after, result)
+            self._save_output(after, layer, result)
             return result
 
         return call
+
+    @session.fence("saving what a layer returns")
+    def _save_output(self, name: str, layer: Layer, output: object) -> None:
+        self._channels.saw(name, layer)
+        self._save_all(name, output)
 
     def _names_of(self, layer: Layer) -> tuple[str, str]:
         if layer is self.model:

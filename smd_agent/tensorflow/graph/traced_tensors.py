@@ -11,6 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from smd_agent.core.channels import ChannelAxes
 from smd_agent.tensorflow.graph.function_rewrite import Tap, Unreachable, output_of
 
 _LOOPS = ("WhileBodyFuncGraph", "WhileCondFuncGraph")
@@ -39,12 +40,14 @@ class TensorTaps:
     """The tensors of all functions that are alive.
 
     Attributes:
+        axes: of the channels of what layers return.
         unreachable: names of tensors that came up where no tap leads, such as a loop.
     """
 
     def __init__(self) -> None:
         self._by_graph: weakref.WeakKeyDictionary[Any, list[Tap]] = weakref.WeakKeyDictionary()
         self._by_function: dict[str, list[Tap]] = {}
+        self.axes = ChannelAxes()
         self.unreachable: set[str] = set()
 
     def add(self, name: str, value: tf.Tensor | tf.IndexedSlices, shape: tuple[int, ...] = ()) -> None:

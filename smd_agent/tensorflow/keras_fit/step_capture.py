@@ -34,6 +34,8 @@ class TensorflowCapture(KerasCapture):
     ) -> None:
         super().__init__(saver, model, mode, variables, changes)
         self._taps = taps
+        # Layers are seen while functions are traced, in whatever step that is.
+        self.writer.axes = taps.axes
         self._weights_saved = False
         self._optimizers_saved = False
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from smd_agent import session
 from smd_agent.framework.keras.backend import Current, RunningStep
+from smd_agent.framework.keras.channels import LayerChannels
 from smd_agent.framework.keras.names import Names, numbered
 from smd_agent.framework.keras.types import Call, Layer, Model, Optimizer, Variable
 from smd_agent.tensorflow.graph.traced_tensors import TensorTaps
@@ -43,6 +44,7 @@ class TensorWatch:
         self._flavour = flavour
         self._names = names
         self._taps = taps
+        self._channels = LayerChannels(taps.axes)
         self._current = current
         # Keras 3's variables by the TensorFlow variable inside.
         self._variables: dict[int, Any] = {}
@@ -94,6 +96,7 @@ class TensorWatch:
         else:
             name = self._names.layers.of(layer, step.model)
             before, after = f"{name}/inputs", f"{name}/outputs"
+        self._channels.saw(after, layer)
         for base, value in ((before, inputs), (after, outputs)):
             for tensor in tf.nest.flatten(value):
                 if isinstance(tensor, tf.Tensor):
