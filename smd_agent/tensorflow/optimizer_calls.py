@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
 from smd_agent.framework.patching import replace
-from smd_agent.tensorflow.types import Function, Optimizer
+from smd_agent.tensorflow.types import Function, Optimizer, Tensor
 
 
 class OptimizerCall(NamedTuple):
@@ -30,11 +30,19 @@ class Listener(Protocol):
     def before_update(self, call: OptimizerCall) -> None:
         """An optimizer is about to update."""
 
+    def saw_learning_rate(self, optimizer: Optimizer, value: Tensor) -> None:
+        """It updates with this learning rate, which a schedule has given."""
+
     def after_update(self, call: OptimizerCall) -> None:
         """It has updated."""
 
 
 listeners: list[Listener] = []
+
+
+def awaiting() -> list[Listener]:
+    """Who wants to be told now."""
+    return [listener for listener in listeners if listener.awaits_update()]
 
 
 def watch_calls(owner: type, name: str) -> Function:
@@ -48,7 +56,7 @@ def watch_calls(owner: type, name: str) -> Function:
 
     def around(original: Function) -> Function:
         def called(optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
-            told = [listener for listener in listeners if listener.awaits_update()]
+            told = awaiting()
             if not told:
                 return original(optimizer, *args, **kwargs)
             call, args, kwargs = read(optimizer, args, kwargs)
@@ -70,8 +78,8 @@ def watch_calls(owner: type, name: str) -> Function:
 def _apply(
     optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[OptimizerCall, tuple[Any, ...], dict[str, Any]]:
-    given = {**dict(zip(("grads", "trainable_variables"), args, strict=False)), **kwargs}
-    variables = given.get("trainable_variables")
+    given: dict[str, Any] = {**dict(zip(("grads", "trainable_variables"), args, strict=False)), **kwargs}
+    variables: Any = given.get("trainable_variables")
     if variables is None:
         variables = getattr(optimizer, "_trainable_variables", ())
     else:

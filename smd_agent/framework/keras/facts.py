@@ -6,7 +6,7 @@ whether with a gradient, is seen where the optimizer is called: in a compiled st
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any, Protocol
 
 from smd_agent import session
@@ -112,7 +112,12 @@ class StepFacts:
                 self._settings.save(optimizer, self._settings_of)
 
     def tell_of_variables(
-        self, model: str, names: Sequence[str], variables: Sequence[Any], trainable: Iterable[Any]
+        self,
+        model: str,
+        names: Sequence[str],
+        variables: Sequence[Any],
+        trainable: Iterable[Any],
+        differentiated: Container[int] = (),
     ) -> None:
         """Save what is known of these variables of a model, if optimizers were given any.
 
@@ -121,12 +126,12 @@ class StepFacts:
             names: of the variables in the run.
             variables: all that are told of.
             trainable: those of them that can be trained.
+            differentiated: ids of those that have a gradient, whatever optimizers were given.
         """
         if not self.given:
             return
-        found = ParameterFacts(
-            self._saver.recorder, self._saver.facts_told, Knowledge(self.given, self._ever, trainable)
-        )
+        known = Knowledge(self.given, self._ever, trainable, differentiated)
+        found = ParameterFacts(self._saver.recorder, self._saver.facts_told, known)
         found.add_parameters(model, zip(names, variables, strict=True))
         found.before_optimizer(self.given)
         found.close()

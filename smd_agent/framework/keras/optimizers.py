@@ -1,9 +1,9 @@
-"""Keras's optimizers, as the facts of a training step look at them: their settings, and the variables they are given."""
+"""Keras's optimizers, as the facts of a step look at them: their settings, and the variables that they are given."""
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,6 +116,9 @@ class GivenVariables:
         """Know what another one knows, too."""
         self._by_id.update(other._by_id)
 
+    def __bool__(self) -> bool:
+        return bool(self._by_id)
+
     def __contains__(self, variable: object) -> bool:
         return self._living(variable) is not None
 
@@ -155,12 +158,20 @@ class Knowledge:
         now: the variables that were given to optimizers in this step.
         ever: in all steps.
         trainable: the variables that can be trained.
+        differentiated: ids of variables that have a gradient, whatever optimizers were given.
     """
 
-    def __init__(self, now: GivenVariables, ever: GivenVariables, trainable: Iterable[Any]) -> None:
+    def __init__(
+        self,
+        now: GivenVariables,
+        ever: GivenVariables,
+        trainable: Iterable[Any],
+        differentiated: Container[int] = (),
+    ) -> None:
         self._now = now
         self._ever = ever
         self._trainable = {id(variable) for variable in trainable}
+        self._differentiated = differentiated
 
     def groups_of(self, optimizer: GivenVariables) -> Mapping[str, Iterable[Any]]:
         """The variables that were given to optimizers, by title."""
@@ -171,8 +182,8 @@ class Knowledge:
         return id(parameter) in self._trainable
 
     def has_gradient(self, parameter: Any) -> bool:
-        """Whether an optimizer was given a gradient for it."""
-        return self._now.has_gradient(parameter)
+        """Whether there is a gradient for it."""
+        return id(parameter) in self._differentiated or self._now.has_gradient(parameter)
 
     def was_given(self, parameter: Any) -> bool:
         """Whether any optimizer was given it."""

@@ -19,7 +19,7 @@ class Look(Weights):
 
     def size_of(self, parameter: Any) -> int:
         """How many elements a variable has."""
-        return parameter.value.numel()
+        return int(parameter.value.numel())
 
     def looked_at(self, parameter: Any) -> torch.Tensor | None:
         """A copy of what is looked at of a variable; see ``Weights``."""

@@ -17,7 +17,7 @@ from smd_agent.framework.training_facts import INPUT_DIGEST
 from smd_agent.tensorflow.graph.traced_tensors import TensorTaps
 from smd_agent.tensorflow.keras_fit.step_capture import TensorflowCapture
 from smd_agent.tensorflow.keras_fit.versions import Flavour, leave_untraced, replace_untraced
-from smd_agent.tensorflow.optimizer_calls import OptimizerCall, listeners, watch_calls
+from smd_agent.tensorflow.optimizer_calls import Listener, OptimizerCall, awaiting, listeners, watch_calls
 from smd_agent.tensorflow.replicas import is_other_replica
 
 _REPLICAS = "of {} replicas the first one's batch_loss, labels and layers are saved"
@@ -150,7 +150,9 @@ class TensorWatch:
             if busy:
                 # Where the update is one branch of a condition, gradients are part of that once it has used them.
                 self._saw_update(optimizer, distribution, grads_and_vars)
-                self._saw_learning_rate(optimizer, distribution, args, kwargs)
+            told = awaiting()
+            if told:
+                self._tell_learning_rate(told, optimizer, distribution, args, kwargs)
             return result
 
         return update
@@ -174,24 +176,22 @@ class TensorWatch:
                 self._saw(name, gradient, tuple(variable.shape))
 
     @session.fence("looking at an optimizer's learning rate")
-    def _saw_learning_rate(
+    def _tell_learning_rate(
         self,
-        optimizer: Optimizer,
+        told: Iterable[Listener],
+        optimizer: Any,
         distribution: Distribution,
         args: Sequence[object],
         kwargs: Mapping[str, Any],
     ) -> None:
-        step = self._current.step
         # Keras 3 hands over what a schedule has given, Keras 2's older optimizers keep it by device and dtype.
         of_devices: Any = kwargs.get("apply_state") or {}
         found = args[0] if args else next((state.get("lr_t") for state in of_devices.values()), None)
-        found = distribution.experimental_local_results(found)[0]
-        if step is None or not isinstance(found, tf.Tensor):
-            return
-        if not tf.executing_eagerly():
-            self._taps.add_setting(learning_rate_name(optimizer), found)
-        elif step.capture is not None:
-            step.capture.facts.saw_learning_rate(title_of(optimizer), found)
+        if found is not None:
+            found = distribution.experimental_local_results(found)[0]
+        if isinstance(found, tf.Tensor):
+            for listener in told:
+                listener.saw_learning_rate(optimizer, found)
 
     # What optimizers are called with, as their listener.
 
@@ -211,6 +211,15 @@ class TensorWatch:
             step.variables.traced.add(*call)
         elif step.capture is not None:
             step.capture.facts.given.add(*call)
+
+    @session.fence("looking at an optimizer's learning rate")
+    def saw_learning_rate(self, optimizer: Optimizer, value: Any) -> None:
+        """An optimizer updates with this, which a schedule has given."""
+        step = self._current.step
+        if not tf.executing_eagerly():
+            self._taps.add_setting(learning_rate_name(optimizer), value)
+        elif step is not None and step.capture is not None:
+            step.capture.facts.saw_learning_rate(title_of(optimizer), value)
 
     def after_update(self, call: OptimizerCall) -> None:
         """Nothing is left to be done: what the step has changed is seen at its end."""

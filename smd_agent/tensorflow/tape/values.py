@@ -50,11 +50,15 @@ class TapeNames:
 
 
 class TapeValues(GradientValues[Variable]):
-    """Saves what tapes give, and once a step the variables of the optimizers that the user has wrapped."""
+    """Saves what tapes give, and once a step the variables of the optimizers that the user has wrapped.
+
+    Attributes:
+        names: of the values.
+    """
 
     def __init__(self, wrapped: TapeOptimizers) -> None:
-        self._tape_names = TapeNames()
-        super().__init__(wrapped.recorder, self._tape_names)
+        self.names = TapeNames()
+        super().__init__(wrapped.recorder, self.names)
         self._wrapped = wrapped
         self._optimizers_saved = False
 
@@ -78,7 +82,7 @@ class TapeValues(GradientValues[Variable]):
         found = {}
         for optimizer in filter(None, (reference() for reference in self._wrapped.optimizers)):
             for variable in variables_of(optimizer):
-                name = self._tape_names.plain(variable)
+                name = self.names.plain(variable)
                 recorder.place(CollectionKeys.OPTIMIZER_VARIABLES, name)
                 found[name] = variable
         recorder.save_tensors(list(found), list(found.values()))
