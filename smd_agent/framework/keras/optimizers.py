@@ -43,9 +43,12 @@ def with_inner(optimizers: Iterable[Any]) -> list[Any]:
 
 def loss_scale_of(optimizer: Any) -> float | None:
     """The number by which an optimizer multiplies losses now; None if it scales none."""
-    scales = (getattr(optimizer, name, None) for name in _SCALES)
-    scale = next((scale for scale in scales if scale is not None), None)
-    return None if scale is None else float(number_of(scale))
+    for name in _SCALES:
+        scale = number_of(getattr(optimizer, name, None))
+        # A new variable is empty until TensorFlow runs what gives it its value.
+        if scale is not None and np.size(scale) == 1:
+            return float(scale)
+    return None
 
 
 def number_of(value: Any) -> Any:

@@ -27,7 +27,13 @@ from smd_agent.tensorflow.graph.function_rewrite import CALLS, UNREADABLE, Tap, 
 from smd_agent.tensorflow.graph.told_failures import ToldAsOf
 from smd_agent.tensorflow.loss_scaling import scale_of, unscaled
 from smd_agent.tensorflow.tape.run import TapeRun
-from smd_agent.tensorflow.tape.traced_gradients import FunctionNotes, GradientCall, TapeNotes, TracedGradient
+from smd_agent.tensorflow.tape.traced_gradients import (
+    FunctionNotes,
+    GradientCall,
+    TapeNotes,
+    TracedGradient,
+    TracedRate,
+)
 from smd_agent.tensorflow.types import ConcreteFunction, FunctionDef, Tensor, Variable
 
 SLOT = "_call_flat"
@@ -152,11 +158,17 @@ class CompiledStep:
     def _save(self, extra: list[Tensor], scales: list[float]) -> None:
         saving = self._run.last
         assert saving is not None
-        values = iter(extra)
+        assert self._variant is not None
+        pairs = [*zip(self._variant.keys, extra, strict=True)]
+        for key, value in pairs:
+            optimizer = key.optimizer() if isinstance(key, TracedRate) else None
+            if optimizer is not None:
+                saving.facts.saw_learning_rate(optimizer, value)
+        values = iter([value for key, value in pairs if not isinstance(key, TracedRate)])
         for call, scale in zip(self.calls(), scales, strict=True):
             losses = [next(values) for _ in call.losses]
-            pairs = [(part.variable(), unscaled(_gradient(part, values), scale)) for part in call.parts]
-            found = [(v, g) for v, g in pairs if v is not None]
+            parts = [(part.variable(), unscaled(_gradient(part, values), scale)) for part in call.parts]
+            found = [(v, g) for v, g in parts if v is not None]
             saving.values.gradients(losses, found)
             saving.facts.saw_gradients(found)
         saving.facts.after_update(self.given())
@@ -229,7 +241,7 @@ class TrainingFunctions:
     def taps_of(self, name: str) -> list[Tap]:
         """What is to be had from a function itself."""
         step = self._steps.get(name)
-        return [] if step is None else [tap for call in step.own.calls for tap in call.taps()]
+        return [] if step is None else list(step.own.taps())
 
     def calls_in(self, definition: FunctionDef) -> Iterator[GradientCall]:
         """The gradient calls of a function and of the functions that it calls, as its variant returns them."""

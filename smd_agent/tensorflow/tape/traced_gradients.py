@@ -64,6 +64,18 @@ class TracedValue:
         return False
 
 
+@dataclass(frozen=True, eq=False)
+class TracedRate:
+    """A learning rate that a schedule has given in a traced function: what a tap of the function gives."""
+
+    optimizer: weakref.ref[Optimizer]
+
+    @property
+    def fragile(self) -> bool:
+        """XLA fuses it into the update."""
+        return True
+
+
 @dataclass
 class FunctionNotes:
     """What the tapes of one graph compute.
@@ -72,12 +84,20 @@ class FunctionNotes:
     trains_inside: whether a function that trains is called in it.
     scaled: the loss before scaling, and the optimizer, by name of the scaled loss.
     given: the variables that optimizers are given in it.
+    rates: what schedules give in it.
     """
 
     calls: list[GradientCall] = field(default_factory=list)
     trains_inside: bool = False
     scaled: dict[str, tuple[Output, weakref.ref[Optimizer]]] = field(default_factory=dict)
     given: GivenVariables = field(default_factory=GivenVariables)
+    rates: list[Tap] = field(default_factory=list)
+
+    def taps(self) -> Iterator[Tap]:
+        """All values that are to be had of it."""
+        for call in self.calls:
+            yield from call.taps()
+        yield from self.rates
 
 
 class TapeNotes:
@@ -127,6 +147,13 @@ class TapeNotes:
     def note_update(self, graph: Graph, call: OptimizerCall) -> None:
         """Note that an optimizer is called under this graph."""
         self._notes.setdefault(graph, FunctionNotes()).given.add(*call)
+
+    @session.fence("looking at an optimizer's learning rate")
+    def note_learning_rate(self, graph: Graph, optimizer: Optimizer, value: Tensor) -> None:
+        """Note what a schedule gives under this graph."""
+        if getattr(value, "graph", None) is graph:
+            tap = Tap(TracedRate(weakref.ref(optimizer)), output_of(value, graph))
+            self._notes.setdefault(graph, FunctionNotes()).rates.append(tap)
 
     def note_inner_call(self, graph: Graph) -> None:
         """Note that a function which trains is called under this graph."""

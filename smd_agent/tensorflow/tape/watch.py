@@ -180,7 +180,9 @@ class TapeWatch:
 
     def saw_learning_rate(self, optimizer: Optimizer, value: Tensor) -> None:
         """It updates with this, which a schedule has given."""
-        if tf.executing_eagerly() and self._run.last is not None:
+        if not tf.executing_eagerly():
+            self._notes.note_learning_rate(tf.compat.v1.get_default_graph(), optimizer, value)
+        elif self._run.last is not None:
             self._run.last.facts.saw_learning_rate(optimizer, value)
 
     def after_update(self, call: OptimizerCall) -> None:
