@@ -53,6 +53,10 @@ def loss_scale_of(optimizer: Any) -> float | None:
 
 def number_of(value: Any) -> Any:
     """The value of a variable, a tensor or a number, as NumPy or Python has it."""
+    inside = getattr(value, "value", None)
+    if inside is not None and not callable(inside):
+        # Keras 3's own, around one of what it computes with.
+        value = inside
     if hasattr(value, "detach"):
         # A tensor of PyTorch's, which may be on an accelerator.
         return value.item()
