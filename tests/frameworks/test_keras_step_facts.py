@@ -97,9 +97,19 @@ def fit(model, *callbacks, x=X, y=Y, **options):
     )
 
 
+def told_of_variables(trial, step):
+    (name,) = trial.tensor_names(collection="parameters")
+    return json.loads(str(trial.tensor(name).value(step, mode=TRAIN)[0]))
+
+
+def digest_of(trial):
+    (name,) = trial.tensor_names(collection="input_digests")
+    return name
+
+
 def names_of(model, trial):
     """Where the variables of a model are stored, in the order of its weights."""
-    told = json.loads(str(trial.tensor(f"parameters/{model.name}").value(0, mode=TRAIN)[0]))
+    told = told_of_variables(trial, 0)
     assert len(told) == len(model.weights)
     return [*told]
 
@@ -154,7 +164,7 @@ def test_executions_of_several_steps_have_the_facts_of_each(out):
         if variable is model.trainable_variables[0]:
             moves = [np.linalg.norm(a[place] - b[place]) for a, b in zip(seen.after, seen.before, strict=True)]
             assert values(trial, f"update/{name}") == pytest.approx(moves, rel=1e-5)
-    assert len({*values(trial, f"input_digest/{model.name}_0")}) == 6
+    assert len({*values(trial, digest_of(trial))}) == 6
 
 
 def test_of_a_large_variable_a_part_stands_for_all(out):
@@ -233,7 +243,7 @@ def test_batches_that_come_again_have_the_same_digest(out, way):
     fit(model, x=x)
     model.evaluate(x, Y, batch_size=4, verbose=0)
     trial = trial_of(hook)
-    name = f"input_digest/{model.name}_0"
+    name = digest_of(trial)
     found = values(trial, name)
     assert found[4] == found[0]
     assert len({*found}) == 5
@@ -253,7 +263,8 @@ def test_inputs_of_several_kinds_have_one_digest(out):
     b = np.array([[0], [1], [2], [3]] * 3, "i4")
     b[8] = 4
     fit(model, x={"a": np.tile(X[:4, :2], (3, 1)), "b": b}, y=Y[:12])
-    found = values(trial_of(hook), f"input_digest/{model.name}_0")
+    trial = trial_of(hook)
+    found = values(trial, digest_of(trial))
     assert found[0] == found[1] != found[2]
 
 
@@ -293,8 +304,9 @@ def test_each_variable_is_trained_frozen_forgotten_or_not_reached(out, way):
     fit(model)
     trial = trial_of(hook)
     # It is told again only when something has changed.
-    assert trial.tensor("parameters/net").steps(mode=TRAIN) == [0]
-    told = json.loads(str(trial.tensor("parameters/net").value(0, mode=TRAIN)[0]))
+    (name,) = trial.tensor_names(collection="parameters")
+    assert trial.tensor(name).steps(mode=TRAIN) == [0]
+    told = told_of_variables(trial, 0)
     found = {
         name.split("/")[0]: (fact["requires_grad"], fact["optimizer"], fact["gradient"]) for name, fact in told.items()
     }
@@ -321,9 +333,9 @@ def test_what_a_run_says_again_when_it_has_changed(out):
     model.compile(keras.optimizers.SGD(0.1), "mse")
     fit(model)
     trial = trial_of(hook)
-    name = f"parameters/{model.name}"
+    (name,) = trial.tensor_names(collection="parameters")
     assert trial.tensor(name).steps(mode=TRAIN) == [0, 6]
-    told = [json.loads(str(trial.tensor(name).value(step, mode=TRAIN)[0])) for step in (0, 6)]
+    told = [told_of_variables(trial, step) for step in (0, 6)]
     kernel = next(key for key in told[0] if "first" in key and "kernel" in key)
     assert [fact[kernel]["requires_grad"] for fact in told] == [True, False]
     assert trial.tensor(f"update/{kernel}").steps(mode=TRAIN) == [*range(6)]

@@ -109,10 +109,12 @@ class GivenVariables:
 
     def __init__(self) -> None:
         self._by_id: dict[int, _Given] = {}
+        self._optimizers: dict[int, weakref.ref[Any]] = {}
 
     def add(self, optimizer: Any, gradients: Iterable[object], variables: Iterable[Any]) -> None:
         """An optimizer is given variables, each with its gradient or None."""
         inner = inner_of(optimizer)
+        self._optimizers[id(optimizer)] = weakref.ref(optimizer)
         reference = weakref.ref(optimizer if inner is None else inner)
         for gradient, variable in zip(gradients, variables, strict=False):
             known = self._living(variable)
@@ -122,6 +124,7 @@ class GivenVariables:
     def update(self, other: GivenVariables) -> None:
         """Know what another one knows, too."""
         self._by_id.update(other._by_id)
+        self._optimizers.update(other._optimizers)
 
     def __bool__(self) -> bool:
         return bool(self._by_id)
@@ -149,9 +152,11 @@ class GivenVariables:
         return found
 
     def optimizers(self) -> Iterator[Any]:
-        """Those that were given variables, each once."""
-        found = {id(optimizer): optimizer for given in self._by_id.values() if (optimizer := given.optimizer())}
-        yield from found.values()
+        """Those that were given variables."""
+        for reference in self._optimizers.values():
+            optimizer = reference()
+            if optimizer is not None:
+                yield optimizer
 
     def _living(self, variable: object) -> _Given | None:
         known = self._by_id.get(id(variable))

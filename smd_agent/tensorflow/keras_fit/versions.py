@@ -45,7 +45,8 @@ def flavour_of(keras: KerasModule) -> Flavour:
     optimizer = keras.optimizers.Optimizer
     if version >= 3:
         appliers = [(definer(optimizer, "_distributed_tf_update_step"), "_distributed_tf_update_step")]
-        callers = [(definer(optimizer, "apply"), "apply")]
+        scaling = getattr(keras.optimizers, "LossScaleOptimizer", optimizer)
+        callers = [(cls, "apply") for cls in dict.fromkeys(definer(cls, "apply") for cls in (optimizer, scaling))]
     else:
         # 2.11 to 2.15 and tf_keras; the older optimizers stand beside them as "legacy".
         appliers = [(definer(optimizer, "_distributed_apply_gradients_fn"), "_distributed_apply_gradients_fn")]
