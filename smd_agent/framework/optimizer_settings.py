@@ -16,16 +16,17 @@ from smd_agent.framework.tracked_model import free_name
 _titles: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 
-def title_of(optimizer: Any, name: str | None = None) -> str:
+def title_of(optimizer: Any, name: str | None = None, is_over: Callable[[Any], object] = lambda _: False) -> str:
     """The name of an optimizer's class, with a number behind it if another one has it already.
 
     Args:
         optimizer: what updates parameters; it can be referred to weakly.
         name: where that is not what the optimizer is called: its name when this is asked first.
+        is_over: tells of another one whether its training is over, so that its name is free.
     """
     title = _titles.get(optimizer)
     if title is None:
-        taken = {*_titles.values()}
+        taken = {title for other, title in _titles.items() if not is_over(other)}
         title = _titles[optimizer] = free_name(name or type(optimizer).__name__, taken.__contains__)
     return title
 
@@ -36,29 +37,30 @@ class OptimizerSettings:
     Args:
         writer: takes the values.
         roles: keep them out of the weights.
+        title: gives the title of an optimizer.
 
     Attributes:
         wanted: whether the step saves them.
     """
 
-    def __init__(self, writer: StepWriter, roles: ParameterRoles) -> None:
+    def __init__(self, writer: StepWriter, roles: ParameterRoles, title: Callable[[Any], str] = title_of) -> None:
         self.wanted = CollectionKeys.OPTIMIZER in writer.collections_due()
         self._writer = writer
         self._roles = roles
+        self._title = title
         self._told: set[str] = set()
 
     @session.fence("looking at the settings of an optimizer")
-    def save(self, optimizer: Any, settings: Callable[[Any], Mapping[str, Any]], name: str | None = None) -> None:
+    def save(self, optimizer: Any, settings: Callable[[Any], Mapping[str, Any]]) -> None:
         """Save the settings of an optimizer, unless that has been done in this step.
 
         Args:
             optimizer: what is about to update parameters, or has done so.
             settings: gives its settings by name, such as those of ``training_facts.settings``.
-            name: see `title_of`.
         """
         if not self.wanted:
             return
-        title = title_of(optimizer, name)
+        title = self._title(optimizer)
         if title not in self._told:
             self._told.add(title)
             found = settings(optimizer)

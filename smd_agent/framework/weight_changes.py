@@ -6,6 +6,7 @@ Where an optimizer updates several times in a step, its first update is what is 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -17,6 +18,9 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.parameter_roles import ParameterRoles
+
+# A sum of squares between these is exact enough in float32.
+_FEWEST, _MOST = 1e-30, 1e30
 
 
 class Moved(NamedTuple):
@@ -140,13 +144,24 @@ def part_of(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.array(part, np.float64 if part.dtype == np.float64 else np.float32)
 
 
-def changes(found: Iterable[Moved]) -> Iterable[tuple[Moved, np.float64, np.float64]]:
+def changes(found: Iterable[Moved]) -> list[tuple[Moved, np.float64, np.float64]]:
     """Of each parameter, of which arrays of NumPy are given: its update and its update ratio."""
-    for moved in found:
-        length, move = _length(moved.before), _length(moved.after - moved.before)
-        yield moved, np.float64(move * facts.scale_of(moved.size)), np.float64(move / length if length else move > 0)
+    # Of what is infinite the program is to hear no warning.
+    with np.errstate(all="ignore"):
+        return [(moved, *_change(moved)) for moved in found]
 
 
-def _length(array: npt.NDArray[Any]) -> float:
-    flat = array.reshape(-1).astype(np.float64, copy=False)
-    return float(np.sqrt(flat @ flat))
+def _change(moved: Moved) -> tuple[np.float64, np.float64]:
+    before = moved.before.reshape(-1)
+    length, move = _length(before), _length(moved.after.reshape(-1) - before)
+    ratio = move / length if length else float(move > 0)
+    return np.float64(move * facts.scale_of(moved.size)), np.float64(ratio)
+
+
+def _length(flat: npt.NDArray[Any]) -> float:
+    squares = float(flat @ flat)
+    if not _FEWEST < squares < _MOST:
+        # Squares of float32 may have overflowed or vanished.
+        flat = flat.astype(np.float64)
+        squares = float(flat @ flat)
+    return math.sqrt(squares)

@@ -210,6 +210,35 @@ def test_each_parameter_is_trained_frozen_forgotten_or_not_reached(out):
     }
 
 
+def test_each_parameter_is_told_of_as_its_own_optimizer_finds_it(out):
+    class Critic(nn.Linear):
+        pass
+
+    class Generator(nn.Linear):
+        pass
+
+    critic, generator = Critic(3, 1), Generator(2, 3)
+    optimizers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in (critic, generator)]
+    hook = hooked(out, critic, generator)
+    for step in range(4):
+        if step == 3:
+            generator.bias.requires_grad_(False)
+        fake = generator(torch.randn(4, 2))
+        for samples, optimizer in zip((fake.detach(), fake), optimizers, strict=True):
+            optimizer.zero_grad()
+            critic(samples).mean().backward()
+            optimizer.step()
+        generator.zero_grad()
+    trial = trial_of(hook)
+    assert trial.tensor("parameters/Critic").steps(mode=smd.modes.TRAIN) == [0]
+    # Frozen before the fourth step, and not in the third.
+    assert trial.tensor("parameters/Generator").steps(mode=smd.modes.TRAIN) == [0, 3]
+    told = json.loads(str(trial.tensor("parameters/Generator").value(0)[0]))
+    assert {(fact["requires_grad"], fact["gradient"]) for fact in told.values()} == {(True, True)}
+    told = json.loads(str(trial.tensor("parameters/Generator").value(3)[0]))
+    assert told["Generator_bias"] == {"requires_grad": False, "optimizer": "SGD_2/group_0", "gradient": False}
+
+
 def test_none_of_it_is_a_weight_and_nothing_is_saved_unasked(out):
     model = nn.Linear(4, 3)
     hook = smd.Hook(out, save_config=EVERY, include_collections=["weights", "biases"])
