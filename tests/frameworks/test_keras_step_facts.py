@@ -147,9 +147,9 @@ def test_updates_are_what_the_optimizer_has_changed(out, kind, way):
         for step in range(6):
             before, after = (found[step][place].astype("f8") for found in (seen.before, seen.after))
             move, length = np.linalg.norm(after - before), np.linalg.norm(before)
-            assert value(trial, f"update/{name}", step) == pytest.approx(move, rel=1e-6)
+            assert value(trial, f"update/{name}", step) == pytest.approx(move, rel=1e-5)
             ratio = move / length if length else float(move > 0)
-            assert value(trial, f"update_ratio/{name}", step) == pytest.approx(ratio, rel=1e-6)
+            assert value(trial, f"update_ratio/{name}", step) == pytest.approx(ratio, rel=1e-5)
     assert trial.tensor_names(collection="weights") == trial.tensor_names(collection="biases") == []
 
 

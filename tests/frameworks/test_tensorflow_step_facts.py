@@ -109,9 +109,9 @@ def test_updates_are_what_the_optimizer_has_changed(out, kind, way):
         for number, (before, after) in enumerate(seen):
             move = np.linalg.norm((after[place] - before[place]).astype("f8"))
             length = np.linalg.norm(before[place].astype("f8"))
-            assert value(trial, f"update/{name}", number) == pytest.approx(move, rel=1e-6)
+            assert value(trial, f"update/{name}", number) == pytest.approx(move, rel=1e-5)
             ratio = move / length if length else float(move > 0)
-            assert value(trial, f"update_ratio/{name}", number) == pytest.approx(ratio, rel=1e-6)
+            assert value(trial, f"update_ratio/{name}", number) == pytest.approx(ratio, rel=1e-5)
     assert trial.tensor_names(collection="weights") == trial.tensor_names(collection="biases") == []
 
 
@@ -196,7 +196,7 @@ def test_the_scale_of_a_loss_is_the_one_that_the_step_used(out, way):
     (scale,) = trial.tensor_names(regex="^optimizer/.*/loss_scale$")
     assert values(trial, scale) == [64.0, 64.0, 128.0, 128.0, 256.0, 256.0]
     (name,) = trial.tensor_names(regex="^update/.*scaled_a/kernel:0$")
-    assert value(trial, name, 0) == pytest.approx(move, rel=1e-6)
+    assert value(trial, name, 0) == pytest.approx(move, rel=1e-5)
     (rate,) = trial.tensor_names(regex="^optimizer/.*/lr$")
     assert "SGD" in rate
 

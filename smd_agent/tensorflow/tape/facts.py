@@ -6,6 +6,7 @@ were given, whatever models they belong to.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -26,13 +27,13 @@ class _Step(StepFacts):
     """The facts of the step that is open, with the variables that have come up in it.
 
     Attributes:
-        variables: their names and themselves, by identity.
+        variables: their names and themselves, by identity; weakly, because the step stays open until the next begins.
         differentiated: ids of those that a tape has found a gradient for.
     """
 
     def __init__(self, saver: FactsSaver, ever: GivenVariables) -> None:
         super().__init__(saver, Look(), ever)
-        self.variables: dict[int, tuple[str, Variable]] = {}
+        self.variables: dict[int, tuple[str, weakref.ref[Variable]]] = {}
         self.differentiated: set[int] = set()
 
 
@@ -94,9 +95,10 @@ class TapeFacts:
         """The step ends."""
         step, self._step = self._step, None
         if step is not None:
-            names, variables = [name for name, _ in step.variables.values()], [v for _, v in step.variables.values()]
-            trainable: list[Any] = [variable for variable in variables if getattr(variable, "trainable", True)]
-            step.tell_of_variables(TITLE, names, variables, trainable, step.differentiated)
+            known = [(name, variable) for name, found in step.variables.values() if (variable := found()) is not None]
+            variables: list[Any] = [variable for _, variable in known]
+            trainable = [variable for variable in variables if getattr(variable, "trainable", True)]
+            step.tell_of_variables(TITLE, [name for name, _ in known], variables, trainable, step.differentiated)
             step.close()
 
     def drop(self) -> None:
@@ -117,5 +119,6 @@ class TapeFacts:
     def _add(self, step: _Step, variables: Sequence[Variable]) -> None:
         new = [variable for variable in variables if id(variable) not in step.variables]
         names = [self._name(variable) for variable in new]
-        step.variables.update((id(variable), (name, variable)) for name, variable in zip(names, new, strict=True))
+        for name, variable in zip(names, new, strict=True):
+            step.variables[id(variable)] = name, weakref.ref(variable)
         step.add(names, new)
