@@ -112,7 +112,7 @@ class KerasOutcome:
         """Every saved update is how far the saved weights are from those of the next step; how many were compared."""
         checked = 0
         for name in self.trial.tensor_names(regex=f"^update/{of}"):
-            weight = name.removeprefix("update/")
+            weight = name.removeprefix("update/") + ":0"
             for step in self.steps(name):
                 if step + 1 in self.steps(weight):
                     before, after = (self.value(weight, number).astype("f8") for number in (step, step + 1))
