@@ -80,7 +80,9 @@ def check_fit(theirs, kind, port, raw):
 
 
 def trained(members):
-    return sorted(name.removesuffix(":0") for name in (*members["weights"], *members["biases"]))
+    return sorted(
+        name.partition("/weights/")[2].removesuffix(":0") for name in (*members["weights"], *members["biases"])
+    )
 
 
 def check_tape(theirs, kind, port, raw):

@@ -11,9 +11,6 @@ from harness.compare import assert_untouched, noted, run_both
 from harness.runner import SUBJECTS
 from smd_agent.core.modes import ModeKeys
 
-NO_FACT = "(?!update)"
-"""Begins a regular expression of names that are no facts about variables."""
-
 
 class KerasRuns:
     """Runs the ways of a Keras program with the agent and compares what they print with one run without it.
@@ -80,17 +77,13 @@ class KerasOutcome:
 
     def weight(self, variable):
         (found,) = [
-            name
-            for name in self.trial.tensor_names(regex=f"^{NO_FACT}.*weights/")
-            if name.endswith(f"weights/{variable}:0")
+            name for name in self.trial.tensor_names(regex="weights/") if name.endswith(f"weights/{variable}:0")
         ]
         return found
 
     def weight_of(self, layer):
         """Return the name of a layer's kernel."""
-        return self.weight(
-            self.trial.tensor_names(regex=f"^{NO_FACT}.*weights/.*{layer}/kernel:0$")[0].split("/weights/")[1][:-2]
-        )
+        return self.weight(self.trial.tensor_names(regex=f"weights/.*{layer}/kernel:0$")[0].split("/weights/")[1][:-2])
 
     def check_updates(self, of="", rate=1.0, exact=True):
         """Every saved gradient leads from the weights of its step to those of the next; how many did."""
@@ -111,8 +104,8 @@ class KerasOutcome:
     def check_moves(self, of=""):
         """Every saved update is how far the saved weights are from those of the next step; how many were compared."""
         checked = 0
-        for name in self.trial.tensor_names(regex=f"^update/{of}"):
-            weight = name.removeprefix("update/") + ":0"
+        for name in self.trial.tensor_names(regex=f"^update/(.*[/_])?{of}"):
+            weight = self.weight(name.removeprefix("update/"))
             for step in self.steps(name):
                 if step + 1 in self.steps(weight):
                     before, after = (self.value(weight, number).astype("f8") for number in (step, step + 1))

@@ -96,7 +96,7 @@ class KerasCapture(CapturedStep):
     @session.fence("looking at weights before an update")
     def _remember(self, found: Listed) -> None:
         if self.steps == 1:
-            self.facts.add(found.names, found.variables)
+            self.facts.add(self.variables.names(found.variables), found.variables)
             self.facts.before_update(found.variables)
         self.facts.before_optimizers(self.variables.optimizers(self.model))
 
@@ -110,11 +110,9 @@ class KerasCapture(CapturedStep):
         trainable = list(model.trainable_variables)
         # Of those that optimizers were not seen to be given, the model's own trains those that can be trained.
         facts.after_update(facts.given.variables() or trainable)
-        found = self.variables.weights(model, self.changes)
-        names = {id(variable): name for name, variable in zip(found.names, found.variables, strict=True)}
-        told = [variable for variable in model.variables if id(variable) in names]
-        title = self.variables.title(model)
-        facts.tell_of_variables(title, [names[id(variable)] for variable in told], told, trainable)
+        owned = {id(variable) for variable in self.variables.weights(model, self.changes).variables}
+        told = [variable for variable in model.variables if id(variable) in owned]
+        facts.tell_of_variables(self.variables.title(model), self.variables.names(told), told, trainable)
 
     def save_optimizers(self, optimizers: Sequence[Optimizer]) -> bool:
         """Save the variables of optimizers; whether that is done, because they could be read or nobody wants them."""

@@ -82,7 +82,7 @@ class StepFacts:
     def add(self, names: Sequence[str], variables: Sequence[Any]) -> None:
         """Save the updates of these variables, of these names in the run, if an optimizer is given them."""
         if self._changes.wanted:
-            self._changes.add_parameters([*zip(map(_without_port, names), variables, strict=True)])
+            self._changes.add_parameters([*zip(names, variables, strict=True)])
 
     def before_update(self, variables: Sequence[Any]) -> None:
         """Remember the values of variables that are about to be updated."""
@@ -132,7 +132,7 @@ class StepFacts:
             return
         known = Knowledge(self.given, self._ever, trainable, differentiated)
         found = ParameterFacts(self._saver.recorder, self._saver.facts_told, known)
-        found.add_parameters(model, zip(map(_without_port, names), variables, strict=True))
+        found.add_parameters(model, zip(names, variables, strict=True))
         found.before_optimizer(self.given)
         found.close()
 
@@ -142,11 +142,6 @@ class StepFacts:
 
     def _settings_of(self, optimizer: Any) -> dict[str, Any]:
         return {**settings_of(optimizer), **self._seen.get(title_of(optimizer), {})}
-
-
-def _without_port(name: str) -> str:
-    # A name with the output's number stands for values, and its reductions are stored without.
-    return name.removesuffix(":0")
 
 
 def learning_rate_name(optimizer: Any) -> str:

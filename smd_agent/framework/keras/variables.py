@@ -62,6 +62,10 @@ class ModelVariables:
         """What the model is called in the run."""
         return self._names.layers.of(model)
 
+    def names(self, variables: Sequence[Variable]) -> list[str]:
+        """What variables are called in the run, whatever layers they belong to."""
+        return [self._names.variable(variable) for variable in variables]
+
     def weights(self, model: Model, changes: object) -> Listed:
         """The variables of its layers."""
         if self._weights_as_of != changes or not self._weights.names:

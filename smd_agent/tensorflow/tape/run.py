@@ -42,7 +42,7 @@ class TapeRun:
         if hook is None:
             return None
         values = TapeValues(hook)
-        facts = TapeFacts(hook, hook.recorder, values.names.weight)
+        facts = TapeFacts(hook, hook.recorder, values.names.variable)
         self.last = Saving(hook, GradientSteps(hook), values, facts)
         return self.last
 

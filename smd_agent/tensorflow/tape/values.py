@@ -36,6 +36,10 @@ class TapeNames:
         """Where a variable's value is stored."""
         return weight_name(self._variables.of(variable))
 
+    def variable(self, variable: Variable) -> str:
+        """The variable's name in this run."""
+        return self._variables.of(variable)
+
     def gradient(self, variable: Variable, number: int) -> str:
         """Where a variable's gradient is stored; ``number`` counts several of one step."""
         return gradient_name(self._variables.of(variable), number)
