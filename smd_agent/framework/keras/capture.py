@@ -12,7 +12,7 @@ from smd_agent import guard, session
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.captured_step import CapturedStep
-from smd_agent.framework.keras.facts import FactsSaver, Look, StepFacts
+from smd_agent.framework.keras.facts import FactsSaver, Look, NoLook, StepFacts
 from smd_agent.framework.keras.names import numbered
 from smd_agent.framework.keras.types import Model, Optimizer
 from smd_agent.framework.keras.variables import Listed, ModelVariables, settings_of
@@ -34,7 +34,7 @@ class KerasCapture(CapturedStep):
         mode: of the step.
         variables: lists of what the model's steps read.
         changes: differs when the model may have other variables than before.
-        look: looks at variables and tensors.
+        look: looks at variables and tensors; None: nothing does, so that there are no updates and no digests.
 
     Attributes:
         facts: of the step.
@@ -42,10 +42,16 @@ class KerasCapture(CapturedStep):
     """
 
     def __init__(
-        self, saver: LogSaver, model: Model, mode: ModeKeys, variables: ModelVariables, changes: object, look: Look
+        self,
+        saver: LogSaver,
+        model: Model,
+        mode: ModeKeys,
+        variables: ModelVariables,
+        changes: object,
+        look: Look | None = None,
     ) -> None:
         super().__init__(saver.recorder)
-        self.facts = StepFacts(saver, look, variables.given)
+        self.facts = StepFacts(saver, look or NoLook(), variables.given)
         self.steps = 1
         self._saver = saver
         self.model = model

@@ -26,7 +26,7 @@ from smd_agent.framework.keras.optimizers import (
 from smd_agent.framework.optimizer_settings import OptimizerSettings, title_of
 from smd_agent.framework.parameter_facts import ParameterFacts
 from smd_agent.framework.parameter_roles import ParameterRoles
-from smd_agent.framework.weight_changes import WeightChanges, Weights
+from smd_agent.framework.weight_changes import Moved, WeightChanges, Weights
 
 
 class Look(Weights, Protocol):
@@ -34,6 +34,28 @@ class Look(Weights, Protocol):
 
     def digest_of(self, inputs: Any) -> Any | None:
         """The digest of what a model is called with, of shape (1,); None where that has no tensors."""
+
+
+class NoLook:
+    """Of a library whose variables and tensors nothing looks at: there are no updates and no digests."""
+
+    def owned_by(self, optimizer: Sequence[Any]) -> Sequence[Any]:
+        """Variables, which stand for the optimizer that updates them."""
+        return optimizer
+
+    def size_of(self, parameter: object) -> int:
+        """Not known."""
+        return 0
+
+    def looked_at(self, parameter: object) -> None:
+        """It cannot be read."""
+
+    def changes(self, found: Sequence[Moved]) -> Sequence[tuple[Moved, Any, Any]]:
+        """None."""
+        return ()
+
+    def digest_of(self, inputs: object) -> None:
+        """None."""
 
 
 class FactsSaver(Protocol):
