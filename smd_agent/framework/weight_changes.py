@@ -64,13 +64,16 @@ class WeightChanges:
         writer: takes the values.
         roles: of the parameters.
         weights: looks at them.
+
+    Attributes:
+        wanted: whether the step saves them.
     """
 
     def __init__(self, writer: StepWriter, roles: ParameterRoles, weights: Weights) -> None:
         self._writer = writer
         self._roles = roles
         self._weights = weights
-        self._wanted = CollectionKeys.UPDATES in writer.collections_due()
+        self.wanted = CollectionKeys.UPDATES in writer.collections_due()
         self._names: dict[int, list[str]] = {}
         self._before: dict[int, tuple[Any, Any]] = {}
         self._updated: set[int] = set()
@@ -82,7 +85,7 @@ class WeightChanges:
             pairs: names and parameters.
             updating: tells whether an update is under way, as where a closure calls the model.
         """
-        if not self._wanted:
+        if not self.wanted:
             return
         for name, parameter in pairs:
             self._names.setdefault(id(parameter), []).append(name)

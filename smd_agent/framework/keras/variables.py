@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.keras.names import Names, leaf_variables, variables_of
+from smd_agent.framework.keras.optimizers import GivenVariables
 from smd_agent.framework.keras.types import Model, Optimizer, Variable
 
 _SETTINGS = ("learning_rate", "beta_1", "beta_2", "rho", "momentum", "decay", "weight_decay")
@@ -31,9 +32,15 @@ class ModelVariables:
 
     Args:
         names: of all layers and variables.
+
+    Attributes:
+        traced: the variables that optimizers were given in compiled steps, while these were traced.
+        given: those that they were given in any step that was seen.
     """
 
     def __init__(self, names: Names) -> None:
+        self.traced = GivenVariables()
+        self.given = GivenVariables()
         self._names = names
         self._weights = self._others = Listed()
         self._weights_as_of: object = None
@@ -50,6 +57,14 @@ class ModelVariables:
         own: Optimizer | None = getattr(model, "optimizer", None)
         seen = [optimizer() for optimizer in self._optimizers.values()]
         return [optimizer for optimizer in (own, *seen) if optimizer is not None]
+
+    def title(self, model: Model) -> str:
+        """What the model is called in the run."""
+        return self._names.layers.of(model)
+
+    def names(self, variables: Sequence[Variable]) -> list[str]:
+        """What variables are called in the run, whatever layers they belong to."""
+        return [self._names.variable(variable) for variable in variables]
 
     def weights(self, model: Model, changes: object) -> Listed:
         """The variables of its layers."""
