@@ -59,7 +59,8 @@ def write_group(
         if len(arrays) == len(reduced.members) and all(reducible(array.dtype, reduced.ops) for array in arrays):
             sink.add_scalars(reduced.tags, reduce_batch(arrays, reduced.ops).reshape(-1))
         else:
-            _reduce_singly(sink, ((names[i], captured[i]) for i in reduced.members), reduced.ops)
+            some = (i for i in reduced.members if not _is_whole_text(i, captured, group))
+            _reduce_singly(sink, ((names[i], captured[i]) for i in some), reduced.ops)
     if group.shares:
         _write_shares(sink, names, captured, group, axes)
     _write_histograms(sink, names, captured, group)
@@ -82,7 +83,7 @@ def _write_histograms(
 ) -> None:
     for i in group.histograms:
         found = captured[i]
-        if found is None:
+        if found is None or _is_whole_text(i, captured, group):
             continue
         if reducible(found[0].dtype, (HISTOGRAM_OP,)):
             sink.add(reduction_name(*HISTOGRAM_OP, names[i]), count_by_size(found[0]))
@@ -138,6 +139,12 @@ def _reduce_singly(sink: StepSink, tensors: Iterable[tuple[str, Captured | None]
         if defined:
             tags = tuple(reduction_name(*op, name) for op in defined)
             sink.add_scalars(tags, reduce_batch([array], defined).reshape(-1))
+
+
+def _is_whole_text(i: int, captured: Mapping[int, Captured | None], group: Group) -> bool:
+    """Whether a tensor is text that is saved as it is: nobody misses reductions of it."""
+    found = captured[i]
+    return found is not None and found[0].dtype.kind == "U" and i in group.raw
 
 
 def _tell_of_missing(name: str, array: npt.NDArray[Any]) -> None:

@@ -90,10 +90,21 @@ def _learning_rate(optimizer: Any) -> Any | None:
     current = getattr(optimizer, "_current_learning_rate", None)
     if current is not None:
         return current
-    if type(source).__module__.partition(".")[0] in ("keras", "tf_keras"):
-        # A schedule of Keras's own. One of the program's might print, or count its calls.
+    if _is_of_keras(source):
         return source(max(int(number_of(optimizer.iterations)) - 1, 0))
     return None
+
+
+def has_own_schedule(optimizer: Any) -> bool:
+    """Whether code of the program's makes the learning rate: it might print, or count its calls."""
+    source = getattr(optimizer, "_learning_rate", None)
+    if source is None:
+        source = getattr(optimizer, "_hyper", {}).get("learning_rate")
+    return callable(source) and not hasattr(source, "numpy") and not _is_of_keras(source)
+
+
+def _is_of_keras(source: Any) -> bool:
+    return type(source).__module__.partition(".")[0] in ("keras", "tf_keras")
 
 
 class _Given(NamedTuple):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.keras.names import Names, leaf_variables, variables_of
-from smd_agent.framework.keras.optimizers import GivenVariables
+from smd_agent.framework.keras.optimizers import GivenVariables, has_own_schedule
 from smd_agent.framework.keras.types import Model, Optimizer, Variable
 
 _SETTINGS = ("learning_rate", "beta_1", "beta_2", "rho", "momentum", "decay", "weight_decay")
@@ -98,7 +98,8 @@ class ModelVariables:
 def settings_of(optimizer: Optimizer) -> dict[str, object]:
     """What an optimizer is set to, by the names that its variables would have."""
     owner = getattr(optimizer, "name", None) or type(optimizer).__name__
-    found = {f"{owner}/{key}:0": getattr(optimizer, key, None) for key in _SETTINGS}
+    known = _SETTINGS[1:] if has_own_schedule(optimizer) else _SETTINGS
+    found = {f"{owner}/{key}:0": getattr(optimizer, key, None) for key in known}
     return {name: value for name, value in found.items() if value is not None and not isinstance(value, (bool, str))}
 
 

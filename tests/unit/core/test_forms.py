@@ -105,6 +105,13 @@ def test_small_text_is_saved_whole_and_what_has_no_reduction_is_said(capsys):
     assert said == ["smd_agent: more has values of type <U1, for which not all reductions exist"]
 
 
+def test_nobody_misses_reductions_of_text_that_is_saved_as_it_is(capsys):
+    reduced = collection("reduced", config=ReductionConfig(["statistics", "histogram"]))
+    plan = SavePlan([reduced, collection("whole", config=None)])
+    assert save(plan, {"text": np.array(["a", "b"])}).values == {"text": ["a", "b"]}
+    assert capsys.readouterr().err == ""
+
+
 def test_complex_values_have_counts_and_norms():
     plan = SavePlan([collection("c", config=ReductionConfig(["statistics"]))])
     z = np.array([0, 3 + 4j, complex("nan"), -2j, complex(0, float("inf"))])
