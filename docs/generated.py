@@ -127,6 +127,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "help run": lambda: help_text("run"),
     "help ls": lambda: help_text("ls"),
     "help show": lambda: help_text("show"),
+    "help check": lambda: help_text("check"),
     "floors": floors,
 }
 

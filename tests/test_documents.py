@@ -150,7 +150,7 @@ def test_command_lines_can_be_followed(page):
     for block in blocks(page, "sh"):
         for line in block.text.splitlines():
             words = shlex.split(line, comments=True)
-            if words[:3] == ["python", "-m", "smd_agent"] and words[3] not in ("ls", "show"):
+            if words[:3] == ["python", "-m", "smd_agent"] and words[3] not in ("ls", "show", "check"):
                 _, target = launcher.split(words[3:])
                 assert target, line
 

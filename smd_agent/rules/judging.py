@@ -44,6 +44,11 @@ class Verdict:
     steps: int = 0
     problems: list[str] = field(default_factory=list)
 
+    @property
+    def has_problem(self) -> bool:
+        """Whether a finding is a problem."""
+        return any(one.severity is Severity.PROBLEM for one in self.findings)
+
     def to_json(self) -> dict[str, Any]:
         """Return an object for JSON."""
         return {

@@ -45,7 +45,7 @@ class LossNotDecreasing(BuiltInRule):
         Parameter("mode", str, "GLOBAL", "TRAIN, EVAL or GLOBAL: whose steps are compared then"),
     )
     needs = (Need((CollectionKeys.LOSSES,)),)
-    fewest_steps = 20
+    fewest_steps = 10
     split = Split.WORKER
     severity = Severity.WARNING
     evidence = {
