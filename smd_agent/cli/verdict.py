@@ -23,7 +23,7 @@ _LABEL = 10
 def verdict_lines(trial: Trial, verdict: Verdict, as_json: bool) -> Iterator[str]:
     """Yield what was found, the worst first, then what could not be judged."""
     if as_json:
-        yield json.dumps({"run": trial.path, **verdict.to_json()}, indent=2)
+        yield from json.dumps({"run": trial.path, **verdict.to_json()}, indent=2).splitlines()
         return
     yield f"Run      {trial.path}"
     yield f"Judged   {_summary(verdict)}"
@@ -50,7 +50,7 @@ def list_lines(rules: Mapping[str, type[Rule]], as_json: bool) -> Iterator[str]:
 
     meanings = {name: rule.meaning if issubclass(rule, BuiltInRule) else "" for name, rule in rules.items()}
     if as_json:
-        yield json.dumps(meanings, indent=2)
+        yield from json.dumps(meanings, indent=2).splitlines()
         return
     width = max(map(len, meanings))
     for name, meaning in meanings.items():

@@ -21,7 +21,7 @@ class RepeatedBatch(BuiltInRule):
     meaning = "the inputs of a model's first call are the same at so many training steps that follow each other"
     parameters = (Parameter("patience", parameters.whole, 3, "steps in a row, each the next of the one before"),)
     needs = (Need((CollectionKeys.INPUT_DIGESTS,)),)
-    modes = (ModeKeys.TRAIN,)
+    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
     fewest_steps = 3
     severity = Severity.NOTE
     evidence = {"in_a_row": "how many steps in a row had the same inputs by then"}

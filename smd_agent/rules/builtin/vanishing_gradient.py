@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _PREFIX = "gradient/"
 # Of the gradients of a model, in order of size, the one that the others are measured by.
 _USUAL = 75
+_FEWEST = 3
 
 
 class VanishingGradient(BuiltInRule):
@@ -104,7 +105,10 @@ def _models_of(step: StepView, names: Names) -> list[npt.NDArray[np.int64]]:
         dimensions = step.dimensions(name)
         if dimensions > 1 if dimensions is not None else "bias" not in name:
             models.setdefault(_model_of(name), []).append(place)
-    return [np.array(places, np.int64) for places in models.values()]
+    # Without a model's name in front, each layer is one of its own here: these are one model.
+    rest = [place for places in models.values() if len(places) < _FEWEST for place in places]
+    found = [places for places in models.values() if len(places) >= _FEWEST]
+    return [np.array(places, np.int64) for places in (*found, rest) if places]
 
 
 def _model_of(name: str) -> str:
