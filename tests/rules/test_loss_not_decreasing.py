@@ -75,7 +75,7 @@ def test_the_least_fall_and_the_modes(trained):
     trial = trained(descent(0.05, noise=0.0)).trial()
     assert [step for step in trial.steps() if LossNotDecreasing(trial, diff_percent=0.1).invoke_at_step(step)] == []
     demanding = LossNotDecreasing(trial, diff_percent="99.999")
-    assert [step for step in trial.steps() if demanding.invoke_at_step(step)][0] == 10
+    assert next(step for step in trial.steps() if demanding.invoke_at_step(step)) == 10
     elsewhere = LossNotDecreasing(trial, diff_percent="99.999", mode="EVAL")
     assert [step for step in trial.steps() if elsewhere.invoke_at_step(step)] == []
 

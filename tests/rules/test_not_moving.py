@@ -31,21 +31,15 @@ def test_updates_that_are_lost_in_bfloat16(trained):
     assert all(one.evidence["gradient"] > 1e-3 * one.evidence["usual_gradient"] > 0 for one in found)
 
 
-def test_an_optimizer_that_writes_the_old_value_back(trained):
-    class Forgets(torch.optim.SGD):
-        def step(self, closure=None):
-            kept = self.param_groups[0]["params"][0]
-            before = kept.detach().clone()
-            super().step(closure)
-            with torch.no_grad():
-                kept.copy_(before)
-
+def test_a_rate_that_is_lost_in_float32(trained):
     def training(capture):
         model = nn.Sequential(nn.Linear(6, 8), nn.Linear(8, 1))
-        steps(capture, model, Forgets(model.parameters(), 0.1))
+        groups = [{"params": [model[0].weight], "lr": 1e-14}, {"params": [model[0].bias, *model[1].parameters()]}]
+        steps(capture, model, torch.optim.SGD(groups, 0.1))
 
     (found,) = trained(training).findings(NotMoving())
     assert found.tensor == "Sequential_0.weight"
+    assert found.evidence["learning_rate"] == pytest.approx(1e-14)
 
 
 def test_it_takes_some_steps_in_a_row(trained):

@@ -20,7 +20,7 @@ class ExplodingTensor(BuiltInRule):
     steps in a row, and is forgotten when it is finite again.
     """
 
-    meaning = "a tensor has an element that is NaN or infinite; a gradient, at so many steps in a row and to the end"
+    meaning = "a tensor has an element that is NaN or infinite; a gradient, at several steps in a row and to the end"
     parameters = (
         Parameter("collection_names", COLLECTION_NAMES.kind, _LOOKED_AT, COLLECTION_NAMES.meaning, documented=()),
         TENSOR_REGEX,

@@ -18,7 +18,7 @@ class LearningRateZero(BuiltInRule):
     only some groups of an optimizer have it, they may be frozen by that, which is a note.
     """
 
-    meaning = "an optimizer updates with a learning rate of exactly 0, at so many saved steps in a row"
+    meaning = "an optimizer updates with a learning rate of exactly 0, at several saved steps in a row"
     parameters = (Parameter("patience", parameters.whole, 5, "saved steps in a row"),)
     needs = (Need((CollectionKeys.OPTIMIZER,)),)
     modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)

@@ -13,6 +13,7 @@ from smd_agent.rules.finite import not_finite
 from smd_agent.rules.step_view import StepView
 
 _WEIGHTS = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
+_INPUT = "_input_[0-9]+$"
 # What a loss that diverges has grown to, beside the first one.
 _DIVERGED = 100.0
 
@@ -95,8 +96,15 @@ class LossNotFinite(BuiltInRule):
         weights = step.names(*_WEIGHTS)
         if bad.keys() & {*weights}:
             return "weights"
-        if bad.keys() & {*step.names(CollectionKeys.INPUTS)}:
+        if bad.keys() & {*_inputs(step)}:
             return "inputs"
         if last is not None and abs(last.loss) > _DIVERGED * abs(last.first):
             return "diverged"
         return "unknown" if weights else "nothing known"
+
+
+def _inputs(step: StepView) -> list[str]:
+    """Return what the models were called with; the names of their parameters and inputs begin with the model's."""
+    models = {name.partition("_")[0] for name in step.names(*_WEIGHTS)}
+    named = [name for name in step.names(patterns=(_INPUT,)) if name.rpartition("_input_")[0] in models]
+    return [*named, *step.names(CollectionKeys.INPUTS)]

@@ -23,7 +23,7 @@ _SPARSE = 0.5
 class NotMoving(BuiltInRule):
     """A parameter that its optimizer does not move, though it has a gradient and a learning rate."""
 
-    meaning = "an update moves a parameter by exactly 0 at so many saved steps in a row, with a gradient and a rate"
+    meaning = "an update moves a parameter by exactly 0 at several saved steps in a row, with a gradient and a rate"
     parameters = (Parameter("patience", parameters.whole, 5, "saved steps in a row"),)
     needs = (
         Need((CollectionKeys.UPDATES,)),

@@ -18,7 +18,7 @@ class RepeatedBatch(BuiltInRule):
     follow each other are compared: without shuffling, a batch comes again in each epoch.
     """
 
-    meaning = "the inputs of a model's first call are the same at so many training steps that follow each other"
+    meaning = "the inputs of a model's first call are the same at several training steps that follow each other"
     parameters = (Parameter("patience", parameters.whole, 3, "steps in a row, each the next of the one before"),)
     needs = (Need((CollectionKeys.INPUT_DIGESTS,)),)
     modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)

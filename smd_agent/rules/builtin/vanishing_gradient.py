@@ -30,7 +30,7 @@ class VanishingGradient(BuiltInRule):
     the others of its model. Vectors are left out: a bias before a normalisation has no gradient but rounding.
     """
 
-    meaning = "the gradient of a matrix is tiny beside those of the others of its model, at so many steps in a row"
+    meaning = "the gradient of a matrix is tiny beside those of the others of its model, at several steps in a row"
     parameters = (
         Parameter(
             "threshold",
