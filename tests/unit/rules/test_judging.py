@@ -245,3 +245,37 @@ def test_statistics_are_stored_ones_or_computed(tmp_path):
     assert not step.can_know("max", ("told",))
     assert (step.size("told"), step.dimensions("told"), step.size("whole")) == (12, 2, 4)
     assert step.value("told") is None
+
+
+def test_a_worker_that_lags_behind_is_caught_up_with(tmp_path):
+    runs = [begin(tmp_path / "run", f"worker_{number}", 2) for number in range(2)]
+    save(runs[0], 0, 1.0)
+    save(runs[0], 1, 1.0)
+    save(runs[1], 0, 1.0)
+    trial = create_trial(str(tmp_path / "run"))
+    judging = Judging(trial, [Together()])
+    judging.take_new(incomplete=True)
+    save(runs[1], 1, 1.0)
+    judging.take_new(incomplete=True)
+    for run in runs:
+        run.close(True)
+    (part,) = judging._parts[0].values()
+    assert sorted(part.seen) == [(f"worker_{worker}", "TRAIN", step) for worker in range(2) for step in range(2)]
+
+
+def test_a_damaged_statistic_is_told(tmp_path):
+    run = begin(tmp_path / "run")
+    file = run.begin_step(0, ModeKeys.TRAIN, 0)
+    file.add_scalars(("smdebug/reductions/l2/a", "smdebug/reductions/l2/b"), np.array([7.0, 8.0]))
+    run.commit(file)
+    run.close(True)
+    event_file = next((tmp_path / "run").rglob("*.tfevents"))
+    whole = bytearray(event_file.read_bytes())
+    whole[-20] ^= 1
+    event_file.write_bytes(whole)
+    trial = create_trial(str(tmp_path / "run"), timeout=0)
+    view = RunView(trial)
+    step = StepView(view, trial.step_table.files(0)["worker_0"])
+    assert dict(step.column("l2", step.names()).items()) == {"a": 7}
+    (problem,) = view.problems
+    assert "l2/b at step 0 is damaged" in problem
