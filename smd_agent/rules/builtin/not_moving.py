@@ -34,7 +34,7 @@ class NotMoving(BuiltInRule):
     fewest_steps = 5
     split = Split.WORKER
     evidence = {
-        "gradient": "mean absolute value of its gradient",
+        "gradient": "mean absolute value of its gradient, of the elements that have any",
         "usual_gradient": "the median of those of all parameters",
         "learning_rate": "the smallest learning rate of the step",
     }
@@ -65,8 +65,12 @@ class NotMoving(BuiltInRule):
     def _with_gradient(self, step: StepView, still: list[str]) -> dict[str, dict[str, float]]:
         """Return those that should have moved, with the evidence for it."""
         every = step.names(CollectionKeys.GRADIENTS)
-        gradients = dict(step.column("abs_mean", every).items())
         shares = dict(step.column("zero_share", every).items())
+        gradients = {
+            # Rows of an embedding that were not looked up have none.
+            name: size / max(1 - shares.get(name, 0.0), 1e-30)
+            for name, size in step.column("abs_mean", every).items()
+        }
         usual = median(gradients.values()) if gradients else 0.0
         rates = {
             name.removeprefix("optimizer/").removesuffix("/lr"): rate
