@@ -57,6 +57,8 @@ _LARGEST_SCALAR = 1 << 14
 _LARGEST_COLUMN = 1 << 24
 _MOST_BETWEEN = 32
 _COLUMNS_KEPT = 64
+# Other numbers of the same tensors lie within so many bytes.
+_AROUND = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ class RunReader:
         self._known: dict[str, set[str]] = {}
         self._bad: dict[str, tuple[int, int]] = {}
         self._places: dict[tuple[Names, tuple[str, ...]], npt.NDArray[np.int64]] = {}
+        self._last_read = "", 0, b""
         self._columns: dict[tuple[tuple[str, ...], bytes], ScalarColumn] = {}
         self._retry_limit = env.event_file_retry_limit()
 
@@ -269,12 +272,21 @@ class RunReader:
         if size > max(_LARGEST_SCALAR, min(_LARGEST_COLUMN, _MOST_BETWEEN * int(lengths.sum()))):
             return self._column_by_name(place, names)
         try:
-            data = read_range(f"{self._root}/{place.index.event_file}", first, size)
+            data, begin = self._bytes_around(f"{self._root}/{place.index.event_file}", first, size)
         except OSError:
             return nothing
-        starts = starts - first
+        starts = starts - begin
         kind = names, lengths.tobytes()
         return _kept(self._columns, kind, lambda: ScalarColumn(names, lengths, data, starts)).values(data, starts)
+
+    def _bytes_around(self, path: str, first: int, size: int) -> tuple[bytes, int]:
+        """Return bytes of a file, and where they begin; what was read last is taken again if it has them."""
+        known_path, begin, data = self._last_read
+        if known_path != path or first < begin or first + size > begin + len(data):
+            begin = max(first - _AROUND, 0)
+            data = read_range(path, begin, first - begin + size + _AROUND)
+            self._last_read = path, begin, data
+        return data, begin
 
     def _column_by_name(self, place: StepIndex, names: tuple[str, ...]) -> Numbers:
         found = self.numbers(place, names)
