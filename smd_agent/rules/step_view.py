@@ -139,6 +139,7 @@ class StepView:
         self._contents = run.trial.contents(file)
         self._columns: dict[tuple[Names, str], Column] = {}
         self._values: dict[str, npt.NDArray[Any] | None] = {}
+        self._numbers: dict[tuple[str, str], dict[str, float]] = {}
 
     def names(self, *collections: str, patterns: Names = ()) -> Names:
         """Return the sorted names of the tensors of the step; where something is named, of those alone."""
@@ -221,6 +222,12 @@ class StepView:
             return {}
 
     def _computed(self, name: str, statistic: str) -> dict[str, float]:
+        key = (name, statistic)
+        if key not in self._numbers:
+            self._numbers[key] = self._compute(name, statistic)
+        return self._numbers[key]
+
+    def _compute(self, name: str, statistic: str) -> dict[str, float]:
         value, plain = self.value(name), statistic.removeprefix("abs_")
         if value is None or plain not in OPS or value.dtype.kind not in "fiub":
             return {}

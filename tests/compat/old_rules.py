@@ -90,7 +90,7 @@ def outcome(call):
 
 
 def main():
-    trial, other = create_trial(RUN), create_trial(RUN)
+    trial, other = create_trial(RUN), create_trial(RUN, name="other")
     found = {}
     for threshold in ("1e-7", 0.5):
         rule = VanishingGradientRule(trial, threshold)
