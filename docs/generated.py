@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Any
 from smd_agent import cli
 from smd_agent.cli import run
 from smd_agent.config import env, keys, values
+from smd_agent.rules.built_in import BuiltInRule, Need
+from smd_agent.rules.parameters import Parameter
+from smd_agent.rules.registry import built_in_rules
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -90,6 +93,46 @@ def help_text(command: str) -> str:
     return f"```text\n{text.strip()}\n```"
 
 
+def of_rules() -> str:
+    """Return a section for each rule: what it finds, what it needs, its parameters and the numbers of its findings."""
+    return "\n\n".join(_rule_section(rule) for rule in built_in_rules().values())
+
+
+def _rule_section(rule: type[BuiltInRule]) -> str:
+    made = rule()
+    more = " ".join((rule.__doc__ or "").split("\n\n", 1)[1:]).split("\n")
+    parts = [f"### {rule.__name__}", f"Finds: {rule.meaning}.", "\n".join(line.strip() for line in more).strip()]
+    modes = f" in {' or '.join(mode.name for mode in rule.modes)}" if rule.modes else ""
+    needed = "; ".join(_need(need) for need in made.needs)
+    least = f" at {made.fewest_steps} steps or more" if made.fewest_steps > 1 else ""
+    parts.append(f"Needs {needed}{modes}{least}.")
+    severity = {"problem": "a problem", "warning": "a warning", "note": "a note"}[rule.severity.value]
+    parts.append(f"A finding is {severity}, unless the text above says otherwise.")
+    if rule.parameters:
+        head = ("parameter", "default of `check`", "default in a program", "meaning")
+        parts.append(table(head, map(_parameter_row, rule.parameters)))
+    evidence = ((f"`{name}`", meaning) for name, meaning in rule.evidence.items())
+    parts.append(table(("evidence", "what it is"), evidence))
+    return "\n\n".join(filter(None, parts))
+
+
+def _need(need: Need) -> str:
+    numbers = [f"`{name}`" for name in need.statistics if name]
+    of = "" if "" in need.statistics else f" with {' or '.join(numbers)}"
+    return " or ".join(f"`{name}`" for name in need.collections) + of
+
+
+def _parameter_row(parameter: Parameter) -> tuple[str, ...]:
+    documented = parameter.default if parameter.documented is None else parameter.documented
+    return f"`{parameter.name}`", _default_text(parameter.default), _default_text(documented), parameter.meaning
+
+
+def _default_text(value: object) -> str:
+    if value is None or value == ():
+        return "none"
+    return f"`{','.join(map(str, value)) if isinstance(value, tuple) else value}`"
+
+
 def floors() -> str:
     """Return a picture of the floors, from the contract that the import linter checks."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
@@ -127,6 +170,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "help run": lambda: help_text("run"),
     "help ls": lambda: help_text("ls"),
     "help show": lambda: help_text("show"),
+    "help check": lambda: help_text("check"),
+    "rules": of_rules,
     "floors": floors,
 }
 

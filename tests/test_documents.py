@@ -21,12 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from harness.written_runs import started
 
 from smd_agent import cli, create_trial
 from smd_agent.cli import run as launcher
 from smd_agent.config import env, keys
 from smd_agent.config.hook_file import Source
 from smd_agent.config.load import load_settings
+from smd_agent.rules.registry import built_in_rules
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -119,6 +121,25 @@ def test_the_commands_page_has_every_command():
     assert [option for option in (*launcher.VALUE_OPTIONS, "--strict", "--raw", "--all") if option not in page] == []
 
 
+def test_the_rules_page_has_every_rule_with_its_parameters_and_numbers(tmp_path):
+    page = generator().fill_in((ROOT / "docs" / "rules.md").read_text())
+    rules = built_in_rules()
+    started(tmp_path / "run").close(True)
+    small_run = create_trial(tmp_path / "run")
+    assert len(rules) >= 8
+    for name, rule in rules.items():
+        (section,) = re.findall(rf"^### {name}\n(.*?)(?=^##)", page, re.M | re.S)
+        assert rule.meaning in section, name
+        assert [number for number in rule.evidence if f"| `{number}` |" not in section] == []
+        made = {"check": rule(), "program": rule(small_run)}
+        for parameter in rule.parameters:
+            (row,) = re.findall(rf"^\| `{parameter.name}` \| (.*?) \| (.*?) \| ", section, re.M)
+            for cell, one in zip(row, made.values(), strict=True):
+                value = getattr(one, parameter.name)
+                shown = ",".join(value) if isinstance(value, tuple) else value
+                assert cell == (f"`{shown}`" if shown not in (None, "") else "none"), (name, parameter.name)
+
+
 def test_the_installation_page_names_every_make_target():
     makefile = (ROOT / "Makefile").read_text()
     targets = re.findall(r"^echo 'make (\w+)", makefile.replace("\t", ""), re.M)
@@ -150,7 +171,7 @@ def test_command_lines_can_be_followed(page):
     for block in blocks(page, "sh"):
         for line in block.text.splitlines():
             words = shlex.split(line, comments=True)
-            if words[:3] == ["python", "-m", "smd_agent"] and words[3] not in ("ls", "show"):
+            if words[:3] == ["python", "-m", "smd_agent"] and words[3] not in ("ls", "show", "check"):
                 _, target = launcher.split(words[3:])
                 assert target, line
 

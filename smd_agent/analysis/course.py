@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from crc32c import crc32c
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from smd_agent.analysis.statistics import Measured
     from smd_agent.core.modes import ModeKeys
 
@@ -78,7 +80,7 @@ class Course:
         """Take in what one worker saved at a step."""
         numbers = measured.numbers
         self._worker = self._worker or worker
-        finite = _all_finite(numbers)
+        finite = all_finite(numbers)
         if worker != self._worker and self.points and self.points[-1].step == step:
             self._join(self.points[-1], measured, finite)
             return
@@ -128,7 +130,7 @@ class Course:
         if self.of == "value":
             return RISING if self.is_loss and self.trend == "rises" else None
         if self.ratio is not None and (self.ratio >= GROWS or self.ratio <= FADES):
-            first, last = self._middles(3)
+            first, last = middles(self._sizes, 3)
             if last >= _GROWS_ALL_ALONG * first if self.ratio > 1 else last <= _FADES_ALL_ALONG * first:
                 return GROWING if self.ratio > 1 else FADING
         shares = [point.zero_share for point in self.points if point.zero_share is not None]
@@ -137,21 +139,11 @@ class Course:
     @property
     def trend(self) -> str:
         """Of a number: falls, rises or flat; empty for others, and where there are too few steps."""
-        if self.of != "value" or len(self._sizes) < _FEW:
-            return ""
-        first, last = self._middles(5)
-        change = (last - first) / max(abs(first), abs(last), 1e-300)
-        return "falls" if change < -CHANGES else "rises" if change > CHANGES else "flat"
+        return trend_of(self._sizes) if self.of == "value" else ""
 
     @property
     def _sizes(self) -> list[float]:
         return [point.size for point in self.points if point.size is not None and math.isfinite(point.size)]
-
-    def _middles(self, parts: int) -> tuple[float, float]:
-        """Return the medians of the first and the last of so many parts of the steps."""
-        sizes = self._sizes
-        part = max(len(sizes) // parts, 1)
-        return median(sizes[:part]), median(sizes[-part:])
 
     @property
     def unusual(self) -> tuple[float, ...]:
@@ -165,7 +157,23 @@ class Course:
         return (FINDINGS.index(finding), not self.is_loss, -strength)
 
 
-def _all_finite(numbers: dict[str, float]) -> bool:
+def middles(numbers: Sequence[float], parts: int) -> tuple[float, float]:
+    """Return the medians of the first and the last of so many equal parts of some numbers."""
+    part = max(len(numbers) // parts, 1)
+    return median(numbers[:part]), median(numbers[-part:])
+
+
+def trend_of(numbers: Sequence[float]) -> str:
+    """Tell whether finite numbers, such as a loss over the steps, fall, rise or are flat; empty for too few."""
+    if len(numbers) < _FEW:
+        return ""
+    first, last = middles(numbers, 5)
+    change = (last - first) / max(abs(first), abs(last), 1e-300)
+    return "falls" if change < -CHANGES else "rises" if change > CHANGES else "flat"
+
+
+def all_finite(numbers: Mapping[str, float]) -> bool:
+    """Tell from a tensor's statistics, by name, whether all of its elements are finite."""
     if "nan_count" in numbers and "inf_count" in numbers:
         return not numbers["nan_count"] and not numbers["inf_count"]
     # A product or a sum of finite elements can be too large for a float.

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from smd_agent.core.collection_manager import CollectionManager
     from smd_agent.formats.event import SavedTensor
+    from smd_agent.formats.scalar_columns import Numbers
     from smd_agent.storage.reader import StepIndex
 
 logger = logging.getLogger("smd_agent")
@@ -323,6 +324,10 @@ class Trial(Views):
         """Read the numbers stored under some names at one step at once; some may be left out, for `number` to read."""
         return self._reader.numbers(file, stored_names)
 
+    def column(self, file: StepIndex, stored_names: tuple[str, ...]) -> Numbers:
+        """Read the numbers stored under some names at one step at once: the numbers, and which of them are known."""
+        return self._reader.column(file, stored_names)
+
     def form(self, file: StepIndex, stored_name: str) -> Form | None:
         """Tell dtype and shape of what one worker stored under a name, without reading its values."""
         noted = file.index.payload.shapes.get(stored_name)
@@ -383,9 +388,7 @@ LocalTrial = Trial
 
 
 def _checked_range(range_steps: tuple[int | None, int | None] | None) -> tuple[int | None, int | None]:
-    if range_steps is None:
-        return None, None
-    first, end = range_steps
+    first, end = range_steps or (None, None)
     assert all(bound is None or bound >= 0 for bound in (first, end)), "range_steps has global steps from 0 on"
     assert first is None or end is None or first < end, "range_steps is (first, end) with first before end"
     return first, end

@@ -152,7 +152,12 @@ def tail(checksum: int) -> bytes:
 
 def scalar_end(tag: str) -> bytes:
     """What stands before the eight bytes of a float64 scalar's value, from the tag on."""
-    tag_field, tensor_head, nbytes = HeadEncoder()._form(tag, np.dtype(np.float64), ())
+    return record_end(tag, np.dtype(np.float64), ())
+
+
+def record_end(tag: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """What stands before a tensor's values, from the tag on."""
+    tag_field, tensor_head, nbytes = HeadEncoder()._form(tag, dtype, shape)
     return tag_field + b"\x42" + varint(len(tensor_head) + nbytes) + tensor_head
 
 

@@ -79,6 +79,17 @@ def _records(file: FileIO, places: list[tuple[int, int]]) -> Iterator[memoryview
             yield view[start - first : start - first + length]
 
 
+def read_range(path: str, start: int, length: int) -> bytes:
+    """Return ``length`` bytes from byte ``start`` on, unchecked; fewer where the file ends.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with open_to_read(path) as file:
+        left = bytes_from(file, start)
+        return read_bytes(file, min(left, length))
+
+
 def read_head(path: Path, start: int, length: int) -> bytes:
     """Return the first bytes, up to 16 KiB, of the payload of the record at byte ``start``, unchecked.
 

@@ -11,7 +11,9 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
 
 from smd_agent.config import env
 from smd_agent.errors import (
@@ -24,18 +26,26 @@ from smd_agent.errors import (
 from smd_agent.formats import paths
 from smd_agent.formats.event import Form, SavedTensor, decode_tensor, peek_form
 from smd_agent.formats.index import Index, IndexParser
+from smd_agent.formats.scalar_columns import Numbers, ScalarColumn
 from smd_agent.formats.scalars import scalar_value
 from smd_agent.formats.tfrecord import RecordError
 from smd_agent.printable import printable, shortened
 from smd_agent.regular_file import NotARegularFile, read_text
-from smd_agent.storage.event_file import read_head, read_payload, read_records
+from smd_agent.storage.event_file import read_head, read_payload, read_range, read_records
 from smd_agent.storage.index_cache import IndexCache
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
+    import numpy.typing as npt
+
+    from smd_agent.formats.index import Names
+
 logger = logging.getLogger("smd_agent")
+
+_Key = TypeVar("_Key")
+_Kept = TypeVar("_Kept")
 
 EVENT_FILE_POLL_SECONDS = 2.0
 # Two changes of a folder within a clock tick may leave the same change time, so one that has just changed is
@@ -43,6 +53,12 @@ EVENT_FILE_POLL_SECONDS = 2.0
 _SETTLED_AFTER = 3.0
 # In bytes; nearly all of it can be the name.
 _LARGEST_SCALAR = 1 << 14
+# Numbers are read together with what lies between them, up to so many bytes, and so many times their own.
+_LARGEST_COLUMN = 1 << 24
+_MOST_BETWEEN = 32
+_COLUMNS_KEPT = 64
+# Other numbers of the same tensors lie within so many bytes.
+_AROUND = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -78,6 +94,9 @@ class RunReader:
         self._settled: dict[str, int] = {}
         self._known: dict[str, set[str]] = {}
         self._bad: dict[str, tuple[int, int]] = {}
+        self._places: dict[tuple[Names, tuple[str, ...]], npt.NDArray[np.int64]] = {}
+        self._last_read = "", 0, b""
+        self._columns: dict[tuple[tuple[str, ...], bytes], ScalarColumn] = {}
         self._retry_limit = env.event_file_retry_limit()
 
     def ended(self) -> float | None:
@@ -235,6 +254,44 @@ class RunReader:
                     values[name] = value
         return values
 
+    def column(self, place: StepIndex, names: tuple[str, ...]) -> Numbers:
+        """Read the numbers stored under these names at once; all of them must be stored at the step.
+
+        Returns:
+            Two arrays of as many elements as there are names: the numbers, and which of them are known. What is no
+            single number is not, nor what is damaged or lies elsewhere; for that there is `read`.
+        """
+        nothing = np.zeros(len(names)), np.zeros(len(names), bool)
+        payload = place.index.payload
+        if not names or place.index.event_file is None:
+            return nothing
+        chosen = _kept(self._places, (payload.tensors, names), lambda: _positions(payload.tensors, names))
+        starts, lengths = (np.frombuffer(numbers, np.int64)[chosen] for numbers in (payload.starts, payload.lengths))
+        first = int(starts.min())
+        size = int((starts + lengths).max()) - first
+        if size > max(_LARGEST_SCALAR, min(_LARGEST_COLUMN, _MOST_BETWEEN * int(lengths.sum()))):
+            return self._column_by_name(place, names)
+        try:
+            data, begin = self._bytes_around(f"{self._root}/{place.index.event_file}", first, size)
+        except OSError:
+            return nothing
+        starts = starts - begin
+        kind = names, lengths.tobytes()
+        return _kept(self._columns, kind, lambda: ScalarColumn(names, lengths, data, starts)).values(data, starts)
+
+    def _bytes_around(self, path: str, first: int, size: int) -> tuple[bytes, int]:
+        """Return bytes of a file, and where they begin; what was read last is taken again if it has them."""
+        known_path, begin, data = self._last_read
+        if known_path != path or first < begin or first + size > begin + len(data):
+            begin = max(first - _AROUND, 0)
+            data = read_range(path, begin, first - begin + size + _AROUND)
+            self._last_read = path, begin, data
+        return data, begin
+
+    def _column_by_name(self, place: StepIndex, names: tuple[str, ...]) -> Numbers:
+        found = self.numbers(place, names)
+        return np.array([found.get(name, 0.0) for name in names]), np.array([name in found for name in names])
+
     def _wait_for(self, path: str, place: StepIndex) -> None:
         """Wait for an event file that its index announces: on shared disks it may show up later.
 
@@ -261,6 +318,19 @@ class RunReader:
                 if any(step and step[1] == place.worker and step[0] > place.step for step in steps):
                     return True
         return False
+
+
+def _kept(known: dict[_Key, _Kept], key: _Key, make: Callable[[], _Kept]) -> _Kept:
+    """Return what was made for a key, made now if it is not known any more."""
+    if key not in known:
+        if len(known) >= _COLUMNS_KEPT:
+            known.clear()
+        known[key] = make()
+    return known[key]
+
+
+def _positions(tensors: Names, names: tuple[str, ...]) -> npt.NDArray[np.int64]:
+    return np.array([tensors.positions[name] for name in names], np.int64)
 
 
 def _names_in(folder: Path) -> set[str]:

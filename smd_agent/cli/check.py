@@ -1,0 +1,102 @@
+"""Say what is wrong with a run: what each rule has found, the likely cause, and what to try.
+
+Exit code 0: all rules could judge, and there is no problem. 1: there is one. 2: there is none, but a rule could not
+judge, because what it needs was not saved; a line says what that is, and which option saves it. Warnings and notes
+do not count: a warning may be a mistake, a note is worth knowing.
+
+A rule is left out of a run that cannot have what it needs, such as gradients of XGBoost. A run that goes on is judged
+by the steps that it has by now. --list says what rules there are and what each looks for.
+"""
+
+from __future__ import annotations
+
+import os
+
+from smd_agent import guard
+from smd_agent.cli.errors import USAGE_ERROR, CommandError
+from smd_agent.cli.output import emit, progress
+from smd_agent.cli.run_folder import open_run
+from smd_agent.cli.verdict import list_lines, verdict_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from smd_agent.analysis.trial import Trial
+    from smd_agent.rules.judging import Verdict
+    from smd_agent.rules.rule import Rule
+
+PROBLEM, NOT_JUDGED = 1, 2
+
+
+def prepare_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("run", metavar="RUN", nargs="?", help="folder of the run")
+    rules = "only these rules, separated by commas: names, and Python files with rules of your own"
+    parser.add_argument("--rules", metavar="NAMES", help=rules)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--list", action="store_true", help="list the rules instead")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what rules say; the exit code says it, too."""
+    chosen = _chosen(args.rules)
+    if args.list:
+        for line in list_lines(chosen, args.json):
+            emit(line)
+        return 0
+    if args.run is None:
+        raise CommandError("name the folder of a run", USAGE_ERROR)
+    trial = open_run(args.run)
+    verdict = _judge(trial, chosen)
+    for line in verdict_lines(trial, verdict, args.json):
+        emit(line)
+    for problem in verdict.problems:
+        guard.say(problem)
+    if verdict.has_problem:
+        return PROBLEM
+    return NOT_JUDGED if verdict.not_judged or verdict.problems or trial.problems else 0
+
+
+def _judge(trial: Trial, chosen: Mapping[str, type[Rule]]) -> Verdict:
+    from smd_agent.rules.built_in import BuiltInRule
+    from smd_agent.rules.judging import Judging
+
+    rules = [rule() if issubclass(rule, BuiltInRule) else _made(rule, trial) for rule in chosen.values()]
+    judging = Judging(trial, rules)
+    with progress("looked at {} of {} steps") as tell:
+        judging.take_new(tell, incomplete=True)
+    return judging.verdict()
+
+
+def _made(rule: type[Rule], trial: Trial) -> Rule:
+    try:
+        return rule(trial)
+    except TypeError as error:
+        raise CommandError(
+            f"the rule {rule.__name__} cannot be made for a trial alone: {error}", USAGE_ERROR
+        ) from error
+
+
+def _chosen(words: str | None) -> dict[str, type[Rule]]:
+    from smd_agent.errors import SMDebugValueError
+    from smd_agent.rules.registry import built_in_rules, rules_of_file
+
+    known = built_in_rules()
+    if words is None:
+        return dict(known)
+    found: dict[str, type[Rule]] = {}
+    for word in filter(None, (word.strip() for word in words.split(","))):
+        if word.endswith(".py"):
+            try:
+                found.update(rules_of_file(os.path.expanduser(word)))
+            except SMDebugValueError as error:
+                raise CommandError(str(error), USAGE_ERROR) from error
+        elif word in known:
+            found[word] = known[word]
+        else:
+            raise CommandError(f"there is no rule {word}: there are {', '.join(known)}", USAGE_ERROR)
+    if not found:
+        raise CommandError("--rules names none", USAGE_ERROR)
+    return found

@@ -1,0 +1,123 @@
+"""What rules say of a run, as lines for people and as JSON for programs."""
+
+from __future__ import annotations
+
+import json
+
+from smd_agent.cli.table import count_of, number_text, shortened_within
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from smd_agent.analysis.trial import Trial
+    from smd_agent.rules.finding import Finding
+    from smd_agent.rules.judging import Verdict
+    from smd_agent.rules.rule import Rule
+
+_NAMES_SHOWN = 3
+_LONGEST_NAME = 60
+_LABEL = 10
+
+
+def verdict_lines(trial: Trial, verdict: Verdict, as_json: bool) -> Iterator[str]:
+    """Yield what was found, the worst first, then what could not be judged."""
+    if as_json:
+        yield from json.dumps({"run": trial.path, **verdict.to_json()}, indent=2).splitlines()
+        return
+    yield f"Run      {trial.path}"
+    yield f"Judged   {_summary(verdict)}"
+    several = len(trial.workers()) > 1
+    for group in _alike(verdict.findings):
+        yield ""
+        yield from _finding_lines(group, several)
+    if verdict.not_judged:
+        yield ""
+        yield "Not judged"
+        width = max(len(one.rule) for one in verdict.not_judged)
+        for one in verdict.not_judged:
+            yield f"  {one.rule:<{width}}  {one.reason}"
+            if one.option:
+                yield f"  {'':<{width}}  {one.option}"
+    if verdict.not_for_it:
+        yield ""
+        yield f"Not for this run: {', '.join(verdict.not_for_it)}"
+
+
+def list_lines(rules: Mapping[str, type[Rule]], as_json: bool) -> Iterator[str]:
+    """Yield what each rule looks for."""
+    from smd_agent.rules.built_in import BuiltInRule
+
+    meanings = {name: rule.meaning if issubclass(rule, BuiltInRule) else "" for name, rule in rules.items()}
+    if as_json:
+        yield from json.dumps(meanings, indent=2).splitlines()
+        return
+    width = max(map(len, meanings))
+    for name, meaning in meanings.items():
+        yield f"{name:<{width}}  {meaning}".rstrip()
+
+
+def _summary(verdict: Verdict) -> str:
+    from smd_agent.rules.finding import Severity
+
+    counts = dict.fromkeys(Severity, 0)
+    for group in _alike(verdict.findings):
+        counts[group[0].severity] += 1
+    found = [count_of(number, severity.value) for severity, number in counts.items() if number]
+    what = ", ".join(found) or "nothing found"
+    return f"{count_of(len(verdict.judged), 'rule')} over {count_of(verdict.steps, 'step')}: {what}"
+
+
+def _alike(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """Put findings together that differ only in their tensors and steps."""
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for one in findings:
+        groups.setdefault((one.rule, one.severity, one.cause, one.advice), []).append(one)
+    return [*groups.values()]
+
+
+def _finding_lines(group: Sequence[Finding], several_workers: bool) -> Iterator[str]:
+    first = group[0]
+    names = list(dict.fromkeys(one.tensor for one in group if one.tensor is not None))
+    about = f": {_listed(names)}" if names else ""
+    yield f"{first.severity.value}  {first.rule}{about}"
+    yield _labelled("where", _where(group, several_workers))
+    if first.evidence:
+        yield _labelled(
+            "evidence", ", ".join(f"{_words(name)} {_number(value)}" for name, value in first.evidence.items())
+        )
+    if first.cause:
+        yield _labelled("cause", first.cause)
+    if first.advice:
+        yield _labelled("try", first.advice)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = [shortened_within(name, _LONGEST_NAME) for name in names[:_NAMES_SHOWN]]
+    left = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {left} more" if left else "")
+
+
+def _where(group: Sequence[Finding], several_workers: bool) -> str:
+    modes = dict.fromkeys(one.mode for one in group)
+    steps = "; ".join(_steps([one for one in group if one.mode is mode]) for mode in modes)
+    workers = sorted({one.worker for one in group if one.worker})
+    return f"{steps}; {_listed(workers)}" if several_workers and workers else steps
+
+
+def _steps(group: Sequence[Finding]) -> str:
+    first, last = min(one.first_step for one in group), max(one.last_step for one in group)
+    mode, saved = group[0].mode.name, count_of(max(one.steps for one in group), "saved step")
+    return f"{mode} step {first}" if first == last else f"{mode} steps {first} to {last} ({saved})"
+
+
+def _labelled(label: str, text: str) -> str:
+    return f"  {label:<{_LABEL}}{text}"
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _number(value: object) -> str:
+    return number_text(value) if isinstance(value, float) else str(value)

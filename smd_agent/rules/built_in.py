@@ -1,0 +1,252 @@
+"""What all rules of ours are made on: steps come one by one, findings are kept by tensor.
+
+A rule is a class in a file of its own in ``smd_agent/rules/builtin/``, which is all that it takes to add one. It says
+what it is, what it needs and what its numbers mean, and has a method `BuiltInRule.take` that looks at one step.
+
+The same object looks at the steps of a finished run and at those of a running one, as they come. It sees those of one
+worker only, unless ``split`` says otherwise, and keeps no more than a few numbers for each tensor.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from smd_agent.rules.finding import Finding, NotJudged, Severity
+from smd_agent.rules.rule import Rule
+from smd_agent.rules.step_view import Place, RunView, StepView
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from typing_extensions import Self
+
+    from smd_agent.analysis.trial import Trial
+    from smd_agent.core.modes import ModeKeys
+    from smd_agent.rules.parameters import Parameter
+
+
+class Split(enum.Enum):
+    """What a rule must see together: one tensor, all tensors of a worker, or all workers."""
+
+    TENSOR = "tensor"
+    WORKER = "worker"
+    RUN = "run"
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a step must hold for a rule to look at it: a tensor of one of these collections.
+
+    Attributes:
+        collections: their names.
+        statistics: of which any must be known of it; with none, the whole tensor.
+    """
+
+    collections: tuple[str, ...]
+    statistics: tuple[str, ...] = ("",)
+
+    def is_met_by(self, step: StepView) -> bool:
+        """Tell whether a step has it."""
+        names = step.names(*self.collections)
+        return bool(names) and any(step.can_know(statistic, names) for statistic in self.statistics)
+
+    @property
+    def words(self) -> str:
+        """What is lacking, as the rest of a sentence."""
+        named = " or ".join(self.collections)
+        of = "" if "" in self.statistics else f" with {' or '.join(self.statistics)}"
+        return f"no tensor of {named}{of} was saved"
+
+    @property
+    def option(self) -> str:
+        """What saves it."""
+        if "" in self.statistics:
+            return f"add {self.collections[0]} to --save"
+        return f"add {self.collections[0]} to --save, with --reductions statistics or --raw"
+
+
+class BuiltInRule(Rule):
+    """A rule of ours. Made for a trial, it is one as old programs have them; without, it is what commands judge by.
+
+    Class attributes:
+        meaning: when it finds something, one sentence.
+        parameters: each is an attribute of the object, too.
+        needs: what a step must hold to be looked at; other steps are passed over.
+        modes: of the steps that are looked at; with none, all.
+        fewest_steps: how many such steps it takes to judge.
+        split: what it must see together.
+        severity, cause, advice: of its findings, unless `found` is told otherwise.
+        evidence: the numbers of its findings, with what each means.
+
+    Args:
+        base_trial: the trial, where it is invoked step by step; the documented defaults then hold.
+        action_str: see `Rule`.
+        other_trials: see `Rule`.
+        given: parameters by name.
+
+    Raises:
+        SMDebugValueError: a parameter has a wrong value.
+        TypeError: there is no such parameter.
+    """
+
+    meaning: ClassVar[str]
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
+    needs: tuple[Need, ...] = ()
+    modes: ClassVar[tuple[ModeKeys, ...]] = ()
+    fewest_steps: int = 1
+    split: ClassVar[Split] = Split.TENSOR
+    severity: ClassVar[Severity] = Severity.PROBLEM
+    evidence: ClassVar[dict[str, str]] = {}
+    cause: ClassVar[str] = ""
+    advice: ClassVar[str] = ""
+
+    def __init__(
+        self,
+        base_trial: Trial | None = None,
+        action_str: str | None = "",
+        other_trials: Iterable[Trial] | None = None,
+        **given: Any,
+    ) -> None:
+        super().__init__(base_trial, action_str, other_trials)  # type: ignore[arg-type]
+        self._values: dict[str, Any] = {}
+        for parameter in self.parameters:
+            default = parameter.default
+            if base_trial is not None and parameter.documented is not None:
+                default = parameter.documented
+            value = parameter.value_of(given.pop(parameter.name, default))
+            self._values[parameter.name] = value
+            setattr(self, parameter.name, value)
+        if given:
+            known = ", ".join(parameter.name for parameter in self.parameters) or "none"
+            raise TypeError(f"{self.rule_name} has no parameter {', '.join(given)}: it has {known}")
+        self.times_found = 0
+        self._steps_seen = 0
+        self._met: set[Need] = set()
+        self._findings: dict[tuple[str | None, ModeKeys, str], Finding] = {}
+        self._parts: dict[str, BuiltInRule] = {}
+        self._run = None if base_trial is None else RunView(base_trial)
+        self.start()
+
+    def start(self) -> None:
+        """Make what the rule remembers from step to step; its parameters are set by now."""
+
+    def take(self, step: StepView) -> None:
+        """Look at a step that has what the rule needs; steps come in order."""
+        raise NotImplementedError
+
+    def pass_over(self, step: StepView) -> None:
+        """A step lacks something that the rule needs: what is saved only when it changes holds at it, too."""
+
+    def end(self) -> None:
+        """The run has ended, or no step will come for now: add what can be said only then."""
+
+    def offer(self, step: StepView) -> None:
+        """Take a step, if it is one of those that the rule looks at."""
+        if self.modes and step.mode not in self.modes:
+            return
+        met = [need for need in self.needs if need.is_met_by(step)]
+        self._met.update(met)
+        if len(met) == len(self.needs):
+            self._steps_seen += 1
+            self.take(step)
+        else:
+            self.pass_over(step)
+
+    def found(
+        self,
+        where: StepView | Place,
+        tensor: str | None = None,
+        evidence: Mapping[str, float] | None = None,
+        *,
+        severity: Severity | None = None,
+        cause: str = "",
+        advice: str = "",
+    ) -> Finding:
+        """Note that there is something about a tensor; what was found on it already reaches up to this step.
+
+        Args:
+            where: the step.
+            tensor: its name; None for the training as a whole.
+            evidence: numbers by name, each of which ``evidence`` of the class explains; those of the first step stay.
+            severity, cause, advice: in the place of the rule's own.
+        """
+        numbers = dict(evidence or {})
+        assert numbers.keys() <= self.evidence.keys(), f"{self.rule_name} explains no {numbers.keys()}"
+        self.times_found += 1
+        known = self.finding_of(where, tensor)
+        if known is not None:
+            known.last_step = where.step
+            known.steps += 1
+            return known
+        place = where.place if isinstance(where, StepView) else where
+        found = Finding(
+            self.rule_name,
+            severity or self.severity,
+            tensor,
+            place.mode,
+            "" if self.split is Split.RUN else place.worker,
+            place.step,
+            place.step,
+            numbers,
+            cause or self.cause,
+            advice or self.advice,
+            global_step=place.global_step,
+        )
+        return self._findings.setdefault(self._key(where, tensor), found)
+
+    def finding_of(self, where: StepView | Place, tensor: str | None = None) -> Finding | None:
+        """Return what was found on a tensor in the mode of a step, if anything was."""
+        return self._findings.get(self._key(where, tensor))
+
+    def withdraw(self, where: StepView | Place, tensor: str | None = None) -> None:
+        """Forget what was found on a tensor: it has turned out to be nothing."""
+        self._findings.pop(self._key(where, tensor), None)
+
+    def _key(self, where: StepView | Place, tensor: str | None) -> tuple[str | None, ModeKeys, str]:
+        return tensor, where.mode, "" if self.split is Split.RUN else where.worker
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was found so far, the worst first."""
+        return sorted(self._findings.values(), key=lambda one: one.order)
+
+    @property
+    def has_judged(self) -> bool:
+        """Whether it has seen enough."""
+        return self._steps_seen >= self.fewest_steps or bool(self._findings)
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How near it has come to judging: how many needs were met, and at how many steps all of them."""
+        return len(self._met), self._steps_seen
+
+    def fits(self, collections: Collection[str]) -> bool:
+        """Tell whether the rule is one for runs with these collections."""
+        return all(any(name in collections for name in need.collections) for need in self.needs)
+
+    def not_judged(self) -> NotJudged:
+        """Say what the rule lacks, of a run that it could not judge."""
+        lacking = [need for need in self.needs if need not in self._met]
+        modes = f" in {' or '.join(mode.name for mode in self.modes)}" if self.modes else ""
+        if lacking:
+            reason = "; ".join(need.words for need in lacking) + modes
+            return NotJudged(self.rule_name, reason, "; ".join(need.option for need in lacking))
+        steps = f"it takes {self.fewest_steps} steps{modes} to judge, and there are {self._steps_seen}"
+        return NotJudged(self.rule_name, steps, "save more steps, such as by --every 1")
+
+    def fresh(self) -> Self:
+        """Return a rule with the same parameters that has seen nothing."""
+        return type(self)(**self._values)
+
+    def invoke_at_step(self, step: int) -> bool:
+        """Tell whether something is found at a step of the trial, counted over all modes."""
+        assert self._run is not None, "a rule that is invoked is made for a trial"
+        found = 0
+        for worker, file in sorted(self._run.trial.step_table.files(step).items()):
+            part = self._parts.setdefault("" if self.split is Split.RUN else worker, self.fresh())
+            before = part.times_found
+            part.offer(StepView(self._run, file))
+            found += part.times_found - before
+        return found > 0

@@ -1,0 +1,68 @@
+"""ExplodingTensor: weights or gradients that are NaN or infinite."""
+
+from __future__ import annotations
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
+from smd_agent.rules import parameters
+from smd_agent.rules.built_in import BuiltInRule, Need
+from smd_agent.rules.finite import not_finite
+from smd_agent.rules.parameters import COLLECTION_NAMES, TENSOR_REGEX, Parameter
+from smd_agent.rules.step_view import StepView
+
+_LOOKED_AT = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, CollectionKeys.GRADIENTS)
+
+
+class ExplodingTensor(BuiltInRule):
+    """Weights or gradients that are NaN or infinite.
+
+    A loss scaler has gradients overflow now and then, and passes over the update; so a gradient has to be so at some
+    steps in a row, and is forgotten when it is finite again.
+    """
+
+    meaning = "a tensor has an element that is NaN or infinite; a gradient, at several steps in a row and to the end"
+    parameters = (
+        Parameter("collection_names", COLLECTION_NAMES.kind, _LOOKED_AT, COLLECTION_NAMES.meaning, documented=()),
+        TENSOR_REGEX,
+        Parameter("only_nan", parameters.flag, False, "pass over elements that are infinite"),
+        Parameter("patience", parameters.whole, 3, "saved steps in a row for gradients", documented=1),
+    )
+    evidence = {
+        "nan_count": "elements that are NaN, at the first step",
+        "inf_count": "elements that are infinite, at the first step",
+        "not_finite": "how many tensors of those looked at are not finite at the first step",
+        "looked_at": "how many were looked at there",
+    }
+    cause = "An update was too large, or a value overflowed, in this tensor or in one that it is computed from"
+    advice = "Find the first tensor and step, then lower the learning rate, clip gradients, or scale the loss"
+
+    collection_names: tuple[str, ...] | None
+    tensor_regex: tuple[str, ...] | None
+    only_nan: bool
+    patience: int
+
+    def start(self) -> None:
+        """Begin with nothing seen."""
+        collections = self.collection_names or ()
+        if collections:
+            self.needs = (Need(collections, ("", "abs_mean", "l2", "mean", "nan_count")),)
+        self._in_a_row: dict[tuple[str, ModeKeys], int] = {}
+
+    def take(self, step: StepView) -> None:
+        """Look at the chosen tensors of a step."""
+        names = step.names(*(self.collection_names or ()), patterns=self.tensor_regex or ())
+        bad = not_finite(step, names)
+        if self.only_nan:
+            bad = {name: counts for name, counts in bad.items() if counts.get("nan_count") != 0}
+        for key in [key for key in self._in_a_row if key[1] is step.mode and key[0] not in bad]:
+            if key[0] in names:
+                del self._in_a_row[key]
+                if self.patience > 1:
+                    self.withdraw(step, key[0])
+        gradients = {*step.names(CollectionKeys.GRADIENTS)} if bad else set()
+        for name, counts in bad.items():
+            row = self._in_a_row.get((name, step.mode), 0) + 1
+            if name in gradients:
+                self._in_a_row[name, step.mode] = row
+            if name not in gradients or row >= self.patience:
+                self.found(step, name, {"not_finite": len(bad), "looked_at": len(names), **counts})

@@ -1,0 +1,61 @@
+"""LearningRateZero: updates with a learning rate of 0."""
+
+from __future__ import annotations
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
+from smd_agent.rules import parameters
+from smd_agent.rules.built_in import BuiltInRule, Need, Split
+from smd_agent.rules.finding import Severity
+from smd_agent.rules.parameters import Parameter
+from smd_agent.rules.step_view import StepView
+
+
+class LearningRateZero(BuiltInRule):
+    """Updates with a learning rate of 0.
+
+    At the first step of a warm-up and at the last one of a decay it may be 0, so it takes some steps in a row. Where
+    only some groups of an optimizer have it, they may be frozen by that, which is a note.
+    """
+
+    meaning = "an optimizer updates with a learning rate of exactly 0, at several saved steps in a row"
+    parameters = (Parameter("patience", parameters.whole, 5, "saved steps in a row"),)
+    needs = (Need((CollectionKeys.OPTIMIZER,)),)
+    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    fewest_steps = 5
+    split = Split.WORKER
+    evidence = {
+        "groups": "how many groups of parameters the optimizer has",
+        "groups_at_zero": "how many of them have a learning rate of 0",
+        "last_learning_rate": "the last one that was not 0, if there was any",
+    }
+    cause = "A schedule has ended or began at 0 and was never stepped, or it is stepped by batch where epochs are meant"
+    advice = "Print the learning rate beside the loss, and check the schedule's number of steps"
+
+    patience: int
+
+    def start(self) -> None:
+        """Begin with nothing seen."""
+        self._in_a_row: dict[str, int] = {}
+        self._last: dict[str, float] = {}
+
+    def take(self, step: StepView) -> None:
+        """Look at the learning rates of a step."""
+        rates = dict(step.numbers(step.names(CollectionKeys.OPTIMIZER, patterns=())).items())
+        rates = {name: rate for name, rate in rates.items() if name.endswith("/lr")}
+        for name, rate in rates.items():
+            if rate:
+                self._last[name] = rate
+                self._in_a_row.pop(name, None)
+                continue
+            self._in_a_row[name] = self._in_a_row.get(name, 0) + 1
+            if self._in_a_row[name] >= self.patience:
+                own = [value for other, value in rates.items() if _optimizer_of(other) == _optimizer_of(name)]
+                zeros = own.count(0.0)
+                severity = Severity.PROBLEM if zeros == len(own) else Severity.NOTE
+                last = {"last_learning_rate": self._last[name]} if name in self._last else {}
+                self.found(step, name, {"groups": len(own), "groups_at_zero": zeros, **last}, severity=severity)
+
+
+def _optimizer_of(name: str) -> str:
+    return name.split("/")[1]

@@ -1,0 +1,128 @@
+"""LossNotFinite: a loss that is NaN or infinite."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
+from smd_agent.rules.built_in import BuiltInRule, Need
+from smd_agent.rules.finding import Severity
+from smd_agent.rules.finite import not_finite
+from smd_agent.rules.step_view import StepView
+
+_WEIGHTS = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
+_INPUT = "_input_[0-9]+$"
+# What a loss that diverges has grown to, beside the first one.
+_DIVERGED = 100.0
+# A loss that goes up and down has not grown.
+_NOISE = 2.0
+# So many finite losses show whether it does.
+_ENOUGH = 3
+
+_CAUSES = {
+    "weights": (
+        "Weights were not finite before this loss was computed: an earlier update has broken them",
+        "Lower the learning rate or clip the gradients; in float16, check that the loss is scaled",
+    ),
+    "between": (
+        "Weights have turned not finite since the last saved step, at which the loss had not grown:"
+        " rather by a batch or an overflow than by the learning rate",
+        "Run it again with every step saved from the last finite one on, and with inputs, to see what is first",
+    ),
+    "inputs": (
+        "The batch itself holds values that are not finite, while the weights do not",
+        "Look for NaN and Inf in the data of this step, and in what prepares it",
+    ),
+    "diverged": (
+        "The loss had grown many times over before: the training diverged",
+        "Lower the learning rate, warm it up, or clip the gradients",
+    ),
+    "unknown": (
+        "The weights were finite: the batch, or a function such as log, sqrt or a division at 0",
+        "Save inputs and outputs of this step, and look for the first that is not finite",
+    ),
+    "nothing known": (
+        "Not known, as no weights were saved at this step",
+        "Save weights and inputs too, which tell an update that broke the weights from a batch that has NaN",
+    ),
+}
+
+
+class _Last(NamedTuple):
+    step: int
+    loss: float
+    first: float
+    finite: int
+
+
+class LossNotFinite(BuiltInRule):
+    """A loss that is NaN or infinite."""
+
+    meaning = "a loss has an element that is NaN or infinite; a warning if later ones are finite again"
+    needs = (Need((CollectionKeys.LOSSES,), ("", "abs_mean", "l2", "mean")),)
+    evidence = {
+        "last_finite_step": "the last saved step before it at which this loss was finite",
+        "last_finite_loss": "the loss at that step",
+        "others": "how many other tensors of the step were looked at",
+        "others_not_finite": "how many of them are not finite either",
+    }
+
+    def start(self) -> None:
+        """Begin with nothing seen."""
+        self._last: dict[tuple[str, ModeKeys], _Last] = {}
+
+    def take(self, step: StepView) -> None:
+        """Look at the losses of a step."""
+        losses = step.names(CollectionKeys.LOSSES)
+        bad = not_finite(step, losses)
+        for name, loss in step.numbers(losses).items():
+            if math.isfinite(loss):
+                last = self._last.get((name, step.mode))
+                self._last[name, step.mode] = _Last(
+                    step.step, loss, last.first if last else loss, 1 + (last.finite if last else 0)
+                )
+        for name in losses:
+            known = self.finding_of(step, name)
+            if name in bad:
+                if known is None:
+                    self._report(step, name)
+                else:
+                    self.found(step, name).severity = Severity.PROBLEM
+            elif known is not None:
+                known.severity = Severity.WARNING
+
+    def _report(self, step: StepView, name: str) -> None:
+        others = step.without(step.names(), step.names(CollectionKeys.LOSSES))
+        bad = not_finite(step, others)
+        last = self._last.get((name, step.mode))
+        evidence: dict[str, float] = {"others": len(others), "others_not_finite": len(bad)}
+        if last is not None:
+            evidence |= {"last_finite_step": last.step, "last_finite_loss": last.loss}
+        cause, advice = _CAUSES[self._cause(step, bad, last)]
+        self.found(step, name, evidence, cause=cause, advice=advice)
+
+    @staticmethod
+    def _cause(step: StepView, bad: dict[str, dict[str, float]], last: _Last | None) -> str:
+        weights = step.names(*_WEIGHTS)
+        diverged = last is not None and abs(last.loss) > _DIVERGED * abs(last.first)
+        if bad.keys() & {*weights}:
+            return "between" if last is not None and _was_well(last, step) else "weights"
+        if bad.keys() & {*_inputs(step)}:
+            return "inputs"
+        if diverged:
+            return "diverged"
+        return "unknown" if weights else "nothing known"
+
+
+def _was_well(last: _Last, step: StepView) -> bool:
+    """Tell whether the loss gave no sign of diverging, some steps before this one."""
+    return last.finite >= _ENOUGH and abs(last.loss) <= _NOISE * abs(last.first) and last.step + 1 < step.step
+
+
+def _inputs(step: StepView) -> list[str]:
+    """Return what the models were called with; the names of their parameters and inputs begin with the model's."""
+    models = {name.partition("_")[0] for name in step.names(*_WEIGHTS)}
+    named = [name for name in step.names(patterns=(_INPUT,)) if name.rpartition("_input_")[0] in models]
+    return [*named, *step.names(CollectionKeys.INPUTS)]

@@ -1,0 +1,46 @@
+"""ParameterNotOptimized: a parameter that has a gradient and was given to no optimizer."""
+
+from __future__ import annotations
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
+from smd_agent.rules.built_in import BuiltInRule, Need
+from smd_agent.rules.finding import Severity
+from smd_agent.rules.known_parameters import known_parameters
+from smd_agent.rules.step_view import StepView
+
+
+class ParameterNotOptimized(BuiltInRule):
+    """A parameter that has a gradient and was given to no optimizer.
+
+    One that is given to an optimizer later, as in gradual unfreezing, is no finding any more.
+    """
+
+    meaning = "a parameter can be trained and has a gradient, and no optimizer has ever been given it"
+    needs = (Need((CollectionKeys.PARAMETERS,)),)
+    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    evidence = {
+        "not_optimized": "how many parameters of the model are so",
+        "optimized": "how many of its parameters an optimizer has",
+    }
+    cause = "The parameter was made after the optimizer, as by replacing a layer, or was left out of its list"
+    advice = "Make the optimizer after the model is complete, or freeze what shall not be trained (requires_grad=False)"
+
+    def pass_over(self, step: StepView) -> None:
+        """Facts are saved when they change: at a step without any, what was found holds."""
+        for found in self.findings:
+            if (found.mode, found.worker) == (step.mode, step.worker):
+                found.last_step = step.step
+                found.steps += 1
+
+    def take(self, step: StepView) -> None:
+        """Look at what is known of the parameters by a step."""
+        for facts in known_parameters(step).values():
+            optimized = sum(fact.optimizer is not None for fact in facts.values())
+            left = [name for name, fact in facts.items() if fact.requires_grad and fact.gradient and not fact.optimizer]
+            # Of a model that nothing trains, gradients are of no use, and no mistake.
+            severity = Severity.PROBLEM if optimized else Severity.NOTE
+            for name in facts.keys() - {*left}:
+                self.withdraw(step, name)
+            for name in left:
+                self.found(step, name, {"not_optimized": len(left), "optimized": optimized}, severity=severity)

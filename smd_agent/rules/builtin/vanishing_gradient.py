@@ -1,0 +1,115 @@
+"""VanishingGradient: gradients too small to train by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
+from smd_agent.rules import parameters
+from smd_agent.rules.built_in import BuiltInRule, Need, Split
+from smd_agent.rules.finding import Severity
+from smd_agent.rules.parameters import Parameter
+from smd_agent.rules.step_view import Names, StepView
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_PREFIX = "gradient/"
+# Of the gradients of a model, in order of size, the one that the others are measured by.
+_USUAL = 75
+_FEWEST = 3
+
+
+class VanishingGradient(BuiltInRule):
+    """Gradients too small to train by.
+
+    By themselves gradients say little: where the loss is divided by more, all are smaller. So a matrix is measured by
+    the others of its model. Vectors are left out: a bias before a normalisation has no gradient but rounding.
+    """
+
+    meaning = "the gradient of a matrix is tiny beside those of the others of its model, at several steps in a row"
+    parameters = (
+        Parameter(
+            "threshold",
+            parameters.number,
+            None,
+            "mean absolute value below which a gradient has vanished, whatever the others are, at any step",
+            documented=1e-7,
+        ),
+        Parameter("ratio", parameters.number, 1e-6, "part of the upper quartile of the model's gradients"),
+        Parameter("patience", parameters.whole, 5, "saved steps in a row"),
+    )
+    needs = (Need((CollectionKeys.GRADIENTS,), ("abs_mean",)),)
+    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    fewest_steps = 5
+    split = Split.WORKER
+    severity = Severity.WARNING
+    evidence = {
+        "abs_mean": "mean absolute value of the gradient, of the elements that have any",
+        "usual": "the upper quartile of those of the model's matrices",
+        "ratio": "the one divided by the other",
+    }
+    cause = "On the way back from the loss the gradient shrinks from layer to layer, as through saturated activations"
+    advice = "Use ReLU-like activations, normalisation, residual connections, or another initialisation"
+
+    threshold: float | None
+    ratio: float
+    patience: int
+
+    def start(self) -> None:
+        """Begin with nothing seen."""
+        if self.threshold is not None:
+            self.fewest_steps = 1
+        self._in_a_row: dict[str, int] = {}
+        self._models: dict[Names, list[npt.NDArray[np.int64]]] = {}
+
+    def take(self, step: StepView) -> None:
+        """Look at the gradients of a step."""
+        names, sizes = step.column("abs_mean", step.names(CollectionKeys.GRADIENTS))
+        if self.threshold is not None:
+            for place in np.flatnonzero(sizes < self.threshold).tolist():
+                self.found(step, names[place], {"abs_mean": float(sizes[place])})
+            return
+        shares = step.column("zero_share", names)
+        if shares.names == names:
+            # Rows of an embedding that were not looked up have none.
+            sizes = sizes / np.maximum(1 - shares.values, 1e-30)
+        if names not in self._models:
+            self._models = {names: _models_of(step, names)}
+        low: dict[str, dict[str, float]] = {}
+        for places in self._models[names]:
+            own = places[(sizes[places] > 0) & np.isfinite(sizes[places])]
+            if len(own):
+                low |= self._low_ones(names, sizes, own)
+        self._in_a_row = {name: self._in_a_row.get(name, 0) + 1 for name in low}
+        for name, evidence in low.items():
+            if self._in_a_row[name] >= self.patience:
+                self.found(step, name, evidence)
+
+    def _low_ones(
+        self, names: Names, sizes: npt.NDArray[np.float64], own: npt.NDArray[np.int64]
+    ) -> dict[str, dict[str, float]]:
+        usual = float(np.percentile(sizes[own], _USUAL))
+        places = own[sizes[own] < self.ratio * usual].tolist()
+        found = ((names[place], float(sizes[place])) for place in places)
+        return {name: {"abs_mean": size, "usual": usual, "ratio": size / usual} for name, size in found}
+
+
+def _models_of(step: StepView, names: Names) -> list[npt.NDArray[np.int64]]:
+    """Return the places of the gradients of matrices, for each model."""
+    models: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        dimensions = step.dimensions(name)
+        if dimensions > 1 if dimensions is not None else "bias" not in name:
+            models.setdefault(_model_of(name), []).append(place)
+    # Without a model's name in front, each layer is one of its own here: these are one model.
+    rest = [place for places in models.values() if len(places) < _FEWEST for place in places]
+    found = [places for places in models.values() if len(places) >= _FEWEST]
+    return [np.array(places, np.int64) for places in (*found, rest) if places]
+
+
+def _model_of(name: str) -> str:
+    return name.removeprefix(_PREFIX).partition("_")[0]

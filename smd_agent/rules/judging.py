@@ -1,0 +1,169 @@
+"""Rules applied to a run, which may have ended or go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from smd_agent.core.modes import ModeKeys
+from smd_agent.errors import (
+    NoMoreData,
+    RuleEvaluationConditionMet,
+    StepUnavailable,
+    TensorUnavailable,
+    TensorUnavailableForStep,
+)
+from smd_agent.rules.built_in import BuiltInRule, Split
+from smd_agent.rules.finding import Finding, NotJudged, Severity
+from smd_agent.rules.step_view import RunView, StepView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from smd_agent.analysis.trial import Trial
+    from smd_agent.rules.rule import Rule
+
+
+@dataclass
+class Verdict:
+    """What rules say of a run.
+
+    Attributes:
+        findings: the worst first, then by step.
+        judged: the names of the rules that could judge.
+        not_judged: the others, and what they lack.
+        not_for_it: the names of those that are for other kinds of runs.
+        steps: how many steps were looked at.
+        problems: what could not be read, each sentence once.
+    """
+
+    findings: list[Finding] = field(default_factory=list)
+    judged: list[str] = field(default_factory=list)
+    not_judged: list[NotJudged] = field(default_factory=list)
+    not_for_it: list[str] = field(default_factory=list)
+    steps: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def has_problem(self) -> bool:
+        """Whether a finding is a problem."""
+        return any(one.severity is Severity.PROBLEM for one in self.findings)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return an object for JSON."""
+        return {
+            "findings": [finding.to_json() for finding in self.findings],
+            "judged": self.judged,
+            "not_judged": [one.to_json() for one in self.not_judged],
+            "not_for_it": self.not_for_it,
+            "steps": self.steps,
+            "problems": self.problems,
+        }
+
+
+class Judging:
+    """Rules that look at a run: steps are taken as they come, a verdict can be had at any time.
+
+    Args:
+        trial: the run.
+        rules: of ours, made without a trial; and those of old programs, made for this one.
+    """
+
+    def __init__(self, trial: Trial, rules: Sequence[Rule]) -> None:
+        self._run = RunView(trial)
+        self._trial = trial
+        self._built_in = [rule for rule in rules if isinstance(rule, BuiltInRule)]
+        self._old = [_OldRule(rule) for rule in rules if not isinstance(rule, BuiltInRule)]
+        self._parts: list[dict[str, BuiltInRule]] = [{} for _ in self._built_in]
+        self._last: dict[str, int] = {}
+        self._steps = 0
+
+    def take_new(self, progress: Callable[[int, int], None] | None = None, incomplete: bool = False) -> None:
+        """Look at the steps that have not been looked at.
+
+        Args:
+            progress: is told how many of them are done, of how many.
+            incomplete: whether those are meant too that some workers may yet write.
+        """
+        self._trial.maybe_refresh()
+        table = self._trial.step_table
+        oldest = min(self._last.values(), default=-1)
+        steps = [step for step in table.steps(ModeKeys.GLOBAL, incomplete) if step > oldest or not self._last]
+        for done, step in enumerate(steps):
+            if progress is not None:
+                progress(done, len(steps))
+            self._take(step)
+
+    def _take(self, step: int) -> None:
+        files = {
+            worker: file
+            for worker, file in sorted(self._trial.step_table.files(step).items())
+            if step > self._last.get(worker, -1)
+        }
+        for worker, file in files.items():
+            self._last[worker] = step
+            view = StepView(self._run, file)
+            for rule, parts in zip(self._built_in, self._parts, strict=True):
+                own = "" if rule.split is Split.RUN else worker
+                if own not in parts:
+                    parts[own] = rule.fresh()
+                parts[own].offer(view)
+        if files:
+            self._steps += 1
+            for old in self._old:
+                old.take(self._trial, step)
+
+    def verdict(self) -> Verdict:
+        """Return what can be said by now."""
+        verdict = Verdict(steps=self._steps, problems=[*self._run.problems])
+        known = self._trial.collections()
+        for rule, parts in zip(self._built_in, self._parts, strict=True):
+            for part in parts.values():
+                part.end()
+                verdict.findings += part.findings
+            if any(part.has_judged for part in parts.values()):
+                verdict.judged.append(rule.rule_name)
+            elif not rule.fits(known):
+                verdict.not_for_it.append(rule.rule_name)
+            else:
+                most = max(parts.values(), key=lambda part: part.progress, default=rule)
+                verdict.not_judged.append(most.not_judged())
+        for old in self._old:
+            old.add_to(verdict)
+        verdict.findings.sort(key=lambda one: one.order)
+        return verdict
+
+
+class _OldRule:
+    """A rule of an old program: it says at which steps its condition is met, and nothing else."""
+
+    def __init__(self, rule: Rule) -> None:
+        self._rule = rule
+        self._finding: Finding | None = None
+        self._judged = self._ended = False
+
+    def take(self, trial: Trial, step: int) -> None:
+        if self._ended:
+            return
+        try:
+            self._rule.invoke(step)
+            self._judged = True
+        except RuleEvaluationConditionMet as met:
+            self._judged, self._ended = True, met.end_of_rule
+            if self._finding is None:
+                name = self._rule.rule_name
+                self._finding = Finding(
+                    name, Severity.PROBLEM, None, ModeKeys.GLOBAL, "", step, step, global_step=step, steps=0
+                )
+            self._finding.last_step = step
+            self._finding.steps += 1
+        except (TensorUnavailableForStep, StepUnavailable, TensorUnavailable, NoMoreData):
+            return
+
+    def add_to(self, verdict: Verdict) -> None:
+        if self._judged:
+            verdict.judged.append(self._rule.rule_name)
+        else:
+            verdict.not_judged.append(NotJudged(self._rule.rule_name, "what it looks at was not saved at any step"))
+        if self._finding is not None:
+            verdict.findings.append(self._finding)

@@ -1,0 +1,45 @@
+"""What a run says of its models' parameters: trained, frozen, forgotten; read from the collection ``parameters``."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.framework.training_facts import PARAMETERS
+from smd_agent.rules.step_view import StepView
+
+
+class Fact(NamedTuple):
+    """What is known of a parameter.
+
+    requires_grad: whether it can be trained.
+    optimizer: which optimizer has it, with its group, such as ``AdamW/group_0``; None if no one was given it.
+    gradient: whether it had one when the optimizer updated.
+    """
+
+    requires_grad: bool
+    optimizer: str | None
+    gradient: bool
+
+
+def known_parameters(step: StepView) -> dict[str, dict[str, Fact]]:
+    """Return what a step says of parameters, by model and by the names that their values have."""
+    found = {}
+    for name in step.names(CollectionKeys.PARAMETERS):
+        value = step.value(name)
+        facts = _parsed(str(value.reshape(-1)[0])) if value is not None and value.size == 1 else None
+        if facts is not None:
+            found[name.removeprefix(PARAMETERS)] = facts
+    return found
+
+
+def _parsed(text: str) -> dict[str, Fact] | None:
+    try:
+        told = json.loads(text)
+        return {
+            str(name): Fact(bool(one["requires_grad"]), one["optimizer"], bool(one["gradient"]))
+            for name, one in told.items()
+        }
+    except (ValueError, AttributeError, KeyError, TypeError):
+        return None

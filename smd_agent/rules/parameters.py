@@ -1,0 +1,72 @@
+"""What a rule can be told: its parameters, with their defaults and what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from smd_agent.errors import SMDebugValueError
+from smd_agent.printable import shortened
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a rule.
+
+    Attributes:
+        name: as it is given.
+        kind: makes a value of what is given, which may be text; raises ValueError.
+        default: what our commands judge by.
+        meaning: a sentence without a full stop.
+        documented: the default of smdebug's rule of this name, which holds where the rule is made for a trial;
+            None where there is none, or where it is the same.
+    """
+
+    name: str
+    kind: Callable[[Any], Any]
+    default: Any
+    meaning: str
+    documented: Any = None
+
+    def value_of(self, given: Any) -> Any:
+        """Return the value that is meant.
+
+        Raises:
+            SMDebugValueError: it is none of the parameter's.
+        """
+        if given is None:
+            return None
+        try:
+            return self.kind(given)
+        except (ValueError, TypeError):
+            message = f"{self.name} is {shortened(repr(given), 60)}, allowed is {self.kind.__doc__}"
+            raise SMDebugValueError(message) from None
+
+
+def number(given: Any) -> float:
+    """a number"""
+    return float(given)
+
+
+def whole(given: Any) -> int:
+    """a whole number"""
+    return int(given)
+
+
+def flag(given: Any) -> bool:
+    """true or false"""
+    text = str(given).strip().lower()
+    if text not in ("true", "false"):
+        raise ValueError(text)
+    return text == "true"
+
+
+def names(given: Any) -> tuple[str, ...]:
+    """names or patterns, a list or text with commas"""
+    parts: Iterable[Any] = given.split(",") if isinstance(given, str) else given
+    return tuple(str(part).strip() for part in parts if str(part).strip())
+
+
+COLLECTION_NAMES = Parameter("collection_names", names, None, "collections whose tensors are looked at")
+TENSOR_REGEX = Parameter("tensor_regex", names, None, "regular expressions: tensors in whose names one is found")

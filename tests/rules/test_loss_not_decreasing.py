@@ -1,0 +1,84 @@
+"""LossNotDecreasing, on a loss that rises, and as smdebug documents it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from smd_agent.rules import LossNotDecreasing
+from smd_agent.rules.finding import Severity
+
+
+def descent(rate, count=40, noise=0.3):
+    """A regression that is learned, or unlearned by steps in the wrong direction."""
+
+    def training(capture):
+        model, truth = nn.Linear(6, 1), torch.randn(6, 1)
+        capture(model)
+        optimizer = torch.optim.SGD(model.parameters(), abs(rate), maximize=rate < 0)
+        for _ in range(count):
+            x = torch.randn(32, 6)
+            optimizer.zero_grad()
+            functional.mse_loss(model(x), x @ truth + noise * torch.randn(32, 1)).backward()
+            optimizer.step()
+
+    return training
+
+
+def test_a_loss_of_the_wrong_sign(trained):
+    run = trained(descent(-0.02))
+    (found,) = run.findings(LossNotDecreasing())
+    assert found.severity is Severity.WARNING
+    assert (found.first_step, found.last_step, found.steps) == (0, 39, 40)
+    trial = run.trial()
+    losses = [float(trial.tensor("Loss_output_0").value(step)) for step in trial.steps()]
+    assert found.evidence["first"] == pytest.approx(sorted(losses[:8])[3] / 2 + sorted(losses[:8])[4] / 2)
+    assert found.evidence["last"] > found.evidence["first"]
+
+
+@pytest.mark.parametrize("rate, noise", [(0.02, 0.3), (0.1, 5.0), (1e-4, 5.0)])
+def test_a_loss_that_falls_or_stays(trained, rate, noise):
+    assert trained(descent(rate, noise=noise)).findings(LossNotDecreasing()) == []
+
+
+def test_what_is_kept_of_many_steps_is_bounded(trained):
+    run = trained(descent(-0.001, 900))
+    rule = LossNotDecreasing().fresh()
+    trial = run.trial()
+    old = LossNotDecreasing(trial, num_steps=None)
+    for step in trial.steps():
+        old.invoke_at_step(step)
+    (part,) = old._parts.values()
+    (course,) = part._courses.values()
+    assert len(course._losses) <= 256
+    assert rule.num_steps is None
+    (found,) = run.findings(LossNotDecreasing())
+    assert found.steps == 900
+
+
+@pytest.mark.parametrize("every, first, then", [(3, 12, 24), (1, 10, 20), (10, 10, 20)])
+def test_as_it_is_documented(trained, every, first, then):
+    trial = trained(descent(-0.01), every=every).trial()
+    rule, met = LossNotDecreasing(base_trial=trial, use_losses_collection="True"), []
+    for step in trial.steps():
+        met.extend([step] * rule.invoke_at_step(step))
+    # Each step is compared with the newest one that is ten steps back or more, and ten steps later the next.
+    assert met[:2] == [first, then]
+    falling = trained(descent(0.05, noise=0.0), every=every).trial()
+    rule = LossNotDecreasing(base_trial=falling)
+    assert [step for step in falling.steps() if rule.invoke_at_step(step)] == []
+
+
+def test_the_least_fall_and_the_modes(trained):
+    trial = trained(descent(0.05, noise=0.0)).trial()
+    assert [step for step in trial.steps() if LossNotDecreasing(trial, diff_percent=0.1).invoke_at_step(step)] == []
+    demanding = LossNotDecreasing(trial, diff_percent="99.999")
+    assert next(step for step in trial.steps() if demanding.invoke_at_step(step)) == 10
+    elsewhere = LossNotDecreasing(trial, diff_percent="99.999", mode="EVAL")
+    assert [step for step in trial.steps() if elsewhere.invoke_at_step(step)] == []
+
+
+def test_clean_trainings_are_silent(clean):
+    assert {name: found for name, run in clean.items() if (found := run.findings(LossNotDecreasing()))} == {}

@@ -1,0 +1,119 @@
+"""LossNotFinite, on trainings whose loss turns NaN for different reasons."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from smd_agent.rules import LossNotFinite
+from smd_agent.rules.finding import Severity
+
+BAD = 17
+
+
+def steps(capture, change, model=None, optimizer=None, loss=functional.mse_loss, count=30):
+    """Train for some steps; ``change`` is told the step's number and gives what the batch becomes."""
+    model = model or nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 1))
+    capture(model)
+    optimizer = optimizer or torch.optim.SGD(model.parameters(), 0.05)
+    for step in range(count):
+        x, y = change(step, torch.randn(16, 6), torch.randn(16, 1))
+        optimizer.zero_grad()
+        loss(model(x), y).backward()
+        optimizer.step()
+
+
+def nan_in_the_batch(step, x, y):
+    if step == BAD:
+        x[3, 2] = math.nan
+    return x, y
+
+
+def test_a_batch_with_nan(trained):
+    (found,) = trained(lambda capture: steps(capture, nan_in_the_batch)).findings(LossNotFinite())
+    assert found.severity is Severity.PROBLEM
+    assert (found.tensor, found.first_step, found.last_step, found.steps) == ("Loss_output_0", BAD, 29, 13)
+    assert found.evidence["last_finite_step"] == BAD - 1
+    assert 0 < found.evidence["last_finite_loss"] < 100
+    assert found.cause.startswith("The batch itself")
+    assert 0 < found.evidence["others_not_finite"] < found.evidence["others"]
+
+
+def test_weights_that_were_broken_between_saved_steps(trained):
+    (found,) = trained(lambda capture: steps(capture, nan_in_the_batch), every=4).findings(LossNotFinite())
+    assert (found.first_step, found.evidence["last_finite_step"]) == (20, 16)
+    assert found.cause.startswith("Weights have turned not finite since the last saved step")
+
+
+def test_weights_that_an_update_has_broken(trained):
+    def diverges(capture):
+        model = nn.Linear(6, 1)
+        steps(capture, lambda step, x, y: (x, y), model, torch.optim.SGD(model.parameters(), 1e18))
+
+    (found,) = trained(diverges).findings(LossNotFinite())
+    assert found.first_step > 0
+    assert found.evidence["last_finite_step"] == found.first_step - 1
+    assert found.cause.startswith(("Weights were not finite", "The loss had grown many times"))
+
+
+def test_a_logarithm_of_0(trained):
+    def of_log(capture):
+        def loss(output, y):
+            # The sum that is taken out again is what the step's loss is made of.
+            return (
+                (output * (y == 7).any()).sum().exp().log().log() + 0 * output.sum()
+                if (y == 7).any()
+                else output.pow(2).mean()
+            )
+
+        def change(step, x, y):
+            return (x * 0, y * 0 + 7) if step == BAD else (x, y)
+
+        model = nn.Linear(6, 1, bias=False)
+        steps(capture, change, model, loss=loss)
+
+    (found,) = trained(of_log).findings(LossNotFinite())
+    assert found.first_step == BAD
+    assert found.cause.startswith("The weights were finite")
+
+
+def test_one_that_is_finite_again_is_a_warning(trained):
+    def passes_over(capture):
+        model = nn.Linear(6, 1)
+        capture(model)
+        optimizer = torch.optim.SGD(model.parameters(), 0.05)
+        for step in range(12):
+            optimizer.zero_grad()
+            loss = model(torch.randn(4, 6)).pow(2).mean() * (math.inf if step == 5 else 1)
+            loss.backward()
+            if step == 5:
+                optimizer.zero_grad()
+            optimizer.step()
+
+    (found,) = trained(passes_over).findings(LossNotFinite())
+    assert found.severity is Severity.WARNING
+    assert (found.first_step, found.last_step, found.steps) == (5, 5, 1)
+
+
+def test_the_loss_of_each_row(trained):
+    def rows(capture):
+        model, loss = nn.Linear(6, 1), nn.MSELoss(reduction="none")
+        capture(model)
+        optimizer = torch.optim.SGD(model.parameters(), 0.05)
+        for step in range(8):
+            x, y = nan_in_the_batch(BAD - 4 + step, torch.randn(100, 6), torch.randn(100, 1))
+            optimizer.zero_grad()
+            loss(model(x), y).nanmean().backward()
+            optimizer.step()
+
+    found = trained(rows).findings(LossNotFinite())
+    # What is left out of the mean still makes gradients NaN, and by them the next loss.
+    assert {one.tensor: one.first_step for one in found} == {"MSELoss_output_0": 4, "Loss_output_0": 5}
+    assert found[1].cause.startswith("Weights were not finite")
+
+
+def test_clean_trainings_are_silent(clean):
+    assert {name: found for name, run in clean.items() if (found := run.findings(LossNotFinite()))} == {}

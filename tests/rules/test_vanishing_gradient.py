@@ -1,0 +1,78 @@
+"""VanishingGradient, on a deep net of sigmoids, and as smdebug documents it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from smd_agent.errors import NoMoreData
+from smd_agent.rules import VanishingGradient, invoke_rule
+from smd_agent.rules.finding import Severity
+
+
+def deep(kind, layers=14):
+    def training(capture):
+        model = nn.Sequential(*(part for _ in range(layers) for part in (nn.Linear(12, 12), kind())), nn.Linear(12, 4))
+        capture(model)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for _ in range(10):
+            optimizer.zero_grad()
+            functional.cross_entropy(model(torch.randn(16, 12)), torch.randint(0, 4, (16,))).backward()
+            optimizer.step()
+
+    return training
+
+
+def test_a_deep_net_of_sigmoids(trained):
+    run = trained(deep(nn.Sigmoid))
+    found = run.findings(VanishingGradient())
+    assert {one.severity for one in found} == {Severity.WARNING}
+    trial = run.trial()
+    sizes = {
+        name: float(trial.tensor(name).reduction_value(9, "mean", abs=True))
+        for name in trial.tensor_names(regex="^gradient/.*weight")
+    }
+    usual = np.percentile([*sizes.values()], 75)
+    expected = {name for name, size in sizes.items() if size < 1e-6 * usual}
+    assert {one.tensor for one in found} == expected
+    assert {"gradient/Sequential_0.weight", "gradient/Sequential_2.weight"} <= expected
+    (first,) = (one for one in found if one.tensor == "gradient/Sequential_0.weight")
+    assert (first.first_step, first.last_step, first.steps) == (4, 9, 6)
+    assert first.evidence["ratio"] == pytest.approx(first.evidence["abs_mean"] / first.evidence["usual"])
+
+
+@pytest.mark.parametrize("kind, layers", [(nn.ReLU, 6), (nn.Tanh, 8), (nn.Sigmoid, 3)])
+def test_nets_that_can_be_trained(trained, kind, layers):
+    assert trained(deep(kind, layers)).findings(VanishingGradient()) == []
+
+
+def test_so_many_steps_in_a_row(trained):
+    run = trained(deep(nn.Sigmoid))
+    assert run.findings(VanishingGradient(patience=10))
+    assert run.findings(VanishingGradient(patience=11)) == []
+
+
+def test_as_it_is_documented(trained):
+    run = trained(deep(nn.Sigmoid, 6))
+    trial = run.trial()
+    names = trial.tensor_names(collection="gradients")
+    smallest = {
+        step: min(float(trial.tensor(name).reduction_value(step, "mean", abs=True)) for name in names)
+        for step in trial.steps()
+    }
+    for threshold in (None, sorted(smallest.values())[4], "1e-30"):
+        limit = 1e-7 if threshold is None else float(threshold)
+        arguments = {} if threshold is None else {"threshold": threshold}
+        rule, met = VanishingGradient(base_trial=trial, **arguments), []
+        for step in trial.steps():
+            met.extend([step] * rule.invoke_at_step(step))
+        assert met == [step for step, size in smallest.items() if size < limit]
+    with pytest.raises(NoMoreData):
+        invoke_rule(VanishingGradient(base_trial=trial))
+
+
+def test_clean_trainings_are_silent(clean):
+    assert {name: found for name, run in clean.items() if (found := run.findings(VanishingGradient()))} == {}

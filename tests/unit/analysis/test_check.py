@@ -1,0 +1,144 @@
+"""The command check: what it prints, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from smd_agent.core.modes import ModeKeys
+from smd_agent.rules.registry import built_in_rules
+
+OWN = """
+from smd_agent.rules import Rule
+
+class LossAbove(Rule):
+    def __init__(self, base_trial, limit="1.0"):
+        super().__init__(base_trial)
+        self.limit = float(limit)
+
+    def invoke_at_step(self, step):
+        return float(self.base_trial.tensor("loss").value(step)) > self.limit
+"""
+
+
+@pytest.fixture
+def losses(run):
+    def write(*values, mode=ModeKeys.TRAIN):
+        run.collections(losses="loss", optimizer="^optimizer/")
+        for step, value in enumerate(values):
+            run.step(step, {"loss": np.float32(value)}, mode)
+        return run.end()
+
+    return write
+
+
+def test_a_clean_run(losses, command, run):
+    losses(*range(20, 0, -1))
+    code, out, err = command("check", "--rules", "LossNotFinite,LossNotDecreasing")
+    assert (code, err) == (0, [])
+    assert out == [f"Run      {run.root}", "Judged   2 rules over 20 steps: nothing found"]
+
+
+def test_a_problem(losses, command):
+    losses(3, 2, np.nan, np.nan)
+    code, out, _ = command("check", "--rules", "LossNotFinite")
+    assert code == 1
+    assert out[1] == "Judged   1 rule over 4 steps: 1 problem"
+    assert out[3:6] == [
+        "problem  LossNotFinite: loss",
+        "  where     TRAIN steps 2 to 3 (2 saved steps)",
+        "  evidence  others 0, others not finite 0, last finite step 1, last finite loss 2",
+    ]
+    assert [line.split()[0] for line in out[6:]] == ["cause", "try"]
+
+
+def test_what_could_not_be_judged(losses, command):
+    losses(3, 2)
+    code, out, _ = command("check", "--rules", "LossNotFinite, LearningRateZero,VanishingGradient")
+    assert code == 2
+    assert out[2:] == [
+        "",
+        "Not judged",
+        "  LearningRateZero  no tensor of optimizer was saved in TRAIN or GLOBAL",
+        "                    add optimizer to --save",
+        "",
+        "Not for this run: VanishingGradient",
+    ]
+
+
+def test_a_problem_counts_more_than_what_could_not_be_judged(losses, command):
+    losses(np.inf)
+    assert command("check")[0] == 1
+
+
+def test_a_warning_is_no_problem(losses, command):
+    losses(3, np.inf, 2)
+    code, out, _ = command("check", "--rules", "LossNotFinite")
+    assert (code, out[1]) == (0, "Judged   1 rule over 3 steps: 1 warning")
+
+
+def test_as_json(losses, command, run):
+    losses(3, np.nan)
+    code, out, _ = command("check", "--rules", "LossNotFinite,LearningRateZero", "--json")
+    told = json.loads("\n".join(out))
+    assert (code, told["run"], told["steps"], told["judged"]) == (1, str(run.root), 2, ["LossNotFinite"])
+    (found,) = told["findings"]
+    assert (found["rule"], found["severity"], found["tensor"], found["mode"]) == (
+        "LossNotFinite",
+        "problem",
+        "loss",
+        "TRAIN",
+    )
+    assert told["not_judged"][0]["option"] == "add optimizer to --save"
+
+
+def test_rules_of_a_file(losses, command, tmp_path):
+    losses(3, 2, 0.5)
+    file = tmp_path / "own.py"
+    file.write_text(OWN)
+    code, out, _ = command("check", "--rules", f"{file},LossNotFinite")
+    assert (code, out[1]) == (1, "Judged   2 rules over 3 steps: 1 problem")
+    assert out[3:] == ["problem  LossAbove", "  where     GLOBAL steps 0 to 1 (2 saved steps)"]
+
+
+@pytest.mark.parametrize(
+    "rules, said",
+    [
+        ("Nothing", "there is no rule Nothing: there are ExplodingTensor, "),
+        (" , ", "--rules names none"),
+        ("missing.py", "missing.py cannot be read"),
+        ("empty.py", "defines no rule"),
+        ("demanding.py", "the rule Demanding cannot be made for a trial alone"),
+    ],
+)
+def test_rules_that_there_are_not(rules, said, losses, command, tmp_path, monkeypatch):
+    losses(1)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.py").write_text("from smd_agent.rules import Rule\n")
+    demanding = OWN.replace("LossAbove", "Demanding").replace('limit="1.0"', "limit")
+    (tmp_path / "demanding.py").write_text(demanding)
+    code, out, (line,) = command("check", "--rules", rules)
+    assert (code, out) == (2, [])
+    assert said in line
+
+
+def test_a_damaged_value_is_told(losses, command, run):
+    losses(3, 2, 1)
+    file = next(run.root.rglob("*1_worker_0.tfevents"))
+    file.write_bytes(file.read_bytes()[:-1] + b"\0")
+    code, _, (line,) = command("check", "--rules", "LossNotFinite")
+    assert code == 2
+    assert "loss at step 1 is damaged" in line
+
+
+def test_the_list(run, capsys):
+    from smd_agent.cli import main
+
+    assert main(["check", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [*built_in_rules()]
+    assert main(["check", "--list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out).keys() == built_in_rules().keys()
+    assert main(["check"]) == 2
