@@ -18,7 +18,10 @@ from smd_agent.pytorch.collection import BUILT_IN
         ("CrossEntropyLoss_output_0", {"losses"}),
         ("CrossEntropyLoss_input_0", set()),
         ("my_loss_output_0", {"losses"}),
-        ("Net_conv1_output_0", set()),
+        ("Net_conv1_output_0", {"layers"}),
+        ("LossNet_conv1_output_0", {"layers"}),
+        ("MSELoss_1_output_0", {"losses"}),
+        ("Net_conv1_input_0", set()),
     ],
 )
 def test_names_join_their_collections(tensor: str, collections: set[str]) -> None:
