@@ -1,20 +1,21 @@
 """What a whole run costs under the launcher with nothing asked for, beside the same script alone.
 
-``python -m smd_agent script.py`` saves statistics of everything at steps 0, 1, 2, 3, 5, 10, 20, 50 and every 100th. A
-run of the CNN is made as it is, from the start of the interpreter to its end. Of a model of GPT-2 small's size a short
-one is made, and 1,000 steps are reckoned from it: the steps that are not saved, the saved ones, and the rest.
+``python -m smd_agent script.py`` saves statistics of everything at steps 0, 1, 2, 3, 5, 10, 20, 50 and every 100th.
+Both runs make their steps in turns. A run is all that its interpreter takes from its start to its end. Of a model of
+GPT-2 small's size 40 steps are made, and 1,000 are reckoned from them: the beginning, the steps, of which some are
+saved, and the end.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from statistics import mean, median
@@ -25,71 +26,139 @@ from benchmarks.table import Row
 SUBJECT = ROOT / "benchmarks" / "default_launch_subject.py"
 STEPS = 1000
 SAVED = (0, 1, 2, 3, 5, 10, 20, 50, *range(100, STEPS, 100))
-# Of a step that is being saved a part is written while the next ones run.
+# Of a step that is saved a part is written while the next ones run.
 AFTER = 2
 LARGE_STEPS = 40
 TARGET = 1.02
 
 
-@dataclass(frozen=True)
+@dataclass
 class Run:
-    """One run: the seconds from the start of its interpreter to its end, and to the end of each step."""
+    """One run, its seconds: to its first step, of each step, and from the last one to its end."""
 
-    whole: float
-    steps: list[float]
+    begin: float = 0.0
+    steps: list[float] = field(default_factory=list)
+    end: float = 0.0
+
+    @property
+    def whole(self) -> float:
+        """All of it."""
+        return self.begin + sum(self.steps) + self.end
 
 
-Pair = tuple[Run, Run]
+class Process:
+    """A run that makes a step when it is told to.
+
+    Args:
+        name: of the model.
+        out: the folder of what is saved; None: without the agent.
+    """
+
+    def __init__(self, name: str, out: str | None) -> None:
+        words = [sys.executable, "-W", "ignore"]
+        if out is not None:
+            words += ["-m", "smd_agent", "--out", out]
+        self.run = Run()
+        start = time.perf_counter()
+        self._process = subprocess.Popen(
+            [*words, str(SUBJECT), name],
+            env=clean_environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self._answer()
+        self.run.begin = time.perf_counter() - start
+
+    def step(self) -> None:
+        """Make one step."""
+        assert self._process.stdin is not None
+        start = time.perf_counter()
+        print(file=self._process.stdin, flush=True)
+        self._answer()
+        self.run.steps.append(time.perf_counter() - start)
+
+    def end(self) -> None:
+        """End it."""
+        start = time.perf_counter()
+        self._process.communicate()
+        self.run.end = time.perf_counter() - start
+
+    def _answer(self) -> None:
+        assert self._process.stdout is not None
+        if not self._process.stdout.readline():
+            raise RuntimeError("the script has ended")
 
 
 def rows() -> Iterator[Row]:
-    """Yield the whole run of each model, and of the large one a step that is saved."""
-    with tempfile.TemporaryDirectory() as folder:
-        taken = [pair("cnn", STEPS, Path(folder)) for _ in range(6)]
-    plain, ours = (median(runs[which].whole for runs in taken) for which in (0, 1))
-    ratio = median(runs[1].whole / runs[0].whole for runs in taken)
-    floor = f"the script alone, {plain:.1f} s"
-    yield Row(f"default launch, small CNN, {STEPS:,} steps", floor, f"{ours:.1f} s", ratio, TARGET)
-    begun = [median(runs[which].steps[0] for runs in taken) for which in (0, 1)]
-    floor = f"the script alone, {begun[0]:.2f} s"
-    yield Row("– to the end of the first step", floor, f"{begun[1]:.2f} s", begun[1] / begun[0])
-    with tempfile.TemporaryDirectory() as folder:
-        taken = [pair("gpt2", LARGE_STEPS, Path(folder)) for _ in range(2)]
-    wholes = [mean(reckoned(runs[which].steps) for runs in taken) for which in (0, 1)]
+    """Yield the whole run of each model, and what it is made of."""
+    taken = [pair("cnn", STEPS) for _ in range(3)]
+    yield whole(f"default launch, small CNN, {STEPS:,} steps", [[run.whole for run in runs] for runs in taken])
+    yield from parts(taken)
+    taken = [pair("gpt2", LARGE_STEPS) for _ in range(2)]
     what = f"default launch, GPT-2 small's size, {STEPS:,} steps, reckoned from {LARGE_STEPS}"
-    yield Row(what, f"the script alone, {wholes[0]:.0f} s", f"{wholes[1]:.0f} s", wholes[1] / wholes[0], TARGET)
-    unsaved, saved = (mean(lengths(ours.steps)[which] for _, ours in taken) for which in (0, 1))
-    yield Row("– a saved step", f"one that is not, {unsaved:.2f} s", f"{saved:.2f} s", saved / unsaved)
+    yield whole(what, [[reckoned(run, *steps_of(runs)[which]) for which, run in enumerate(runs)] for runs in taken])
+    yield from parts(taken)
 
 
-def pair(name: str, steps: int, folder: Path) -> Pair:
-    """Run the script alone and under the launcher, one after the other; return both in this order."""
-    found = {}
-    for launched in sorted((False, True), key=lambda _: os.urandom(1)):
-        times = folder / "times.json"
-        words = [sys.executable, "-W", "ignore"]
-        if launched:
-            words += ["-m", "smd_agent", "--out", tempfile.mkdtemp(dir=folder)]
-        start = time.time()
-        environment = {**clean_environment(), "BENCHMARK_START": str(start)}
-        command = [*words, str(SUBJECT), name, str(steps), str(times)]
-        subprocess.run(command, env=environment, cwd=folder, check=True, stderr=subprocess.DEVNULL)
-        found[launched] = Run(time.time() - start, json.loads(times.read_text()))
-    return found[False], found[True]
+def whole(what: str, seconds: Sequence[Sequence[float]]) -> Row:
+    """Return the row of whole runs, given those alone and ours."""
+    plain, ours = (median(pair[which] for pair in seconds) for which in (0, 1))
+    ratio = median(pair[1] / pair[0] for pair in seconds)
+    return Row(what, f"the script alone, {plain:.4g} s", f"{ours:.4g} s", ratio, TARGET)
 
 
-def reckoned(ends: Sequence[float]) -> float:
-    """Return what a run of all steps takes, in seconds, from the ends of the steps of a short one."""
-    unsaved, saved = lengths(ends)
-    return ends[0] + unsaved * (STEPS - len(SAVED)) + saved * (len(SAVED) - 1)
+def parts(taken: Sequence[Sequence[Run]]) -> Iterator[Row]:
+    """Yield what the runs are made of."""
+    plain, ours = (median(runs[which].begin + runs[which].steps[0] for runs in taken) for which in (0, 1))
+    yield Row("– to the end of the first step", f"the script alone, {plain:.2f} s", f"{ours:.2f} s", ours / plain)
+    (plain, _), (ours, saved) = ([mean(column) for column in zip(*every, strict=True)] for every in _both(taken))
+    yield Row("– a step that is not saved", f"the script alone, {plain:.4f} s", f"{ours:.4f} s", ours / plain)
+    yield Row("– a saved step", f"the script alone, {plain:.4f} s", f"{saved:.4f} s", saved / plain)
 
 
-def lengths(ends: Sequence[float]) -> tuple[float, float]:
-    """Return what a step takes that is not saved, and one that is with all that it adds to the next ones."""
-    each = [after - before for before, after in pairwise(ends)]
+def _both(taken: Sequence[Sequence[Run]]) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
+    found = [steps_of(runs) for runs in taken]
+    return [plain for plain, _ in found], [ours for _, ours in found]
+
+
+def pair(name: str, steps: int) -> tuple[Run, Run]:
+    """Run the script alone and under the launcher, in turns; return both in this order."""
+    with tempfile.TemporaryDirectory() as folder:
+        processes = [Process(name, None), Process(name, str(Path(folder) / "run"))]
+        order = [*processes]
+        shuffle = random.Random(os.urandom(8)).shuffle
+        for _ in range(steps):
+            shuffle(order)
+            for process in order:
+                process.step()
+        for process in processes:
+            process.end()
+    return processes[0].run, processes[1].run
+
+
+def reckoned(run: Run, unsaved: float, saved: float) -> float:
+    """Return what a run of all steps takes, in seconds, from a short one."""
+    later = len(SAVED) - 1
+    return run.begin + run.steps[0] + unsaved * (STEPS - 1 - later) + saved * later + run.end
+
+
+def steps_of(runs: Sequence[Run]) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return what a step takes that is not saved, and one that is with all that it adds to the next ones.
+
+    Args:
+        runs: the script alone, of which no step is saved, and ours.
+
+    Returns:
+        both of the script alone, and both of ours.
+    """
+    plain, ours = (run.steps for run in runs)
     # The first steps are slower than others in any run.
     touched = {step + later for step in SAVED for later in range(AFTER + 1)}
-    unsaved = median(each[step - 1] for step in range(6, len(ends)) if step not in touched)
-    alone = [step for step in SAVED if 5 <= step < len(ends) - AFTER]
-    more = [sum(each[step - 1 : step + AFTER]) - (AFTER + 1) * unsaved for step in alone]
-    return unsaved, unsaved + mean(more)
+    quiet = [step for step in range(6, len(plain)) if step not in touched]
+    alone = median(plain[step] for step in quiet)
+    unsaved = alone * median(ours[step] / plain[step] for step in quiet)
+    spaced = [a for a, b in pairwise((*SAVED, STEPS)) if a >= 5 and b - a > AFTER and a + AFTER < len(ours)]
+    more = [sum(ours[step + i] - plain[step + i] for i in range(AFTER + 1)) for step in spaced]
+    return (alone, alone), (unsaved, unsaved + median(more) - (AFTER + 1) * (unsaved - alone))
