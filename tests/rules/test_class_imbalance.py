@@ -123,6 +123,7 @@ def test_probabilities_of_two_classes(labelled):
         (np.linspace(-2, 7, 600), np.linspace(-2, 7, 600)),
         (np.arange(600) % 7, np.linspace(0, 7, 600)),
         (np.arange(600) % 2, np.linspace(-3, 3, 600)),
+        (np.arange(600) % 2, np.linspace(-3, 0.9, 600)),
         (np.arange(600) % 2, np.full(600, np.nan)),
     ],
 )

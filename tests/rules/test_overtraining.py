@@ -50,6 +50,8 @@ def test_half_of_the_evaluations(losses, more, finds):
         # The training goes on becoming better.
         ([*np.geomspace(2.0, 0.1, 25)], LEARNED + [0.5] * 15),
         (LEARNED + [0.5] * 15, [*np.geomspace(2.0, 0.1, 25)]),
+        # Both stay, the validation for less than half of the evaluations.
+        (LEARNED + [0.5] * 20, LEARNED + [0.5] * 7 + [0.4] * 13),
         # Nothing was learned, so nothing is too much.
         ([1.0] * 25, [1.0] * 25),
         ([*np.linspace(1.0, 0.91, 10)] + [0.91] * 15,) * 2,

@@ -52,7 +52,7 @@ def test_the_tolerance(pair, apart, finds):
 @pytest.mark.parametrize(
     "weight, evidence",
     [
-        (np.array([0.0, 1, 2, 3, 9, 5]), {"here": 4.0, "other": 9.0, "difference": 5.0}),
+        (np.array([0.0, 1, 2, 3, 9, 5.5]), {"here": 4.0, "other": 9.0, "difference": 5.0}),
         (np.arange(6.0).reshape(2, 3), {"shape": 1}),
     ],
 )
