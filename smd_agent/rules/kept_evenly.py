@@ -12,19 +12,16 @@ class KeptEvenly(Generic[T]):
 
     Attributes:
         count: how many items came.
-        last: the last one, whether it is kept or not.
     """
 
     def __init__(self, most: int = 256) -> None:
         self.count = 0
-        self.last: T | None = None
         self._most = most
         self._every = 1
         self._items: list[T] = []
 
     def add(self, item: T) -> None:
         """Take in the next item."""
-        self.last = item
         if self.count % self._every == 0:
             self._items.append(item)
         self.count += 1
