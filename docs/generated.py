@@ -108,6 +108,8 @@ def _rule_section(rule: type[BuiltInRule]) -> str:
     parts.append(f"Needs {needed}{modes}{least}.")
     severity = {"problem": "a problem", "warning": "a warning", "note": "a note"}[rule.severity.value]
     parts.append(f"A finding is {severity}, unless the text above says otherwise.")
+    if rule.only_by_name:
+        parts.append(f"`check` applies it only where it is asked for: `--rules {rule.__name__}`.")
     if rule.parameters:
         head = ("parameter", "default of `check`", "default in a program", "meaning")
         parts.append(table(head, map(_parameter_row, rule.parameters)))

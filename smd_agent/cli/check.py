@@ -4,7 +4,8 @@ Exit code 0: all rules could judge, and there is no problem. 1: there is one. 2:
 judge, because what it needs was not saved; a line says what that is, and which option saves it. Warnings and notes
 do not count: a warning may be a mistake, a note is worth knowing.
 
-A rule is left out of a run that cannot have what it needs, such as gradients of XGBoost. A run that goes on is judged
+A rule is left out of a run that cannot have what it needs, such as gradients of XGBoost; a few are applied only where
+--rules names them. A run that goes on is judged
 by the steps that it has by now. --list says what rules there are and what each looks for.
 """
 
@@ -35,6 +36,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", nargs="?", help="folder of the run")
     rules = "only these rules, separated by commas: names, and Python files with rules of your own"
     parser.add_argument("--rules", metavar="NAMES", help=rules)
+    parser.add_argument("--other", metavar="RUN", help="folder of a second run, for rules that compare two")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--list", action="store_true", help="list the rules instead")
 
@@ -49,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
     if args.run is None:
         raise CommandError("name the folder of a run", USAGE_ERROR)
     trial = open_run(args.run)
-    verdict = _judge(trial, chosen)
+    other = None if args.other is None else open_run(args.other)
+    verdict = _judge(trial, chosen if args.rules else _by_default(chosen), other)
     for line in verdict_lines(trial, verdict, args.json):
         emit(line)
     for problem in verdict.problems:
@@ -59,11 +62,18 @@ def run(args: argparse.Namespace) -> int:
     return NOT_JUDGED if verdict.not_judged or verdict.problems or trial.problems else 0
 
 
-def _judge(trial: Trial, chosen: Mapping[str, type[Rule]]) -> Verdict:
+def _by_default(known: Mapping[str, type[Rule]]) -> dict[str, type[Rule]]:
+    return {name: rule for name, rule in known.items() if not getattr(rule, "only_by_name", False)}
+
+
+def _judge(trial: Trial, chosen: Mapping[str, type[Rule]], other: Trial | None) -> Verdict:
     from smd_agent.rules.built_in import BuiltInRule
     from smd_agent.rules.judging import Judging
 
-    rules = [rule() if issubclass(rule, BuiltInRule) else _made(rule, trial) for rule in chosen.values()]
+    others = None if other is None else [other]
+    rules = [
+        rule(other_trials=others) if issubclass(rule, BuiltInRule) else _made(rule, trial) for rule in chosen.values()
+    ]
     judging = Judging(trial, rules)
     with progress("looked at {} of {} steps") as tell:
         judging.take_new(tell, incomplete=True)

@@ -77,6 +77,7 @@ class BuiltInRule(Rule):
         modes: of the steps that are looked at; with none, all.
         fewest_steps: how many such steps it takes to judge.
         split: what it must see together.
+        only_by_name: whether `check` applies it only where it is asked for by its name.
         severity, cause, advice: of its findings, unless `found` is told otherwise.
         evidence: the numbers of its findings, with what each means.
 
@@ -97,6 +98,7 @@ class BuiltInRule(Rule):
     modes: ClassVar[tuple[ModeKeys, ...]] = ()
     fewest_steps: int = 1
     split: ClassVar[Split] = Split.TENSOR
+    only_by_name: ClassVar[bool] = False
     severity: ClassVar[Severity] = Severity.PROBLEM
     evidence: ClassVar[dict[str, str]] = {}
     cause: ClassVar[str] = ""
@@ -223,7 +225,7 @@ class BuiltInRule(Rule):
         return len(self._met), self._steps_seen
 
     def fits(self, collections: Collection[str]) -> bool:
-        """Tell whether the rule is one for runs with these collections."""
+        """Tell whether the rule is one for runs with these collections, and for this one as far as it has seen it."""
         return all(any(name in collections for name in need.collections) for need in self.needs)
 
     def not_judged(self) -> NotJudged:

@@ -121,12 +121,12 @@ class Judging:
             for part in parts.values():
                 part.end()
                 verdict.findings += part.findings
+            most = max(parts.values(), key=lambda part: part.progress, default=rule)
             if any(part.has_judged for part in parts.values()):
                 verdict.judged.append(rule.rule_name)
-            elif not rule.fits(known):
+            elif not most.fits(known):
                 verdict.not_for_it.append(rule.rule_name)
             else:
-                most = max(parts.values(), key=lambda part: part.progress, default=rule)
                 verdict.not_judged.append(most.not_judged())
         for old in self._old:
             old.add_to(verdict)

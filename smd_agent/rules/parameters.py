@@ -54,6 +54,22 @@ def whole(given: Any) -> int:
     return int(given)
 
 
+def percent(given: Any) -> float:
+    """a number above 0 and below 100"""
+    value = float(given)
+    if not 0 < value < 100:
+        raise ValueError(value)
+    return value
+
+
+def mode(given: Any) -> str:
+    """TRAIN, EVAL or GLOBAL"""
+    text = str(getattr(given, "name", given)).strip().upper()
+    if text not in ("TRAIN", "EVAL", "GLOBAL"):
+        raise ValueError(text)
+    return text
+
+
 def flag(given: Any) -> bool:
     """true or false"""
     text = str(given).strip().lower()

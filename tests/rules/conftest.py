@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+import numpy as np
 import pytest
+from harness.written_runs import started
 
 from smd_agent import create_trial, guard, session
+from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.rules.judging import Judging
 
 torch = pytest.importorskip("torch")
@@ -97,3 +100,79 @@ def trained(tmp_path):
         return Trained(tmp_path / f"run{len([*tmp_path.iterdir()])}", training, **arguments)
 
     return make
+
+
+class Written(Trained):
+    """A run that a test writes itself: steps that count on in each mode, and collections by regex."""
+
+    def __init__(self, folder, **collections):
+        self.folder = str(folder)
+        self._run = started(folder)
+        manager = CollectionManager()
+        for name, regex in collections.items():
+            manager.get(name).include(regex)
+        self._run.write_collections(manager.to_json())
+        self._counts = {}
+        self._step = 0
+
+    def step(self, mode=smd.modes.TRAIN, means=None, **tensors):
+        """Save tensors, by names in which two underscores stand for a hyphen, or of others the mean alone."""
+        file = self._run.begin_step(self._step, mode, self._counts.get(mode, 0))
+        for name, value in tensors.items():
+            file.add(name.replace("__", "-"), np.asarray(value))
+        for name, value in (means or {}).items():
+            file.add_scalars((f"smdebug/reductions/mean/{name}",), np.array([value]))
+            file.add_shape(name, name, (1000,))
+        self._run.commit(file)
+        self._counts[mode] = self._counts.get(mode, 0) + 1
+        self._step += 1
+
+    def ended(self):
+        self._run.close(True)
+        return self
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Begin a run that a test writes itself."""
+
+    def begin(**collections):
+        return Written(tmp_path / f"run{len([*tmp_path.iterdir()])}", **collections)
+
+    return begin
+
+
+@pytest.fixture
+def boosted(tmp_path):
+    """Make a run of an XGBoost training that saves all of each round."""
+    xgboost = pytest.importorskip("xgboost")
+    import smd_agent.xgboost as smd_xgboost
+
+    def make(parameters, rows, labels, rounds=20, **evaluated):
+        folder = tmp_path / f"run{len([*tmp_path.iterdir()])}"
+        data = xgboost.DMatrix(rows, label=labels)
+        sets = [(xgboost.DMatrix(*of), name) for name, of in evaluated.items()] or [(data, "train")]
+        hook = smd_xgboost.Hook(
+            str(folder),
+            save_config=smd_xgboost.SaveConfig(save_interval=1),
+            include_collections=["metrics", "labels", "predictions", "feature_importance", "trees"],
+            hyperparameters=parameters,
+            validation_data=sets[-1][0],
+        )
+        parameters = {"nthread": 1, "seed": 0, **parameters}
+        try:
+            booster = xgboost.train(parameters, data, rounds, evals=sets, verbose_eval=False, callbacks=[hook])
+            hook.close()
+        finally:
+            session.forget()
+        run = object.__new__(Trained)
+        run.folder, run.booster = str(folder), booster
+        return run
+
+    return make
+
+
+@pytest.fixture
+def met_at():
+    """The steps at which a rule of a program says that its condition is met."""
+    return lambda rule, trial: [step for step in trial.steps() if rule.invoke_at_step(step)]

@@ -7,6 +7,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from smd_agent.core.modes import ModeKeys
+from smd_agent.errors import SMDebugValueError
 from smd_agent.rules import LossNotDecreasing
 from smd_agent.rules.finding import Severity
 
@@ -52,7 +54,7 @@ def test_what_is_kept_of_many_steps_is_bounded(trained):
         old.invoke_at_step(step)
     (part,) = old._parts.values()
     (course,) = part._courses.values()
-    assert len(course._losses) <= 256
+    assert len(course._losses.items()) <= 256
     assert rule.num_steps is None
     (found,) = run.findings(LossNotDecreasing())
     assert found.steps == 900
@@ -78,6 +80,23 @@ def test_the_least_fall_and_the_modes(trained):
     assert next(step for step in trial.steps() if demanding.invoke_at_step(step)) == 10
     elsewhere = LossNotDecreasing(trial, diff_percent="99.999", mode="EVAL")
     assert [step for step in trial.steps() if elsewhere.invoke_at_step(step)] == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"mode": "LAST"}, {"diff_percent": "0"}, {"diff_percent": 100}, {"increase_threshold_percent": "-1"}],
+)
+def test_values_that_are_documented_as_wrong(wrong):
+    (name,) = wrong
+    with pytest.raises(SMDebugValueError, match=f"^{name} is "):
+        LossNotDecreasing(**wrong)
+
+
+@pytest.mark.parametrize("mode", ["train", ModeKeys.TRAIN])
+def test_a_mode_by_any_name(trained, mode):
+    trial = trained(descent(-0.01)).trial()
+    rule = LossNotDecreasing(trial, mode=mode)
+    assert next(step for step in trial.steps() if rule.invoke_at_step(step)) == 10
 
 
 def test_clean_trainings_are_silent(clean):

@@ -12,10 +12,10 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.rules import parameters
 from smd_agent.rules.built_in import BuiltInRule, Need, Split
 from smd_agent.rules.finding import Severity
+from smd_agent.rules.kept_evenly import KeptEvenly
 from smd_agent.rules.parameters import COLLECTION_NAMES, TENSOR_REGEX, Parameter
 from smd_agent.rules.step_view import Names, Place, StepView
 
-_MOST_KEPT = 256
 # Standard deviations of noise that a rise must stand out by.
 _STANDS_OUT = 6.0
 _PARTS = 5
@@ -40,9 +40,9 @@ class LossNotDecreasing(BuiltInRule):
             "steps between those compared, as documented of smdebug; the whole course otherwise",
             documented=10,
         ),
-        Parameter("diff_percent", parameters.number, 0.1, "least fall between those, in percent"),
-        Parameter("increase_threshold_percent", parameters.number, 5.0, "largest rise between those, in percent"),
-        Parameter("mode", str, "GLOBAL", "TRAIN, EVAL or GLOBAL: whose steps are compared then"),
+        Parameter("diff_percent", parameters.percent, 0.1, "least fall between those, in percent"),
+        Parameter("increase_threshold_percent", parameters.percent, 5.0, "largest rise between those, in percent"),
+        Parameter("mode", parameters.mode, "GLOBAL", "TRAIN, EVAL or GLOBAL: whose steps are compared then"),
     )
     needs = (Need((CollectionKeys.LOSSES,)),)
     fewest_steps = 10
@@ -111,30 +111,23 @@ class LossNotDecreasing(BuiltInRule):
 
 
 class _Course:
-    """A loss over the steps, of which at most ``_MOST_KEPT`` are kept, evenly."""
+    """A loss over the steps."""
 
     def __init__(self) -> None:
-        self._losses: list[float] = []
-        self._every = 1
-        self._count = 0
+        self._losses: KeptEvenly[float] = KeptEvenly()
         self._first: Place | None = None
         self._last: Place | None = None
 
     def add(self, place: Place, loss: float) -> None:
         self._first = self._first or place
         self._last = place
-        if self._count % self._every == 0:
-            self._losses.append(loss)
-        self._count += 1
-        if len(self._losses) > _MOST_KEPT:
-            del self._losses[1::2]
-            self._every *= 2
+        self._losses.add(loss)
 
     def judge(self, rule: LossNotDecreasing, name: str, alone: bool) -> None:
-        if self._first is None or self._last is None or self._count < rule.fewest_steps:
+        if self._first is None or self._last is None or self._losses.count < rule.fewest_steps:
             return
         rule.withdraw(self._first, name)
-        losses = self._losses
+        losses = self._losses.items()
         if not alone or trend_of(losses) != "rises" or min(losses) <= 0:
             return
         first, last = middles(losses, _PARTS)
@@ -144,4 +137,4 @@ class _Course:
             percent = 100 * (last - first) / first
             evidence = {"first": first, "last": last, "noise": noise, "percent": percent}
             found = rule.found(self._first, name, evidence)
-            found.last_step, found.steps = self._last.step, self._count
+            found.last_step, found.steps = self._last.step, self._losses.count

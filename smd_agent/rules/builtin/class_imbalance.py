@@ -1,0 +1,161 @@
+"""ClassImbalance: classes that are rare, and that the model gets wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.rules import parameters
+from smd_agent.rules.built_in import BuiltInRule, Split
+from smd_agent.rules.finding import NotJudged, Severity
+from smd_agent.rules.labels import classes_of, whole_or_not
+from smd_agent.rules.parameters import Parameter
+from smd_agent.rules.step_view import Names, StepView
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Counts = npt.NDArray[np.int64]
+
+# A share of fewer labels says little of a class.
+_FEWEST_OF_A_CLASS = 20
+
+
+class ClassImbalance(BuiltInRule):
+    """Classes that are rare, and that the model gets wrong.
+
+    Rare classes are no fault, and neither are wrong predictions of a young model. So `check` wants both of a class of
+    20 labels or more, each time that so many labels are judged, up to the end of the run; a program is told of either,
+    each time, as documented. Labels and predictions must be saved whole. Without names given they are the collections
+    `labels` and `predictions`, as XGBoost has them; a regression is not for this rule.
+    """
+
+    meaning = "a class has far fewer labels than the largest one, and most of its labels are predicted wrong"
+    parameters = (
+        Parameter("threshold_imbalance", parameters.number, 10.0, "largest ratio between the labels of two classes"),
+        Parameter(
+            "threshold_misprediction",
+            parameters.number,
+            0.9,
+            "largest part of a class's labels that is predicted wrong",
+            documented=0.7,
+        ),
+        Parameter("samples", parameters.whole, 500, "labels that are gathered before they are judged"),
+        Parameter(
+            "argmax", parameters.flag, False, "predictions have an axis of classes, the last; otherwise shapes tell"
+        ),
+        Parameter("labels_regex", str, None, "regular expression found in the name of labels", documented=".*labels"),
+        Parameter(
+            "predictions_regex",
+            str,
+            None,
+            "regular expression found in the name of predictions",
+            documented=".*predictions",
+        ),
+        Parameter("patience", parameters.whole, 3, "times in a row that labels are judged", documented=1),
+        Parameter("both", parameters.flag, True, "a class must be rare and predicted wrong", documented=False),
+    )
+    split = Split.WORKER
+    severity = Severity.NOTE
+    evidence = {
+        "class": "the number of the class: the worst, or the smallest",
+        "labels": "how many labels it has",
+        "largest": "how many the largest class has",
+        "imbalance": "the one divided by the other",
+        "wrong": "part of its labels that is predicted wrong",
+    }
+    cause = "The model sees too little of the class to learn it"
+    advice = "Weight the classes in the loss, draw rare ones more often, or move the threshold of the decision"
+
+    threshold_imbalance: float
+    threshold_misprediction: float
+    samples: int
+    argmax: bool
+    labels_regex: str | None
+    predictions_regex: str | None
+    patience: int
+    both: bool
+
+    def start(self) -> None:
+        """Begin with nothing seen."""
+        self.needs = () if self.labels_regex and self.predictions_regex else _NEEDS
+        self._labels, self._wrong = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._in_a_row = 0
+        self._has_counted = self._is_something_else = self._is_not_whole = False
+
+    def take(self, step: StepView) -> None:
+        """Count the labels of a step, and those that are predicted wrong."""
+        labels = _chosen(step, self.labels_regex, CollectionKeys.LABELS)
+        predictions = _chosen(step, self.predictions_regex, CollectionKeys.PREDICTIONS)
+        for true_name, predicted_name in zip(labels, predictions, strict=False):
+            true, predicted = step.value(true_name), step.value(predicted_name)
+            if true is None or predicted is None:
+                self._is_not_whole = True
+                continue
+            found = classes_of(true, predicted, self.argmax)
+            if found is None:
+                self._is_something_else = True
+                continue
+            size = max(len(self._labels), int(found[0].max()) + 1)
+            self._labels = _added(self._labels, found[0], size)
+            self._wrong = _added(self._wrong, found[0][found[0] != found[1]], size)
+            if self._labels.sum() >= self.samples:
+                self._judge(step, true_name)
+                self._labels, self._wrong = self._labels[:0], self._wrong[:0]
+
+    def _judge(self, step: StepView, name: str) -> None:
+        self._has_counted = True
+        there = np.flatnonzero(self._labels)
+        labels = self._labels[there]
+        wrong = self._wrong[there] / labels
+        ratios = labels.max() / labels
+        is_rare, is_wrong = ratios > self.threshold_imbalance, wrong > self.threshold_misprediction
+        is_met = is_rare & is_wrong & (labels >= _FEWEST_OF_A_CLASS) if self.both else is_rare | is_wrong
+        self._in_a_row = self._in_a_row + 1 if is_met.any() else 0
+        if self.patience > 1 and not self._in_a_row:
+            self.withdraw(step, name)
+        if self._in_a_row and self._in_a_row >= self.patience:
+            places = np.flatnonzero(is_met)
+            worst = places[np.argmax(wrong[places])]
+            evidence = {
+                "class": int(there[worst]),
+                "labels": int(labels[worst]),
+                "largest": int(labels.max()),
+                "imbalance": float(ratios[worst]),
+                "wrong": float(wrong[worst]),
+            }
+            self.found(step, name, evidence)
+
+    @property
+    def has_judged(self) -> bool:
+        """Whether there were enough labels."""
+        return self._has_counted
+
+    def fits(self, collections: Collection[str]) -> bool:
+        """Tell whether it is a classification."""
+        return super().fits(collections) and not self._is_something_else
+
+    def not_judged(self) -> NotJudged:
+        """Say what is lacking."""
+        if self._is_not_whole:
+            return NotJudged(self.rule_name, "only statistics of labels or predictions were saved", "add --raw")
+        if not self._steps_seen or not self._labels.size:
+            return super().not_judged()
+        reason = f"it takes {self.samples} labels to judge, and there are {int(self._labels.sum())}"
+        return NotJudged(self.rule_name, reason, "save more steps, such as by --every 1")
+
+
+_NEEDS = (whole_or_not(CollectionKeys.LABELS), whole_or_not(CollectionKeys.PREDICTIONS))
+
+
+def _chosen(step: StepView, pattern: str | None, collection: str) -> Names:
+    return step.names(patterns=(pattern,)) if pattern else step.names(collection)
+
+
+def _added(counts: Counts, classes: Counts, size: int) -> Counts:
+    added: Counts = np.bincount(classes, minlength=size)
+    added[: len(counts)] += counts
+    return added

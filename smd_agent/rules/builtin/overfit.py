@@ -1,0 +1,111 @@
+"""Overfit: a validation loss that rises while the training loss falls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.rules import parameters
+from smd_agent.rules.evaluations import Evaluation, OfEvaluations, losses_of
+from smd_agent.rules.finding import Severity
+from smd_agent.rules.parameters import TENSOR_REGEX, Parameter
+from smd_agent.rules.step_view import StepView
+
+# Of the loss that was gained by the best evaluation, what is given back.
+_GIVEN_BACK = 0.1
+# Standard deviations of noise that a rise must stand out by.
+_STANDS_OUT = 4.0
+_LAST_PART = 10
+
+
+class Overfit(OfEvaluations):
+    """A validation loss that rises while the training loss falls.
+
+    By themselves the two say little of each other: dropout, augmentation and sums instead of means are in one of them
+    only. So the validation loss is measured by its own history, evaluation by evaluation; where it becomes better
+    again, the finding is forgotten. The validation loss is that of mode EVAL, or one that is called `val_...`; with
+    XGBoost, that of an evaluation set where another one has `train` in its name. It takes 5 evaluations.
+    """
+
+    meaning = "the validation loss has risen since its best evaluation, to the end, and the training loss has fallen"
+    parameters = (
+        TENSOR_REGEX,
+        Parameter("start_step", parameters.whole, 0, "first step that is looked at, counted over all modes"),
+        Parameter(
+            "patience", parameters.whole, 3, "evaluations, or saved steps of them, in a row at the end", documented=1
+        ),
+        Parameter(
+            "ratio_threshold",
+            parameters.number,
+            None,
+            "largest rise from the mean loss of a training to that of its evaluation, as part of the former",
+            documented=0.1,
+        ),
+        Parameter("rise", parameters.number, 0.2, "largest rise since the best evaluation, as part of its loss"),
+    )
+    fewest_evaluations = 5
+    severity = Severity.WARNING
+    evidence = {
+        "validation": "the validation loss: the middle of the last evaluations",
+        "best": "the best validation loss, the middle of three evaluations",
+        "training": "the training loss before the last evaluations",
+        "training_then": "the training loss before the best one",
+        "ratio": "how far the validation loss is above the training loss, as part of it",
+    }
+    cause = "The model learns its training data by heart: it is too large for the data, or trained too long"
+    advice = "Stop at the best evaluation, or use more data, augmentation, weight decay, dropout or a smaller model"
+
+    tensor_regex: tuple[str, ...] | None
+    start_step: int
+    patience: int
+    ratio_threshold: float | None
+    rise: float
+
+    def start(self) -> None:
+        """Begin with nothing seen."""
+        super().start()
+        if self.tensor_regex:
+            self.needs = ()
+        if self.ratio_threshold is not None:
+            self.fewest_evaluations = 1
+        self._in_a_row: dict[str, int] = {}
+
+    def take(self, step: StepView) -> None:
+        """Take in the losses of a step."""
+        if step.place.global_step < self.start_step:
+            return
+        names = step.names(patterns=self.tensor_regex) if self.tensor_regex else step.names(CollectionKeys.LOSSES)
+        for name, now in self.evaluations.take(step, losses_of(step, names)):
+            if self.ratio_threshold is not None and now.training:
+                ratio = (now.validation - now.training) / abs(now.training)
+                row = self._in_a_row[name] = self._in_a_row.get(name, 0) + 1 if ratio > self.ratio_threshold else 0
+                if row and row >= self.patience:
+                    self.found(step, name, {"validation": now.validation, "training": now.training, "ratio": ratio})
+
+    def end(self) -> None:
+        """Judge the whole course."""
+        if self.ratio_threshold is None:
+            for name, course in self.evaluations.courses().items():
+                self.withdraw(course[0].place, name)
+                if len(course) >= self.fewest_evaluations:
+                    self._judge(name, course)
+
+    def _judge(self, name: str, course: Sequence[Evaluation]) -> None:
+        losses = [one.validation for one in course]
+        trainings = [one.training for one in course]
+        part = max(self.patience, len(course) // _LAST_PART)
+        smooth = [median(losses[max(at - 1, 0) : at + 2]) for at in range(len(losses) - part)]
+        best = smooth.index(min(smooth)) if smooth else 0
+        if not smooth or smooth[best] <= 0:
+            return
+        lowest, least = min(losses[-part:]), smooth[best]
+        bends = [abs(losses[at - 1] - 2 * losses[at] + losses[at + 1]) for at in range(1, len(losses) - 1)]
+        noise = 1.4826 * median(bends) / 6**0.5
+        has_risen = lowest > (1 + self.rise) * least and lowest - least > _GIVEN_BACK * (losses[0] - least)
+        training, then = median(trainings[-part:]), median(trainings[max(best - 1, 0) : best + 2])
+        if has_risen and lowest - least > _STANDS_OUT * noise and training < then:
+            validation = median(losses[-part:])
+            evidence = {"validation": validation, "best": least, "training": training, "training_then": then}
+            found = self.found(course[best + 1].place, name, evidence)
+            found.last_step, found.steps = course[-1].place.step, len(course) - best - 1

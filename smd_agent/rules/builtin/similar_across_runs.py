@@ -1,0 +1,151 @@
+"""SimilarAcrossRuns: a run whose values are not those of another one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from smd_agent.analysis.trial import Trial, create_trial
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.rules import parameters
+from smd_agent.rules.built_in import BuiltInRule, Need
+from smd_agent.rules.finding import NotJudged, Severity
+from smd_agent.rules.parameters import COLLECTION_NAMES, TENSOR_REGEX, Parameter
+from smd_agent.rules.step_view import RunView, StepView
+
+_STATISTICS = ("mean", "std", "l2", "abs_mean", "min", "max")
+
+
+class SimilarAcrossRuns(BuiltInRule):
+    """A run whose values are not those of another one.
+
+    `check RUN --rules SimilarAcrossRuns --other OTHER_RUN` names the other run; in a program it is a trial or the
+    folder of a run. What both have saved is compared: the same tensor of the same worker, at the same step of the same
+    mode, value by value, or where either has statistics only, by those that both have. Trainings that are not seeded,
+    or that add up in another order, are different without any mistake.
+    """
+
+    meaning = "a tensor is not the same as at the same step of another run"
+    parameters = (
+        Parameter("other_trials", parameters.names, None, "the other runs: trials, or folders"),
+        Parameter("other_trial", parameters.names, None, "the same for one run"),
+        Parameter(
+            "collection_names",
+            COLLECTION_NAMES.kind,
+            (CollectionKeys.LOSSES,),
+            "collections whose tensors are compared; in a program without names and patterns, all",
+            documented=(),
+        ),
+        TENSOR_REGEX,
+        Parameter("rtol", parameters.number, 1e-5, "relative tolerance of `numpy.allclose`"),
+        Parameter("atol", parameters.number, 1e-8, "absolute tolerance of `numpy.allclose`"),
+    )
+    only_by_name = True
+    severity = Severity.WARNING
+    evidence = {
+        "here": "the value of this run: of the element or the statistic that differs most",
+        "other": "the value of the other run",
+        "difference": "how far they are apart",
+        "shape": "1 where the tensors have different shapes, or are no numbers and differ",
+    }
+    cause = "The runs have different code, data, seeds, libraries or hardware"
+    advice = "Look at the first step at which something differs, and there at inputs before weights"
+
+    collection_names: tuple[str, ...] | None
+    tensor_regex: tuple[str, ...] | None
+    rtol: float
+    atol: float
+
+    def __init__(
+        self,
+        base_trial: Trial | None = None,
+        action_str: str | None = "",
+        other_trials: Any = None,
+        *,
+        other_trial: Any = None,
+        **given: Any,
+    ) -> None:
+        others = [*_trials(other_trials), *_trials(other_trial)]
+        super().__init__(base_trial, action_str, others or None, **given)
+        # A fresh rule is made of these.
+        self._values["other_trials"] = self.other_trials = others or None
+
+    def start(self) -> None:
+        """Begin with nothing compared."""
+        if self.collection_names:
+            self.needs = (Need(self.collection_names, ("", *_STATISTICS)),)
+        self._views: dict[int, RunView] = {}
+        self._has_compared = False
+
+    def take(self, step: StepView) -> None:
+        """Compare the chosen tensors of a step with those of the other runs."""
+        names = step.names(*(self.collection_names or ()), patterns=self.tensor_regex or ())
+        for number, trial in enumerate(self.other_trials or ()):
+            if number not in self._views:
+                trial.maybe_refresh()
+                self._views[number] = RunView(trial)
+            file = trial.step_table.files(step.place.global_step).get(step.worker)
+            if file is None:
+                continue
+            other = StepView(self._views[number], file)
+            if (other.mode, other.step) == (step.mode, step.step):
+                present = {*other.names()}
+                for name in names:
+                    if name in present:
+                        self._compare(step, other, name)
+
+    def _compare(self, step: StepView, other: StepView, name: str) -> None:
+        here, there = step.value(name), other.value(name)
+        if here is None or there is None:
+            pairs = [
+                (mine, its)
+                for statistic in _STATISTICS
+                for _, mine in step.column(statistic, (name,)).items()
+                for _, its in other.column(statistic, (name,)).items()
+            ]
+            if not pairs:
+                return
+            here, there = np.array(pairs).T
+        self._has_compared = True
+        are_numbers = here.dtype.kind in "fiub" and there.dtype.kind in "fiub"
+        if here.shape != there.shape or not are_numbers:
+            if not np.array_equal(here, there):
+                self.found(step, name, {"shape": 1})
+            return
+        mine, its = here.astype(np.float64).reshape(-1), there.astype(np.float64).reshape(-1)
+        differ = np.flatnonzero(~np.isclose(mine, its, self.rtol, self.atol, equal_nan=True))
+        if len(differ):
+            apart = np.abs(mine[differ] - its[differ])
+            worst = int(np.argmax(apart))
+            numbers = {"here": mine[differ[worst]], "other": its[differ[worst]], "difference": apart[worst]}
+            self.found(step, name, {key: float(value) for key, value in numbers.items()})
+
+    @property
+    def has_judged(self) -> bool:
+        """Whether anything could be compared."""
+        return self._has_compared
+
+    def not_judged(self) -> NotJudged:
+        """Say what is lacking."""
+        if self.needs and not self._steps_seen:
+            return super().not_judged()
+        if not self.other_trials:
+            return NotJudged(self.rule_name, "no other run is named", "add --other RUN")
+        return NotJudged(self.rule_name, "the runs have no step at which both have saved the same tensor")
+
+
+def _trials(given: Any) -> list[Trial]:
+    """Return the trials that are meant by trials or folders, one or several, or text with commas."""
+    if given is None or given == "":
+        return []
+    if isinstance(given, Trial):
+        return [given]
+    if isinstance(given, str):
+        return [create_trial(part.strip()) for part in given.split(",") if part.strip()]
+    if isinstance(given, os.PathLike):
+        return [create_trial(given)]
+    several: Iterable[Any] = given
+    return [trial for one in several for trial in _trials(one)]

@@ -1,0 +1,162 @@
+"""Losses of evaluations beside those of the training before them, and what rules about both are made on."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
+from smd_agent.rules.built_in import BuiltInRule, Need, Split
+from smd_agent.rules.kept_evenly import KeptEvenly
+from smd_agent.rules.step_view import Names, Place, StepView
+
+# XGBoost calls a loss by the evaluation set and the metric.
+_OF_SET = re.compile(r"([^-/]+)-(.+)")
+_OF_KERAS = "val_"
+
+
+class Loss(NamedTuple):
+    """A loss of one step.
+
+    name: of the tensor.
+    key: what training and validation losses that belong together have in common.
+    value: finite.
+    is_validation: whether it is of an evaluation.
+    """
+
+    name: str
+    key: str
+    value: float
+    is_validation: bool
+
+
+class Evaluation(NamedTuple):
+    """One evaluation: its first step, its mean loss, and the mean loss of the training since the one before."""
+
+    place: Place
+    validation: float
+    training: float
+
+
+def losses_of(step: StepView, names: Names) -> list[Loss]:
+    """Return the finite losses of a step, those of the training first.
+
+    A loss is one of an evaluation in mode EVAL, or if it is called ``val_...``. Of evaluation sets whose losses have
+    names such as ``test-logloss``, one with ``train`` in its name is of the training; without such a one, nothing is
+    known of any.
+    """
+    found = []
+    for name, value in step.numbers(names).items():
+        if math.isfinite(value) and step.mode is not ModeKeys.PREDICT:
+            key, is_validation = _role(name, step.mode)
+            found.append(Loss(name, key, value, is_validation))
+    return sorted(found, key=lambda loss: loss.is_validation)
+
+
+def _role(name: str, mode: ModeKeys) -> tuple[str, bool]:
+    of_set = _OF_SET.fullmatch(name) if mode is ModeKeys.GLOBAL else None
+    if of_set is not None:
+        return of_set[2], "train" not in of_set[1].lower()
+    if name.startswith(_OF_KERAS):
+        return name.removeprefix(_OF_KERAS), True
+    return name, mode is ModeKeys.EVAL
+
+
+class _Phase:
+    """The losses of a training or an evaluation between two changes from one to the other."""
+
+    def __init__(self, place: Place, number: int = 0) -> None:
+        self.place = place
+        self.number = number
+        self.ended = False
+        self._total, self._count = 0.0, 0
+
+    def add(self, value: float) -> None:
+        self._total += value
+        self._count += 1
+
+    @property
+    def mean(self) -> float:
+        return self._total / self._count
+
+
+class Evaluations:
+    """The evaluations of a run, for each validation loss."""
+
+    def __init__(self) -> None:
+        self._trainings: dict[str, _Phase] = {}
+        self._open: dict[str, tuple[_Phase, _Phase]] = {}
+        self._closed: dict[str, KeptEvenly[Evaluation]] = {}
+
+    def take(self, step: StepView, losses: Sequence[Loss]) -> Iterator[tuple[str, Evaluation]]:
+        """Take in the losses of a step; yield each evaluation that it belongs to, as far as it goes, with its loss."""
+        for loss in losses:
+            if not loss.is_validation:
+                self._train(step.place, loss)
+            elif loss.key in self._trainings:
+                yield loss.name, self._evaluate(step.place, loss)
+
+    def courses(self) -> Mapping[str, Sequence[Evaluation]]:
+        """Return the evaluations in order, by the name of the loss; of very many, evenly so many."""
+        found = {
+            name: [
+                *(self._closed[name].items() if name in self._closed else ()),
+                Evaluation(own.place, own.mean, training.mean),
+            ]
+            for name, (own, training) in self._open.items()
+        }
+        # Keras has the mean over an evaluation beside the losses of its batches.
+        return {name: course for name, course in found.items() if f"{_OF_KERAS}{name}" not in found}
+
+    def _train(self, place: Place, loss: Loss) -> None:
+        phase = self._trainings.get(loss.key)
+        if phase is None or phase.ended:
+            phase = self._trainings[loss.key] = _Phase(place, 0 if phase is None else phase.number + 1)
+        phase.add(loss.value)
+
+    def _evaluate(self, place: Place, loss: Loss) -> Evaluation:
+        training = self._trainings[loss.key]
+        training.ended = True
+        own, before = self._open.get(loss.name, (None, training))
+        if own is None or before.number != training.number:
+            if own is not None:
+                done = Evaluation(own.place, own.mean, before.mean)
+                self._closed.setdefault(loss.name, KeptEvenly()).add(done)
+            own = _Phase(place)
+            self._open[loss.name] = own, training
+        own.add(loss.value)
+        return Evaluation(own.place, own.mean, training.mean)
+
+
+class OfEvaluations(BuiltInRule):
+    """A rule about losses of training and of validation; a run without evaluations is not for it.
+
+    ``fewest_evaluations`` are needed to judge.
+    """
+
+    needs: tuple[Need, ...] = (Need((CollectionKeys.LOSSES,)),)
+    split = Split.WORKER
+    fewest_evaluations: int = 1
+
+    def start(self) -> None:
+        """Begin with nothing seen."""
+        self.evaluations = Evaluations()
+
+    @property
+    def has_judged(self) -> bool:
+        """Whether there were enough evaluations."""
+        courses = self.evaluations.courses().values()
+        return bool(self._findings) or any(len(course) >= self.fewest_evaluations for course in courses)
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """How near it has come to judging."""
+        most = max(map(len, self.evaluations.courses().values()), default=0)
+        return super().progress[0], most
+
+    def fits(self, collections: Collection[str]) -> bool:
+        """Tell whether there are evaluations, if there are losses."""
+        return super().fits(collections) and (not self._steps_seen or self.has_judged)
