@@ -14,6 +14,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import mean, median
 
@@ -29,35 +31,39 @@ LARGE_STEPS = 40
 TARGET = 1.02
 
 
+@dataclass(frozen=True)
+class Run:
+    """One run: the seconds from the start of its interpreter to its end, and to the end of each step."""
+
+    whole: float
+    steps: list[float]
+
+
+Pair = tuple[Run, Run]
+
+
 def rows() -> Iterator[Row]:
-    """Yield the whole run of each model, and the size of a saved step of the large one."""
+    """Yield the whole run of each model, and of the large one a step that is saved."""
     with tempfile.TemporaryDirectory() as folder:
-        taken = [runs("cnn", STEPS, Path(folder)) for _ in range(6)]
-        plain, ours = (median(run[which]["whole"] for run in taken) for which in (0, 1))
-        ratio = median(run[1]["whole"] / run[0]["whole"] for run in taken)
-        floor = f"the script alone, {plain:.1f} s"
-        yield Row(f"default launch, small CNN, {STEPS:,} steps", floor, f"{ours:.1f} s", ratio, TARGET)
-        low, high = min(run[1]["whole"] for run in taken), max(run[1]["whole"] for run in taken)
-        yield Row(f"– from {low:.1f} to {high:.1f} s in {len(taken)} runs; the first step", *first(taken))
+        taken = [pair("cnn", STEPS, Path(folder)) for _ in range(6)]
+    plain, ours = (median(runs[which].whole for runs in taken) for which in (0, 1))
+    ratio = median(runs[1].whole / runs[0].whole for runs in taken)
+    floor = f"the script alone, {plain:.1f} s"
+    yield Row(f"default launch, small CNN, {STEPS:,} steps", floor, f"{ours:.1f} s", ratio, TARGET)
+    begun = [median(runs[which].steps[0] for runs in taken) for which in (0, 1)]
+    floor = f"the script alone, {begun[0]:.2f} s"
+    yield Row("– to the end of the first step", floor, f"{begun[1]:.2f} s", begun[1] / begun[0])
     with tempfile.TemporaryDirectory() as folder:
-        taken = [runs("gpt2", LARGE_STEPS, Path(folder)) for _ in range(2)]
-        wholes = [(reckoned(plain["steps"]), reckoned(ours["steps"])) for plain, ours in taken]
-        plain, ours = (mean(pair[which] for pair in wholes) for which in (0, 1))
-        floor = f"the script alone, {plain:.0f} s"
-        what = f"default launch, GPT-2 small's size, {STEPS:,} steps, reckoned from {LARGE_STEPS}"
-        yield Row(what, floor, f"{ours:.0f} s", ours / plain, TARGET)
-        quiet, saved = (mean(part(ours["steps"])[which] for _, ours in taken) for which in (0, 1))
-        yield Row("– a saved step", f"one that is not, {quiet:.2f} s", f"{saved:.2f} s", saved / quiet)
+        taken = [pair("gpt2", LARGE_STEPS, Path(folder)) for _ in range(2)]
+    wholes = [mean(reckoned(runs[which].steps) for runs in taken) for which in (0, 1)]
+    what = f"default launch, GPT-2 small's size, {STEPS:,} steps, reckoned from {LARGE_STEPS}"
+    yield Row(what, f"the script alone, {wholes[0]:.0f} s", f"{wholes[1]:.0f} s", wholes[1] / wholes[0], TARGET)
+    unsaved, saved = (mean(lengths(ours.steps)[which] for _, ours in taken) for which in (0, 1))
+    yield Row("– a saved step", f"one that is not, {unsaved:.2f} s", f"{saved:.2f} s", saved / unsaved)
 
 
-def first(taken: Sequence[Sequence[dict[str, object]]]) -> tuple[str, str, float]:
-    """Return the time to the end of the first step, alone and ours."""
-    plain, ours = (median(run[which]["steps"][0] for run in taken) for which in (0, 1))  # type: ignore[index]
-    return f"alone, {plain:.2f} s", f"{ours:.2f} s", ours / plain
-
-
-def runs(name: str, steps: int, folder: Path) -> list[dict[str, object]]:
-    """Run the script alone and under the launcher, the one after the other; return the times of both."""
+def pair(name: str, steps: int, folder: Path) -> Pair:
+    """Run the script alone and under the launcher, one after the other; return both in this order."""
     found = {}
     for launched in sorted((False, True), key=lambda _: os.urandom(1)):
         times = folder / "times.json"
@@ -68,22 +74,22 @@ def runs(name: str, steps: int, folder: Path) -> list[dict[str, object]]:
         environment = {**clean_environment(), "BENCHMARK_START": str(start)}
         command = [*words, str(SUBJECT), name, str(steps), str(times)]
         subprocess.run(command, env=environment, cwd=folder, check=True, stderr=subprocess.DEVNULL)
-        found[launched] = {"whole": time.time() - start, **json.loads(times.read_text())}
-    return [found[False], found[True]]
+        found[launched] = Run(time.time() - start, json.loads(times.read_text()))
+    return found[False], found[True]
 
 
 def reckoned(ends: Sequence[float]) -> float:
     """Return what a run of all steps takes, in seconds, from the ends of the steps of a short one."""
-    quiet, saved = part(ends)
-    return ends[0] + quiet * (STEPS - len(SAVED)) + saved * (len(SAVED) - 1)
+    unsaved, saved = lengths(ends)
+    return ends[0] + unsaved * (STEPS - len(SAVED)) + saved * (len(SAVED) - 1)
 
 
-def part(ends: Sequence[float]) -> tuple[float, float]:
-    """Return the mean of what a step takes that is not saved, and of one that is with all that follows from it."""
-    lengths = [after - before for before, after in zip(ends, ends[1:], strict=False)]
-    # The first steps, which are saved one after the other, are slower than others in any run.
+def lengths(ends: Sequence[float]) -> tuple[float, float]:
+    """Return what a step takes that is not saved, and one that is with all that it adds to the next ones."""
+    each = [after - before for before, after in pairwise(ends)]
+    # The first steps are slower than others in any run.
     touched = {step + later for step in SAVED for later in range(AFTER + 1)}
-    quiet = median(lengths[step - 1] for step in range(6, len(ends)) if step not in touched)
+    unsaved = median(each[step - 1] for step in range(6, len(ends)) if step not in touched)
     alone = [step for step in SAVED if 5 <= step < len(ends) - AFTER]
-    more = [sum(lengths[step - 1 : step + AFTER]) - (AFTER + 1) * quiet for step in alone]
-    return quiet, quiet + mean(more)
+    more = [sum(each[step - 1 : step + AFTER]) - (AFTER + 1) * unsaved for step in alone]
+    return unsaved, unsaved + mean(more)

@@ -136,6 +136,7 @@ def saved_bytes(shapes: list[Shape]) -> dict[str, int]:
     """Return the bytes of a saved step with the statistics of as many weights and gradients, and of their values."""
     import numpy as np
 
+    from smd_agent.core.channels import ChannelAxes
     from smd_agent.core.collection import Collection
     from smd_agent.core.modes import ModeKeys
     from smd_agent.core.plan import SavePlan
@@ -153,7 +154,7 @@ def saved_bytes(shapes: list[Shape]) -> dict[str, int]:
         for prefix in ("GPT2_transformer.", "gradient/GPT2_transformer."):
             names = tuple(f"{prefix}h.{number // 12}.layer{number % 12}.weight" for number in range(len(shapes)))
             captured = {i: (np.zeros(shape, np.float32), None) for i, shape in enumerate(shapes)}
-            write_group(step, names, captured, plan.group(names, plan.due(ModeKeys.TRAIN, 0)))
+            write_group(step, names, captured, plan.group(names, plan.due(ModeKeys.TRAIN, 0)), ChannelAxes())
         run.commit(step)
         run.close(end_marker=True)
         stored = [path for place in ("events", "index") for path in Path(folder, place).rglob("*") if path.is_file()]

@@ -12,7 +12,7 @@
     │   └── DamagedRecord                             a saved value whose bytes changed
     ├── InvalidCollectionConfiguration                a collection that can match nothing
     ├── StepNotYetAvailable, StepUnavailable
-    ├── TensorUnavailable, TensorUnavailableForStep, ShapeUnavailableForStep
+    ├── TensorUnavailable, TensorUnavailableForStep, ReductionUnavailableForStep, ShapeUnavailableForStep
     ├── InvalidWorker, MissingCollectionFiles, IndexReaderException
     ├── NoMoreData, NoMoreProfilerData
     └── RuleEvaluationConditionMet, InsufficientInformationForRuleInvocation
@@ -134,6 +134,18 @@ class TensorUnavailableForStep(SMDebugError):
             missing += "This tensor has reductions saved for this step. "
             missing += "You might want to query for the reductions."
         return missing
+
+
+class ReductionUnavailableForStep(TensorUnavailableForStep):
+    """A reduction that cannot be computed from a tensor's value was not saved at a step."""
+
+    def __init__(self, tname: str, step: int, mode: object, has_reductions: bool, reduction_name: str) -> None:
+        super().__init__(tname, step, mode, has_reductions)
+        self.args = tname, step, mode, has_reductions, reduction_name
+        self.reduction_name = reduction_name
+
+    def __str__(self) -> str:
+        return _not_saved(self.reduction_name, self.tname, self.step, self.mode)
 
 
 class ShapeUnavailableForStep(SMDebugError):

@@ -37,7 +37,7 @@ FINDINGS = (NOT_FINITE, SAME, GROWING, FADING, ZEROS, RISING)
 
 @dataclass
 class Point:
-    """A tensor at one step: a number for its size, and how many elements are NaN, Inf and zero.
+    """A tensor at one step: a number for its size, how many elements are NaN, Inf and zero, and shares of its channels.
 
     What cannot be known is None, as is the size of text. ``digest`` is the same where the values are.
     """
@@ -47,6 +47,8 @@ class Point:
     nans: float | None
     infs: float | None
     zero_share: float | None
+    dead_share: float | None
+    saturated_share: float | None
     digest: int
     finite: bool = True
 
@@ -86,7 +88,8 @@ class Course:
         self.of = self.of or of
         size = numbers.get("mean" if of == "value" else of)
         counts = (numbers.get("nan_count"), numbers.get("inf_count"), numbers.get("zero_share"))
-        self.points.append(Point(step, size, *counts, _digest(measured), finite))
+        shares = (numbers.get("dead_share"), numbers.get("saturated_share"))
+        self.points.append(Point(step, size, *counts, *shares, _digest(measured), finite))
 
     @staticmethod
     def _join(point: Point, measured: Measured, finite: bool) -> None:

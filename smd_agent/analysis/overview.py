@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from smd_agent.analysis.course import Course
 from smd_agent.analysis.statistics import measure
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from smd_agent.analysis.ports import TensorSource
     from smd_agent.core.collection import Collection
-    from smd_agent.core.modes import ModeKeys
     from smd_agent.storage.reader import StepIndex
 
 # To look at a tensor takes as long as to read so many stored numbers, to read a small one so many more.
@@ -22,6 +22,7 @@ _TENSOR_AT_ALL = 5
 _TENSOR_AS_NUMBERS = 20
 # So many steps are looked at, whatever it takes.
 _FEWEST = 5
+_EVALUATIONS = (ModeKeys.EVAL, ModeKeys.PREDICT)
 # What need not change, and what may have values that are not there.
 _MAY_STAY = (
     CollectionKeys.INPUTS,
@@ -101,6 +102,8 @@ def look_at(
                     continue
                 if key not in courses:
                     is_loss, may_stay, not_judged = (any(one.matches(name) for one in kind) for kind in kinds)
+                    # From one step of an evaluation to the next, nothing of the model changes.
+                    may_stay |= key[1] in _EVALUATIONS and not is_loss
                     courses[key] = Course(*key, is_loss, may_stay, not_judged)
                 courses[key].add(step, file.worker, measured)
     return Overview(list(courses.values()), len(steps), len(some), list(problems), unread)

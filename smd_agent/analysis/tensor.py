@@ -9,12 +9,13 @@ import numpy as np
 
 from smd_agent.analysis.steps import StepState
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.reduction_config import HISTOGRAM_OP, STORED_OPS
+from smd_agent.core.reduction_config import CHANNEL_SHARES, HISTOGRAM_OP, STORED_OPS
 from smd_agent.core.reductions import count_by_size, reduce_one
 from smd_agent.core.reductions.histogram import BUCKETS
 from smd_agent.errors import (
     DamagedRecord,
     InvalidWorker,
+    ReductionUnavailableForStep,
     ShapeUnavailableForStep,
     SMDebugNotImplementedError,
     SMDebugValueError,
@@ -135,7 +136,8 @@ class Tensor:
         Args:
             step_num: step as the mode counts it.
             reduction_name: min, max, mean, median, std, variance, sum, prod, l1, l2, p5, p50, p95, zero_share,
-                nan_count, inf_count or histogram.
+                nan_count, inf_count, dead_share, saturated_share or histogram. The shares of channels are never
+                computed from the value, which does not tell where its channels are.
             mode: whose steps are counted.
             worker: whose value is taken.
             abs: take the reduction of the absolute values.
@@ -151,6 +153,9 @@ class Tensor:
             stored = self._reductions(file).get(op)
             if stored is not None:
                 return self._reduction(file, op, stored)
+        if reduction_name in CHANNEL_SHARES:
+            has_reductions = self._has_reductions(step_num, mode)
+            raise ReductionUnavailableForStep(self.name, step_num, mode, has_reductions, reduction_name)
         value = self.value(step_num, mode, worker)
         if op == HISTOGRAM_OP:
             return count_by_size(value)

@@ -131,8 +131,8 @@ class Views(ABC):
 
         Columns are step (over all modes), mode (its name), mode_step, worker, tensor, collection (the smallest one
         that the tensor is in), value (of a tensor of one element), min, max, mean, std, l2, zero_share, nan_count,
-        inf_count, and further reductions that are stored. What cannot be known is NaN. Statistics that are not stored
-        are computed from the whole tensor, one at a time.
+        inf_count, and further reductions that are stored, such as dead_share. What cannot be known is NaN. Statistics
+        that are not stored are computed from the whole tensor, one at a time.
 
         ``frame.attrs["problems"]`` names what is damaged, by (step, worker, tensor).
 

@@ -20,7 +20,7 @@ MOST_LINES = 30
 _TREND = 12
 # Where the mode takes room that the name needs.
 _SHORT_TREND = 8
-_COLUMNS = {"TREND": _TREND, "FIRST": 8, "LAST": 8, "ZERO": 4, "NAN": 4, "INF": 4, "NOTE": 5}
+_COLUMNS = {"TREND": _TREND, "FIRST": 8, "LAST": 8, "ZERO": 4, "DEAD": 4, "SAT": 4, "NAN": 4, "INF": 4, "NOTE": 5}
 _LEFT = ("TENSOR", "MODE", "TREND", "NOTE")
 _NOTES = {"NaN/Inf": "", "Same": "same", "Zeros": "zeros", "Rises": "rises"}
 _LONGEST = 60
@@ -31,10 +31,18 @@ def course_lines(courses: Sequence[Course], with_mode: bool, most: int = MOST_LI
 
     Args:
         courses: one or more, in the order of the lines.
-        with_mode: whether to name the mode of each.
+        with_mode: whether to name the mode of each. Shares of channels stand there where some are.
         most: so many lines; the rest is counted.
     """
-    columns = dict(_COLUMNS)
+    last = [course.points[-1] for course in courses]
+    absent = {
+        name
+        for name, share in (("DEAD", "dead_share"), ("SAT", "saturated_share"))
+        if not any(getattr(point, share) for point in last)
+    }
+    columns = {name: width for name, width in _COLUMNS.items() if name not in absent}
+    if not absent:
+        columns["TREND"] = _SHORT_TREND
     if with_mode:
         columns = {"MODE": max(len(course.mode.name) for course in courses), **columns, "TREND": _SHORT_TREND}
     room = _room() - sum(columns.values()) - len(columns)
@@ -66,6 +74,8 @@ def _cells(course: Course, columns: dict[str, int]) -> dict[str, str]:
         "FIRST": number_text(points[0].size),
         "LAST": number_text(last.size),
         "ZERO": share_text(last.zero_share),
+        "DEAD": share_text(last.dead_share),
+        "SAT": share_text(last.saturated_share),
         "NAN": few_text(bad.nans),
         "INF": few_text(bad.infs),
         "NOTE": _note(course),

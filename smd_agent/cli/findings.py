@@ -6,7 +6,7 @@ from smd_agent.cli.table import WIDTH, count_of, shortened_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from smd_agent.analysis.course import Course
     from smd_agent.analysis.overview import Overview
@@ -30,6 +30,30 @@ def finding_lines(overview: Overview) -> Iterator[str]:
             own = list(dict.fromkeys(course.name for course in found))
             line = f"{finding:<8} {len(own)} of {count_of(len(names), 'tensor')}{_where(finding, found)}: "
             yield line + _listed(own, WIDTH - len(line))
+
+
+def untrained(trained: Mapping[str, str]) -> dict[str, list[str]]:
+    """The parameters that are not trained, by what is the matter; ``trained`` says it of every parameter."""
+    from smd_agent.analysis.trained import FORGOTTEN, FROZEN, NO_GRADIENT
+
+    found = {
+        state: [name for name, own in trained.items() if own == state] for state in (FORGOTTEN, NO_GRADIENT, FROZEN)
+    }
+    return {state: names for state, names in found.items() if names}
+
+
+def trained_lines(trained: Mapping[str, str]) -> Iterator[str]:
+    """Say which parameters are not trained, and why, in a line for each reason."""
+    from smd_agent.analysis.trained import FORGOTTEN, FROZEN, NO_GRADIENT
+
+    reasons = {FORGOTTEN: "in no optimizer", NO_GRADIENT: "without a gradient", FROZEN: "frozen"}
+    found = untrained(trained)
+    left = len(trained) - sum(map(len, found.values()))
+    start = f"Trained  {left} of {count_of(len(trained), 'parameter')}; "
+    for state, names in found.items():
+        line = f"{start}{len(names)} {reasons[state]}: "
+        yield line + _listed(names, WIDTH - len(line))
+        start = " " * len("Trained  ")
 
 
 def _where(finding: str, courses: Sequence[Course]) -> str:
@@ -57,9 +81,9 @@ def times(ratio: float | None) -> str:
 def _listed(names: Sequence[str], width: int) -> str:
     """Return as many names as fit, at least one."""
     text = shortened_within(names[0], _LONGEST_NAME)
-    for name in names[1:]:
+    for number, name in enumerate(names[1:], 2):
         longer = f"{text}, {shortened_within(name, _LONGEST_NAME)}"
-        if len(longer) > width - len(", ..."):
+        if len(longer) > width - len(", ...") * (number < len(names)):
             return f"{text}, ..."
         text = longer
     return text

@@ -7,6 +7,10 @@ one because its folder was taken.
 
 "NaN/Inf", "Same", "Grows", "Fades", "Zeros" and "Rises" say which tensors are unusual, as far as a short look
 finds; `show` looks longer, and says what each word means. NOTE says it of each tensor.
+
+"Trained" says how many parameters are, where some are not and the run has the collection "parameters". The others are
+frozen (their gradient is switched off), were forgotten (no optimizer has them), or never had a gradient. TRAINED says
+it of each tensor.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from smd_agent.cli.findings import finding_lines
+from smd_agent.cli.findings import finding_lines, trained_lines, untrained
 from smd_agent.cli.output import emit
 from smd_agent.cli.run_folder import open_run
 from smd_agent.cli.runs import further_runs, list_runs, lost_lines, runs_in
@@ -61,7 +65,11 @@ def run(args: argparse.Namespace) -> int:
     for course in overview.courses:
         if course.finding is not None:
             lines[course.name].note = course.finding
-    head = (*_heading(trial, lines), *finding_lines(overview))
+    trained = _trained(trial, lines)
+    if untrained(trained):
+        for name in trained.keys() & lines.keys():
+            lines[name].trained = trained[name]
+    head = (*_heading(trial, lines), *trained_lines(trained), *finding_lines(overview))
     for line in (*head, "", *_steps(trial), "", *_collections(trial, lines)):
         emit(line)
     groups = _groups(trial, lines)
@@ -75,7 +83,10 @@ def run(args: argparse.Namespace) -> int:
 
 @dataclass
 class TensorLine:
-    """One tensor of a run over all steps and workers; ``size`` in bytes, ``note`` what is unusual."""
+    """One tensor of a run over all steps and workers; ``size`` in bytes, ``note`` what is unusual.
+
+    ``trained`` says of a parameter whether it is; empty where that is not known.
+    """
 
     name: str
     dtype: str = "-"
@@ -85,6 +96,7 @@ class TensorLine:
     steps: set[int] = field(default_factory=set)
     modes: set[ModeKeys] = field(default_factory=set)
     size: int = 0
+    trained: str = ""
     note: str = ""
 
     @property
@@ -99,7 +111,17 @@ class TensorLine:
         """Return the tensor's row."""
         modes = ",".join(mode.name for mode in sorted(self.modes, key=lambda mode: mode.value))
         size = size_text(self.size)
-        return (self.name, self.dtype, self.shape, self.saved, str(len(self.steps)), modes, size, self.note)
+        return (
+            self.name,
+            self.dtype,
+            self.shape,
+            self.saved,
+            str(len(self.steps)),
+            modes,
+            size,
+            self.trained,
+            self.note,
+        )
 
 
 @dataclass
@@ -152,6 +174,15 @@ def _overview(trial: Trial, lines: dict[str, TensorLine]) -> Overview:
     steps = trial.step_table.steps(_global(), incomplete=True)
     effort = Effort(_NUMBERS, _BYTES, _LARGEST)
     return look_at(trial, sorted(lines), trial.collections(), _global(), steps, effort)
+
+
+def _trained(trial: Trial, lines: dict[str, TensorLine]) -> dict[str, str]:
+    """Whether each parameter is trained, by name; empty where the run does not tell."""
+    from smd_agent.analysis.trained import trained_states
+    from smd_agent.core.collection_keys import CollectionKeys
+
+    noted = trial.collections().get(CollectionKeys.PARAMETERS)
+    return {} if noted is None else trained_states(trial, noted, sorted(lines))
 
 
 def _heading(trial: Trial, lines: dict[str, TensorLine]) -> Iterator[str]:
@@ -213,11 +244,12 @@ def _groups(trial: Trial, lines: dict[str, TensorLine]) -> dict[str, list[Tensor
 
 
 def _tensors(groups: dict[str, list[TensorLine]], limit: int) -> Iterator[str]:
-    header = ("TENSOR", "DTYPE", "SHAPE", "SAVED", "STEPS", "MODES", "SIZE", "NOTE")
+    header = ("TENSOR", "DTYPE", "SHAPE", "SAVED", "STEPS", "MODES", "SIZE", "TRAINED", "NOTE")
     shown = {group: lines if len(lines) <= limit + 1 else lines[:limit] for group, lines in groups.items()}
     rows = [line.cells() for lines in shown.values() for line in lines]
-    columns = len(header) if any(row[-1] for row in rows) else len(header) - 1
-    text = table(header[:columns], [row[:columns] for row in rows], right="STEPS SIZE")
+    # The last two stand there where they say something.
+    columns = [i for i in range(len(header)) if i < len(header) - 2 or any(row[i] for row in rows)]
+    text = table([header[i] for i in columns], [[row[i] for i in columns] for row in rows], right="STEPS SIZE")
     if not rows:
         return
     yield f"  {next(text)}"

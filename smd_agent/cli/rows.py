@@ -9,7 +9,7 @@ from smd_agent.printable import shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from typing import Any
 
     from smd_agent.analysis.statistics import Measured
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from smd_agent.storage.reader import StepIndex
 
 _SUMMARIES = ("min", "max", "mean", "std", "l2")
+_SHARES = {"DEAD": "dead_share", "SAT": "saturated_share"}
 _NUMBER = 8
 # What is left out first where a line would be too long.
 _LESS_NEEDED = ("STD", "MEAN")
@@ -30,6 +31,7 @@ class Rows:
     Args:
         trial: the run.
         mode: how steps are counted.
+        names: of the tensors that will be shown.
         steps: all that will be shown.
         worker: only what this worker saved.
         raw: print the values too.
@@ -37,23 +39,34 @@ class Rows:
     """
 
     def __init__(
-        self, trial: Trial, mode: ModeKeys, steps: Sequence[int], worker: str | None, raw: bool, said: set[str]
+        self,
+        trial: Trial,
+        mode: ModeKeys,
+        names: Collection[str],
+        steps: Sequence[int],
+        worker: str | None,
+        raw: bool,
+        said: set[str],
     ) -> None:
         self._said = said
         self._trial = trial
         self._mode = mode
         self._worker = worker
         self._raw = raw
-        self._columns = self._widths([file for step in steps for file in self._files(step)])
+        self._columns = self._widths(names, [file for step in steps for file in self._files(step)])
         emit(self._line({name: name for name in self._columns}))
 
-    def _widths(self, files: Sequence[StepIndex]) -> dict[str, int]:
+    def _widths(self, names: Collection[str], files: Sequence[StepIndex]) -> dict[str, int]:
         modes = {file.index.mode.name for file in files}
         columns = {"MODE": max(map(len, (*modes, "MODE")))}
         columns["STEP"] = max(len(str(file.index.mode_step)) for file in files)
         if any(file.index.mode_step != file.step for file in files):
             columns["GLOBAL"] = max(len(str(file.step)) for file in files)
-        columns |= {name.upper(): _NUMBER for name in _SUMMARIES} | {"ZERO": 4, "NAN": 4, "INF": 4}
+        columns |= {name.upper(): _NUMBER for name in _SUMMARIES} | {"ZERO": 4}
+        stored = {self._trial.contents(file) for file in files}
+        reductions = [contents.reductions.get(name, {}) for contents in stored for name in names]
+        columns |= {name: 4 for name, share in _SHARES.items() if any((share, False) in one for one in reductions)}
+        columns |= {"NAN": 4, "INF": 4}
         if len(self._trial.workers()) > 1:
             columns["WORKER"] = max(len(shortened(file.worker)) for file in files)
         columns = {name: max(width, len(name)) for name, width in columns.items()}
@@ -93,12 +106,15 @@ class Rows:
             return {name: "damaged" if name.lower() in _SUMMARIES else "" for name in self._columns}
         if record is not None and record.value.dtype.kind in "UO":
             texts = ", ".join(map(str, record.value.reshape(-1).tolist()))
-            shown = [name for name in self._columns if name.lower() in _SUMMARIES or name in ("ZERO", "NAN", "INF")]
+            shown = [
+                name for name in self._columns if name.lower() in _SUMMARIES or name in ("ZERO", *_SHARES, "NAN", "INF")
+            ]
             width = sum(self._columns[name] for name in shown) + len(shown) - 1
             return {"TEXT": shortened(texts, width).ljust(width)}
         cells = {name.upper(): number_text(numbers.get(name)) for name in _SUMMARIES}
         return cells | {
             "ZERO": share_text(numbers.get("zero_share")),
+            **{name: share_text(numbers.get(share)) for name, share in _SHARES.items()},
             "NAN": few_text(numbers.get("nan_count")),
             "INF": few_text(numbers.get("inf_count")),
         }

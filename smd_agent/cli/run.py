@@ -11,8 +11,8 @@ usage: python -m smd_agent [run] [options] [--] (script.py | -m module | -c code
                         losses and metrics; of the others what "statistics" stands for
   --reductions NAMES    save these summaries, and no whole tensors unless --raw is given too: min, max, mean, median,
                         std, variance, sum, prod, p5, p50, p95, l1, l2, each also with abs_ in front; zero_share,
-                        nan_count, inf_count, histogram; statistics is short for min, max, mean, std, l2, abs_mean,
-                        zero_share, nan_count, inf_count
+                        nan_count, inf_count, dead_share, saturated_share, histogram; statistics is short for min,
+                        max, mean, std, l2, abs_mean, zero_share, nan_count, inf_count, dead_share, saturated_share
   --strict              let a failure of the agent end the script instead of the capture
   -h, --help            show this
 

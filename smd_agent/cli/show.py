@@ -6,7 +6,9 @@ apart only where that leaves something. Without it all tensors are meant.
 The first lines say which tensors have NaN or Inf, are the same at all steps, have grown 50 times or shrunk 1000
 times, or have nine zeros in ten elements, and which loss rises. Of a tensor of one element FIRST, LAST and TREND are
 its value; of a larger one they are its norm l2, the root of the sum of squares. A cross in TREND is NaN or Inf. NAN
-and INF are numbers of elements at the last step that has any, ZERO is the share of zeros at the last step.
+and INF are numbers of elements at the last step that has any, ZERO is the share of zeros at the last step. Where a
+layer has such channels, DEAD is the share of those of its output that are 0 throughout the batch, and SAT of those that
+are held at an end of sigmoid or tanh.
 
 Values follow where they are few, or asked for. Summaries are those the run stored; where it stored the whole tensor
 they are computed from it. Text stands in their place as it is, and "-" for what cannot be known. std is that of the
@@ -92,7 +94,8 @@ def run(args: argparse.Namespace) -> int:
     if rows and len(steps) > 1:
         emit()
     if rows:
-        report = Rows(trial, mode, sorted(set().union(*rows.values())), args.worker, args.raw, said)
+        shown_steps = sorted(set().union(*rows.values()))
+        report = Rows(trial, mode, rows, shown_steps, args.worker, args.raw, said)
         for name, own in rows.items():
             report.show(name, own)
     return 1 if said or trial.problems else 0

@@ -80,7 +80,7 @@ def reductions(value: Any) -> list[str]:
     try:
         return ReductionConfig.from_tokens(names(value)).to_tokens()
     except (SMDebugValueError, InvalidValue):
-        raise InvalidValue(f"of {', '.join(CHOICES)} (l1_norm for l1 and so on)") from None
+        raise InvalidValue(f"of {CHOICES} (l1_norm for l1 and so on)") from None
 
 
 def workers(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from smd_agent.core.collection_keys import TRAINING_ONLY_COLLECTIONS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.names import Ops, reduction_name
 from smd_agent.core.patterns import UnfitPattern
-from smd_agent.core.reduction_config import HISTOGRAM_OP
+from smd_agent.core.reduction_config import CHANNEL_SHARES, HISTOGRAM_OP
 from smd_agent.printable import shortened
 
 if TYPE_CHECKING:
@@ -24,13 +25,14 @@ _CACHED_SIZES = 16
 
 @dataclass(frozen=True)
 class How:
-    """What is saved of a tensor: its values, reductions of them, its histogram, its shape.
+    """What is saved of a tensor: its values, reductions of them, shares of its channels, its histogram, its shape.
 
-    With ``raw_up_to`` elements at most, it is its values alone.
+    With ``raw_up_to`` elements at most, it is its values alone, and the shares.
     """
 
     raw: bool
     ops: Ops
+    shares: Ops
     histogram: bool
     shape: bool
     raw_up_to: int
@@ -63,7 +65,9 @@ class Group:
         wanted: of which something is saved.
         raw: saved whole.
         shapes: of which the shape is saved.
-        reduced: those with reductions.
+        reduced: those with reductions of all elements.
+        shares: those of which shares of the channels are saved, where they have channels, whatever their size: from the
+            values they cannot be told later.
         histograms: of which the histogram is saved.
         limits: up to how many elements a tensor is saved whole and in no other form, by its position.
     """
@@ -72,9 +76,16 @@ class Group:
     raw: tuple[int, ...]
     shapes: tuple[int, ...]
     reduced: tuple[Reduced, ...]
+    shares: tuple[Reduced, ...] = ()
     histograms: tuple[int, ...] = ()
     limits: Mapping[int, int] = field(default_factory=dict)
     _with_small: dict[frozenset[int], Group] = field(default_factory=dict, repr=False, compare=False)
+
+    @functools.cached_property
+    def saved_otherwise(self) -> frozenset[int]:
+        """Those of which more is saved than shares of the channels."""
+        reduced = (i for one in self.reduced for i in one.members)
+        return frozenset((*self.raw, *self.shapes, *self.histograms, *self.limits, *reduced))
 
     def for_sizes(self, sizes: Callable[[int], int]) -> Group:
         """The same once it is known which tensors are small; ``sizes`` tells the elements of one by its position."""
@@ -93,7 +104,7 @@ class Group:
     def tags(self, names: Sequence[str]) -> set[str]:
         """The stored names of all that may be saved, whatever the sizes; ``names`` are the tensors'."""
         tags = {names[i] for i in (*self.raw, *self.limits)}
-        tags.update(*(reduced.tags for reduced in self.reduced))
+        tags.update(*(reduced.tags for reduced in (*self.reduced, *self.shares)))
         tags.update(reduction_name(*HISTOGRAM_OP, names[i]) for i in self.histograms)
         return tags
 
@@ -104,6 +115,7 @@ class Group:
             raw=tuple(sorted({*self.raw, *small})),
             shapes=tuple(i for i in self.shapes if i not in small),
             reduced=tuple(one for one in reduced if one.members),
+            shares=self.shares,
             histograms=tuple(i for i in self.histograms if i not in small),
         )
 
@@ -184,6 +196,11 @@ class SavePlan:
         """Names of a set of collections."""
         return {collection.name for i, collection in enumerate(self._collections) if due >> i & 1}
 
+    def shares_due(self, due: int) -> bool:
+        """Whether one of a set of collections wants shares of the channels of its tensors."""
+        configs = [c.reduction_config for i, c in enumerate(self._collections) if due >> i & 1]
+        return any(name in CHANNEL_SHARES for config in configs if config is not None for name in config.reductions)
+
     def never_found(self) -> list[str]:
         """Collections that were to be saved at some step, and no tensor of theirs ever came up."""
         missing = self._asked & ~self._found
@@ -236,9 +253,11 @@ class SavePlan:
         given = [config for config in configs if config is not None]
         raw = len(given) < len(configs) or any(config.save_raw_tensor for config in given)
         reducing = [config for config in given if config.ops or config.histogram]
+        ops = tuple(dict.fromkeys(op for config in given for op in config.ops))
         return How(
             raw=raw,
-            ops=tuple(dict.fromkeys(op for config in given for op in config.ops)),
+            ops=tuple(op for op in ops if op[0] not in CHANNEL_SHARES),
+            shares=tuple(op for op in ops if op[0] in CHANNEL_SHARES),
             histogram=any(config.histogram for config in given),
             shape=any(config.save_shape for config in given),
             # What one collection asks to be reduced whatever its size, is.
@@ -247,22 +266,27 @@ class SavePlan:
 
     def _make_group(self, names: tuple[str, ...], due: int) -> Group:
         hows = [self.how(name, due) for name in names]
-        by_ops: dict[Ops, list[int]] = {}
-        for i, how in enumerate(hows):
-            if how is not None and how.ops:
-                by_ops.setdefault(how.ops, []).append(i)
         return Group(
             wanted=tuple(i for i, how in enumerate(hows) if how is not None),
             raw=tuple(i for i, how in enumerate(hows) if how is not None and how.raw),
             # The values have the shape; the old reader takes a noted shape for all there is and loses the values.
             shapes=tuple(i for i, how in enumerate(hows) if how is not None and how.shape and not how.raw),
-            reduced=tuple(
-                Reduced(ops, tuple(members), tuple(reduction_name(*op, names[i]) for i in members for op in ops))
-                for ops, members in by_ops.items()
-            ),
+            reduced=_by_ops(names, [() if how is None else how.ops for how in hows]),
+            shares=_by_ops(names, [() if how is None else how.shares for how in hows]),
             histograms=tuple(i for i, how in enumerate(hows) if how is not None and how.histogram),
             limits={i: how.raw_up_to for i, how in enumerate(hows) if how is not None and how.raw_up_to},
         )
+
+
+def _by_ops(names: tuple[str, ...], wanted: Sequence[Ops]) -> tuple[Reduced, ...]:
+    by_ops: dict[Ops, list[int]] = {}
+    for i, ops in enumerate(wanted):
+        if ops:
+            by_ops.setdefault(ops, []).append(i)
+    return tuple(
+        Reduced(ops, tuple(members), tuple(reduction_name(*op, names[i]) for i in members for op in ops))
+        for ops, members in by_ops.items()
+    )
 
 
 def _is_member(collection: Collection, name: str) -> bool:

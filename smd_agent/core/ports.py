@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from smd_agent.core.channels import ChannelAxes
 from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.sink import StepSink
@@ -42,11 +43,17 @@ class StepWriter(Protocol):
     def mode(self) -> ModeKeys:
         """The mode of the current step."""
 
+    axes: ChannelAxes
+    """Of the channels of layers' outputs; who captures these says where they are."""
+
     def wants(self, name: str) -> bool:
         """Whether the current step saves a tensor of this name."""
 
     def collections_due(self) -> set[str]:
         """Names of the collections that the current step saves."""
+
+    def shares_due(self) -> bool:
+        """Whether the current step saves shares of the channels of some tensors."""
 
     def ever_saves(self, collection: str) -> bool:
         """Whether a collection is saved at some step."""

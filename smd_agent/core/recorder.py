@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy.typing as npt
 
 from smd_agent import guard
+from smd_agent.core.channels import ChannelAxes
 from smd_agent.core.clock import NEVER, ModeClock, RunPosition
 from smd_agent.core.given_values import GivenValues
 from smd_agent.core.modes import ModeKeys
@@ -55,6 +56,7 @@ class Recorder(StepQuestions):
         capture: what captures the open step, closed when the step ends; None if nothing needs that.
         left_out: tells whether what this thread computes is none of the open step's.
         late: takes values that come later, such as those on an accelerator; None if all are there at once.
+        axes: of the channels of layers' outputs; who captures these says where they are.
         ends_with_updates: whether training steps end with updates, unless the user has set another mode.
     """
 
@@ -65,6 +67,7 @@ class Recorder(StepQuestions):
         # bool, called without arguments, says False.
         self.left_out: Callable[[], bool] = bool
         self.late: LateValues | None = None
+        self.axes = ChannelAxes()
         self.ends_with_updates = False
         self.output = output
         selection.on_change = self.ask_again
@@ -277,7 +280,7 @@ class Recorder(StepQuestions):
             return
         sink = self._open_sink()
         captured = {i: capture(self._to_array, names[i], values[i]) for i in group.wanted}
-        write_group(sink, names, captured, group)
+        write_group(sink, names, captured, group, self.axes)
 
     @in_turn
     def replace_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:

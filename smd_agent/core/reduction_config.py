@@ -1,7 +1,8 @@
 """Which summaries of a tensor are saved, and whether the tensor itself is.
 
-Stored names are `min ... l2` with an optional `abs_`, and the counts, which have none. The text form adds `_norm` to l1
-and l2, as in old files, and both spellings are read. `statistics` stands for nine that one pass over the tensor gives.
+Stored names are `min ... l2` with an optional `abs_`, and the counts and the shares of channels, which have none. The
+text form adds `_norm` to l1 and l2, as in old files, and both spellings are read. `statistics` stands for nine that one
+pass over the tensor gives, and the shares of channels, which only outputs of layers have.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 
 ABS_REDUCTIONS = ("min", "max", "mean", "median", "std", "variance", "sum", "prod", "p5", "p50", "p95")
 COUNTS = ("zero_share", "nan_count", "inf_count")
-ALLOWED_REDUCTIONS = (*ABS_REDUCTIONS, *COUNTS)
+CHANNEL_SHARES = ("dead_share", "saturated_share")
+ALLOWED_REDUCTIONS = (*ABS_REDUCTIONS, *COUNTS, *CHANNEL_SHARES)
 ALLOWED_NORMS = ("l1", "l2")
 OPS = (*ALLOWED_REDUCTIONS, *ALLOWED_NORMS)
-TOKENS = (*OPS, *(f"abs_{name}" for name in (*ABS_REDUCTIONS, *ALLOWED_NORMS)))
 
 HISTOGRAM = "histogram"
 HISTOGRAM_OP = (HISTOGRAM, False)
@@ -33,11 +34,14 @@ STORED_OPS = frozenset(
     }
 )
 STATISTICS = "statistics"
-STATISTICS_TOKENS = ("min", "max", "mean", "std", "l2_norm", "abs_mean", *COUNTS)
+STATISTICS_TOKENS = ("min", "max", "mean", "std", "l2_norm", "abs_mean", *COUNTS, *CHANNEL_SHARES)
 # In elements: what the launcher saves whole where nobody has asked for a form.
 SMALL = 64
 # As they stand in a configuration.
-CHOICES = (*TOKENS, HISTOGRAM, STATISTICS)
+CHOICES = (
+    f"{', '.join((*ABS_REDUCTIONS, *ALLOWED_NORMS))}, these with abs_ in front, "
+    f"{', '.join((*COUNTS, *CHANNEL_SHARES, HISTOGRAM, STATISTICS))}"
+)
 
 # The old reader refuses a whole collections file over others, so they go under a key that it does not look at.
 _OLD_REDUCTIONS = ("min", "max", "mean", "std", "variance", "sum", "prod", "l1_norm", "l2_norm")
@@ -49,9 +53,9 @@ class ReductionConfig:
     """What is saved of a tensor.
 
     Args:
-        reductions: of min max mean median std variance sum prod p5 p50 p95 zero_share nan_count inf_count histogram;
-            statistics stands for min max mean std zero_share nan_count inf_count, the norm l2 and the mean of the
-            absolute values.
+        reductions: of min max mean median std variance sum prod p5 p50 p95 zero_share nan_count inf_count
+            dead_share saturated_share histogram; statistics stands for min max mean std zero_share nan_count
+            inf_count dead_share saturated_share, the norm l2 and the mean of the absolute values.
         abs_reductions: of those from min to p95, on absolute values.
         norms: of l1 l2.
         abs_norms: of the same, on absolute values.
@@ -99,7 +103,8 @@ class ReductionConfig:
     def describe(self) -> str:
         """Return in a word or two which reductions these are."""
         tokens = self.to_tokens()
-        if {*tokens} == {*STATISTICS_TOKENS}:
+        # Runs of earlier releases have no shares of channels among them.
+        if {*tokens, *CHANNEL_SHARES} == {*STATISTICS_TOKENS}:
             return STATISTICS
         return ",".join(tokens) if len(tokens) == 1 else f"{len(tokens)} reductions" if tokens else "shapes"
 
@@ -219,12 +224,12 @@ def _sorted_in(token: str) -> tuple[str, str]:
     name = token.lower()
     prefix = "abs_" if name.startswith("abs_") else ""
     name = name[len(prefix) :]
-    if name in ABS_REDUCTIONS or (not prefix and name in (*COUNTS, HISTOGRAM, STATISTICS)):
+    if name in ABS_REDUCTIONS or (not prefix and name in (*COUNTS, *CHANNEL_SHARES, HISTOGRAM, STATISTICS)):
         return f"{prefix}reductions", name
     norm = name[: -len("_norm")] if name.endswith("_norm") else name
     if norm in ALLOWED_NORMS:
         return f"{prefix}norms", norm
-    raise SMDebugValueError(f"reduction {token!r} is unknown, allowed are {', '.join(CHOICES)}")
+    raise SMDebugValueError(f"reduction {token!r} is unknown, allowed are {CHOICES}")
 
 
 def _split(value: str | Iterable[str] | None) -> list[str]:

@@ -56,6 +56,10 @@ class StepQuestions:
         """Names of the collections that the current step saves."""
         return self._current_plan().names_of(self._due) if self.position.saving else set()
 
+    def shares_due(self) -> bool:
+        """Whether the current step saves shares of the channels of some tensors."""
+        return self.position.saving and self._current_plan().shares_due(self._due)
+
     def group(self, names: tuple[str, ...]) -> Group:
         """What the current step saves of tensors that come together."""
         return self._current_plan().group(names, self._due)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from smd_agent import guard
+from smd_agent.core.channels import ChannelAxes
 from smd_agent.core.names import Ops, reduction_name
 from smd_agent.core.plan import Group
 from smd_agent.core.ports import Deferred
 from smd_agent.core.reduction_config import HISTOGRAM_OP
-from smd_agent.core.reductions import count_by_size, reduce_batch, reducible
+from smd_agent.core.reductions import channel_shares, count_by_size, reduce_batch, reducible
 from smd_agent.core.sink import StepSink
 
 # The values, and the name of the dtype they had before they were widened.
@@ -32,8 +33,22 @@ def capture(to_array: ToArray, name: str, value: Any) -> Captured | None:
     return captured if captured[0].size else None
 
 
-def write_group(sink: StepSink, names: tuple[str, ...], captured: Mapping[int, Captured | None], group: Group) -> None:
-    """Write what is wanted of several tensors; ``captured`` has them by their position, None where there is none."""
+def write_group(
+    sink: StepSink,
+    names: tuple[str, ...],
+    captured: Mapping[int, Captured | None],
+    group: Group,
+    axes: ChannelAxes,
+) -> None:
+    """Write what is wanted of several tensors.
+
+    Args:
+        sink: of the step.
+        names: the tensors' names.
+        captured: the values by their position, None where there are none.
+        group: what is saved of them.
+        axes: of the channels of layers' outputs.
+    """
     group = group.for_sizes(lambda i: 0 if (found := captured[i]) is None else found[0].size)
     for i in group.shapes:
         found = captured[i]
@@ -44,19 +59,54 @@ def write_group(sink: StepSink, names: tuple[str, ...], captured: Mapping[int, C
         if len(arrays) == len(reduced.members) and all(reducible(array.dtype, reduced.ops) for array in arrays):
             sink.add_scalars(reduced.tags, reduce_batch(arrays, reduced.ops).reshape(-1))
         else:
-            _reduce_singly(sink, ((names[i], captured[i]) for i in reduced.members), reduced.ops)
+            some = (i for i in reduced.members if not _is_whole_text(i, captured, group))
+            _reduce_singly(sink, ((names[i], captured[i]) for i in some), reduced.ops)
+    if group.shares:
+        _write_shares(sink, names, captured, group, axes)
+    _write_histograms(sink, names, captured, group)
+    for i in group.raw:
+        found = captured[i]
+        if found is not None:
+            write_raw(sink, names[i], found)
+
+
+def _write_shares(
+    sink: StepSink, names: Sequence[str], captured: Mapping[int, Captured | None], group: Group, axes: ChannelAxes
+) -> None:
+    numeric = {i: found[0] for i, found in captured.items() if found is not None and found[0].dtype.kind in "fiubc"}
+    for i, axis, kinds, tags in shares_of(names, {i: array.ndim for i, array in numeric.items()}, group, axes):
+        sink.add_scalars(tags, channel_shares(numeric[i], axis, kinds))
+
+
+def _write_histograms(
+    sink: StepSink, names: Sequence[str], captured: Mapping[int, Captured | None], group: Group
+) -> None:
     for i in group.histograms:
         found = captured[i]
-        if found is None:
+        if found is None or _is_whole_text(i, captured, group):
             continue
         if reducible(found[0].dtype, (HISTOGRAM_OP,)):
             sink.add(reduction_name(*HISTOGRAM_OP, names[i]), count_by_size(found[0]))
         else:
             _tell_of_missing(names[i], found[0])
-    for i in group.raw:
-        found = captured[i]
-        if found is not None:
-            write_raw(sink, names[i], found)
+
+
+def shares_of(
+    names: Sequence[str], dimensions: Mapping[int, int], group: Group, axes: ChannelAxes
+) -> Iterator[tuple[int, int, tuple[str, ...], tuple[str, ...]]]:
+    """Of which tensors shares of the channels are saved: position, axis of the channels, which shares, stored names.
+
+    ``dimensions`` has the numbers of dimensions by position, of tensors that have such shares.
+    """
+    for part in group.shares:
+        kinds, width = tuple(name for name, _ in part.ops), len(part.ops)
+        for n, i in enumerate(part.members):
+            axis = axes.of(names[i], dimensions[i]) if i in dimensions else None
+            if axis is not None:
+                yield i, axis, kinds, part.tags[n * width : (n + 1) * width]
+            elif i not in group.saved_otherwise:
+                line = f"{names[i]} is not saved: only outputs of layers whose channels are known have {kinds[0]}"
+                guard.say_once(("no channels", names[i]), line)
 
 
 # NumPy makes a dtype's name anew each time.
@@ -89,6 +139,12 @@ def _reduce_singly(sink: StepSink, tensors: Iterable[tuple[str, Captured | None]
         if defined:
             tags = tuple(reduction_name(*op, name) for op in defined)
             sink.add_scalars(tags, reduce_batch([array], defined).reshape(-1))
+
+
+def _is_whole_text(i: int, captured: Mapping[int, Captured | None], group: Group) -> bool:
+    """Whether a tensor is text that is saved as it is: nobody misses reductions of it."""
+    found = captured[i]
+    return found is not None and found[0].dtype.kind == "U" and i in group.raw
 
 
 def _tell_of_missing(name: str, array: npt.NDArray[Any]) -> None:

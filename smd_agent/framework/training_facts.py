@@ -2,7 +2,8 @@
 
 ``update/<parameter>``        how far an update has moved a parameter: l2 of the difference, float.
 ``update_ratio/<parameter>``  the same divided by the parameter's l2 before it; 1 where that was 0 and has moved.
-``optimizer/<setting>``       a setting of the optimizer, as the update used it.
+``optimizer/<setting>``       a setting of the optimizer, as the update used it; of a scaler of losses its ``scale``,
+                              and whether the update was ``skipped``, 0 or 1.
 ``input_digest/<model>_<i>``  64 bits, int64, that tell apart what a model was called with in its i-th call of the step.
 ``parameters/<model>``        JSON text, what is known of each of the model's parameters.
 """
@@ -35,9 +36,9 @@ COLLECTIONS: Mapping[str, tuple[str, ...]] = {
 }
 
 LOOKED_AT = 65_536
-"""Elements of a tensor that are looked at; of one that has more, ``_RUNS`` runs of equal length, spread evenly."""
+"""Elements of a tensor that are looked at; of one that has more, ``RUNS`` runs of equal length, spread evenly."""
 
-_RUNS = 64
+RUNS = 64
 
 # The constants of MurmurHash3's finalizer, which spread each bit of a number over all.
 _FACTORS = (-49064778989728563, -4265267296055464877)
@@ -55,8 +56,8 @@ def looked_at(flat: Any) -> Any:
     size = flat.shape[0]
     if size <= LOOKED_AT:
         return flat
-    rows = size // _RUNS
-    return flat[: _RUNS * rows].reshape(_RUNS, rows)[:, : LOOKED_AT // _RUNS]
+    rows = size // RUNS
+    return flat[: RUNS * rows].reshape(RUNS, rows)[:, : LOOKED_AT // RUNS]
 
 
 def scale_of(size: int) -> float:

@@ -103,10 +103,11 @@ class UpdateRounds:
             return True
         self._look_at_candidates(optimizer)
         self._awaited.pop(key, None)
-        for other in [*self._awaited]:
-            if self._awaits(self._awaited[other], self.updates):
+        # Another thread's update may take one out meanwhile.
+        for other, awaited in [*self._awaited.items()]:
+            if self._awaits(awaited, self.updates):
                 return False
-            del self._awaited[other]
+            self._awaited.pop(other, None)
         if len(self._members) == 1 and not self._candidates:
             self.only = key
         return True

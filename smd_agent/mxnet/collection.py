@@ -7,10 +7,11 @@ import re
 from mxnet.gluon import Block
 
 from smd_agent.core.collection import Collection as BaseCollection
+from smd_agent.framework import training_facts
 from smd_agent.framework.collection import built_in_collections
 
 # Blocks that return losses and are called otherwise join by name: see ``loss_names``.
-BUILT_IN = built_in_collections(losses=r"loss\d*_output_\d+$")
+BUILT_IN = {**built_in_collections(losses=r"loss\d*_output_\d+$"), **training_facts.COLLECTIONS}
 
 
 class Collection(BaseCollection):

@@ -37,12 +37,17 @@ class Gradients:
         self._blocks = blocks
         self._recorder = blocks.recorder
         self._reached: dict[int, Pair] = {}
+        self._passed: set[int] = set()
         self._applied: set[int] = set()
         self._written: set[int] = set()
 
     def trained(self) -> list[Pair]:
         """The parameters that get a gradient."""
         return [pair for pair in self._blocks.parameters() if pair[1].grad_req != "null"]
+
+    def has_reached(self, parameter: Parameter) -> bool:
+        """Whether a backward pass of this step has reached a parameter; of a sparse one, whether there was one."""
+        return id(parameter) in self._passed
 
     @session.fence("looking at gradients before a backward pass")
     def before_backward(self) -> Freshness:
@@ -61,6 +66,7 @@ class Gradients:
             # A sparse parameter shows no state; a dense one that was not reached has an older gradient.
             if not is_sparse(parameter) and not any(id(array) in reached for array in arrays):
                 continue
+            self._passed.add(id(parameter))
             if id(parameter) in self._applied:
                 continue
             self._reached[id(parameter)] = (name, parameter)

@@ -13,6 +13,7 @@ from mxnet.ndarray import NDArray
 
 from smd_agent import guard, session
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.framework import training_facts
 from smd_agent.framework.collection import DEFAULT_SAVED
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.hook import FrameworkHook
@@ -30,7 +31,7 @@ from smd_agent.mxnet.updates import updates
 from smd_agent.mxnet.worker import rank_and_size
 
 # Collections in which nothing can be that comes from inside of a block, unless the user has widened them.
-_OUTER_COLLECTIONS = {"weights", "biases", "gradients"}
+_OUTER_COLLECTIONS = {"weights", "biases", "gradients", *training_facts.COLLECTIONS}
 
 
 class Hook(FrameworkHook):
@@ -52,6 +53,7 @@ class Hook(FrameworkHook):
         self.owners: list[TrackedBlock] = []
         self.losses = LossBlocks(self.selection)
         self.roles = ParameterRoles(self.selection)
+        self.facts_told: dict[str, str] = {}
         self.taps: weakref.WeakKeyDictionary[HybridBlock, GraphTap] = weakref.WeakKeyDictionary()
         self._registered: set[TrackedBlock] = set()
         self._counters = Counters(self)

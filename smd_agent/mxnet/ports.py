@@ -38,6 +38,10 @@ class TrainedBlocks(Protocol):
         """Has the collections of parameters hold those that are trained."""
 
     @property
+    def facts_told(self) -> dict[str, str]:
+        """What was said last of the parameters of each block, by its title."""
+
+    @property
     def taps(self) -> MutableMapping[HybridBlock, GraphTap]:
         """The taps of hybridized blocks that have been made so far."""
 

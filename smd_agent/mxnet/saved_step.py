@@ -1,22 +1,22 @@
 """The patches of one saved step and what they save; all of them are removed when the step closes.
 
-weights    as they stand when the step opens, before its forward; of a parameter whose shape the forward finds out, as
-           it is initialized;
+weights    see ``smd_agent.mxnet.weights``;
 inputs     of a block as it gets them, outputs as it returns them, in the first calls of a step;
 losses     that Gluon's loss blocks return, and otherwise the array ``backward`` starts from;
-gradients  see ``smd_agent.mxnet.gradients``.
+gradients  see ``smd_agent.mxnet.gradients``;
+facts      of the step, see ``smd_agent.mxnet.step_facts``.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
-from itertools import starmap
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from mxnet import autograd
-from mxnet.gluon import Block, HybridBlock, Parameter, Trainer
+from mxnet.gluon import Block, HybridBlock, Trainer
 from mxnet.ndarray import NDArray
 
 from smd_agent import guard, session
@@ -25,12 +25,14 @@ from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.patching import Patch, Until
 from smd_agent.mxnet import backward_calls, block_calls
 from smd_agent.mxnet.arrays import arrays_in, copied, is_symbolic, raise_pending_error
-from smd_agent.mxnet.gradients import Freshness, Gradients, is_sparse, values_of
+from smd_agent.mxnet.channels import note_channels
+from smd_agent.mxnet.gradients import Freshness, Gradients
 from smd_agent.mxnet.hybridized import GraphTap, trace_of
 from smd_agent.mxnet.losses import KnownLosses, is_same_loss
 from smd_agent.mxnet.ports import TrainedBlocks
 from smd_agent.mxnet.step_counter import TrackedBlock
-from smd_agent.mxnet.trained import are_trained, with_role
+from smd_agent.mxnet.step_facts import StepFacts
+from smd_agent.mxnet.weights import Weights
 
 # Gluon would call the first block of a class ``Loss`` like this, and the losses' regex asks for such a name.
 UNNAMED_LOSS = "loss0"
@@ -50,13 +52,12 @@ class SavedStep(CapturedStep):
         self._blocks = blocks
         # Weakly: a step stays open until the next one begins, and a net that the program lets go must go.
         self._watched: dict[int, weakref.ref[Block]] = {}
-        # Parameters that get their values in the forward.
-        self._deferred: dict[int, tuple[str, Parameter]] = {}
-        self._doubtful: set[int] = set()
         # What blocks have returned that nobody watches, the latest last.
         self._returned: deque[tuple[NDArray, weakref.ref[Block]]] = deque(maxlen=_KEPT)
         self._depth = 0
+        self._weights = Weights(blocks, self.installed, lambda: self.is_current)
         self._gradients = Gradients(blocks)
+        self._facts = StepFacts(blocks, self._gradients.has_reached)
         self._losses = KnownLosses()
         self._inputs_due = blocks.may_want_inputs()
         self._models: set[TrackedBlock] = set()
@@ -83,14 +84,14 @@ class SavedStep(CapturedStep):
             self._models.add(tracked)
             tracked.look_at_contexts()
             self._watched.update((id(block), weakref.ref(block)) for block in tracked.parts())
+            note_channels(tracked, self.writer)
             block = tracked.model
             if block is not None:
                 self._calls.setdefault(id(block), 0)
-        waiting = bool(self._deferred)
-        self._save_weights(new)
-        if self._deferred and not waiting:
-            why = "weights are saved as they are initialized"
-            self.installed.patch(Parameter, "_finish_deferred_init", self._wrap_deferred_init, why=why)
+        own = {id(parameter) for tracked in new for _, parameter in tracked.parameters()}
+        pairs = [pair for pair in self._blocks.parameters() if id(pair[1]) in own]
+        self._weights.save(pairs)
+        self._facts.add(new, pairs)
 
     @property
     def is_current(self) -> bool:
@@ -100,67 +101,9 @@ class SavedStep(CapturedStep):
     def close(self) -> None:
         """Save what was waiting, and remove everything that was installed."""
         self._gradients.at_end()
+        self._facts.close()
         self._returned.clear()
         self.installed.close()
-
-    # Weights.
-
-    def _save_weights(self, models: Iterable[TrackedBlock]) -> None:
-        names, arrays = [], []
-        self._settle_roles()
-        own = {id(parameter) for tracked in models for _, parameter in tracked.parameters()}
-        for name, parameter in self._blocks.parameters():
-            if id(parameter) not in own:
-                continue
-            found = values_of(parameter)
-            if found:
-                names.append(name)
-                arrays.append(found[0])
-            elif not is_sparse(parameter):
-                self._deferred[id(parameter)] = (name, parameter)
-            elif self.writer.wants(name):
-                # Reading one asks the Trainer's store for rows, which the program has not asked for.
-                guard.say_once(("sparse weight", name), f"{name} is not saved: it is a sparse parameter")
-        self.writer.save_tensors(names, arrays)
-
-    def _settle_roles(self) -> None:
-        roles = self._blocks.roles
-        for tracked in (*self._blocks.models, *self._blocks.owners):
-            pairs = list(tracked.parameters())
-            trained = are_trained(pairs)
-            if tracked.model is not None and roles.have_changed(tracked, trained):
-                roles.settle(tracked.model.name, starmap(with_role, zip(pairs, trained, strict=True)))
-            if False in trained:
-                # Should one get a gradient, it is trained all the same.
-                self._doubtful.update(
-                    id(parameter)
-                    for (name, parameter), found in zip(pairs, trained, strict=True)
-                    if found is False and parameter.grad_req != "null" and not roles.is_trained(name)
-                )
-
-    @session.fence("saving weights that turned out to be trained")
-    def _save_doubtful(self, reached: list[tuple[str, Parameter]]) -> None:
-        for name, parameter in reached:
-            if id(parameter) in self._doubtful:
-                self._doubtful.remove(id(parameter))
-                self._blocks.roles.settle(name, [with_role((name, parameter), True)])
-                self.writer.save_tensor_now(name, values_of(parameter)[0])
-
-    def _wrap_deferred_init(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def finish(parameter: Parameter, *args: Any, **kwargs: Any) -> Any:
-            result = original(parameter, *args, **kwargs)
-            if id(parameter) in self._deferred and self.is_current:
-                self._save_initialized(parameter)
-            return result
-
-        return finish
-
-    @session.fence("saving a parameter that has just been initialized")
-    def _save_initialized(self, parameter: Parameter) -> None:
-        found = values_of(parameter)
-        if found:
-            name, _ = self._deferred.pop(id(parameter))
-            self.writer.save_tensor_now(name, found[0])
 
     # Blocks.
 
@@ -203,14 +146,15 @@ class SavedStep(CapturedStep):
     def call(self, original: Callable[..., Any], block: Block, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a block and save what it gets and returns."""
         is_loss = self._blocks.losses.has(block)
+        if id(block) in self._calls:
+            self._facts.before_call(block, (args, kwargs))
         inputs = self._hold(args, kwargs)
         result = self._run(original, block, args, kwargs)
         if isinstance(block, HybridBlock):
             self._remember_inner_losses(block, result)
-        name = block.name
         if is_loss:
             self._remember_loss(result)
-            name = self._loss_name(block, result) or name
+        name = (self._loss_name(block, result) if is_loss else None) or block.name
         self.save_io(name, "input", inputs)
         self.save_io(name, "output", result)
         raise_pending_error()
@@ -345,8 +289,8 @@ class SavedStep(CapturedStep):
             result = run()
         finally:
             reached = self._gradients.after_backward(before)
-            if self._doubtful and reached:
-                self._save_doubtful(reached)
+            if reached:
+                self._weights.reached(reached)
             raise_pending_error()
         return result
 
@@ -380,6 +324,7 @@ class SavedStep(CapturedStep):
                 # The store applies what it gets and gives weights back: the sum is never seen here.
                 self._gradients.before_update(trainer, summed=False)
                 raise_pending_error()
+                return self._facts.around_update(trainer, partial(original, trainer))
             return original(trainer)
 
         return allreduce
@@ -389,6 +334,9 @@ class SavedStep(CapturedStep):
             self._blocks.training_goes_on()
             if self.is_current:
                 self._gradients.before_update(trainer, summed=True)
+                raise_pending_error()
+                if not getattr(trainer, "_update_on_kvstore", False):
+                    return self._facts.around_update(trainer, partial(original, trainer, *args, **kwargs))
             raise_pending_error()
             return original(trainer, *args, **kwargs)
 

@@ -106,6 +106,17 @@ def _shared(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
     return np.asarray(_Memory(tensor, *kind))
 
 
+def has_memory(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is a plain, dense one whose elements are there to be read, if there are any."""
+    if type(tensor) not in PLAIN_CLASSES or tensor.layout is not torch.strided or tensor.is_meta or not tensor.numel():
+        return False
+    try:
+        return tensor.untyped_storage().nbytes() > 0
+    except NotImplementedError:
+        # What a function transform, such as vmap, is tracing.
+        return False
+
+
 def tensors_in(value: Any) -> list[torch.Tensor]:
     """The tensors of a module's input or output, in order, out of lists, tuples, mappings and dataclasses."""
     return nested(value, torch.Tensor, _parts)

@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from smd_agent.core.ports import Deferred
+from smd_agent.framework.keras.optimizers import loss_scale_of
 from smd_agent.framework.patching import replace
 from smd_agent.tensorflow.arrays import Converted, to_array
 from smd_agent.tensorflow.types import Function, Optimizer, Tensor
@@ -63,9 +64,5 @@ def watch_scaling(owner: type, note: Note) -> None:
 
 def scale_of(optimizer: Optimizer) -> float:
     """The number by which an optimizer multiplies losses now."""
-    # Of Keras 3, dynamic and fixed, of Keras 2, and of Keras 3 before the optimizer is built.
-    for name in ("dynamic_scale", "loss_scale_factor", "loss_scale", "initial_scale"):
-        scale = getattr(optimizer, name, None)
-        if scale is not None:
-            return float(scale.numpy() if hasattr(scale, "numpy") else scale)
-    return 1.0
+    scale = loss_scale_of(optimizer)
+    return 1.0 if scale is None else scale

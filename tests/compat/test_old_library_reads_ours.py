@@ -49,6 +49,10 @@ KINDS = {
         "include_collections": ["weights", "biases", "gradients"],
         "reduction_config": smd.ReductionConfig(["statistics", "p95", "histogram"], save_shape=True, save_raw_up_to=3),
     },
+    "channels": {
+        "include_regex": "relu_output",
+        "reduction_config": smd.ReductionConfig(["max", "dead_share", "saturated_share"], save_raw_tensor=True),
+    },
     "shapes": {"include_collections": ["weights"], "reduction_config": smd.ReductionConfig(["mean"], save_shape=True)},
     "one step": {"include_regex": "dtype", "save_config": smd.SaveConfig(save_interval=10**6)},
 }
@@ -175,6 +179,16 @@ def test_their_reader_loads_a_widened_bfloat16(dumps):
     values = np.frombuffer(data, dtype).reshape(shape)
     assert dtype == "<f4"
     assert np.array_equal(torch.tensor(values).bfloat16().float().numpy(), values)
+
+
+def test_shares_of_channels_are_there_for_both(dumps):
+    theirs, ours = dumps("channels")
+    for told in (theirs, ours):
+        output = told["tensors"]["relu_output_0"]["TRAIN", 2]
+        assert {*output["stored"]} == {("max", False), ("dead_share", False), ("saturated_share", False)}
+        dtype, shape, data = output["value"]
+        channels = np.moveaxis(np.frombuffer(data, dtype).reshape(shape), 1, 0).reshape(3, -1)
+        assert output["stored"]["dead_share", False] == np.mean([not channel.any() for channel in channels])
 
 
 def test_statistics_are_there_for_both_and_small_tensors_are_whole(dumps):

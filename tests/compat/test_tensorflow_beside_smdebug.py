@@ -24,7 +24,9 @@ pytestmark = pytest.mark.skipif(
 
 
 def _are_missing(place, theirs, ours):
-    """Both say so of what was not saved, in words of their own."""
+    """Both say so of what was not saved, in words of their own; theirs computes with text and large integers."""
+    if "computed" in place and place[1].startswith(("input_digest/", "parameters/")):
+        return True
     both = [isinstance(found, tuple) and found[0] == "TensorUnavailableForStep" for found in (theirs, ours)]
     return "computed" in place and all(both)
 
@@ -66,11 +68,21 @@ def check_fit(theirs, kind, port, raw):
     # Moments of each variable, the number of steps, and what the optimizer is set to.
     assert len(members["optimizer_variables"]) >= 2 * 4 + 1
     assert any("learning_rate" in name for name in members["optimizer_variables"])
+    assert members["updates"] == [f"{what}/{name}" for what in ("update", "update_ratio") for name in trained(members)]
+    settings = ("beta_1", "beta_2", "eps", "lr")
+    assert {name.split("/")[-1] for name in members["optimizer"]} == {*settings}
+    assert len(members["input_digests"]) == len(members["parameters"]) == 1
     kernel = theirs["tensors"][f"first/weights/first/kernel{port}"]
     assert [kernel["steps"][mode] for mode in ("TRAIN", "EVAL", "PREDICT")] == [[0, 2, 4], [0, 2, 4, 6], [0, 2]]
     assert (kernel["TRAIN", 0]["value"][0] == "<f4") == raw
     stored = kernel["TRAIN", 0]["stored"]
     assert {op for op, _ in stored or ()} == (set() if raw else {"min", "mean", "std", "l2"})
+
+
+def trained(members):
+    return sorted(
+        name.partition("/weights/")[2].removesuffix(":0") for name in (*members["weights"], *members["biases"])
+    )
 
 
 def check_tape(theirs, kind, port, raw):

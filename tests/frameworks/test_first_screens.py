@@ -23,12 +23,14 @@ CONFIG = {
 
 @pytest.fixture(scope="module")
 def trained(shared_runner):
-    """The folder of a run of one kind, trained once."""
+    """The folder of a run of one kind, trained once; with ``+`` what is known of the parameters is saved too."""
     done = {}
 
     def once(kind):
         if kind not in done:
-            result = shared_runner.by_variable(SCRIPT, kind, name=kind, config=CONFIG)
+            more = [{"CollectionName": "parameters"}] if kind.endswith("+") else []
+            config = {**CONFIG, "CollectionConfigurations": [*CONFIG["CollectionConfigurations"], *more]}
+            result = shared_runner.by_variable(SCRIPT, kind.removesuffix("+"), name=kind, config=config)
             assert result.returncode == 0, result.stderr
             done[kind] = str(shared_runner.folder / kind)
         return done[kind]
@@ -85,6 +87,34 @@ def test_a_stem_that_no_optimizer_has(screen):
     lines = screen("show", "frozen")
     assert lines[0].startswith("Same     2 of ")
     assert lines[0].endswith("Net_stem.bias, Net_stem.weight")
+
+
+def test_a_head_that_no_optimizer_has_is_said_to_be_forgotten(screen):
+    lines = screen("ls", "orphan+")
+    said = "Trained  10 of 12 parameters; 2 in no optimizer: Net_head.weight, Net_head.bias"
+    assert said in lines
+    header = next(line for line in lines if line.startswith("  TENSOR ")).split()
+    assert header[-2:] == ["TRAINED", "NOTE"]
+    assert line_of("Net_head.bias", lines)[-3:] == ["no", "optimizer", "Same"]
+    assert line_of("Net_blocks.0.a.bias", lines)[-1] == "trained"
+    assert not any("Trained" in line or "TRAINED" in line for line in screen("ls", "orphan"))
+
+
+def test_a_stem_that_no_optimizer_has_is_said_to_be_forgotten(screen):
+    lines = screen("ls", "frozen+")
+    assert "Trained  10 of 12 parameters; 2 in no optimizer: Net_stem.weight, Net_stem.bias" in lines
+    assert line_of("Net_stem.bias", lines)[-3:] == ["no", "optimizer", "Same"]
+
+
+def test_what_is_frozen_and_what_has_no_gradient(screen):
+    lines = screen("ls", "fixed+")
+    start = lines.index("Trained  6 of 12 parameters; 4 without a gradient: Net_blocks.1.a.weight, ...")
+    assert lines[start + 1] == "         2 frozen: Net_stem.weight, Net_stem.bias"
+    assert line_of("Net_blocks.1.a.bias", lines)[-2:] == ["gradient", "Same"]
+
+
+def test_where_all_parameters_are_trained_nothing_is_said(screen):
+    assert not any("rained" in line or "TRAINED" in line for line in screen("ls", "healthy+"))
 
 
 @pytest.mark.parametrize("command", ["show", "ls"])

@@ -193,6 +193,9 @@ def test_the_example_is_saved_as_the_launcher_does_by_default_and_trains_the_sam
     assert len(stored) == 9
     assert stored["nan_count", False] == 0 < stored["l2", False]
     assert trial.tensor("gradient/hybridsequential0_conv0_bias").value(100, mode=ModeKeys.TRAIN).shape == (16,)
+    # Facts of the training are among what is saved by default.
+    assert trial.tensor("optimizer/SGD/lr").value(100, mode=ModeKeys.TRAIN) == 0.1
+    assert trial.tensor("update_ratio/hybridsequential0_conv0_weight").value(100, mode=ModeKeys.TRAIN) > 0
 
 
 COUNTED = """

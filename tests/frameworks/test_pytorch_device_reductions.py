@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from smd_agent.core.reductions import channel_shares, count_by_size, reduce_batch
+from smd_agent.pytorch.arrays import to_array
+from smd_agent.pytorch.device import in_order
 from smd_agent.pytorch.device import reductions as device_reductions
+from smd_agent.pytorch.device.channel_shares import DeviceShares
 from smd_agent.pytorch.device.reductions import WIDTH, DeviceReductions, HostCopy, reducible_on_device
 
 NAMES = ("min", "max", "mean", "std", "variance", "sum", "l1", "l2")
@@ -77,7 +81,8 @@ def test_values_that_cancel_or_overflow_in_float32():
 
 
 def test_what_it_leaves_to_the_ordinary_way():
-    assert not reducible_on_device(torch.ones(3), (("median", False),))
+    assert reducible_on_device(torch.ones(1).expand(in_order.MOST), (("median", True), ("mean", False)))
+    assert not reducible_on_device(torch.ones(1).expand(in_order.MOST + 1), (("median", False),))
     assert not reducible_on_device(torch.ones(3), (("prod", False),))
     assert not reducible_on_device(torch.ones(3, dtype=torch.complex64), OPS)
     assert not reducible_on_device(torch.eye(3).to_sparse(), OPS)
@@ -86,3 +91,85 @@ def test_what_it_leaves_to_the_ordinary_way():
 def test_nothing_at_all():
     assert DeviceReductions([], OPS).result().shape == (0, len(OPS))
     assert HostCopy(torch.arange(3)).ready()
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int16, torch.uint8, torch.bool]
+)
+def test_shares_of_channels_are_those_of_the_host(dtype):
+    torch.manual_seed(5)
+    kept = torch.rand(8) < 0.5
+    outputs = []
+    for activation in (torch.relu, torch.tanh, torch.sigmoid, lambda x: x):
+        for shape, axis in (((6, 8), 1), ((3, 8, 10, 9), 1), ((3, 40, 8), 2), ((8, 7, 7), 0)):
+            scale = kept.double() if activation is torch.relu else 1 + 90 * kept.double()
+            wide = [1] * len(shape)
+            wide[axis] = 8
+            outputs.append((activation(torch.randn(shape).double() * scale.reshape(wide)).to(dtype), axis))
+    outputs.append((torch.full((9, 2), 0.5**10).to(dtype), 1))
+    outputs[-1][0][0, 0] = 1
+    outputs.append((torch.ones(9, 4).to(dtype), 1))
+    if dtype.is_floating_point:
+        outputs.append((torch.ones(9, 4).to(dtype), 1))
+        outputs[-1][0][3, 3] = 1.5
+    outputs += [(outputs[1][0].contiguous(memory_format=torch.channels_last), 1), (outputs[0][0].t(), 0)]
+    names = ("saturated_share", "dead_share")
+    late = DeviceShares([(tensor, axis, names) for tensor, axis in outputs])
+    assert late.ready()
+    host = [channel_shares(to_array(tensor)[0], axis, names) for tensor, axis in outputs]
+    np.testing.assert_array_equal(late.result().reshape(-1, 2), host)
+    assert len({*late.result().tolist()}) > (2 if dtype.is_floating_point else 1)
+
+
+def test_no_shares_of_channels():
+    assert DeviceShares([]).ready()
+    assert DeviceShares([]).result().shape == (0,)
+
+
+DTYPES = [
+    *(torch.float16, torch.bfloat16, torch.float32, torch.float64),
+    *(torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64, torch.bool),
+]
+
+
+def of_every_kind(dtype):
+    """Tensors of ordinary and of extreme values, of many sizes."""
+    torch.manual_seed(6)
+    if not dtype.is_floating_point:
+        kinds = [torch.randint(0, 2, (size,)) for size in (1, 2, 7, 1000)]
+        if dtype is not torch.bool:
+            info = torch.iinfo(dtype)
+            kinds.append(torch.randint(max(info.min, -(2**62)), min(info.max, 2**62), (2001,)))
+            kinds.append(torch.tensor([info.min, info.max, 0, info.min]))
+        return [kind.to(dtype) for kind in kinds]
+    info, inf, nan = torch.finfo(dtype), float("inf"), float("nan")
+    odd = [0.0, -0.0, info.tiny, -info.tiny, info.tiny / 4, info.max, info.min, info.eps, 1.0, -1.0, 2.0, -2.0, 0.5]
+    powers = [sign * 2.0**e for e in range(-70, 70) for sign in (1, -1)]
+    kinds = [torch.randn(size) * 10 for size in (1, 2, 3, 20, 21, 9001)]
+    kinds += [torch.tensor(values, dtype=torch.float64) for values in (odd, powers, [*odd, inf, inf, -inf])]
+    kinds += [torch.randn(30, 50).t(), torch.tensor([3.0, nan, 1.0, inf, nan]), torch.zeros(5)]
+    return [kind.to(dtype) for kind in kinds]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_quantiles_are_those_of_the_host(dtype):
+    ops = tuple((name, absolute) for name in ("median", "p5", "p50", "p95") for absolute in (False, True))
+    ops = (("max", False), *ops, ("l2", False))
+    tensors = of_every_kind(dtype)
+    assert all(reducible_on_device(tensor, ops) for tensor in tensors)
+    got = DeviceReductions([*tensors, torch.empty(0, dtype=dtype)], ops).result()
+    want = reduce_batch([to_array(tensor)[0] for tensor in tensors], ops)
+    np.testing.assert_array_equal(got[:-1, 1:-1], want[:, 1:-1])
+    np.testing.assert_array_equal(got[:-1, 0], want[:, 0])
+    assert np.isnan(got[-1, :-1]).all()
+    assert np.isfinite(got[:, 1:-1]).sum() > 8
+
+
+@pytest.mark.parametrize("most", [in_order.MOST, 7])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_histograms_are_those_of_the_host(monkeypatch, dtype, most):
+    monkeypatch.setattr(in_order, "MOST", most)
+    for tensor in of_every_kind(dtype):
+        counts = in_order.histogram_of(tensor)
+        assert (counts.dtype, tuple(counts.shape)) == (torch.int64, (260,))
+        np.testing.assert_array_equal(counts.numpy(), count_by_size(to_array(tensor)[0]))

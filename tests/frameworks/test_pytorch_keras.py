@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from importlib.metadata import version
 
 import numpy as np
@@ -25,6 +26,7 @@ TRAIN, EVAL, PREDICT = ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT
 EVERYTHING = (
     *("losses", "metrics", "weights", "biases", "gradients"),
     *("inputs", "outputs", "layers", "optimizer_variables"),
+    *("updates", "optimizer", "input_digests", "parameters"),
 )
 WAYS = ("plain", "clipped", "accumulated", "adam", "mixed", "sequential", "gan", "jit")
 STEPS = {way: 11 if way == "plain" else 10 for way in WAYS}
@@ -111,6 +113,27 @@ def test_variables_of_every_optimizer(found):
         np.testing.assert_allclose(
             found.value(weight, step + 1), found.value(weight, step) + moved, rtol=1e-5, atol=1e-7
         )
+
+
+def test_facts_of_training(found):
+    trial = found.trial
+    assert found.check_moves("plain_") == 10 * 8
+    assert found.check_moves("adam_") == found.check_moves("jit_") == found.check_moves("mixed_") == 9 * 4
+    assert found.check_moves("accumulated_") == 9 * 4
+    (rate,) = trial.tensor_names(regex="^optimizer/Adam/lr$")
+    assert [found.value(rate, step).item() for step in found.steps(rate)][:10] == pytest.approx([0.01] * 10)
+    (scale,) = trial.tensor_names(regex="^optimizer/.*/loss_scale$")
+    assert found.steps(scale) == [*range(first("mixed"), first("mixed") + 10)]
+    digests = [found.value("input_digest/plain_0", step).item() for step in range(10)]
+    # Two epochs of the same five batches.
+    assert digests[:5] == digests[5:]
+    assert len({*digests}) == 5
+    told = json.loads(str(found.value("parameters/plain", 0)[0]))
+    assert {key: (fact["optimizer"] is not None, fact["gradient"]) for key, fact in told.items()} == {
+        key: (fact["requires_grad"], fact["requires_grad"]) for key, fact in told.items()
+    }
+    assert [fact["requires_grad"] for fact in told.values()].count(False) == 2
+    assert found.value("parameters/plain", 0).shape == (1,)
 
 
 def test_the_models_are_not_taken_for_ones_trained_without_keras(found):

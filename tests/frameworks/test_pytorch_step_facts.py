@@ -210,6 +210,35 @@ def test_each_parameter_is_trained_frozen_forgotten_or_not_reached(out):
     }
 
 
+def test_each_parameter_is_told_of_as_its_own_optimizer_finds_it(out):
+    class Critic(nn.Linear):
+        pass
+
+    class Generator(nn.Linear):
+        pass
+
+    critic, generator = Critic(3, 1), Generator(2, 3)
+    optimizers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in (critic, generator)]
+    hook = hooked(out, critic, generator)
+    for step in range(4):
+        if step == 3:
+            generator.bias.requires_grad_(False)
+        fake = generator(torch.randn(4, 2))
+        for samples, optimizer in zip((fake.detach(), fake), optimizers, strict=True):
+            optimizer.zero_grad()
+            critic(samples).mean().backward()
+            optimizer.step()
+        generator.zero_grad()
+    trial = trial_of(hook)
+    assert trial.tensor("parameters/Critic").steps(mode=smd.modes.TRAIN) == [0]
+    # Frozen before the fourth step, and not in the third.
+    assert trial.tensor("parameters/Generator").steps(mode=smd.modes.TRAIN) == [0, 3]
+    told = json.loads(str(trial.tensor("parameters/Generator").value(0)[0]))
+    assert {(fact["requires_grad"], fact["gradient"]) for fact in told.values()} == {(True, True)}
+    told = json.loads(str(trial.tensor("parameters/Generator").value(3)[0]))
+    assert told["Generator_bias"] == {"requires_grad": False, "optimizer": "SGD_2/group_0", "gradient": False}
+
+
 def test_none_of_it_is_a_weight_and_nothing_is_saved_unasked(out):
     model = nn.Linear(4, 3)
     hook = smd.Hook(out, save_config=EVERY, include_collections=["weights", "biases"])
@@ -220,3 +249,86 @@ def test_none_of_it_is_a_weight_and_nothing_is_saved_unasked(out):
     optimizer.step()
     names = trial_of(hook).tensor_names()
     assert names == ["Linear_bias", "Linear_weight", "Loss_output_0"]
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_the_scale_of_each_step_and_the_updates_that_it_skips(out, fused):
+    torch.manual_seed(0)
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, fused=fused)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=2)
+    hook, scales, changed = hooked(out, model), [], []
+    for step in range(6):
+        before = arrays(model)
+        optimizer.zero_grad()
+        loss = model(torch.randn(3, 4)).square().mean() * (float("inf") if step in (1, 4) else 1)
+        scales.append(scaler.get_scale())
+        scaler.scale(loss).backward()
+        if step == 3:
+            scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        scaler.update()
+        changed.append(any((value != before[name]).any() for name, value in arrays(model).items()))
+    trial = trial_of(hook)
+    saved = {kind: trial.tensor(f"optimizer/GradScaler/{kind}") for kind in ("scale", "skipped")}
+    assert [saved["scale"].value(step, smd.modes.TRAIN) for step in range(6)] == scales
+    assert [saved["skipped"].value(step, smd.modes.TRAIN) for step in range(6)] == [not one for one in changed]
+    assert changed.count(False) == 2
+    assert {*scales} == {512, 1024}
+    assert saved["skipped"].value(0, smd.modes.TRAIN).shape == ()
+    collections = trial.collections()
+    assert [name for name in collections if any(map(collections[name].matches, ["optimizer/GradScaler/scale"]))] == [
+        "optimizer"
+    ]
+
+
+def test_two_scalers_and_one_with_two_optimizers(out):
+    torch.manual_seed(0)
+    models = [nn.Linear(2, 1) for _ in range(3)]
+    optimizers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in models]
+    first, second = (torch.amp.GradScaler("cpu", init_scale=scale) for scale in (4.0, 512.0))
+    hook = hooked(out, *models)
+    for overflows in (False, True):
+        losses = [model(torch.ones(1, 2)).sum() for model in models]
+        losses[0] = losses[0] * (float("nan") if overflows else 1)
+        first.scale(losses[0] + losses[1]).backward()
+        second.scale(losses[2]).backward()
+        for scaler, optimizer in zip((first, first, second), optimizers, strict=True):
+            scaler.step(optimizer)
+        first.update()
+        second.update()
+    trial = trial_of(hook)
+    names = trial.tensor_names(regex="scale$|skipped$")
+    rows = sorted([float(trial.tensor(name).value(step, smd.modes.TRAIN)) for step in (0, 1)] for name in names)
+    assert rows == [[0, 0], [0, 1], [4, 4], [512, 512]]
+
+
+def test_scalers_are_not_watched_for_what_is_not_saved(out):
+    model = nn.Linear(2, 1)
+    hook = smd.Hook(out, save_config=EVERY, include_collections=["weights"])
+    hook.register_module(model)
+    hook.set_mode(smd.modes.TRAIN)
+    usual = torch.amp.GradScaler.step
+    model(torch.ones(1, 2)).sum().backward()
+    assert torch.amp.GradScaler.step is usual
+    assert trial_of(hook).steps() == [0]
+
+
+def test_a_scaler_that_is_off_has_no_scale_and_a_step_that_is_not_saved_is_not_watched(out):
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scalers = [torch.amp.GradScaler("cpu", enabled=False), torch.amp.GradScaler("cpu", init_scale=2.0)]
+    hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=2), include_collections=["optimizer"])
+    hook.register_module(model)
+    hook.set_mode(smd.modes.TRAIN)
+    steps = []
+    for step in range(4):
+        scaler = scalers[step > 1]
+        loss = model(torch.ones(1, 2)).sum()
+        steps.append(torch.amp.GradScaler.step)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    trial = trial_of(hook)
+    assert trial.tensor("optimizer/GradScaler/scale").steps(smd.modes.TRAIN) == [2]
+    assert steps[1] is steps[3] is not steps[0]

@@ -32,6 +32,10 @@ EVERYTHING = (
     "outputs",
     "layers",
     "optimizer_variables",
+    "updates",
+    "optimizer",
+    "input_digests",
+    "parameters",
 )
 
 
@@ -74,6 +78,7 @@ def test_a_model_does_all_it_can(way, found):
     assert predictions == [*range(predictions[0], predictions[0] + 4)]
     assert found.check_updates(f"{way}_") == 10 * 10
     assert found.check_seen(way, start) == 10 * (10 + 2)
+    assert found.check_moves(f"{way}_") == 10 * 10
     # train_on_batch is the last step, test_on_batch comes after it.
     gradients = trial.tensor_names(regex=f"^gradients/(.*/)?{way}_.*Grad$")
     assert len(gradients) == 10
@@ -133,7 +138,8 @@ def test_models_of_every_kind(found):
     assert trial.steps(mode=TRAIN) == list(range(sum(STEPS.values())))
     for way in ("noise", "clipped", "traced", "tracedjit", "silent", "subclassed"):
         assert found.check_updates(f"{way}_") == 4 * 9, way
-    assert found.check_updates("(made|judged)") == 4 * 9
+        assert found.check_moves(f"{way}_") == 4 * 9, way
+    assert found.check_updates("(made|judged)") == found.check_moves("(made|judged)") == 4 * 9
     # Rows that come up several times are added in another order.
     for way in ("rows", "rowsjit", "rowseager"):
         assert found.check_updates(f"{way}_", exact=False) == 3 * 9
@@ -186,7 +192,7 @@ def test_executions_of_several_steps_and_data_of_unknown_length(found):
     for way, name in {"windows": "windows_", "windows_jit": "windowsjit_", "unknown_length": "unknown_"}.items():
         # Two epochs of 5 steps each, which steps_per_execution=3 divides into 3 and 2.
         assert found.steps(found.weight(f"{name}a/kernel")) == [*range(first(way), first(way) + 10)]
-        assert found.check_updates(name) == 4 * 9
+        assert found.check_updates(name) == found.check_moves(name) == 4 * 9
 
 
 def test_executions_of_which_some_steps_are_saved(runs):
@@ -198,6 +204,7 @@ def test_executions_of_which_some_steps_are_saved(runs):
 @pytest.mark.skipif(not KERAS_3, reason="new in Keras 3")
 def test_gradients_are_saved_where_they_are_applied(found):
     assert found.check_updates("accumulated_") == 4 * 4
+    assert found.check_moves("accumulated_") == 4 * 9
     (gradient,) = found.trial.tensor_names(regex="^gradients/.*accumulated_a/kernel")
     assert found.steps(gradient) == [first("accumulated") + step for step in (1, 3, 5, 7, 9)]
     line = "the optimizer applies the mean gradient of 2 steps in the last of them: gradients are saved in those steps"
@@ -205,7 +212,7 @@ def test_gradients_are_saved_where_they_are_applied(found):
 
 
 def test_scaled_losses(found):
-    assert found.check_updates("mixed_", rate=0.125) == 4 * 9
+    assert found.check_updates("mixed_", rate=0.125) == found.check_moves("mixed_") == 4 * 9
 
 
 @pytest.mark.skipif(KERAS_3, reason="Keras 2 only")
@@ -220,6 +227,7 @@ def test_replicas_of_one_process_and_the_package_itself(keras_runs):
     )
     assert found.trial.steps(mode=TRAIN) == list(range(20))
     assert found.check_updates("mirrored_") == found.check_updates("package_") == 4 * 9
+    assert found.check_moves("mirrored_") == found.check_moves("package_") == 4 * 9
     assert found.check_seen("package", 10) == 10 * 6
     assert found.value("inputs", 0).shape == (8, 6)
     assert found.stderr.count("of 2 replicas the first one's batch_loss, labels and layers are saved") == 1

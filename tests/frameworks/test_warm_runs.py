@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import sys
+import time
 
 import pytest
 from harness.compare import assert_same_values, saved_values
+from harness.warm import WarmProcess
 
 from smd_agent.analysis.trial import create_trial
 
@@ -120,3 +124,23 @@ def test_a_script_that_is_killed_is_seen_to_be(module_runner):
     for _ in range(2):
         result = runner.plain(script)
         assert (result.returncode, result.stdout) == (-9, "here\n")
+
+
+def test_answers_that_come_together_are_told_apart(tmp_path, monkeypatch):
+    process = WarmProcess((sys.executable,), (), dict(os.environ))
+    answer = process._answer
+
+    def late():
+        time.sleep(0.2)
+        return answer()
+
+    # As on a loaded machine: the script has ended before its number is read.
+    monkeypatch.setattr(process, "_answer", late)
+    script = tmp_path / "script.py"
+    script.write_text("raise SystemExit(3)")
+    for _ in range(3):
+        end = time.monotonic() + 0.5
+        result = process.run(
+            [str(script)], dict(os.environ), tmp_path, killed_when=lambda end=end: time.monotonic() > end
+        )
+        assert result.returncode == 3

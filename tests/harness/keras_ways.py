@@ -101,6 +101,19 @@ class KerasOutcome:
                     checked += 1
         return checked
 
+    def check_moves(self, of=""):
+        """Every saved update is how far the saved weights are from those of the next step; how many were compared."""
+        checked = 0
+        for name in self.trial.tensor_names(regex=f"^update/(.*[/_])?{of}"):
+            weight = self.weight(name.removeprefix("update/"))
+            for step in self.steps(name):
+                if step + 1 in self.steps(weight):
+                    before, after = (self.value(weight, number).astype("f8") for number in (step, step + 1))
+                    move = np.linalg.norm(after - before)
+                    np.testing.assert_allclose(self.value(name, step), move, rtol=1e-5, err_msg=f"{name} {step}")
+                    checked += 1
+        return checked
+
     def check_seen(self, way, first=0):
         """Weights and logs are those that the program's own callback saw; how many were compared."""
         mine = {key: value for key, value in self.seen.items() if key[0] == way}

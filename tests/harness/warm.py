@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import select
@@ -32,8 +33,9 @@ class WarmProcess:
         command = [*python, str(SERVER), *modules]
         # What it says while it imports.
         self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed at the end
+        # Without a buffer: of an answer that has been read ahead, ``select`` knows nothing.
         self._process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, text=True
+            command, 0, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said
         )
         atexit.register(self._end)
 
@@ -61,7 +63,7 @@ class WarmProcess:
         with tempfile.NamedTemporaryFile("r") as stdout, tempfile.NamedTemporaryFile("r") as stderr:
             job = {"words": words, "environment": environment, "folder": str(folder)}
             files = {"stdout": stdout.name, "stderr": stderr.name, "site_hook": site_hook and str(site_hook)}
-            print(json.dumps({**job, **files}), file=self._process.stdin, flush=True)
+            self._send(json.dumps({**job, **files}))
             pid = int(self._answer())
             late = threading.Event()
             timer = threading.Timer(TIMEOUT, lambda: (late.set(), os.kill(pid, signal.SIGKILL)))
@@ -80,10 +82,16 @@ class WarmProcess:
         # The answer comes when it has ended, after which the number may be another process's.
         while not select.select([self._process.stdout], [], [], 0.001)[0]:
             if when():
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
                 return
 
-    def _answer(self) -> str:
+    def _send(self, line: str) -> None:
+        rest = memoryview(f"{line}\n".encode())
+        while rest:
+            rest = rest[self._process.stdin.write(rest) :]
+
+    def _answer(self) -> bytes:
         answer = self._process.stdout.readline()
         if not answer:
             self._said.seek(0)

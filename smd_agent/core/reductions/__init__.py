@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from smd_agent.core.names import Op, Ops
-from smd_agent.core.reductions import histogram, with_kernel, with_numpy
+from smd_agent.core.reductions import channels, histogram, with_kernel, with_numpy
 from smd_agent.core.reductions.formulas import COUNTED, FORMULAS, NOTHING, QUANTILES, Need, Sums, need_of
 from smd_agent.core.reductions.quantile import between, quantile
 
@@ -96,6 +96,23 @@ def count_by_size(array: Array) -> npt.NDArray[np.int64]:
         TypeError: the array's dtype has no such histogram (text, complex).
     """
     return (_kernel or histogram).counts(_flatten(array, (("histogram", False),)))
+
+
+def channel_shares(array: Array, axis: int, names: Sequence[str]) -> npt.NDArray[np.float64]:
+    """Shares of the channels of an array, as ``channels`` describes them, of shape ``(len(names),)``.
+
+    Args:
+        array: numbers, not empty, of two dimensions or more.
+        axis: along which its channels are.
+        names: of ``CHANNEL_SHARES``.
+    """
+    axis %= array.ndim
+    count = array.shape[axis]
+    wanted = channels.DEAD * ("dead_share" in names) + channels.SATURATED * ("saturated_share" in names)
+    arguments = array, axis, wanted, array.size // count // channels.EXCEPTION
+    found = None if _kernel is None else _kernel.channel_counts(*arguments)
+    dead, saturated = channels.channel_counts(*arguments) if found is None else found
+    return np.array([(dead if name == "dead_share" else saturated) / count for name in names], np.float64)
 
 
 def _reduced(flat: Sequence[Array], ops: Ops, sums: Sums) -> list[Any]:

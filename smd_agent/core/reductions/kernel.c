@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define INTERFACE 2
+#define INTERFACE 3
 #define LANES 16
 #define BLOCK 8192
 #define WIDE_BLOCK 4096
@@ -44,6 +44,10 @@ enum { FLOAT32, FLOAT64, FLOAT16, INT8, UINT8, INT16, UINT16, INT32, UINT32, INT
 
 /* As _wanted in with_kernel.py says it. */
 enum { SPREAD_WANTED = 1, ABS_SPREAD_WANTED = 2, ABS_LOW_WANTED = 4 };
+
+/* As channels in with_kernel.py says it, and END in channels.py. */
+enum { DEAD_WANTED = 1, SATURATED_WANTED = 2 };
+#define CHANNEL_END (1.0 / 1024)
 
 /* One block's sums in one pass. A NaN is kept out of the extremes by the comparisons, and put into them afterwards. A
    block without NaN and Inf, which its sum of absolute values tells, is not looked through for them. `with_abs_low` is
@@ -334,6 +338,135 @@ INLINE int64_t between(const void *x, int64_t n, int kind, double low, double hi
     return kind == FLOAT32 ? floats_between(x, n, low, high, out, below) : doubles_between(x, n, low, high, out, below);
 }
 
+/* How many channels of an array of shape (outer, channels, inner) have only zeros, and how many are held at an end of
+   their range; see channels.py. `left` takes the channels that are still in question, `high` and `low` what has been
+   counted of each. Where `inner` is 1, rows are read as they lie, some at a time, until few channels are left. */
+#define ROWS 64
+
+#define DEFINE_CHANNELS(NAME, T, FABS)                                                                                 \
+    INLINE int NAME##_all_zero(const T *x, int64_t n) {                                                                \
+        for (int64_t start = 0; start < n; start += 256) {                                                             \
+            int length = n - start < 256 ? (int)(n - start) : 256, any = 0;                                            \
+            for (int i = 0; i < length; i++)                                                                           \
+                any |= x[start + i] != (T)0;                                                                           \
+            if (any)                                                                                                   \
+                return 0;                                                                                              \
+        }                                                                                                              \
+        return 1;                                                                                                      \
+    }                                                                                                                  \
+                                                                                                                       \
+    INLINE int64_t NAME##_dead(const T *x, int64_t outer, int64_t channels, int64_t inner, int64_t *left,              \
+                               int32_t *any) {                                                                         \
+        int64_t count = channels, rows = 1;                                                                            \
+        for (int64_t c = 0; c < channels; c++)                                                                         \
+            left[c] = c;                                                                                               \
+        for (int64_t o = 0; o < outer && count > 0; o += rows, rows = inner > 1 ? 1 : ROWS) {                          \
+            int64_t end = o + rows < outer ? o + rows : outer, kept = 0;                                               \
+            int all = inner == 1 && 4 * count > channels;                                                              \
+            if (all) {                                                                                                 \
+                memset(any, 0, (size_t)channels * sizeof *any);                                                        \
+                for (int64_t r = o; r < end; r++)                                                                      \
+                    for (int64_t c = 0; c < channels; c++)                                                             \
+                        any[c] |= x[r * channels + c] != (T)0;                                                         \
+            }                                                                                                          \
+            for (int64_t i = 0; i < count; i++) {                                                                      \
+                int64_t c = left[i], zero = all ? !any[c] : 1;                                                         \
+                if (!all)                                                                                              \
+                    for (int64_t r = o; r < end && zero; r++)                                                          \
+                        zero = NAME##_all_zero(x + (r * channels + c) * inner, inner);                                 \
+                if (zero)                                                                                              \
+                    left[kept++] = c;                                                                                  \
+            }                                                                                                          \
+            count = kept;                                                                                              \
+        }                                                                                                              \
+        return count;                                                                                                  \
+    }                                                                                                                  \
+                                                                                                                       \
+    /* Whether an element lies beyond 1 or -1, whether one lies below 0, and whether one is at the end 1. */           \
+    INLINE void NAME##_range(const T *x, int64_t n, int *beyond, int *below, int *top) {                               \
+        *beyond = *below = *top = 0;                                                                                   \
+        for (int64_t start = 0; start < n && !*beyond; start += BLOCK) {                                               \
+            int length = n - start < BLOCK ? (int)(n - start) : BLOCK, over = 0, under = 0, at = 0;                    \
+            for (int i = 0; i < length; i++) {                                                                         \
+                T v = x[start + i];                                                                                    \
+                over |= FABS(v) > (T)1;                                                                                \
+                under |= v < (T)0;                                                                                     \
+                at |= v >= (T)(1.0 - CHANNEL_END);                                                                     \
+            }                                                                                                          \
+            *beyond |= over;                                                                                           \
+            *below |= under;                                                                                           \
+            *top |= at;                                                                                                \
+        }                                                                                                              \
+    }                                                                                                                  \
+                                                                                                                       \
+    INLINE int64_t NAME##_saturated(const T *x, int64_t outer, int64_t channels, int64_t inner, int64_t elsewhere,     \
+                                    int64_t *left, int32_t *high, int32_t *low) {                                      \
+        int64_t count = channels, rows = 1;                                                                            \
+        int beyond = 0, below, top;                                                                                    \
+        for (int64_t c = 0; c < channels; c++) {                                                                       \
+            left[c] = c;                                                                                               \
+            high[c] = low[c] = 0;                                                                                      \
+        }                                                                                                              \
+        for (int64_t o = 0; o < outer && count > 0; o += rows, rows = inner > 1 ? 1 : ROWS) {                          \
+            int64_t end = o + rows < outer ? o + rows : outer, kept = 0;                                               \
+            int all = inner == 1 && 4 * count > channels;                                                              \
+            if (all)                                                                                                   \
+                for (int64_t r = o; r < end; r++)                                                                      \
+                    for (int64_t c = 0; c < channels; c++) {                                                           \
+                        T v = x[r * channels + c];                                                                     \
+                        beyond |= FABS(v) > (T)1;                                                                      \
+                        high[c] += FABS(v) >= (T)(1.0 - CHANNEL_END);                                                  \
+                        low[c] += (v > (T)0) & (v <= (T)CHANNEL_END);                                                  \
+                    }                                                                                                  \
+            for (int64_t i = 0; i < count; i++) {                                                                      \
+                int64_t c = left[i];                                                                                   \
+                if (!all)                                                                                              \
+                    for (int64_t r = o; r < end; r++) {                                                                \
+                        const T *run = x + (r * channels + c) * inner;                                                 \
+                        for (int64_t start = 0; start < inner; start += 256) {                                         \
+                            int length = inner - start < 256 ? (int)(inner - start) : 256;                             \
+                            int32_t at_one = 0, at_zero = 0, over = 0;                                                 \
+                            for (int j = 0; j < length; j++) {                                                         \
+                                T v = run[start + j];                                                                  \
+                                over |= FABS(v) > (T)1;                                                                \
+                                at_one += FABS(v) >= (T)(1.0 - CHANNEL_END);                                           \
+                                at_zero += (v > (T)0) & (v <= (T)CHANNEL_END);                                         \
+                            }                                                                                          \
+                            high[c] += at_one;                                                                         \
+                            low[c] += at_zero;                                                                         \
+                            beyond |= over;                                                                            \
+                            if (r * inner + start + length - high[c] - low[c] > elsewhere)                             \
+                                break;                                                                                 \
+                        }                                                                                              \
+                    }                                                                                                  \
+                if (end * inner - high[c] - low[c] <= elsewhere)                                                       \
+                    left[kept++] = c;                                                                                  \
+            }                                                                                                          \
+            count = beyond ? 0 : kept;                                                                                 \
+        }                                                                                                              \
+        if (count == 0)                                                                                                \
+            return 0;                                                                                                  \
+        NAME##_range(x, outer * channels * inner, &beyond, &below, &top);                                              \
+        int64_t found = 0;                                                                                             \
+        for (int64_t i = 0; i < count && !beyond; i++)                                                                 \
+            found += outer * inner - high[left[i]] - (below || !top ? 0 : low[left[i]]) <= elsewhere;                  \
+        return found;                                                                                                  \
+    }
+
+DEFINE_CHANNELS(floats, float, fabsf)
+DEFINE_CHANNELS(doubles, double, fabs)
+
+INLINE void channels_of(const void *x, int64_t outer, int64_t channels, int64_t inner, int kind, int wanted,
+                        int64_t elsewhere, int64_t *left, int32_t *high, int32_t *low, int64_t *out) {
+    out[0] = out[1] = 0;
+    if (wanted & DEAD_WANTED)
+        out[0] = kind == FLOAT32 ? floats_dead(x, outer, channels, inner, left, high)
+                                 : doubles_dead(x, outer, channels, inner, left, high);
+    if (wanted & SATURATED_WANTED)
+        out[1] = kind == FLOAT32 ? floats_saturated(x, outer, channels, inner, elsewhere, left, high, low)
+                                 : doubles_saturated(x, outer, channels, inner, elsewhere, left, high, low);
+}
+
 /* All of it for one width of vectors. */
 #define DEFINE_WIDTH(NAME, TARGET)                                                                                     \
     TARGET static void sum_##NAME(const void *data, int64_t size, int kind, int wanted, double *out) {                 \
@@ -345,6 +478,11 @@ INLINE int64_t between(const void *x, int64_t n, int kind, double low, double hi
     TARGET static int64_t between_##NAME(const void *x, int64_t n, int kind, double low, double high, void *out,       \
                                          int64_t *below) {                                                             \
         return between(x, n, kind, low, high, out, below);                                                             \
+    }                                                                                                                  \
+    TARGET static void channels_##NAME(const void *x, int64_t outer, int64_t channels, int64_t inner, int kind,        \
+                                       int wanted, int64_t elsewhere, int64_t *left, int32_t *high, int32_t *low,      \
+                                       int64_t *out) {                                                                 \
+        channels_of(x, outer, channels, inner, kind, wanted, elsewhere, left, high, low, out);                         \
     }
 
 DEFINE_WIDTH(plain, )
@@ -410,4 +548,20 @@ EXPORT void smd_agent_count(const void *data, int64_t size, int32_t kind, int64_
     }
 #endif
     count_plain(data, size, kind, out);
+}
+
+/* How many of the channels of an array of type FLOAT32 or FLOAT64, of fewer than 2**31 elements and of shape (outer,
+   channels, inner), are dead, and how many saturated, where that is wanted: `out` takes both. `elsewhere` elements of a
+   saturated one may be at no end. `left`, `high` and `low` have room for a number for each channel. */
+EXPORT void smd_agent_channels(const void *x, int64_t outer, int64_t channels, int64_t inner, int32_t kind,
+                               int32_t wanted, int64_t elsewhere, int64_t *left, int32_t *high, int32_t *low,
+                               int64_t *out) {
+#ifdef CHOOSES
+    if (width() > 0) {
+        (width() == 2 ? channels_avx512 : channels_avx2)(x, outer, channels, inner, kind, wanted, elsewhere, left, high,
+                                                         low, out);
+        return;
+    }
+#endif
+    channels_plain(x, outer, channels, inner, kind, wanted, elsewhere, left, high, low, out);
 }

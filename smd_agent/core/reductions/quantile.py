@@ -62,11 +62,21 @@ def quantile(values: Array, share: float, absolute: bool, between: Between = bet
     if absolute:
         # The absolute value of the smallest integer is no integer of its type.
         values = np.abs(values if values.dtype.kind == "f" else values.astype(np.float64))
-    rank = share * (values.size - 1)
+    first, second, beyond = ranks_of(values.size, share)
+    with np.errstate(all="ignore"):
+        return weighted(*_at_ranks(values, first, second, between), beyond)
+
+
+def ranks_of(size: int, share: float) -> tuple[int, int, float]:
+    """The ranks of the elements next to a share of the way through so many, and how far beyond the first it is."""
+    rank = share * (size - 1)
     first = int(rank)
     beyond = rank - first
-    with np.errstate(all="ignore"):
-        a, b = _at_ranks(values, first, first + (beyond > 0), between)
+    return first, first + (beyond > 0), beyond
+
+
+def weighted(a: float, b: float, beyond: float) -> float:
+    """The mean of two elements, weighted by nearness."""
     return a if a == b else a * (1 - beyond) + b * beyond
 
 

@@ -6,6 +6,7 @@ The wheel is built with ``kernel.c`` compiled beside this file where a C compile
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ Array = npt.NDArray[Any]
 LIBRARY = Path(__file__).with_name("kernel.so")
 
 # Must be that of the kernel, whose file may be left over from another release.
-_INTERFACE = 2
+_INTERFACE = 3
 _KINDS = {
     np.dtype(name): number
     for number, name in enumerate(
@@ -55,6 +56,11 @@ class Kernel:
         self._count = loaded.smd_agent_count
         self._count.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p]
         self._count.restype = None
+        self._channels = loaded.smd_agent_channels
+        three = 3 * [ctypes.c_int64]
+        numbers = [ctypes.c_int32, ctypes.c_int32, ctypes.c_int64]
+        self._channels.argtypes = [ctypes.c_void_p, *three, *numbers, *4 * [ctypes.c_void_p]]
+        self._channels.restype = None
 
     def sum_one(self, values: Array, need: Need) -> Sums:
         """The sums of one 1-D array, as floats."""
@@ -91,6 +97,29 @@ class Kernel:
         found = np.empty(histogram.BUCKETS, np.int64)
         self._count(_address(values), values.size, _KINDS[values.dtype], _address(found))
         return found
+
+    def channel_counts(self, values: Array, axis: int, wanted: int, elsewhere: int) -> tuple[int, int] | None:
+        """How many channels are dead, and how many saturated; None for values that the kernel does not read.
+
+        Args:
+            values: not empty.
+            axis: along which the channels are, from 0.
+            wanted: 1 for the dead, 2 for the saturated, 3 for both.
+            elsewhere: so many elements of a saturated channel may be at no end.
+        """
+        kind = _KINDS.get(values.dtype)
+        if kind not in _COMPARED or not values.flags.c_contiguous or not values.flags.aligned or values.size >= 1 << 31:
+            return None
+        channels = values.shape[axis]
+        outer = math.prod(values.shape[:axis])
+        inner = values.size // (outer * channels)
+        scratch = np.empty(2 * channels, np.int64)
+        left = _address(scratch)
+        high = left + 8 * channels
+        found = (ctypes.c_int64 * 2)()
+        low = high + 4 * channels
+        self._channels(_address(values), outer, channels, inner, kind, wanted, elsewhere, left, high, low, found)
+        return found[0], found[1]
 
 
 def _address(array: Array) -> int:

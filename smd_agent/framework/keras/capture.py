@@ -11,19 +11,15 @@ import numpy as np
 from smd_agent import guard, session
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.ports import StepWriter
 from smd_agent.framework.captured_step import CapturedStep
+from smd_agent.framework.keras.facts import FactsSaver, Look, NoLook, StepFacts
 from smd_agent.framework.keras.names import numbered
 from smd_agent.framework.keras.types import Model, Optimizer
 from smd_agent.framework.keras.variables import Listed, ModelVariables, settings_of
 
 
-class LogSaver(Protocol):
+class LogSaver(FactsSaver, Protocol):
     """Takes the values of a Keras step, its logs among them."""
-
-    @property
-    def recorder(self) -> StepWriter:
-        """Takes the values of a step."""
 
     def save_logs(self, logs: Mapping[str, Any], is_tensor: Callable[[Any], bool]) -> None:
         """Save the logs of a step in it."""
@@ -38,12 +34,25 @@ class KerasCapture(CapturedStep):
         mode: of the step.
         variables: lists of what the model's steps read.
         changes: differs when the model may have other variables than before.
+        look: looks at variables and tensors; None: nothing does, so that there are no updates and no digests.
+
+    Attributes:
+        facts: of the step.
+        steps: how many steps the call of the model's function makes, of which this is the last.
     """
 
     def __init__(
-        self, saver: LogSaver, model: Model, mode: ModeKeys, variables: ModelVariables, changes: object
+        self,
+        saver: LogSaver,
+        model: Model,
+        mode: ModeKeys,
+        variables: ModelVariables,
+        changes: object,
+        look: Look | None = None,
     ) -> None:
         super().__init__(saver.recorder)
+        self.facts = StepFacts(saver, look or NoLook(), variables.given)
+        self.steps = 1
         self._saver = saver
         self.model = model
         self.mode = mode
@@ -59,12 +68,14 @@ class KerasCapture(CapturedStep):
         """The model's function has returned this."""
         if self.mode is ModeKeys.TRAIN:
             self._tell_of_gradients()
+            self._save_facts()
         if self.mode is not ModeKeys.PREDICT and isinstance(outputs, Mapping):
             self._saver.save_logs(outputs, self.is_tensor)
 
     def close(self) -> None:
         """The model's function has ended, by an exception or not; what was installed is removed."""
         self.installed.close()
+        self.facts.close()
 
     @abstractmethod
     def is_tensor(self, value: object) -> bool:
@@ -84,7 +95,30 @@ class KerasCapture(CapturedStep):
         if not self.can_be_read(found):
             return False
         self.writer.save_tensors(found.names, found.variables)
+        if self.mode is ModeKeys.TRAIN:
+            self._remember(found)
         return bool(found.names)
+
+    @session.fence("looking at weights before an update")
+    def _remember(self, found: Listed) -> None:
+        if self.steps == 1:
+            self.facts.add(self.variables.names(found.variables), found.variables)
+            self.facts.before_update(found.variables)
+        self.facts.before_optimizers(self.variables.optimizers(self.model))
+
+    @session.fence("saving facts of a step")
+    def _save_facts(self) -> None:
+        facts, model = self.facts, self.model
+        facts.given.update(self.variables.traced)
+        facts.after_optimizers(self.variables.optimizers(model))
+        if self.steps > 1:
+            return
+        trainable = list(model.trainable_variables)
+        # Of those that optimizers were not seen to be given, the model's own trains those that can be trained.
+        facts.after_update(facts.given.variables() or trainable)
+        owned = {id(variable) for variable in self.variables.weights(model, self.changes).variables}
+        told = [variable for variable in model.variables if id(variable) in owned]
+        facts.tell_of_variables(self.variables.title(model), self.variables.names(told), told, trainable)
 
     def save_optimizers(self, optimizers: Sequence[Optimizer]) -> bool:
         """Save the variables of optimizers; whether that is done, because they could be read or nobody wants them."""

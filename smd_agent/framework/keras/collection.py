@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.framework import training_facts
 
 # The collections that there are from the start: "weights/<variable>:0" of tapes,
 # "<layer>/weights/<variable>:0" of fit. The gradients of a v1 graph lie in a scope that is called "gradients" too,
@@ -22,6 +23,7 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
     CollectionKeys.LAYERS: ("/(inputs|outputs)(_[0-9]+)?$",),
     CollectionKeys.SM_METRICS: (),
     CollectionKeys.OPTIMIZER_VARIABLES: (),
+    **training_facts.COLLECTIONS,
 }
 
 # Saved whatever else is asked for; only end_step 0 takes them out.

@@ -12,10 +12,16 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.framework.keras.collection import BUILT_IN, DEFAULT_SAVED
 from smd_agent.framework.keras.types import Model
+from smd_agent.framework.parameter_roles import ParameterRoles
 
 
 class KerasLogs(FrameworkHook):
-    """Saves losses and metrics as Keras logs them; has the collections and names of Keras and TensorFlow."""
+    """Saves losses and metrics as Keras logs them; has the collections and names of Keras and TensorFlow.
+
+    Attributes:
+        roles: keep facts about variables out of weights and biases.
+        facts_told: the text that was saved last of the variables of each model.
+    """
 
     built_in = BUILT_IN
     default_saved = DEFAULT_SAVED
@@ -24,6 +30,8 @@ class KerasLogs(FrameworkHook):
         """The reductions of a tensor are stored under its name without the output's number."""
         super().set_up()
         self.selection.other_names = _without_number
+        self.roles = ParameterRoles(self.selection)
+        self.facts_told: dict[str, str] = {}
 
     def model_runs(self, model: Model) -> None:
         """The step that begins now is one of this model's."""

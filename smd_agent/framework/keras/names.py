@@ -89,6 +89,10 @@ class Names:
         """Where the value of a layer's variable is stored."""
         return f"{self.layers.of(layer, model)}/weights/{self._variables.of(variable)}:0"
 
+    def variable(self, variable: object) -> str:
+        """The variable's name in this run."""
+        return self._variables.of(variable)
+
     def gradient(self, variable: object) -> str:
         """Where a variable's gradient is stored."""
         return f"gradients/{self._variables.of(variable)}Grad"

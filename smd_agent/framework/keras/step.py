@@ -235,6 +235,7 @@ class StepFunction(RunningStep[C], Generic[H, C]):
         hook.model_runs(self.model)
         if step.due and hook.recorder.open_step():
             self.capture = self._backend.capture(hook, self)
+            self.capture.steps = steps
             self.capture.begin(args)
         return step
 

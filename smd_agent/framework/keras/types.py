@@ -47,3 +47,7 @@ class Model(Layer, Protocol):
     @property
     def variables(self) -> Sequence[Variable]:
         """All that it owns."""
+
+    @property
+    def trainable_variables(self) -> Sequence[Variable]:
+        """Those of them that training changes."""

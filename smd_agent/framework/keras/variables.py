@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.keras.names import Names, leaf_variables, variables_of
+from smd_agent.framework.keras.optimizers import GivenVariables, has_own_schedule
 from smd_agent.framework.keras.types import Model, Optimizer, Variable
 
 _SETTINGS = ("learning_rate", "beta_1", "beta_2", "rho", "momentum", "decay", "weight_decay")
@@ -31,9 +32,15 @@ class ModelVariables:
 
     Args:
         names: of all layers and variables.
+
+    Attributes:
+        traced: the variables that optimizers were given in compiled steps, while these were traced.
+        given: those that they were given in any step that was seen.
     """
 
     def __init__(self, names: Names) -> None:
+        self.traced = GivenVariables()
+        self.given = GivenVariables()
         self._names = names
         self._weights = self._others = Listed()
         self._weights_as_of: object = None
@@ -50,6 +57,14 @@ class ModelVariables:
         own: Optimizer | None = getattr(model, "optimizer", None)
         seen = [optimizer() for optimizer in self._optimizers.values()]
         return [optimizer for optimizer in (own, *seen) if optimizer is not None]
+
+    def title(self, model: Model) -> str:
+        """What the model is called in the run."""
+        return self._names.layers.of(model)
+
+    def names(self, variables: Sequence[Variable]) -> list[str]:
+        """What variables are called in the run, whatever layers they belong to."""
+        return [self._names.variable(variable) for variable in variables]
 
     def weights(self, model: Model, changes: object) -> Listed:
         """The variables of its layers."""
@@ -83,7 +98,8 @@ class ModelVariables:
 def settings_of(optimizer: Optimizer) -> dict[str, object]:
     """What an optimizer is set to, by the names that its variables would have."""
     owner = getattr(optimizer, "name", None) or type(optimizer).__name__
-    found = {f"{owner}/{key}:0": getattr(optimizer, key, None) for key in _SETTINGS}
+    known = _SETTINGS[1:] if has_own_schedule(optimizer) else _SETTINGS
+    found = {f"{owner}/{key}:0": getattr(optimizer, key, None) for key in known}
     return {name: value for name, value in found.items() if value is not None and not isinstance(value, (bool, str))}
 
 

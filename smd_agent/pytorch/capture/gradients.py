@@ -35,7 +35,7 @@ class Gradients:
     def __init__(self, writer: StepWriter, training_goes_on: Callable[[], object]) -> None:
         self._writer = writer
         self._training_goes_on = training_goes_on
-        self.scales = Scales(self._before_unscaling)
+        self.scales = Scales(self._before_unscaling, writer)
         self._names: dict[int, list[str]] = {}
         # A model that the program lets go of must not live on for the step that is open.
         self._parameters: dict[int, weakref.ref[torch.Tensor]] = {}
@@ -65,6 +65,7 @@ class Gradients:
     @session.fence("saving gradients")
     def close(self) -> None:
         """Save what is only known once the step is over."""
+        self.scales.close()
         if not self._trained and self._computed:
             self._write(self._computed)
         self._computed.clear()

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 import torch
 
 from smd_agent import session
+from smd_agent.core.ports import StepWriter
 from smd_agent.framework.captured_step import Installed
 from smd_agent.pytorch.arrays import tensors_in
+from smd_agent.pytorch.capture.scaler_facts import ScalerFacts
 from smd_agent.pytorch.tracing import is_compiling
 
 NODES_OF_A_SUM = 32
@@ -40,18 +42,26 @@ class Scales:
 
     Args:
         about_to_unscale: called with an optimizer, and the scale of its gradients, before they are unscaled.
+        writer: takes what is saved of the scalers themselves.
     """
 
-    def __init__(self, about_to_unscale: Callable[[Any, float], object]) -> None:
+    def __init__(self, about_to_unscale: Callable[[Any, float], object], writer: StepWriter) -> None:
         self._about_to_unscale = about_to_unscale
         self._scaled: dict[Node, Scaled] = {}
+        self._facts = ScalerFacts(writer)
 
     def install(self, installed: Installed) -> None:
         """Watch all classes of scalers until the step closes."""
-        for scaler in _with_subclasses(torch.amp.GradScaler):
+        scalers = [*_with_subclasses(torch.amp.GradScaler)]
+        self._facts.install(installed, scalers)
+        for scaler in scalers:
             for name, make in (("scale", self._wrap_scale), ("unscale_", self._wrap_unscale)):
                 if name in vars(scaler):
                     installed.patch(scaler, name, make, why="gradients are saved without the loss scale")
+
+    def close(self) -> None:
+        """Save what has been seen of the scalers themselves."""
+        self._facts.close()
 
     def scaled(self, tensor: torch.Tensor) -> Scaled | None:
         """What was scaled to make this tensor, None if it is not what a scaler returned."""

@@ -21,15 +21,14 @@ from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.parameter_roles import Parameter
 from smd_agent.pytorch.arrays import tensors_in
+from smd_agent.pytorch.capture.channels import OutputChannels
 from smd_agent.pytorch.capture.gradients import Gradients
-from smd_agent.pytorch.capture.input_digests import InputDigests
 from smd_agent.pytorch.capture.loss_names import is_unreduced
 from smd_agent.pytorch.capture.losses import Losses
 from smd_agent.pytorch.capture.outside_calls import OutsideCalls
-from smd_agent.pytorch.capture.parameter_facts import ParameterFacts
 from smd_agent.pytorch.capture.persistent_hooks import LossModule, watch
 from smd_agent.pytorch.capture.ports import TrainedModels
-from smd_agent.pytorch.capture.weight_changes import WeightChanges
+from smd_agent.pytorch.capture.step_facts import StepFacts
 from smd_agent.pytorch.compiled.compiled_layers import CompiledLayers
 from smd_agent.pytorch.compiled.layer_source import LayerSource
 from smd_agent.pytorch.compiled.unwatchable_layers import unwatchable_layers
@@ -74,9 +73,8 @@ class SavedStep(CapturedStep):
         self._losses = Losses(models, self._gradients.scales, self.save_io, self._save_loss, self._titles_called)
         self._compiled: LayerSource = CompiledLayers(self.save_io)
         self._outside = OutsideCalls(models)
-        self._changes = WeightChanges(self.writer, models.roles)
-        self._digests = InputDigests(self.writer)
-        self._facts = ParameterFacts(self.writer, models.facts_told)
+        self._channels = OutputChannels(self.writer)
+        self._facts = StepFacts(models, self.writer)
         self._every_layer = bool(self.writer.collections_due() - _OWN_COLLECTIONS) or models.regexes_changed()
 
     def open(self) -> None:
@@ -98,7 +96,7 @@ class SavedStep(CapturedStep):
         self._gradients.close()
         self._losses.close()
         self._facts.close()
-        self._changes.close()
+        self._channels.close()
         self._doubtful.clear()
         self._closed = True
 
@@ -117,7 +115,6 @@ class SavedStep(CapturedStep):
             pairs = list(tracked.parameters())
             self._settle_roles(tracked, pairs)
             self._gradients.add_parameters(pairs)
-            self._changes.add_parameters(pairs, self._models.updating)
             self._facts.add_parameters(tracked.title, pairs)
             self._late[tracked] = [pair for pair in pairs if not _has_values(pair[1])]
             self._write([pair for pair in pairs if _has_values(pair[1])])
@@ -196,7 +193,7 @@ class SavedStep(CapturedStep):
         self.save_weights(tracked)
         if name is not None:
             self.save_io(name, "input", (args, kwargs))
-            self._digests.before_call(name, args, kwargs)
+            self._facts.before_call(name, (args, kwargs))
         wants = self.writer.wants
         layers = []
         for layer_name, layer in tracked.layers():
@@ -206,6 +203,7 @@ class SavedStep(CapturedStep):
                 layers.append((layer_name, layer))
                 if may_be_loss:
                     self._loss_layers.add(layer_name)
+        self._channels.add(tracked.model, name, layers)
         if layers:
             hidden = unwatchable_layers(tracked)
             for layer_name, layer in layers:
@@ -280,7 +278,9 @@ class SavedStep(CapturedStep):
         # Inside a backward pass this is the recomputation of an activation checkpoint: the values were saved before.
         if not self.writer.position.saving or graph_task() != -1 or self._left_out():
             return
-        self.save_numbered(f"{name}_{kind}", tensors_in(value))
+        tensors = tensors_in(value)
+        self._channels.saw(name, kind, tensors)
+        self.save_numbered(f"{name}_{kind}", tensors)
 
     # Losses, backward passes and optimizers.
 
@@ -337,12 +337,12 @@ class SavedStep(CapturedStep):
     def before_update(self, optimizer: Any) -> None:
         """An optimizer is about to update its parameters."""
         if not self._left_out():
-            self._changes.before_update(optimizer)
+            self._facts.before_update(optimizer)
 
     def after_update(self, optimizer: Any) -> None:
         """It has updated them."""
         if not self._left_out():
-            self._changes.after_update(optimizer)
+            self._facts.after_update(optimizer)
 
     @session.fence("looking at the mode of a step")
     def _notice_training_in_evaluation(self, optimizer: Any) -> None:

@@ -38,7 +38,7 @@ class LateValues:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._arrivals = Arrivals(recorder.commit)
+        self._arrivals = Arrivals(recorder.commit, recorder.axes)
 
     @property
     def waiting(self) -> bool:

@@ -12,12 +12,24 @@ from typing import Any
 
 import torch
 
+from smd_agent.core.channels import ChannelAxes
+from smd_agent.core.names import reduction_name
 from smd_agent.core.plan import Group
 from smd_agent.core.ports import HeldStep
+from smd_agent.core.reduction_config import HISTOGRAM_OP
 from smd_agent.core.sink import StepSink
-from smd_agent.core.values import write_raw
+from smd_agent.core.values import shares_of, write_raw
 from smd_agent.pytorch.arrays import PLAIN_CLASSES, to_array
-from smd_agent.pytorch.device.reductions import Buffers, DeviceReductions, Snapshot, reducible_on_device
+from smd_agent.pytorch.device import in_order
+from smd_agent.pytorch.device.channel_shares import DeviceShares
+from smd_agent.pytorch.device.reductions import (
+    Buffers,
+    DeviceReductions,
+    HostCopy,
+    Snapshot,
+    known_on_device,
+    reducible_on_device,
+)
 
 WAITING = 2
 
@@ -35,9 +47,13 @@ def comes_later(value: Any, position: int, group: Group) -> bool:
         and value.layout is torch.strided
         and value.numel() > 0
         and not value.is_quantized
-        and position not in group.histograms
         and all(reducible_on_device(value, reduced.ops) for reduced in group.reduced if position in reduced.members)
+        and (known_on_device(value) or not _needs_known(position, group))
     )
+
+
+def _needs_known(position: int, group: Group) -> bool:
+    return position in group.histograms or any(position in part.members for part in group.shares)
 
 
 class LateGroup:
@@ -47,10 +63,18 @@ class LateGroup:
         names: the tensors' names.
         tensors: of which everything that the group wants is wanted; may be overwritten afterwards.
         group: what is saved of them.
+        axes: of the channels of layers' outputs.
         buffers: memory to use again.
     """
 
-    def __init__(self, names: Sequence[str], tensors: Sequence[torch.Tensor], group: Group, buffers: Buffers) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        tensors: Sequence[torch.Tensor],
+        group: Group,
+        axes: ChannelAxes,
+        buffers: Buffers,
+    ) -> None:
         group = group.for_sizes(lambda i: tensors[i].numel())
         self._names = names
         self._shapes = {
@@ -59,6 +83,11 @@ class LateGroup:
         self._reduced = [
             (reduced, DeviceReductions([tensors[i] for i in reduced.members], reduced.ops)) for reduced in group.reduced
         ]
+        wanted = list(shares_of(names, {i: tensor.dim() for i, tensor in enumerate(tensors)}, group, axes))
+        self._share_tags = tuple(tag for *_, tags in wanted for tag in tags)
+        self._shares = DeviceShares([(tensors[i], axis, kinds) for i, axis, kinds, _ in wanted])
+        with torch.no_grad():
+            self._histograms = {i: HostCopy(in_order.histogram_of(tensors[i])) for i in group.histograms}
         self._raw = {i: Snapshot(tensors[i], buffers) for i in group.raw}
         self._forgotten: set[str] = set()
 
@@ -68,8 +97,11 @@ class LateGroup:
 
     def ready(self) -> bool:
         """Whether everything has arrived."""
-        return all(reductions.ready() for _, reductions in self._reduced) and all(
-            snapshot.ready() for snapshot in self._raw.values()
+        return (
+            self._shares.ready()
+            and all(reductions.ready() for _, reductions in self._reduced)
+            and all(counts.ready() for counts in self._histograms.values())
+            and all(snapshot.ready() for snapshot in self._raw.values())
         )
 
     def write(self, sink: StepSink) -> None:
@@ -78,6 +110,10 @@ class LateGroup:
             sink.add_shape(self._names[i], self._names[i], shape, dtype)
         for reduced, reductions in self._reduced:
             sink.add_scalars(reduced.tags, reductions.result().reshape(-1))
+        if self._share_tags:
+            sink.add_scalars(self._share_tags, self._shares.result())
+        for i, counts in self._histograms.items():
+            sink.add(reduction_name(*HISTOGRAM_OP, self._names[i]), counts.array())
         for i, snapshot in self._raw.items():
             found = to_array(snapshot.read())
             if found is not None:
@@ -92,10 +128,12 @@ class Arrivals:
 
     Args:
         commit: hands a complete step to the disk.
+        axes: of the channels of layers' outputs.
     """
 
-    def __init__(self, commit: Callable[[HeldStep], None]) -> None:
+    def __init__(self, commit: Callable[[HeldStep], None], axes: ChannelAxes) -> None:
         self._commit = commit
+        self._axes = axes
         self._buffers: Buffers = {}
         self._groups: list[LateGroup] = []
         self._steps: deque[tuple[HeldStep, list[LateGroup]]] = deque()
@@ -107,7 +145,7 @@ class Arrivals:
 
     def ask(self, names: Sequence[str], tensors: Sequence[torch.Tensor], group: Group) -> None:
         """Ask for values of the current step, device by device."""
-        self._groups.append(LateGroup(names, tensors, group, self._buffers))
+        self._groups.append(LateGroup(names, tensors, group, self._axes, self._buffers))
 
     def forget(self, names: set[str]) -> None:
         """Have what was asked for of these names in the current step not saved."""

@@ -18,7 +18,8 @@ import numpy.typing as npt
 import torch
 
 from smd_agent.core.names import Ops
-from smd_agent.core.reductions.formulas import FORMULAS, Sums
+from smd_agent.core.reductions.formulas import FORMULAS, QUANTILES, Sums
+from smd_agent.pytorch.device import in_order
 
 WIDTH = 4096
 # In float64 with two more of its size beside it: some 100 MB of the device's memory at most.
@@ -37,8 +38,15 @@ Buffers = dict[tuple[torch.dtype, int], list[torch.Tensor]]
 
 def reducible_on_device(tensor: torch.Tensor, ops: Ops) -> bool:
     """Whether ``DeviceReductions`` knows this tensor's dtype and layout, and all of the ops."""
-    known = tensor.dtype in _WIDENED or tensor.dtype in _INTEGERS
-    return known and tensor.layout is torch.strided and all(op in FORMULAS and op[0] != "prod" for op in ops)
+    small = tensor.numel() <= in_order.MOST
+    return known_on_device(tensor) and all(
+        small if op[0] in QUANTILES else op in FORMULAS and op[0] != "prod" for op in ops
+    )
+
+
+def known_on_device(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is of a dtype and a layout that can be reduced where it is."""
+    return (tensor.dtype in _WIDENED or tensor.dtype in _INTEGERS) and tensor.layout is torch.strided
 
 
 class DeviceReductions:
@@ -59,11 +67,15 @@ class DeviceReductions:
                 self._order += members
                 parts.append(_row_sums([tensors[i].detach().reshape(-1) for i in members]))
             rows = torch.cat(parts, 1) if parts else torch.empty((len(_ROW_FIELDS), 0), dtype=torch.float64)
+            self._quantiles = [op for op in ops if op[0] in QUANTILES]
+            self._ordered = [i for i, size in enumerate(self._sizes) if size and self._quantiles]
+            elements = [in_order.elements_for(tensors[i], self._quantiles) for i in self._ordered]
+            self._elements = HostCopy(torch.stack(elements)) if elements else None
         self._copy = HostCopy(rows)
 
     def ready(self) -> bool:
         """Whether ``result`` would not wait."""
-        return self._copy.ready()
+        return self._copy.ready() and (self._elements is None or self._elements.ready())
 
     def result(self) -> npt.NDArray[np.float64]:
         """Every op of every tensor, of shape ``(len(tensors), len(ops))``; waits for the copy."""
@@ -72,7 +84,11 @@ class DeviceReductions:
         with np.errstate(all="ignore"):
             sums = _merged(rows, [self._sizes[i] for i in self._order])
             for j, op in enumerate(self._ops):
-                result[self._order, j] = FORMULAS[op](sums)
+                result[self._order, j] = math.nan if op[0] in QUANTILES else FORMULAS[op](sums)
+        places = [self._ops.index(op) for op in self._quantiles]
+        found = () if self._elements is None else self._elements.array()
+        for i, elements in zip(self._ordered, found, strict=True):
+            result[i, places] = in_order.quantiles_from(elements, self._sizes[i], self._quantiles)
         return result
 
 

@@ -11,9 +11,12 @@ import torch
 from smd_agent import guard, session
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.keras.capture import KerasCapture, LogSaver
+from smd_agent.framework.keras.channels import LayerChannels
 from smd_agent.framework.keras.names import Names, definer
 from smd_agent.framework.keras.types import Call, KerasModule, Layer, Model, Optimizer, Variable
 from smd_agent.framework.keras.variables import ModelVariables
+from smd_agent.framework.optimizer_settings import title_of
+from smd_agent.pytorch.keras_fit.looked_at import Look
 from smd_agent.pytorch.patching import Installed
 
 _UPDATE = "_backend_update_step"
@@ -39,9 +42,10 @@ class TorchCapture(KerasCapture):
         names: Names,
     ) -> None:
         # Nothing tells when the model gets other variables.
-        super().__init__(saver, model, mode, variables, object())
+        super().__init__(saver, model, mode, variables, object(), Look())
         self._keras = keras
         self._names = names
+        self._channels = LayerChannels(self.writer.axes)
         self._has_weights = False
         self._optimizers_saved: set[int] = set()
 
@@ -60,8 +64,10 @@ class TorchCapture(KerasCapture):
         patch = self.installed.patch
         patch(self._keras.layers.Layer, "__call__", self._around_layer, why="inputs and outputs of layers are saved")
         patch(type(self.model), "compute_loss", self._around_loss, why="batch_loss and labels are saved")
+        base = self._keras.optimizers.Optimizer
+        patch(definer(base, "apply"), "apply", self._around_apply, why="it is seen what optimizers update")
         # It gets the gradients that are applied: unscaled, accumulated and clipped.
-        for owner in set(_definers(definer(self._keras.optimizers.Optimizer, _UPDATE))):
+        for owner in set(_definers(definer(base, _UPDATE))):
             patch(owner, _UPDATE, self._around_update, why="the gradients that are applied are saved")
 
     @session.fence("saving the logs of a step")
@@ -90,11 +96,18 @@ class TorchCapture(KerasCapture):
             before, after = self._names_of(layer)
             # Before it runs, because it may overwrite them.
             self._save_all(before, (args, kwargs))
+            if layer is self.model:
+                self._save_digest((args, kwargs))
             result = original(layer, *args, **kwargs)
-            self._save_all(after, result)
+            self._save_output(after, layer, result)
             return result
 
         return call
+
+    @session.fence("saving what a layer returns")
+    def _save_output(self, name: str, layer: Layer, output: object) -> None:
+        self._channels.saw(name, layer)
+        self._save_all(name, output)
 
     def _names_of(self, layer: Layer) -> tuple[str, str]:
         if layer is self.model:
@@ -112,6 +125,35 @@ class TorchCapture(KerasCapture):
 
         return compute_loss
 
+    @session.fence("looking at a model's inputs")
+    def _save_digest(self, inputs: object) -> None:
+        tensors = [tensor for tensor in self._keras.tree.flatten(inputs) if isinstance(tensor, torch.Tensor)]
+        self.facts.digests.before_call(self.variables.title(self.model), tensors)
+
+    def _around_apply(self, original: Call) -> Call:
+        def apply(
+            optimizer: Optimizer, grads: Sequence[object], trainable_variables: Any = None, **kwargs: object
+        ) -> Any:
+            if trainable_variables is not None:
+                trainable_variables = list(trainable_variables)
+            self._saw_apply(optimizer, grads, trainable_variables)
+            return original(optimizer, grads, trainable_variables, **kwargs)
+
+        return apply
+
+    @session.fence("looking at what an optimizer is given")
+    def _saw_apply(self, optimizer: Any, gradients: Sequence[object], variables: Sequence[Variable] | None) -> None:
+        if variables is None:
+            variables = optimizer._trainable_variables
+        self.variables.saw_optimizer(optimizer)
+        for given in (self.facts.given, self.variables.given):
+            given.add(optimizer, gradients, variables)
+
+    @session.fence("looking at an optimizer's learning rate")
+    def _saw_learning_rate(self, optimizer: Optimizer, value: object) -> None:
+        if isinstance(value, (torch.Tensor, float)):
+            self.facts.saw_learning_rate(title_of(optimizer), value)
+
     def _around_update(self, original: Call) -> Call:
         def update(
             optimizer: Optimizer,
@@ -122,6 +164,7 @@ class TorchCapture(KerasCapture):
         ) -> Any:
             self._save_optimizer(optimizer)
             self._save_gradients(grads, trainable_variables)
+            self._saw_learning_rate(optimizer, args[0] if args else kwargs.get("learning_rate"))
             return original(optimizer, grads, trainable_variables, *args, **kwargs)
 
         return update

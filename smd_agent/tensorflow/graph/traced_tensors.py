@@ -6,23 +6,29 @@ It holds names, not tensors: a tensor would keep its graph alive.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
+from smd_agent.core.channels import ChannelAxes
 from smd_agent.tensorflow.graph.function_rewrite import Tap, Unreachable, output_of
 
 _LOOPS = ("WhileBodyFuncGraph", "WhileCondFuncGraph")
 _BRANCH = "CondBranchFuncGraph"
+
+INPUT = "input"
+SETTING = "setting"
 
 
 @dataclass(frozen=True)
 class TensorPart:
     """What a tap gives: a tensor of the run, or one of the two parts of a gradient that has rows only.
 
-    part: "" for a whole tensor, "values" or "indices".
-    shape: of the whole, for "indices".
+    part: "" for a whole tensor, "values" or "indices"; INPUT for one of the tensors of which the run gets the digest,
+        SETTING for what an optimizer has updated with.
+    shape: of the whole, for "indices"; for INPUT, the tensor's number and how many there are.
     """
 
     name: str
@@ -39,16 +45,25 @@ class TensorTaps:
     """The tensors of all functions that are alive.
 
     Attributes:
+        axes: of the channels of what layers return.
         unreachable: names of tensors that came up where no tap leads, such as a loop.
     """
 
     def __init__(self) -> None:
         self._by_graph: weakref.WeakKeyDictionary[Any, list[Tap]] = weakref.WeakKeyDictionary()
         self._by_function: dict[str, list[Tap]] = {}
+        self.axes = ChannelAxes()
         self.unreachable: set[str] = set()
 
-    def add(self, name: str, value: tf.Tensor | tf.IndexedSlices, shape: tuple[int, ...] = ()) -> None:
-        """A tensor of the run is this symbolic one. ``shape`` is that of a gradient's variable."""
+    def add(self, name: str, value: tf.Tensor | tf.IndexedSlices, shape: tuple[int, ...] = (), part: str = "") -> None:
+        """A tensor of the run is this symbolic one.
+
+        Args:
+            name: in the run.
+            value: the tensor.
+            shape: that of a gradient's variable.
+            part: see ``TensorPart``.
+        """
         graph: Any = tf.compat.v1.get_default_graph()
         if type(graph).__name__ in _LOOPS:
             self.unreachable.add(name)
@@ -60,7 +75,7 @@ class TensorTaps:
                     Tap(TensorPart(name, "indices", shape), output_of(_inside(value.indices, graph), graph)),
                 ]
             else:
-                found = [Tap(TensorPart(name), output_of(_inside(value, graph), graph))]
+                found = [Tap(TensorPart(name, part, shape if part else ()), output_of(_inside(value, graph), graph))]
         except Unreachable:
             self.unreachable.add(name)
             return
@@ -68,6 +83,19 @@ class TensorTaps:
         if type(graph).__name__ == _BRANCH:
             # The function made of it is called like it, and is not announced.
             self._by_function[graph.name] = self._by_graph[graph]
+
+    def add_inputs(self, base: str, tensors: Sequence[tf.Tensor]) -> None:
+        """A model is called with these; the digest of its n-th call under a graph is called ``<base>_<n>``."""
+        number, graph = 0, tf.compat.v1.get_default_graph()
+        while self.has(f"{base}_{number}", graph):
+            number += 1
+        for i, tensor in enumerate(tensors):
+            self.add(f"{base}_{number}", tensor, (i, len(tensors)), INPUT)
+
+    def add_setting(self, name: str, value: tf.Tensor) -> None:
+        """An optimizer updates with this; of several updates under a graph, the first one's counts."""
+        if not self.has(name, tf.compat.v1.get_default_graph()):
+            self.add(name, value, (), SETTING)
 
     def has(self, name: str, graph: tf.Graph) -> bool:
         """Whether a tensor of just this name has come up in a graph."""

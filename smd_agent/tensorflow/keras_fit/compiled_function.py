@@ -192,7 +192,7 @@ class CompiledFunction:
             guard.say_once(("no variant", id(self)), f"what a compiled step computes is not saved: {error}")
             return None
         hook = self._hook()
-        if variant.left_out and hook is not None:
+        if hook is not None and any(not key.part for key in variant.left_out):
             guard.say_once(
                 (hook, "jit_compile"),
                 "with jit_compile=True inputs and outputs of layers are not saved (XLA would round otherwise);"

@@ -10,10 +10,12 @@ import tensorflow as tf
 from smd_agent import guard, session
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.keras.capture import KerasCapture, LogSaver
+from smd_agent.framework.keras.facts import title_in
 from smd_agent.framework.keras.types import Model
 from smd_agent.framework.keras.variables import Listed, ModelVariables
 from smd_agent.tensorflow.arrays import Rows
-from smd_agent.tensorflow.graph.traced_tensors import TensorPart, TensorTaps
+from smd_agent.tensorflow.graph.traced_tensors import INPUT, SETTING, TensorPart, TensorTaps
+from smd_agent.tensorflow.looked_at import Look
 
 
 class TensorflowCapture(KerasCapture):
@@ -32,8 +34,10 @@ class TensorflowCapture(KerasCapture):
         changes: object,
         taps: TensorTaps,
     ) -> None:
-        super().__init__(saver, model, mode, variables, changes)
+        super().__init__(saver, model, mode, variables, changes, Look())
         self._taps = taps
+        # Layers are seen while functions are traced, in whatever step that is.
+        self.writer.axes = taps.axes
         self._weights_saved = False
         self._optimizers_saved = False
 
@@ -70,7 +74,8 @@ class TensorflowCapture(KerasCapture):
         """
         if not found.has_values:
             pairs: Iterator[tuple[str, Any]] = zip(found.names, found.variables, strict=True)
-            wanted = [variable for name, variable in pairs if self.writer.wants(name)]
+            updates = self.facts.wants_updates
+            wanted = [variable for name, variable in pairs if updates or self.writer.wants(name)]
             if not all(variable.numpy().shape == tuple(variable.shape) for variable in wanted):
                 return False
             found.has_values = bool(wanted)
@@ -96,10 +101,18 @@ class TensorflowCapture(KerasCapture):
             if branch is None or bool(values[branch])
         )
         pairs: list[tuple[str, object]] = []
+        inputs: list[object] = []
         for key, value in found:
             if key is None:
                 continue
-            if key.part == "values":
+            if key.part == INPUT:
+                number, of_all = key.shape
+                inputs = [*(inputs if number else ()), value]
+                if len(inputs) == of_all:
+                    self.facts.digests.before_call(self.variables.title(self.model), inputs)
+            elif key.part == SETTING:
+                self.facts.saw_learning_rate(title_in(key.name), value)
+            elif key.part == "values":
                 rows, indices = next(found)
                 assert rows is not None
                 pairs.append((self.number(key.name), Rows(value, indices, rows.shape)))

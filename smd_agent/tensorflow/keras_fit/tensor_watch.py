@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import tensorflow as tf
 
 from smd_agent import session
 from smd_agent.framework.keras.backend import Current, RunningStep
+from smd_agent.framework.keras.channels import LayerChannels
+from smd_agent.framework.keras.facts import learning_rate_name
 from smd_agent.framework.keras.names import Names, numbered
 from smd_agent.framework.keras.types import Call, Layer, Model, Optimizer, Variable
+from smd_agent.framework.optimizer_settings import title_of
+from smd_agent.framework.training_facts import INPUT_DIGEST
 from smd_agent.tensorflow.graph.traced_tensors import TensorTaps
 from smd_agent.tensorflow.keras_fit.step_capture import TensorflowCapture
-from smd_agent.tensorflow.keras_fit.versions import Flavour, replace_untraced
+from smd_agent.tensorflow.keras_fit.versions import Flavour, leave_untraced, replace_untraced
+from smd_agent.tensorflow.optimizer_calls import Listener, OptimizerCall, awaiting, listeners, watch_calls
 from smd_agent.tensorflow.replicas import is_other_replica
 
 _REPLICAS = "of {} replicas the first one's batch_loss, labels and layers are saved"
@@ -43,6 +48,7 @@ class TensorWatch:
         self._flavour = flavour
         self._names = names
         self._taps = taps
+        self._channels = LayerChannels(taps.axes)
         self._current = current
         # Keras 3's variables by the TensorFlow variable inside.
         self._variables: dict[int, Any] = {}
@@ -54,6 +60,9 @@ class TensorWatch:
         replace_untraced(flavour.layer, "__call__", self._around_layer, why="inputs and outputs of layers are saved")
         for owner, name in flavour.appliers:
             replace_untraced(owner, name, self._around_update, why="the gradients that are applied are saved")
+        for owner, name in flavour.callers:
+            leave_untraced(watch_calls(owner, name))
+        listeners.append(self)
 
     def _saw(self, name: str, value: object, shape: tuple[int, ...] = ()) -> None:
         """A tensor of the current step has come up: a value, or a symbol while its function is traced."""
@@ -94,10 +103,22 @@ class TensorWatch:
         else:
             name = self._names.layers.of(layer, step.model)
             before, after = f"{name}/inputs", f"{name}/outputs"
+        self._channels.saw(after, layer)
         for base, value in ((before, inputs), (after, outputs)):
             for tensor in tf.nest.flatten(value):
                 if isinstance(tensor, tf.Tensor):
                     self._saw(base, tensor)
+        if layer is step.model:
+            self._saw_inputs(step, inputs)
+
+    def _saw_inputs(self, step: RunningStep[TensorflowCapture], inputs: object) -> None:
+        """The model has been called with these; of several calls in a step each has a digest."""
+        tensors = [tensor for tensor in tf.nest.flatten(inputs, expand_composites=True) if tf.is_tensor(tensor)]
+        title = step.variables.title(step.model)
+        if not tf.executing_eagerly():
+            self._taps.add_inputs(f"{INPUT_DIGEST}{title}", tensors)
+        elif step.capture is not None:
+            step.capture.facts.digests.before_call(title, tensors)
 
     def _around_loss(self, original: Call) -> Call:
         def compute_loss(model: Model, *args: object, **kwargs: object) -> Any:
@@ -132,6 +153,9 @@ class TensorWatch:
             if busy:
                 # Where the update is one branch of a condition, gradients are part of that once it has used them.
                 self._saw_update(optimizer, distribution, grads_and_vars)
+            told = awaiting()
+            if told:
+                self._tell_learning_rate(told, optimizer, distribution, args, kwargs)
             return result
 
         return update
@@ -153,6 +177,55 @@ class TensorWatch:
             if gradient is not None:
                 name = self._names.gradient(self._known(step, optimizer, variable))
                 self._saw(name, gradient, tuple(variable.shape))
+
+    @session.fence("looking at an optimizer's learning rate")
+    def _tell_learning_rate(
+        self,
+        told: Iterable[Listener],
+        optimizer: Any,
+        distribution: Distribution,
+        args: Sequence[object],
+        kwargs: Mapping[str, Any],
+    ) -> None:
+        # Keras 3 hands over what a schedule has given, Keras 2's older optimizers keep it by device and dtype.
+        of_devices: Any = kwargs.get("apply_state") or {}
+        found = args[0] if args else next((state.get("lr_t") for state in of_devices.values()), None)
+        if found is not None:
+            found = distribution.experimental_local_results(found)[0]
+        if isinstance(found, tf.Tensor):
+            for listener in told:
+                listener.saw_learning_rate(optimizer, found)
+
+    # What optimizers are called with, as their listener.
+
+    def awaits_update(self) -> bool:
+        """Whether a step of a model runs that is saved or traced."""
+        return not self._idle()
+
+    @session.fence("looking at what an optimizer is given")
+    def before_update(self, call: OptimizerCall) -> None:
+        """An optimizer is about to update variables of the running step."""
+        self._before_update()
+        step = self._current.step
+        if step is None:
+            return
+        step.variables.given.add(*call)
+        if not tf.executing_eagerly():
+            step.variables.traced.add(*call)
+        elif step.capture is not None:
+            step.capture.facts.given.add(*call)
+
+    @session.fence("looking at an optimizer's learning rate")
+    def saw_learning_rate(self, optimizer: Optimizer, value: Any) -> None:
+        """An optimizer updates with this, which a schedule has given."""
+        step = self._current.step
+        if not tf.executing_eagerly():
+            self._taps.add_setting(learning_rate_name(optimizer), value)
+        elif step is not None and step.capture is not None:
+            step.capture.facts.saw_learning_rate(title_of(optimizer), value)
+
+    def after_update(self, call: OptimizerCall) -> None:
+        """Nothing is left to be done: what the step has changed is seen at its end."""
 
     def _known(self, step: RunningStep[TensorflowCapture], optimizer: Optimizer, variable: Variable) -> object:
         """The variable as its layer knows it: Keras 3 hands over the tf.Variable inside its own."""

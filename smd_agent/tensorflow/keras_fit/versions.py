@@ -21,6 +21,7 @@ class Flavour:
     layer, metric, history: the base classes of layers and metrics, and the callback that every ``fit`` has.
     appliers: classes and names of the methods that get the gradients which are applied, after they are reduced over
         replicas, unscaled, accumulated and clipped.
+    callers: classes and names of the methods by which optimizers are called, with all gradients and variables.
     """
 
     version: int
@@ -29,6 +30,7 @@ class Flavour:
     metric: type
     history: type
     appliers: tuple[tuple[type, str], ...]
+    callers: tuple[tuple[type, str], ...]
 
 
 def flavour_of(keras: KerasModule) -> Flavour:
@@ -43,13 +45,20 @@ def flavour_of(keras: KerasModule) -> Flavour:
     optimizer = keras.optimizers.Optimizer
     if version >= 3:
         appliers = [(definer(optimizer, "_distributed_tf_update_step"), "_distributed_tf_update_step")]
+        scaling = getattr(keras.optimizers, "LossScaleOptimizer", optimizer)
+        callers = [(cls, "apply") for cls in dict.fromkeys(definer(cls, "apply") for cls in (optimizer, scaling))]
     else:
         # 2.11 to 2.15 and tf_keras; the older optimizers stand beside them as "legacy".
         appliers = [(definer(optimizer, "_distributed_apply_gradients_fn"), "_distributed_apply_gradients_fn")]
+        # One that scales losses leaves out what has no gradient before it calls the one inside.
+        scaling = keras.mixed_precision.LossScaleOptimizer.__subclasses__()
+        callers = [(cls, "apply_gradients") for cls in (definer(optimizer, "apply_gradients"), *scaling)]
         legacy = getattr(getattr(keras.optimizers, "legacy", None), "Optimizer", None)
         if legacy is not None and hasattr(legacy, "_distributed_apply"):
             appliers.append((definer(legacy, "_distributed_apply"), "_distributed_apply"))
-    return Flavour(version, trainer, keras.layers.Layer, keras.metrics.Metric, keras.callbacks.History, tuple(appliers))
+            callers.append((definer(legacy, "apply_gradients"), "apply_gradients"))
+    layer, metric, history = keras.layers.Layer, keras.metrics.Metric, keras.callbacks.History
+    return Flavour(version, trainer, layer, metric, history, tuple(appliers), tuple(callers))
 
 
 def replace_untraced(owner: type, name: str, make: Make, *, why: str) -> None:

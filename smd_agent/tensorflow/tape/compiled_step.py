@@ -20,13 +20,20 @@ from tensorflow.python.eager import context, record
 
 from smd_agent import guard, session
 from smd_agent.framework.hidden_frames import unseen
+from smd_agent.framework.keras.optimizers import GivenVariables
 from smd_agent.framework.own_failures import own_failure
 from smd_agent.tensorflow.arrays import Rows
 from smd_agent.tensorflow.graph.function_rewrite import CALLS, UNREADABLE, Tap, Unreachable, Variant, carries_state
 from smd_agent.tensorflow.graph.told_failures import ToldAsOf
 from smd_agent.tensorflow.loss_scaling import scale_of, unscaled
 from smd_agent.tensorflow.tape.run import TapeRun
-from smd_agent.tensorflow.tape.traced_gradients import GradientCall, TapeNotes, TracedGradient
+from smd_agent.tensorflow.tape.traced_gradients import (
+    FunctionNotes,
+    GradientCall,
+    TapeNotes,
+    TracedGradient,
+    TracedRate,
+)
 from smd_agent.tensorflow.types import ConcreteFunction, FunctionDef, Tensor, Variable
 
 SLOT = "_call_flat"
@@ -42,7 +49,10 @@ class CompiledStep:
         notes: told of calls within functions that are being traced.
         functions: all functions that train.
         concrete: the function.
-        calls: what its own tapes were asked for; what those of functions that it calls were is looked up.
+        own: what its own tapes were asked for, and the like; what is of functions that it calls is looked up.
+
+    Attributes:
+        own: the same.
     """
 
     def __init__(
@@ -51,15 +61,16 @@ class CompiledStep:
         notes: TapeNotes,
         functions: TrainingFunctions,
         concrete: ConcreteFunction,
-        calls: Sequence[GradientCall],
+        own: FunctionNotes,
     ) -> None:
-        self.own_calls = calls
+        self.own = own
         self._run = run
         self._notes = notes
         self._functions = functions
         self._concrete = weakref.ref(concrete)
         self._calls: list[GradientCall] | None = None
         self._variables: list[weakref.ref[Variable]] = []
+        self._given: GivenVariables | None = None
         self._variant: Variant | None = None
         self._tried = False
         self._always = False
@@ -135,7 +146,7 @@ class CompiledStep:
         variant = self._variant
         assert variant is not None
         # The step may change them.
-        scales = self._scales() if saved else None
+        scales = self._before() if saved else None
         with ToldAsOf(concrete):
             outputs, extra = variant.call([*tensor_inputs, *captured_inputs])
             result = concrete.function_type.pack_output(outputs)
@@ -147,14 +158,26 @@ class CompiledStep:
     def _save(self, extra: list[Tensor], scales: list[float]) -> None:
         saving = self._run.last
         assert saving is not None
-        values = iter(extra)
+        assert self._variant is not None
+        pairs = [*zip(self._variant.keys, extra, strict=True)]
+        for key, value in pairs:
+            optimizer = key.optimizer() if isinstance(key, TracedRate) else None
+            if optimizer is not None:
+                saving.facts.saw_learning_rate(optimizer, value)
+        values = iter([value for key, value in pairs if not isinstance(key, TracedRate)])
         for call, scale in zip(self.calls(), scales, strict=True):
             losses = [next(values) for _ in call.losses]
-            pairs = [(part.variable(), unscaled(_gradient(part, values), scale)) for part in call.parts]
-            saving.values.gradients(losses, [(v, g) for v, g in pairs if v is not None])
+            parts = [(part.variable(), unscaled(_gradient(part, values), scale)) for part in call.parts]
+            found = [(v, g) for v, g in parts if v is not None]
+            saving.values.gradients(losses, found)
+            saving.facts.saw_gradients(found)
+        saving.facts.after_update(self.given())
 
-    @session.fence("reading the scale of a loss")
-    def _scales(self) -> list[float]:
+    @session.fence("reading what a tf.function changes")
+    def _before(self) -> list[float]:
+        saving = self._run.last
+        assert saving is not None
+        saving.facts.before_update(self.given())
         scalers = [None if call.scaler is None else call.scaler() for call in self.calls()]
         return [1.0 if scaler is None else scale_of(scaler) for scaler in scalers]
 
@@ -166,6 +189,15 @@ class CompiledStep:
             concrete: Any = self._concrete()
             self._calls = list(self._functions.calls_in(concrete.function_def))
         return self._calls
+
+    def given(self) -> GivenVariables:
+        """The variables that optimizers are given in it and in the functions it calls."""
+        if self._given is None:
+            self._given = GivenVariables()
+            concrete: Any = self._concrete()
+            for step in self._functions.steps_in(concrete.function_def):
+                self._given.update(step.own.given)
+        return self._given
 
     def variant(self) -> Variant | None:
         """The function with further outputs; None (one line said) if there cannot be one."""
@@ -209,17 +241,22 @@ class TrainingFunctions:
     def taps_of(self, name: str) -> list[Tap]:
         """What is to be had from a function itself."""
         step = self._steps.get(name)
-        return [] if step is None else [tap for call in step.own_calls for tap in call.taps()]
+        return [] if step is None else list(step.own.taps())
 
     def calls_in(self, definition: FunctionDef) -> Iterator[GradientCall]:
         """The gradient calls of a function and of the functions that it calls, as its variant returns them."""
+        for step in self.steps_in(definition):
+            yield from step.own.calls
+
+    def steps_in(self, definition: FunctionDef) -> Iterator[CompiledStep]:
+        """A function, and those that it calls, as far as they train; one that is called twice comes twice."""
         step = self._steps.get(definition.signature.name)
         if step is not None:
-            yield from step.own_calls
+            yield step
         library = context.context()
         for node in definition.node_def:
             if node.op in CALLS and library.has_function(node.attr["f"].func.name):
-                yield from self.calls_in(library.get_function_def(node.attr["f"].func.name))
+                yield from self.steps_in(library.get_function_def(node.attr["f"].func.name))
 
 
 def _gradient(part: TracedGradient, values: Iterator[Tensor]) -> Tensor | Rows:

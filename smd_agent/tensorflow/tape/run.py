@@ -8,6 +8,7 @@ from smd_agent import session
 from smd_agent.framework.gradient_steps import GradientSteps
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.tensorflow.hook import TensorflowHook
+from smd_agent.tensorflow.tape.facts import TapeFacts
 from smd_agent.tensorflow.tape.values import TapeValues
 
 
@@ -17,6 +18,7 @@ class Saving(NamedTuple):
     hook: TensorflowHook
     steps: GradientSteps
     values: TapeValues
+    facts: TapeFacts
 
 
 class TapeRun:
@@ -39,7 +41,9 @@ class TapeRun:
         hook = self._source.hook()
         if hook is None:
             return None
-        self.last = Saving(hook, GradientSteps(hook), TapeValues(hook))
+        values = TapeValues(hook)
+        facts = TapeFacts(hook, hook.recorder, values.names.variable)
+        self.last = Saving(hook, GradientSteps(hook), values, facts)
         return self.last
 
     def paused(self) -> bool:

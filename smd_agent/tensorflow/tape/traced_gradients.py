@@ -12,8 +12,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from smd_agent import guard
+from smd_agent import guard, session
+from smd_agent.framework.keras.optimizers import GivenVariables
 from smd_agent.tensorflow.graph.function_rewrite import CALLS, Output, Tap, Unreachable, output_of
+from smd_agent.tensorflow.optimizer_calls import OptimizerCall
 from smd_agent.tensorflow.types import Graph, Nested, Optimizer, Tensor, Variable
 from smd_agent.tensorflow.variable_names import is_variable
 
@@ -62,6 +64,18 @@ class TracedValue:
         return False
 
 
+@dataclass(frozen=True, eq=False)
+class TracedRate:
+    """A learning rate that a schedule has given in a traced function: what a tap of the function gives."""
+
+    optimizer: weakref.ref[Optimizer]
+
+    @property
+    def fragile(self) -> bool:
+        """XLA fuses it into the update."""
+        return True
+
+
 @dataclass
 class FunctionNotes:
     """What the tapes of one graph compute.
@@ -69,11 +83,21 @@ class FunctionNotes:
     calls: of ``tape.gradient``.
     trains_inside: whether a function that trains is called in it.
     scaled: the loss before scaling, and the optimizer, by name of the scaled loss.
+    given: the variables that optimizers are given in it.
+    rates: what schedules give in it.
     """
 
     calls: list[GradientCall] = field(default_factory=list)
     trains_inside: bool = False
     scaled: dict[str, tuple[Output, weakref.ref[Optimizer]]] = field(default_factory=dict)
+    given: GivenVariables = field(default_factory=GivenVariables)
+    rates: list[Tap] = field(default_factory=list)
+
+    def taps(self) -> Iterator[Tap]:
+        """All values that are to be had of it."""
+        for call in self.calls:
+            yield from call.taps()
+        yield from self.rates
 
 
 class TapeNotes:
@@ -118,6 +142,18 @@ class TapeNotes:
         if getattr(loss, "graph", None) is graph and getattr(scaled, "graph", None) is graph:
             pair = (output_of(loss, graph), weakref.ref(optimizer))
             self._notes.setdefault(graph, FunctionNotes()).scaled[scaled.name] = pair
+
+    @session.fence("looking at what an optimizer is given")
+    def note_update(self, graph: Graph, call: OptimizerCall) -> None:
+        """Note that an optimizer is called under this graph."""
+        self._notes.setdefault(graph, FunctionNotes()).given.add(*call)
+
+    @session.fence("looking at an optimizer's learning rate")
+    def note_learning_rate(self, graph: Graph, optimizer: Optimizer, value: Tensor) -> None:
+        """Note what a schedule gives under this graph."""
+        if getattr(value, "graph", None) is graph:
+            tap = Tap(TracedRate(weakref.ref(optimizer)), output_of(value, graph))
+            self._notes.setdefault(graph, FunctionNotes()).rates.append(tap)
 
     def note_inner_call(self, graph: Graph) -> None:
         """Note that a function which trains is called under this graph."""

@@ -36,6 +36,10 @@ class TapeNames:
         """Where a variable's value is stored."""
         return weight_name(self._variables.of(variable))
 
+    def variable(self, variable: Variable) -> str:
+        """The variable's name in this run."""
+        return self._variables.of(variable)
+
     def gradient(self, variable: Variable, number: int) -> str:
         """Where a variable's gradient is stored; ``number`` counts several of one step."""
         return gradient_name(self._variables.of(variable), number)
@@ -50,11 +54,15 @@ class TapeNames:
 
 
 class TapeValues(GradientValues[Variable]):
-    """Saves what tapes give, and once a step the variables of the optimizers that the user has wrapped."""
+    """Saves what tapes give, and once a step the variables of the optimizers that the user has wrapped.
+
+    Attributes:
+        names: of the values.
+    """
 
     def __init__(self, wrapped: TapeOptimizers) -> None:
-        self._tape_names = TapeNames()
-        super().__init__(wrapped.recorder, self._tape_names)
+        self.names = TapeNames()
+        super().__init__(wrapped.recorder, self.names)
         self._wrapped = wrapped
         self._optimizers_saved = False
 
@@ -78,7 +86,7 @@ class TapeValues(GradientValues[Variable]):
         found = {}
         for optimizer in filter(None, (reference() for reference in self._wrapped.optimizers)):
             for variable in variables_of(optimizer):
-                name = self._tape_names.plain(variable)
+                name = self.names.plain(variable)
                 recorder.place(CollectionKeys.OPTIMIZER_VARIABLES, name)
                 found[name] = variable
         recorder.save_tensors(list(found), list(found.values()))

@@ -16,9 +16,11 @@ from tensorflow.python.eager.polymorphic_function import transform
 
 from smd_agent import session
 from smd_agent.framework.hook_source import HookSource
+from smd_agent.framework.keras.optimizers import GivenVariables
 from smd_agent.framework.patching import entrance, replace
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.loss_scaling import scale_of, unscaled
+from smd_agent.tensorflow.optimizer_calls import OptimizerCall, listeners
 from smd_agent.tensorflow.replicas import is_other_replica
 from smd_agent.tensorflow.tape.compiled_step import SLOT, CompiledStep, TrainingFunctions
 from smd_agent.tensorflow.tape.run import TapeRun
@@ -75,9 +77,10 @@ class TapeWatch:
             self._opened(tape)
 
     def _watch_functions(self) -> None:
-        """Have functions that are traced from now on looked at."""
+        """Have functions that are traced from now on looked at, and calls of optimizers."""
         if self._traced not in transform.CONCRETE_FUNCTION_CALLBACKS:
             transform.CONCRETE_FUNCTION_CALLBACKS.append(self._traced)
+            listeners.append(self)
 
     def _around_enter(self, enter: Function) -> Function:
         opened = self._opened
@@ -133,6 +136,7 @@ class TapeWatch:
             found = [(s, unscaled(g, scale)) for s, g in pairs if is_variable(s)]
             saving.values.weights([variable for variable, _ in found])
             saving.values.gradients(losses, found)
+            saving.facts.saw_gradients(found)
         self._scaled.clear()
 
     def _losses(self, target: Nested) -> tuple[list[object], float]:
@@ -158,6 +162,34 @@ class TapeWatch:
             # The scaled tensor is kept too, so that its id stays its own until the gradients have come.
             self._scaled[id(scaled)] = (scaled, loss, optimizer)
 
+    # What optimizers are called with, as their listener.
+
+    def awaits_update(self) -> bool:
+        """Whether a function is traced, or a step is saved."""
+        last = self._run.last
+        if tf.executing_eagerly() and (last is None or not last.hook.position.saving):
+            return False
+        return not self._run.paused() and not is_other_replica()
+
+    def before_update(self, call: OptimizerCall) -> None:
+        """An optimizer is about to update."""
+        if not tf.executing_eagerly():
+            self._notes.note_update(tf.compat.v1.get_default_graph(), call)
+        elif self._run.last is not None:
+            self._run.last.facts.before_update(_given(call))
+
+    def saw_learning_rate(self, optimizer: Optimizer, value: Tensor) -> None:
+        """It updates with this, which a schedule has given."""
+        if not tf.executing_eagerly():
+            self._notes.note_learning_rate(tf.compat.v1.get_default_graph(), optimizer, value)
+        elif self._run.last is not None:
+            self._run.last.facts.saw_learning_rate(optimizer, value)
+
+    def after_update(self, call: OptimizerCall) -> None:
+        """It has updated."""
+        if tf.executing_eagerly() and self._run.last is not None:
+            self._run.last.facts.after_update(_given(call))
+
     @session.fence("looking at a tf.function")
     def _traced(self, concrete: ConcreteFunction) -> None:
         if self._functions.names:
@@ -165,9 +197,15 @@ class TapeWatch:
         notes = self._notes.of(concrete.graph)
         if notes is None or not (notes.calls or notes.trains_inside):
             return
-        step = CompiledStep(self._run, self._notes, self._functions, concrete, notes.calls)
+        step = CompiledStep(self._run, self._notes, self._functions, concrete, notes)
         concrete.__dict__[SLOT] = step
         self._functions.add(concrete.function_def.signature.name, step)
+
+
+def _given(call: OptimizerCall) -> GivenVariables:
+    given = GivenVariables()
+    given.add(*call)
+    return given
 
 
 def _first_variable(sources: Nested) -> Variable | None:

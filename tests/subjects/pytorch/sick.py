@@ -1,7 +1,8 @@
 """Trains a small residual net that is healthy, or sick in a way that its first argument names; 500 tensors on request.
 
 ``nan``: one element of one batch is NaN. ``orphan``: the head is replaced after the optimizer was made.
-``frozen``: the optimizer does not have the stem. ``large``: a healthy one of 121 layers.
+``frozen``: the optimizer does not have the stem. ``fixed``: the stem is not to be trained, and half of the blocks have
+no gradient. ``large``: a healthy one of 121 layers.
 """
 
 import sys
@@ -36,6 +37,9 @@ net = Net(61 if KIND == "large" else 2)
 truth = torch.randn(12, 4)
 trained = [*net.blocks.parameters(), *net.head.parameters()] if KIND == "frozen" else net.parameters()
 optimizer = torch.optim.AdamW(trained, 3e-3)
+if KIND == "fixed":
+    net.stem.requires_grad_(False)
+    net.blocks[1].forward = lambda x: x
 if KIND == "orphan":
     net.head = nn.Linear(16, 4)
 criterion = nn.CrossEntropyLoss()

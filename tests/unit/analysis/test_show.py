@@ -201,6 +201,16 @@ def test_what_may_stay_or_be_missing_is_not_unusual(run, command):
     assert command("show")[1][0] == "NaN/Inf  1 of 4 tensors, from step 4 on: labels"
 
 
+def test_weights_may_stay_the_same_in_an_evaluation_and_its_loss_may_not(run, command):
+    run.collections(losses="^loss")
+    for step in range(4):
+        run.step(step, {"weight": np.ones(3), "loss": np.ones(1)}, EVAL, step)
+    assert command("show")[1][0] == "Same     1 of 2 tensors, at all 4 steps: loss"
+    for step in range(4, 8):
+        run.step(step, {"weight": np.ones(3), "loss": np.ones(1) * step}, TRAIN, step - 4)
+    assert command("show")[1][0] == "Same     2 of 2 tensors, at all 4 steps: loss, weight"
+
+
 def test_tensors_are_ordered_by_name_on_request(sick, command):
     assert [*courses(command("show", ".", "--sort", "name")[1])][:3] == [
         "OtherLoss_output_0",
@@ -345,3 +355,26 @@ def test_a_terminal_without_the_bars_gets_plain_ones(run):
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
     assert courses(done.stdout.splitlines())["t"].split()[1] == "_=@x"
+
+
+def shares_of(dead, saturated):
+    numbers = {"dead_share": dead, "saturated_share": saturated, "l2": 3, "zero_share": 0.5}
+    return {f"{RED}{name}/relu": np.float64(value) for name, value in numbers.items()}
+
+
+def test_shares_of_channels_are_shown_where_some_are(run, command):
+    run.collections()
+    for step in range(4):
+        run.step(step, {**shares_of(step / 8, 0), "w": np.ones(3) * step})
+    _, out, _ = command("show")
+    header = next(line for line in out if line.startswith("TENSOR")).split()
+    assert header[3:6] == ["LAST", "ZERO", "DEAD"]
+    assert "SAT" not in header
+    assert courses(out)["relu"].split()[3:] == ["3", "50%", "38%", "-", "-"]
+    assert courses(out)["w"].split()[3:] == ["5.196", "0%", "-", "0", "0"]
+    _, out, _ = command("show", "relu", "--step", "2")
+    header, _, row = (line.split() for line in out[:3])
+    row = dict(zip(header, row, strict=True))
+    assert (row["ZERO"], row["DEAD"], row["SAT"], row["NAN"]) == ("50%", "25%", "0%", "-")
+    _, out, _ = command("show", "w", "--step", "2")
+    assert "DEAD" not in out[0].split()

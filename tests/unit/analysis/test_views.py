@@ -77,6 +77,18 @@ def test_a_frame_has_a_row_for_each_tensor_step_and_worker(trial):
     assert frame.attrs["problems"] == {}
 
 
+def test_a_frame_has_the_shares_of_channels_that_are_stored(run):
+    pytest.importorskip("pandas")
+    name = "smdebug/reductions/dead_share/relu"
+    trial = create_trial(
+        str(run.collections().step(0, {name: np.float64(0.25), "w": np.ones(3)}).end().root), timeout=0
+    )
+    frame = trial.to_pandas().set_index("tensor")
+    assert frame.loc["relu", "dead_share"] == 0.25
+    assert np.isnan(frame.loc["w", "dead_share"])
+    assert "saturated_share" not in frame
+
+
 def test_a_frame_of_some(trial):
     pytest.importorskip("pandas")
     assert trial.to_pandas(regex="loss", mode=modes.TRAIN, steps=range(0, 15))["mode_step"].tolist() == [0, 10]

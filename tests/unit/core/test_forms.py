@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from smd_agent.core.channels import ChannelAxes, last_axis, second_axis
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
@@ -40,12 +41,12 @@ def collection(name, *, regex=".", config=None):
     return Collection(name, [regex], save_config=SaveConfig(save_interval=1), reduction_config=config)
 
 
-def save(plan, tensors):
+def save(plan, tensors, axes=None):
     """Save tensors together; return what is stored, and the names that could be."""
     group = plan.group(tuple(tensors), plan.due(ModeKeys.TRAIN, 0))
     sink = MemoryStep()
     captured = {i: (array, None) for i, array in enumerate(tensors.values())}
-    write_group(sink, tuple(tensors), captured, group)
+    write_group(sink, tuple(tensors), captured, group, axes or ChannelAxes())
     assert {*sink.values} <= group.tags(list(tensors))
     return sink
 
@@ -104,6 +105,13 @@ def test_small_text_is_saved_whole_and_what_has_no_reduction_is_said(capsys):
     assert said == ["smd_agent: more has values of type <U1, for which not all reductions exist"]
 
 
+def test_nobody_misses_reductions_of_text_that_is_saved_as_it_is(capsys):
+    reduced = collection("reduced", config=ReductionConfig(["statistics", "histogram"]))
+    plan = SavePlan([reduced, collection("whole", config=None)])
+    assert save(plan, {"text": np.array(["a", "b"])}).values == {"text": ["a", "b"]}
+    assert capsys.readouterr().err == ""
+
+
 def test_complex_values_have_counts_and_norms():
     plan = SavePlan([collection("c", config=ReductionConfig(["statistics"]))])
     z = np.array([0, 3 + 4j, complex("nan"), -2j, complex(0, float("inf"))])
@@ -121,3 +129,36 @@ def test_a_loss_is_whole_but_a_large_one_where_the_limit_says_what_is_large(limi
     assert (config.save_raw_tensor, tuple(config.reductions)) == form
     assert config.save_shape
     assert config.save_raw_up_to == limit
+
+
+def test_shares_of_channels_are_those_of_outputs_alone_and_of_small_ones_too(capsys):
+    plan = SavePlan([collection("c", config=ReductionConfig(["max", "dead_share"], save_raw_up_to=8))])
+    axes = ChannelAxes()
+    axes.note("relu_output", second_axis)
+    axes.note("dense/outputs", last_axis)
+    images = np.ones((2, 4, 3, 3))
+    images[:, 1] = images[:, 2] = images[0, 3] = 0
+    tensors = {
+        "relu_output_0": images,
+        "relu_output_1": np.array([[0.0, 1, 0], [0, 0, 0]]),
+        "dense/outputs": np.eye(5)[:, :4],
+        "dense/outputs_1": np.array([0.0, 1]),
+        "weight": images,
+    }
+    stored = {name: value for name, value in save(plan, tensors, axes).values.items() if "dead_share" in name}
+    assert stored == {
+        f"{RED}/dead_share/relu_output_0": 0.5,
+        f"{RED}/dead_share/relu_output_1": pytest.approx(2 / 3),
+        f"{RED}/dead_share/dense/outputs": 0,
+    }
+    assert capsys.readouterr().err == ""
+
+
+def test_a_tensor_that_nothing_would_be_saved_of_is_told(capsys):
+    plan = SavePlan([collection("c", config=ReductionConfig(["dead_share", "saturated_share"]))])
+    assert save(plan, {"weight": np.ones((2, 3)), "text": np.array(["a"])}).values == {}
+    assert save(plan, {"weight": np.ones((2, 3))}).values == {}
+    assert capsys.readouterr().err.splitlines() == [
+        f"smd_agent: {name} is not saved: only outputs of layers whose channels are known have dead_share"
+        for name in ("weight", "text")
+    ]

@@ -5,6 +5,7 @@ import pytest
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.errors import SMDebugValueError
 
+COUNTS = "zero_share,nan_count,inf_count,dead_share,saturated_share"
 NAMES = "min,max,mean,median,std,variance,sum,prod,p5,p50,p95"
 SETS = "histogram,statistics"
 
@@ -53,12 +54,13 @@ def test_median_goes_where_old_readers_do_not_look_and_comes_back() -> None:
     assert ReductionConfig.from_dict(written) == config
 
 
-def test_statistics_stand_for_nine_and_may_stand_among_others() -> None:
+def test_statistics_stand_for_eleven_and_may_stand_among_others() -> None:
     config = ReductionConfig(["statistics", "min", "sum"], ["mean"])
     assert config == ReductionConfig.from_tokens(["statistics", "sum"])
     assert config.ops == (
         *((name, False) for name in ("min", "max", "mean", "std", "sum")),
-        *((name, False) for name in ("zero_share", "nan_count", "inf_count", "l2")),
+        *((name, False) for name in ("zero_share", "nan_count", "inf_count", "dead_share", "saturated_share")),
+        ("l2", False),
         ("mean", True),
     )
     assert not config.histogram
@@ -71,7 +73,7 @@ def test_what_old_readers_refuse_goes_where_they_do_not_look() -> None:
         "save_raw_tensor": False,
         "reductions": "min,max,mean,std,l2_norm,abs_mean",
         "save_shape": True,
-        "extra_reductions": "p95,histogram,zero_share,nan_count,inf_count",
+        "extra_reductions": "p95,histogram,zero_share,nan_count,inf_count,dead_share,saturated_share",
         "save_raw_up_to": 64,
     }
     assert ReductionConfig.from_dict(written) == config
@@ -82,7 +84,18 @@ def test_what_old_readers_refuse_goes_where_they_do_not_look() -> None:
 
 @pytest.mark.parametrize(
     "token",
-    ["abs_nan_count", "abs_histogram", "abs_statistics", "mode", "abs_", "l3", "abs_abs_min", "min_norm", "smdebug"],
+    [
+        "abs_nan_count",
+        "abs_dead_share",
+        "abs_histogram",
+        "abs_statistics",
+        "mode",
+        "abs_",
+        "l3",
+        "abs_abs_min",
+        "min_norm",
+        "smdebug",
+    ],
 )
 def test_unknown_token_is_named(token: str) -> None:
     with pytest.raises(SMDebugValueError, match=f"reduction '{token}' is unknown, allowed are min, max, mean"):
@@ -92,8 +105,8 @@ def test_unknown_token_is_named(token: str) -> None:
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
-        ({"reductions": ["q"]}, f"reductions can only be one of {NAMES},zero_share,nan_count,inf_count,{SETS}"),
-        ({"reductions": "min"}, f"reductions can only be one of {NAMES},zero_share,nan_count,inf_count,{SETS}"),
+        ({"reductions": ["q"]}, f"reductions can only be one of {NAMES},{COUNTS},{SETS}"),
+        ({"reductions": "min"}, f"reductions can only be one of {NAMES},{COUNTS},{SETS}"),
         ({"abs_reductions": 3}, f"abs_reductions can only be one of {NAMES}"),
         ({"abs_reductions": ["nan_count"]}, f"abs_reductions can only be one of {NAMES}"),
         ({"norms": ["l1_norm"]}, "norms can only be one of l1,l2"),
@@ -115,3 +128,10 @@ def test_flags_count_for_equality_and_order_does_not() -> None:
     assert ReductionConfig(["min"]) != ReductionConfig(["min"], save_raw_tensor=True)
     assert ReductionConfig(["min"]) != ReductionConfig(abs_reductions=["min"])
     assert ReductionConfig.from_dict(None) is None
+
+
+def test_the_nine_statistics_of_an_older_run_are_called_so_too() -> None:
+    nine = ["min", "max", "mean", "std", "zero_share", "nan_count", "inf_count"]
+    assert ReductionConfig(nine, ["mean"], ["l2"]).describe() == "statistics"
+    assert ReductionConfig(["statistics"]).describe() == "statistics"
+    assert ReductionConfig([*nine[1:], "dead_share"], ["mean"], ["l2"]).describe() == "9 reductions"

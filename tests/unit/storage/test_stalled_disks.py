@@ -198,7 +198,7 @@ def test_what_is_killed_while_it_waits_leaves_a_folder_that_can_be_used(tmp_path
 def test_a_child_that_is_forked_while_the_claim_waits_for_its_lock_does_not_keep_it(tmp_path, disk, monkeypatch):
     import fcntl
 
-    reached, moving, end = threading.Event(), threading.Event(), os.pipe()
+    reached, moving, begun, end = threading.Event(), threading.Event(), os.pipe(), os.pipe()
     flock = fcntl.flock
     monkeypatch.setattr(fcntl, "flock", lambda *args: (reached.set(), moving.wait(60), flock(*args))[-1])
     run = RunWriter(str(tmp_path / "run"))
@@ -206,9 +206,11 @@ def test_a_child_that_is_forked_while_the_claim_waits_for_its_lock_does_not_keep
     assert reached.is_set()
     pid = os.fork()
     if pid == 0:
+        os.write(begun[1], b"x")
         os.close(end[1])
         os.read(end[0], 1)
         os._exit(0)
+    os.read(begun[0], 1)
     moving.set()
     assert run.flush()
     run._folder._claim.drop()
@@ -266,8 +268,9 @@ def in_time_or_raise(action, seconds):
 
 
 def test_no_thread_stays_that_has_looked_at_a_disk_that_moves(tmp_path):
-    before = threading.active_count()
+    # Those of other tests may end meanwhile.
+    before = {*threading.enumerate()}
     RunWriter(str(tmp_path / "run"))
     refuse_finished_run(str(tmp_path))
     assert stalled_disk.in_time(lambda: Path("x").name) == "x"
-    assert threading.active_count() == before
+    assert {*threading.enumerate()} <= before

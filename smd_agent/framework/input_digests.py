@@ -1,0 +1,37 @@
+"""Digests of what a model is called with in a step that is saved; see ``training_facts``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from smd_agent import session
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.ports import StepWriter
+from smd_agent.framework import training_facts as facts
+
+
+class InputDigests:
+    """The digests of one step.
+
+    Args:
+        writer: takes the values.
+        digest: gives the digest of what a model is called with, of shape (1,), None where that has none.
+    """
+
+    def __init__(self, writer: StepWriter, digest: Callable[[Any], Any | None]) -> None:
+        self._writer = writer
+        self._digest = digest
+        self._wanted = CollectionKeys.INPUT_DIGESTS in writer.collections_due()
+        self._calls: dict[str, int] = {}
+
+    @session.fence("looking at a model's inputs")
+    def before_call(self, model: str, inputs: Any) -> None:
+        """Save the digest of a model's inputs; none where a call has no tensors."""
+        if not self._wanted:
+            return
+        call = self._calls.get(model, 0)
+        self._calls[model] = call + 1
+        found = self._digest(inputs)
+        if found is not None:
+            self._writer.save_tensors((f"{facts.INPUT_DIGEST}{model}_{call}",), (found,))

@@ -1,0 +1,42 @@
+"""Where the channels of the outputs of Keras's layers are: last, unless a layer says otherwise."""
+
+from __future__ import annotations
+
+from smd_agent.core.channels import AxisRule, ChannelAxes, last_axis, second_axis, unknown
+from smd_agent.framework.keras.types import Layer
+
+_FIRST, _LAST = "channels_first", "channels_last"
+_BY_AXIS = ("BatchNormalization", "SyncBatchNormalization", "GroupNormalization")
+
+
+class LayerChannels:
+    """The channels of what the layers of one Keras return.
+
+    Args:
+        axes: takes where they are, by name.
+    """
+
+    def __init__(self, axes: ChannelAxes) -> None:
+        self._axes = axes
+        self._some_are_first = False
+
+    def saw(self, base: str, layer: Layer) -> None:
+        """A layer is called; its outputs have this base name."""
+        self._axes.note(base, self._rule(layer))
+
+    def _rule(self, layer: Layer) -> AxisRule:
+        form = getattr(layer, "data_format", None)
+        if form == _FIRST:
+            self._some_are_first = True
+            return second_axis
+        if form == _LAST:
+            return last_axis
+        axis = getattr(layer, "axis", None)
+        if type(layer).__name__ in _BY_AXIS and isinstance(axis, int):
+            return lambda dimensions: axis + dimensions if axis < 0 else axis
+        return _of_features if self._some_are_first else last_axis
+
+
+def _of_features(dimensions: int) -> int | None:
+    """Where images have their channels first, an activation does not tell what it is of."""
+    return last_axis(dimensions) if dimensions == 2 else unknown(dimensions)

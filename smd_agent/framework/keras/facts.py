@@ -1,0 +1,176 @@
+"""Facts of one saved step of a Keras model or a tape; see ``training_facts``.
+
+What a step changes is what its variables differ by before and after it. Which of them an optimizer was given, and
+whether with a gradient, is seen where the optimizer is called: in a compiled step, while that is traced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+from typing import Any, Protocol
+
+from smd_agent import session
+from smd_agent.core.ports import StepWriter
+from smd_agent.framework import training_facts as facts
+from smd_agent.framework.input_digests import InputDigests
+from smd_agent.framework.keras.optimizers import (
+    LEARNING_RATE,
+    LOSS_SCALE,
+    GivenVariables,
+    Knowledge,
+    loss_scale_of,
+    number_of,
+    settings_of,
+    with_inner,
+)
+from smd_agent.framework.optimizer_settings import OptimizerSettings, title_of
+from smd_agent.framework.parameter_facts import ParameterFacts
+from smd_agent.framework.parameter_roles import ParameterRoles
+from smd_agent.framework.weight_changes import Moved, WeightChanges, Weights
+
+
+class Look(Weights, Protocol):
+    """Looks at the variables and tensors of what Keras computes with; variables stand for an optimizer."""
+
+    def digest_of(self, inputs: Any) -> Any | None:
+        """The digest of what a model is called with, of shape (1,); None where that has no tensors."""
+
+
+class NoLook:
+    """Of a library whose variables and tensors nothing looks at: there are no updates and no digests."""
+
+    def owned_by(self, optimizer: Sequence[Any]) -> Sequence[Any]:
+        """Variables, which stand for the optimizer that updates them."""
+        return optimizer
+
+    def size_of(self, parameter: object) -> int:
+        """Not known."""
+        return 0
+
+    def looked_at(self, parameter: object) -> None:
+        """It cannot be read."""
+
+    def changes(self, found: Sequence[Moved]) -> Sequence[tuple[Moved, Any, Any]]:
+        """None."""
+        return ()
+
+    def digest_of(self, inputs: object) -> None:
+        """None."""
+
+
+class FactsSaver(Protocol):
+    """Takes the facts of a step; a hook."""
+
+    @property
+    def recorder(self) -> StepWriter:
+        """Takes the values of a step."""
+
+    @property
+    def roles(self) -> ParameterRoles:
+        """Keep facts out of the weights."""
+
+    @property
+    def facts_told(self) -> dict[str, str]:
+        """What was told last of the variables of each model."""
+
+
+class StepFacts:
+    """The facts of one step.
+
+    Args:
+        saver: takes them.
+        look: looks at variables and tensors.
+        ever: the variables that optimizers were given in all steps.
+
+    Attributes:
+        given: the variables that optimizers were given in this step.
+        digests: of what models are called with.
+    """
+
+    def __init__(self, saver: FactsSaver, look: Look, ever: GivenVariables) -> None:
+        self.given = GivenVariables()
+        self.digests = InputDigests(saver.recorder, look.digest_of)
+        self._saver = saver
+        self._ever = ever
+        self._changes = WeightChanges(saver.recorder, saver.roles, look)
+        self._settings = OptimizerSettings(saver.recorder, saver.roles)
+        self._seen: dict[str, dict[str, Any]] = {}
+
+    @property
+    def wants_updates(self) -> bool:
+        """Whether variables are read before and after the step."""
+        return self._changes.wanted
+
+    def add(self, names: Sequence[str], variables: Sequence[Any]) -> None:
+        """Save the updates of these variables, of these names in the run, if an optimizer is given them."""
+        if self._changes.wanted:
+            self._changes.add_parameters([*zip(names, variables, strict=True)])
+
+    def before_update(self, variables: Sequence[Any]) -> None:
+        """Remember the values of variables that are about to be updated."""
+        self._changes.before_update(variables)
+
+    @session.fence("looking at the scale of a loss")
+    def before_optimizers(self, optimizers: Iterable[Any]) -> None:
+        """Read what optimizers change themselves in their updates."""
+        if self._settings.wanted:
+            for optimizer in with_inner(optimizers):
+                scale = loss_scale_of(optimizer)
+                if scale is not None:
+                    self._seen.setdefault(title_of(optimizer), {}).setdefault(LOSS_SCALE, scale)
+
+    def saw_learning_rate(self, title: str, value: Any) -> None:
+        """The optimizer of this title has updated with this learning rate."""
+        self._seen.setdefault(title, {}).setdefault(LEARNING_RATE, number_of(value))
+
+    def after_update(self, variables: Sequence[Any]) -> None:
+        """Save how far variables have moved."""
+        self._changes.after_update(variables)
+
+    def after_optimizers(self, optimizers: Iterable[Any]) -> None:
+        """Save the settings of optimizers that have updated."""
+        if self._settings.wanted:
+            for optimizer in with_inner(optimizers):
+                self._settings.save(optimizer, self._settings_of)
+
+    def tell_of_variables(
+        self,
+        model: str,
+        names: Sequence[str],
+        variables: Sequence[Any],
+        trainable: Iterable[Any],
+        differentiated: Container[int] = (),
+    ) -> None:
+        """Save what is known of these variables of a model, if optimizers were given any.
+
+        Args:
+            model: its title.
+            names: of the variables in the run.
+            variables: all that are told of.
+            trainable: those of them that can be trained.
+            differentiated: ids of those that have a gradient, whatever optimizers were given.
+        """
+        if not self.given:
+            return
+        known = Knowledge(self.given, self._ever, trainable, differentiated)
+        found = ParameterFacts(self._saver.recorder, self._saver.facts_told, known)
+        found.add_parameters(model, zip(names, variables, strict=True))
+        found.before_optimizer(self.given)
+        found.close()
+
+    def close(self) -> None:
+        """Let go of what is remembered."""
+        self._changes.close()
+
+    def _settings_of(self, optimizer: Any) -> dict[str, Any]:
+        return {**settings_of(optimizer), **self._seen.get(title_of(optimizer), {})}
+
+
+def learning_rate_name(optimizer: Any) -> str:
+    """Where the learning rate of an optimizer is saved."""
+    return f"{facts.OPTIMIZER}{title_of(optimizer)}/{LEARNING_RATE}"
+
+
+def title_in(name: str) -> str:
+    """The title of the optimizer whose learning rate has this name."""
+    return name.removeprefix(facts.OPTIMIZER).removesuffix(f"/{LEARNING_RATE}")

@@ -1,0 +1,213 @@
+"""Keras's optimizers, as the facts of a step look at them: their settings, and the variables that they are given."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Container, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from smd_agent.framework.optimizer_settings import title_of
+
+# What the settings are called in the run, and by Keras.
+_SETTINGS = {
+    "weight_decay": "weight_decay",
+    "momentum": "momentum",
+    "beta_1": "beta_1",
+    "beta_2": "beta_2",
+    "eps": "epsilon",
+}
+# Of Keras 3, dynamic and fixed, of Keras 2, and of Keras 3 before the optimizer is built.
+_SCALES = ("dynamic_scale", "loss_scale_factor", "loss_scale", "initial_scale")
+
+LEARNING_RATE = "lr"
+LOSS_SCALE = "loss_scale"
+
+
+def inner_of(optimizer: Any) -> Any | None:
+    """The optimizer inside of one that scales losses; None where there is none."""
+    return getattr(optimizer, "inner_optimizer", None)
+
+
+def with_inner(optimizers: Iterable[Any]) -> list[Any]:
+    """Optimizers and those inside of them, each once."""
+    found: dict[int, Any] = {}
+    for optimizer in optimizers:
+        found.setdefault(id(optimizer), optimizer)
+        inner = inner_of(optimizer)
+        if inner is not None:
+            found.setdefault(id(inner), inner)
+    return [*found.values()]
+
+
+def loss_scale_of(optimizer: Any) -> float | None:
+    """The number by which an optimizer multiplies losses now; None if it scales none."""
+    for name in _SCALES:
+        scale = number_of(getattr(optimizer, name, None))
+        # A new variable is empty until TensorFlow runs what gives it its value.
+        if scale is not None and np.size(scale) == 1:
+            return float(scale)
+    return None
+
+
+def number_of(value: Any) -> Any:
+    """The value of a variable, a tensor or a number, as NumPy or Python has it."""
+    inside = getattr(value, "value", None)
+    if inside is not None and not callable(inside):
+        # Keras 3's own, around one of what it computes with.
+        value = inside
+    if hasattr(value, "detach"):
+        # A tensor of PyTorch's, which may be on an accelerator.
+        return value.item()
+    return value.numpy() if hasattr(value, "numpy") else value
+
+
+def settings_of(optimizer: Any) -> dict[str, Any]:
+    """The settings of an optimizer that has just updated, by their names in the run.
+
+    One that does nothing but scale losses for another has none. The learning rate is missing where only code of the
+    program's knows it.
+    """
+    if inner_of(optimizer) is not None:
+        return {}
+    found = {name: getattr(optimizer, attribute, None) for name, attribute in _SETTINGS.items()}
+    found = {LEARNING_RATE: _learning_rate(optimizer), **found}
+    numbers = {name: number_of(value) for name, value in found.items() if not isinstance(value, (bool, str))}
+    return {name: value for name, value in numbers.items() if value is not None and np.ndim(value) == 0}
+
+
+def _learning_rate(optimizer: Any) -> Any | None:
+    """As the last update used it."""
+    source = getattr(optimizer, "_learning_rate", None)
+    if source is None:
+        # Keras 2's older optimizers, which make it smaller by a decay of their own.
+        if getattr(optimizer, "_initial_decay", 0):
+            return None
+        source = getattr(optimizer, "_hyper", {}).get("learning_rate")
+    if source is None or hasattr(source, "numpy") or not callable(source):
+        return source
+    current = getattr(optimizer, "_current_learning_rate", None)
+    if current is not None:
+        return current
+    if _is_of_keras(source):
+        return source(max(int(number_of(optimizer.iterations)) - 1, 0))
+    return None
+
+
+def has_own_schedule(optimizer: Any) -> bool:
+    """Whether code of the program's makes the learning rate: it might print, or count its calls."""
+    source = getattr(optimizer, "_learning_rate", None)
+    if source is None:
+        source = getattr(optimizer, "_hyper", {}).get("learning_rate")
+    return callable(source) and not hasattr(source, "numpy") and not _is_of_keras(source)
+
+
+def _is_of_keras(source: Any) -> bool:
+    return type(source).__module__.partition(".")[0] in ("keras", "tf_keras")
+
+
+class _Given(NamedTuple):
+    """A variable that an optimizer was given."""
+
+    variable: weakref.ref[Any]
+    optimizer: weakref.ref[Any]
+    has_gradient: bool
+
+
+class GivenVariables:
+    """The variables that optimizers were given to update, by identity: of one step, or of functions while traced."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[int, _Given] = {}
+        self._optimizers: dict[int, weakref.ref[Any]] = {}
+
+    def add(self, optimizer: Any, gradients: Iterable[object], variables: Iterable[Any]) -> None:
+        """An optimizer is given variables, each with its gradient or None."""
+        inner = inner_of(optimizer)
+        self._optimizers[id(optimizer)] = weakref.ref(optimizer)
+        reference = weakref.ref(optimizer if inner is None else inner)
+        for gradient, variable in zip(gradients, variables, strict=False):
+            known = self._living(variable)
+            had = known is not None and known.has_gradient
+            self._by_id[id(variable)] = _Given(weakref.ref(variable), reference, had or gradient is not None)
+
+    def update(self, other: GivenVariables) -> None:
+        """Know what another one knows, too."""
+        self._by_id.update(other._by_id)
+        self._optimizers.update(other._optimizers)
+
+    def __bool__(self) -> bool:
+        return bool(self._by_id)
+
+    def __contains__(self, variable: object) -> bool:
+        return self._living(variable) is not None
+
+    def has_gradient(self, variable: object) -> bool:
+        """Whether a variable was given with a gradient."""
+        known = self._living(variable)
+        return known is not None and known.has_gradient
+
+    def variables(self) -> list[Any]:
+        """Those that are alive."""
+        found = (given.variable() for given in self._by_id.values())
+        return [variable for variable in found if variable is not None]
+
+    def by_optimizer(self) -> dict[str, list[Any]]:
+        """The variables by the title of the optimizer that was given them."""
+        found: dict[str, list[Any]] = {}
+        for given in self._by_id.values():
+            optimizer, variable = given.optimizer(), given.variable()
+            if optimizer is not None and variable is not None:
+                found.setdefault(title_of(optimizer), []).append(variable)
+        return found
+
+    def optimizers(self) -> Iterator[Any]:
+        """Those that were given variables."""
+        for reference in self._optimizers.values():
+            optimizer = reference()
+            if optimizer is not None:
+                yield optimizer
+
+    def _living(self, variable: object) -> _Given | None:
+        known = self._by_id.get(id(variable))
+        return known if known is not None and known.variable() is variable else None
+
+
+class Knowledge:
+    """What is known of variables when a step is over, as ``parameter_facts`` asks for it.
+
+    Args:
+        now: the variables that were given to optimizers in this step.
+        ever: in all steps.
+        trainable: the variables that can be trained.
+        differentiated: ids of variables that have a gradient, whatever optimizers were given.
+    """
+
+    def __init__(
+        self,
+        now: GivenVariables,
+        ever: GivenVariables,
+        trainable: Iterable[Any],
+        differentiated: Container[int] = (),
+    ) -> None:
+        self._now = now
+        self._ever = ever
+        self._trainable = {id(variable) for variable in trainable}
+        self._differentiated = differentiated
+
+    def groups_of(self, optimizer: GivenVariables) -> Mapping[str, Iterable[Any]]:
+        """The variables that were given to optimizers, by title."""
+        return optimizer.by_optimizer()
+
+    def can_be_trained(self, parameter: Any) -> bool:
+        """Whether it is not frozen."""
+        return id(parameter) in self._trainable
+
+    def has_gradient(self, parameter: Any) -> bool:
+        """Whether there is a gradient for it."""
+        return id(parameter) in self._differentiated or self._now.has_gradient(parameter)
+
+    def was_given(self, parameter: Any) -> bool:
+        """Whether any optimizer was given it."""
+        return parameter in self._ever

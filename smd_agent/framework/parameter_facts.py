@@ -1,0 +1,95 @@
+"""What is known of each parameter of a model in a step of training: trained, frozen, forgotten, without a gradient."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from smd_agent import session
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.ports import StepWriter
+from smd_agent.framework import training_facts as facts
+
+
+class Parameters(Protocol):
+    """Knows the parameters of a framework, and which optimizers have them."""
+
+    def groups_of(self, optimizer: Any) -> Mapping[str, Iterable[Any]]:
+        """The parameters that an optimizer was given, by the name of their group, such as ``SGD/group_0``."""
+
+    def can_be_trained(self, parameter: Any) -> bool:
+        """Whether a parameter can be trained, and is not frozen."""
+
+    def has_gradient(self, parameter: Any) -> bool:
+        """Whether there is a gradient for a parameter, when an optimizer is about to use it."""
+
+    def was_given(self, parameter: Any) -> bool:
+        """Whether any optimizer was given a parameter."""
+
+
+class ParameterFacts:
+    """The facts of one step that is saved.
+
+    Args:
+        writer: takes the text.
+        told: the text that was saved last, by model; of the whole run.
+        parameters: knows the parameters.
+    """
+
+    def __init__(self, writer: StepWriter, told: dict[str, str], parameters: Parameters) -> None:
+        self._writer = writer
+        self._wanted = CollectionKeys.PARAMETERS in writer.collections_due()
+        self._told = told
+        self._parameters = parameters
+        # Weakly: a step stays open until the next one begins, and a model that the program lets go must go.
+        self._models: dict[str, list[tuple[str, int, weakref.ref[Any]]]] = {}
+        # By the ids of the parameters.
+        self._facts: dict[int, dict[str, object]] = {}
+        self._optimizers: dict[int, str] = {}
+
+    def add_parameters(self, model: str, pairs: Iterable[tuple[str, Any]]) -> None:
+        """Tell of these parameters too, of the model of this title; they can be referred to weakly."""
+        if self._wanted:
+            self._models[model] = [(name, id(parameter), weakref.ref(parameter)) for name, parameter in pairs]
+
+    @session.fence("looking at a model's parameters")
+    def before_optimizer(self, optimizer: Any) -> None:
+        """Take note of the parameters whose gradients an optimizer is about to use.
+
+        What another optimizer has updated already in this step stays as it was then.
+        """
+        if not self._models:
+            return
+        own = {}
+        for group, members in self._parameters.groups_of(optimizer).items():
+            own.update(dict.fromkeys(map(id, members), group))
+        for parameters in self._models.values():
+            for _, key, reference in parameters:
+                if key not in self._optimizers and (parameter := reference()) is not None:
+                    self._look_at(parameter, own.get(key))
+        self._optimizers = {**own, **self._optimizers}
+
+    def _look_at(self, parameter: Any, group: str | None) -> None:
+        """Look at a parameter before an update, by the optimizer that has it in this group, or by another one."""
+        known = self._facts.get(id(parameter))
+        if known is None or group is not None:
+            self._facts[id(parameter)] = {
+                "requires_grad": self._parameters.can_be_trained(parameter),
+                "optimizer": group or (facts.NOT_NOW if self._parameters.was_given(parameter) else None),
+                "gradient": self._parameters.has_gradient(parameter),
+            }
+        elif not known["gradient"]:
+            known["gradient"] = self._parameters.has_gradient(parameter)
+
+    @session.fence("saving what is known of parameters")
+    def close(self) -> None:
+        """Save what has changed since it was told last, if there has been an update."""
+        models, self._models = self._models, {}
+        if not self._optimizers:
+            return
+        for model, parameters in models.items():
+            text = facts.described({name: self._facts[key] for name, key, _ in parameters if key in self._facts})
+            if self._told.get(model) != text:
+                self._told[model] = text
+                self._writer.save_tensors((facts.PARAMETERS + model,), (facts.as_text(text),))

@@ -1,0 +1,167 @@
+"""How far an optimizer moves each parameter in a step that is saved.
+
+Of a large parameter a part is looked at, see ``training_facts``; so little is copied and little computed.
+Where an optimizer updates several times in a step, its first update is what is saved, as of the gradients.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from smd_agent import session
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.ports import StepWriter
+from smd_agent.framework import training_facts as facts
+from smd_agent.framework.parameter_roles import ParameterRoles
+
+# A sum of squares between these is exact enough in float32.
+_FEWEST, _MOST = 1e-30, 1e30
+
+
+class Moved(NamedTuple):
+    """A parameter that has been updated.
+
+    names: what it is saved under, of which there may be several.
+    size: how many elements it has.
+    before: those that were looked at before the update.
+    after: the same after it.
+    """
+
+    names: list[str]
+    size: int
+    before: Any
+    after: Any
+
+
+class Weights(Protocol):
+    """Looks at the parameters of a framework."""
+
+    def owned_by(self, optimizer: Any) -> Iterable[Any]:
+        """The parameters that an optimizer updates."""
+
+    def size_of(self, parameter: Any) -> int:
+        """How many elements a parameter has; it is one that can be read."""
+
+    def looked_at(self, parameter: Any) -> Any | None:
+        """A copy of what is looked at of a parameter, see ``training_facts.looked_at``; None if it cannot be read.
+
+        It has a ``shape``, and is of floats that do not overflow where they are squared.
+        """
+
+    def changes(self, found: Sequence[Moved]) -> Iterable[tuple[Moved, Any, Any]]:
+        """Of each parameter, in any order: its update and its update ratio; see ``training_facts``."""
+
+
+class WeightChanges:
+    """The updates of one step that is saved.
+
+    Args:
+        writer: takes the values.
+        roles: of the parameters.
+        weights: looks at them.
+
+    Attributes:
+        wanted: whether the step saves them.
+    """
+
+    def __init__(self, writer: StepWriter, roles: ParameterRoles, weights: Weights) -> None:
+        self._writer = writer
+        self._roles = roles
+        self._weights = weights
+        self.wanted = CollectionKeys.UPDATES in writer.collections_due()
+        self._names: dict[int, list[str]] = {}
+        self._before: dict[int, tuple[Any, Any]] = {}
+        self._updated: set[int] = set()
+
+    def add_parameters(self, pairs: Sequence[tuple[str, Any]], updating: Callable[[], bool] = bool) -> None:
+        """Save the updates of these too, under these names; a parameter may have several.
+
+        Args:
+            pairs: names and parameters.
+            updating: tells whether an update is under way, as where a closure calls the model.
+        """
+        if not self.wanted:
+            return
+        for name, parameter in pairs:
+            self._names.setdefault(id(parameter), []).append(name)
+        if updating():
+            self._remember(parameter for _, parameter in pairs)
+
+    @session.fence("looking at weights before an update")
+    def before_update(self, optimizer: Any) -> None:
+        """Remember the parameters of an optimizer."""
+        if self._names:
+            self._remember(self._weights.owned_by(optimizer))
+
+    @session.fence("looking at weights after an update")
+    def after_update(self, optimizer: Any) -> None:
+        """Save how far the optimizer has moved its parameters."""
+        if not self._before:
+            return
+        found = []
+        for parameter in self._weights.owned_by(optimizer):
+            key = id(parameter)
+            known = self._before.pop(key, None)
+            if known is None or known[0] is not parameter:
+                continue
+            before, after = known[1], self._weights.looked_at(parameter)
+            if after is not None and before.shape == after.shape:
+                self._updated.add(key)
+                found.append(Moved(self._names[key], self._weights.size_of(parameter), before, after))
+        self._save(found)
+
+    def close(self) -> None:
+        """Let go of what is remembered."""
+        self._before.clear()
+
+    def _remember(self, parameters: Iterable[Any]) -> None:
+        for parameter in parameters:
+            key = id(parameter)
+            if key in self._names and key not in self._updated:
+                copy = self._weights.looked_at(parameter)
+                if copy is not None:
+                    self._before[key] = parameter, copy
+
+    def _save(self, found: list[Moved]) -> None:
+        names: list[str] = []
+        values: list[Any] = []
+        for moved, update, ratio in self._weights.changes(found):
+            for name in moved.names:
+                names += (facts.UPDATE + name, facts.UPDATE_RATIO + name)
+                values += (update, ratio)
+        self._roles.keep_out(names)
+        self._writer.save_tensors(names, values)
+
+
+def part_of(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A copy of what is looked at of an array of floats, in float32 or float64."""
+    part = facts.looked_at(array.reshape(-1))
+    return np.array(part, np.float64 if part.dtype == np.float64 else np.float32)
+
+
+def changes(found: Iterable[Moved]) -> list[tuple[Moved, np.float64, np.float64]]:
+    """Of each parameter, of which arrays of NumPy are given: its update and its update ratio."""
+    # Of what is infinite the program is to hear no warning.
+    with np.errstate(all="ignore"):
+        return [(moved, *_change(moved)) for moved in found]
+
+
+def _change(moved: Moved) -> tuple[np.float64, np.float64]:
+    before = moved.before.reshape(-1)
+    length, move = _length(before), _length(moved.after.reshape(-1) - before)
+    ratio = move / length if length else float(move > 0)
+    return np.float64(move * facts.scale_of(moved.size)), np.float64(ratio)
+
+
+def _length(flat: npt.NDArray[Any]) -> float:
+    squares = float(flat @ flat)
+    if not _FEWEST < squares < _MOST:
+        # Squares of float32 may have overflowed or vanished.
+        flat = flat.astype(np.float64)
+        squares = float(flat @ flat)
+    return math.sqrt(squares)

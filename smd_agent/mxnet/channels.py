@@ -1,0 +1,77 @@
+"""Where the channels of the outputs of Gluon's blocks are.
+
+A layer with a layout, and a normalization, say it themselves; dense and recurrent layers and embeddings have them last.
+Other blocks, such as activations, have them as the layers of their model do: of three dimensions and of four or more,
+where all that tell agree. Next to the batch is the only other axis of two.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mxnet.gluon import Block, nn, rnn
+from mxnet.gluon.loss import Loss
+
+from smd_agent.core.channels import AxisRule, last_axis, unknown
+from smd_agent.core.ports import StepWriter
+from smd_agent.mxnet.step_counter import TrackedBlock
+
+_FEATURES = (nn.Dense, nn.Embedding, nn.LayerNorm, rnn.RecurrentCell, rnn.LSTM.__base__)
+_SIGNAL = 3
+
+
+def note_channels(tracked: TrackedBlock, writer: StepWriter) -> None:
+    """Tell where the channels of a model's blocks are, by the names that their outputs are saved under, if need be."""
+    if not writer.shares_due():
+        return
+    blocks = tracked.parts()
+    told = [_told_by(block) for block in blocks]
+    layouts = {layout for layout in map(_layout, blocks) if layout}
+    found: dict[int, set[int | None]] = {_SIGNAL: set(), _SIGNAL + 1: set()}
+    for layout in layouts:
+        found[min(len(layout), _SIGNAL + 1)].add(layout.find("C"))
+    if any(isinstance(block, _FEATURES) and not _flattens(block) for block in blocks):
+        found[_SIGNAL].add(_SIGNAL - 1)
+    rule = _like(*(places.pop() if len(places) == 1 else None for places in found.values()))
+    named: dict[str, AxisRule] = {}
+    for block, own in zip(blocks, told, strict=True):
+        known = own or (unknown if isinstance(block, Loss) else rule)
+        # Blocks may share a name (model zoo: ``prefix=""``).
+        named[block.name] = unknown if named.get(block.name, known) is not known else known
+    for name, one in named.items():
+        writer.axes.note(f"{name}_output", one)
+
+
+def _told_by(block: Block) -> AxisRule | None:
+    layout = _layout(block)
+    if layout:
+        return {len(layout): layout.find("C")}.get
+    if isinstance(block, (nn.BatchNorm, nn.InstanceNorm, nn.GroupNorm)):
+        # A BatchNorm has it among the arguments of its operation; a GroupNorm's is always the second.
+        axis = getattr(block, "_kwargs", {}).get("axis", 1)
+        return _at(axis) if isinstance(axis, int) else None
+    return last_axis if isinstance(block, _FEATURES) else None
+
+
+def _layout(block: Any) -> str:
+    """Such as ``NCHW``; empty where a block has none."""
+    arguments = getattr(block, "_kwargs", None)
+    layout = arguments.get("layout") if isinstance(arguments, dict) else None
+    return layout if isinstance(layout, str) and "C" in layout else ""
+
+
+def _flattens(block: Any) -> bool:
+    return bool(getattr(block, "_flatten", False))
+
+
+def _at(axis: int) -> AxisRule:
+    return lambda dimensions: axis + dimensions if axis < 0 else axis
+
+
+def _like(of_signals: int | None, of_images: int | None) -> AxisRule:
+    def rule(dimensions: int) -> int | None:
+        if dimensions == 2:
+            return 1
+        return of_signals if dimensions == _SIGNAL else of_images
+
+    return rule

@@ -1,0 +1,107 @@
+"""Parameters, optimizers and inputs of PyTorch, as the facts of a training step look at them.
+
+See ``framework.training_facts``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+
+from smd_agent.framework import training_facts as facts
+from smd_agent.framework.optimizer_settings import title_of
+from smd_agent.framework.weight_changes import Moved
+from smd_agent.pytorch.arrays import has_memory, tensors_in
+from smd_agent.pytorch.model.trained import was_given
+
+_SETTINGS = ("lr", "weight_decay", "momentum", "betas", "eps")
+_WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+class Weights:
+    """Parameters before and after an update."""
+
+    def owned_by(self, optimizer: Any) -> list[torch.Tensor]:
+        """The parameters of an optimizer."""
+        return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+    def size_of(self, parameter: torch.Tensor) -> int:
+        """How many elements a parameter has."""
+        return parameter.numel()
+
+    @torch.no_grad()
+    def looked_at(self, parameter: torch.Tensor) -> torch.Tensor | None:
+        """A copy of what is looked at of a parameter, in float32 or float64, contiguous; None if it cannot be read."""
+        # Of a parameter that is distributed over ranks, this rank's part.
+        local = parameter.to_local() if hasattr(parameter, "to_local") else parameter
+        if not (has_memory(local) and local.is_floating_point()):
+            return None
+        part: torch.Tensor = facts.looked_at(local.detach().reshape(-1))
+        dtype = torch.float64 if part.dtype is torch.float64 else torch.float32
+        return part.to(dtype, copy=True, memory_format=torch.contiguous_format)
+
+    @torch.no_grad()
+    def changes(self, found: Sequence[Moved]) -> list[tuple[Moved, torch.Tensor, torch.Tensor]]:
+        """Update and update ratio of each, computed for all of a device and dtype at once."""
+        alike: dict[tuple[torch.device, torch.dtype], list[Moved]] = {}
+        for moved in found:
+            alike.setdefault((moved.before.device, moved.before.dtype), []).append(moved)
+        return [change for group in alike.values() for change in _changes(group)]
+
+
+def _changes(found: list[Moved]) -> Iterator[tuple[Moved, torch.Tensor, torch.Tensor]]:
+    lengths = _lengths([moved.before for moved in found])
+    moves = _lengths(torch._foreach_sub([moved.after for moved in found], [moved.before for moved in found]))
+    scales = torch.tensor([facts.scale_of(moved.size) for moved in found]).to(moves)
+    ratios = torch.where(lengths == 0, (moves > 0).to(moves), moves / lengths)
+    return zip(found, (moves * scales).unbind(), ratios.unbind(), strict=True)
+
+
+def _lengths(tensors: list[torch.Tensor] | tuple[torch.Tensor, ...]) -> torch.Tensor:
+    return torch.stack(torch._foreach_norm(tensors, 2))
+
+
+class Parameters:
+    """Parameters and the optimizers that have them."""
+
+    def groups_of(self, optimizer: Any) -> Mapping[str, Iterable[torch.Tensor]]:
+        """The parameters of an optimizer by the name of their group."""
+        title = title_of(optimizer)
+        return {f"{title}/group_{number}": group["params"] for number, group in enumerate(optimizer.param_groups)}
+
+    def can_be_trained(self, parameter: torch.Tensor) -> bool:
+        """Whether a parameter can be differentiated."""
+        return parameter.requires_grad
+
+    def has_gradient(self, parameter: torch.Tensor) -> bool:
+        """Whether a parameter has a gradient now."""
+        return parameter.grad is not None
+
+    def was_given(self, parameter: torch.Tensor) -> bool:
+        """Whether any optimizer was given a parameter."""
+        return was_given(parameter)
+
+
+def settings_of(optimizer: Any) -> dict[str, Any]:
+    """The settings of an optimizer that are saved, by name."""
+    return dict(facts.settings(optimizer.param_groups, _SETTINGS))
+
+
+@torch.no_grad()
+def digest_of(inputs: Any) -> torch.Tensor | None:
+    """The digest of what a model is called with, on the device of its tensors; None where they are on several."""
+    found = [tensor.detach() for tensor in tensors_in(inputs) if has_memory(tensor)]
+    if len({tensor.device for tensor in found}) != 1:
+        return None
+    parts = [(_words(tensor), str(tensor.dtype), tuple(tensor.shape)) for tensor in found]
+    digest: torch.Tensor = facts.digest(parts, torch)
+    return digest
+
+
+def _words(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.resolve_conj())
+    part: torch.Tensor = facts.looked_at(tensor.resolve_neg().reshape(-1)).contiguous().reshape(-1)
+    return part.view(_WORDS[part.element_size()]).to(torch.int64)

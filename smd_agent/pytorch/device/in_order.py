@@ -1,0 +1,88 @@
+"""Quantiles and histograms of tensors that live on an accelerator, from their elements in order.
+
+Sorting waits for nobody and gives the same each time, which counting and picking on an accelerator do not. It takes
+several times the tensor's memory, so a quantile is taken of ``MOST`` elements at most and a histogram in such pieces.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from smd_agent.core.names import Op
+from smd_agent.core.reductions.formulas import QUANTILES
+from smd_agent.core.reductions.histogram import BUCKETS
+from smd_agent.core.reductions.quantile import ranks_of, weighted
+
+# Some 100 MB with the places that a sort gives.
+MOST = 1 << 22
+
+_NARROW = (torch.float16, torch.bfloat16, torch.float32, torch.uint8, torch.int8, torch.int16, torch.bool)
+
+
+def elements_for(tensor: torch.Tensor, ops: Sequence[Op]) -> torch.Tensor:
+    """What ``quantiles_from`` needs, on the tensor's device.
+
+    Args:
+        tensor: real, strided, of 1 to ``MOST`` elements.
+        ops: of ``QUANTILES``, with whether it is of absolute values.
+
+    Returns:
+        Of each op the two elements next to its rank, and a NaN if there is one; float64, of shape ``(3 * len(ops),)``.
+    """
+    flat = tensor.detach().reshape(-1)
+    ordered: dict[bool, torch.Tensor] = {}
+    found = []
+    for name, absolute in ops:
+        if absolute not in ordered:
+            # The absolute value of the smallest integer is no integer of its type.
+            values = flat if flat.is_floating_point() or not absolute else flat.to(torch.float64)
+            values = values.to(torch.uint8) if values.dtype is torch.bool else values
+            ordered[absolute] = (values.abs() if absolute else values).sort().values
+        first, second, _ = ranks_of(flat.numel(), QUANTILES[name])
+        found += [ordered[absolute][place].to(torch.float64) for place in (first, second, -1)]
+    return torch.stack(found)
+
+
+def quantiles_from(elements: npt.NDArray[Any], size: int, ops: Sequence[Op]) -> list[float]:
+    """The quantiles of a tensor of this many elements, from what ``elements_for`` gave."""
+    parts = elements.reshape(-1, 3).tolist()
+    return [
+        last if last != last else weighted(a, b, ranks_of(size, QUANTILES[name])[2])
+        for (name, _), (a, b, last) in zip(ops, parts, strict=True)
+    ]
+
+
+def histogram_of(tensor: torch.Tensor) -> torch.Tensor:
+    """The histogram of a real, strided tensor as ``core.reductions.histogram`` describes it, int64, on its device."""
+    flat = tensor.detach().reshape(-1)
+    wide = torch.float32 if flat.dtype in _NARROW else torch.float64
+    counts = torch.zeros(BUCKETS, dtype=torch.int64, device=flat.device)
+    for piece in torch.split(flat, MOST):
+        counts += _counts(piece.to(wide))
+    return counts
+
+
+def _counts(values: torch.Tensor) -> torch.Tensor:
+    is_nan = values.isnan()
+    ordered = values.masked_fill(is_nan, torch.inf).sort().values
+    up_to, below = _bounds(values.dtype, values.device)
+    nans = is_nan.sum().reshape(1)
+    size = torch.full_like(nans, values.numel())
+    not_above, not_reached = torch.searchsorted(ordered, up_to, right=True), torch.searchsorted(ordered, below)
+    # How many are in a bucket or one before it: -Inf and the negative ones, 0, the positive ones, Inf, NaN.
+    ends = torch.cat([not_above[:-1], not_reached[:1], not_above[-1:], not_reached[1:], size - nans, size])
+    return torch.diff(ends, prepend=torch.zeros_like(nans))
+
+
+@functools.lru_cache(maxsize=64)
+def _bounds(dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """The bounds of buckets: those that belong to the lower bucket, and those that belong to the upper one."""
+    powers = 2.0 ** np.arange(63, -64, -1)
+    up_to, below = np.concatenate([[-np.inf], -powers, [0]]), np.concatenate([[0], powers[::-1], [np.inf]])
+    return torch.from_numpy(up_to).to(device, dtype), torch.from_numpy(below).to(device, dtype)

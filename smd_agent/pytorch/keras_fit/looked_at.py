@@ -1,0 +1,30 @@
+"""Variables of Keras on PyTorch and inputs of models, as the facts of a training step look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from smd_agent.pytorch.capture.looked_at import Weights, digest_of
+
+
+class Look(Weights):
+    """Variables before and after an update, and what models are called with."""
+
+    def owned_by(self, optimizer: Sequence[Any]) -> list[Any]:
+        """Variables, which stand for the optimizer that updates them."""
+        return list(optimizer)
+
+    def size_of(self, parameter: Any) -> int:
+        """How many elements a variable has."""
+        return int(parameter.value.numel())
+
+    def looked_at(self, parameter: Any) -> torch.Tensor | None:
+        """A copy of what is looked at of a variable; see ``Weights``."""
+        return super().looked_at(parameter.value)
+
+    def digest_of(self, inputs: Sequence[torch.Tensor]) -> torch.Tensor | None:
+        """The digest of the tensors that a model is called with; None where there are none."""
+        return digest_of(inputs)

@@ -1,0 +1,79 @@
+"""Variables of TensorFlow and inputs of models, as the facts of a training step look at them.
+
+See ``framework.training_facts``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from smd_agent.framework import training_facts as facts
+from smd_agent.framework.weight_changes import Moved, changes, part_of
+from smd_agent.tensorflow.arrays import to_array
+from smd_agent.tensorflow.types import KerasVariable, Variable
+
+
+class Look:
+    """Variables before and after an update, and what models are called with."""
+
+    def owned_by(self, optimizer: Sequence[Variable]) -> Sequence[Variable]:
+        """Variables, which stand for the optimizer that updates them."""
+        return optimizer
+
+    def size_of(self, parameter: Variable) -> int:
+        """How many elements a variable has."""
+        return math.prod(parameter.shape)
+
+    def looked_at(self, parameter: Variable) -> npt.NDArray[Any] | None:
+        """A copy of what is looked at of a variable, in float32 or float64; None if it has no floats."""
+        array = _array(parameter)
+        return None if array is None or array.dtype.kind != "f" else part_of(array)
+
+    def changes(self, found: Iterable[Moved]) -> Iterable[tuple[Moved, np.float64, np.float64]]:
+        """Update and update ratio of each."""
+        return changes(found)
+
+    def digest_of(self, inputs: Sequence[object]) -> npt.NDArray[np.int64] | None:
+        """The digest of the tensors that a model is called with; None where there are none."""
+        parts = []
+        for tensor in inputs:
+            array = _array(tensor)
+            if array is None:
+                return None
+            words = facts.words_of(_bytes_of(array) if array.dtype.kind == "U" else facts.looked_at(array.reshape(-1)))
+            parts.append((words, cast("Any", tensor).dtype.name, tuple(cast("Any", tensor).shape)))
+        found: npt.NDArray[np.int64] | None = facts.digest(parts, np)
+        return found
+
+
+def _array(value: Any) -> npt.NDArray[Any] | None:
+    """What is looked at of a variable or a tensor, or all of it."""
+    found = to_array(_on_device(value))
+    return None if found is None else found[0]
+
+
+def _on_device(value: Any) -> Any:
+    """What is looked at of values that are on an accelerator, picked there; other values as they are."""
+    tensor = value if isinstance(value, (tf.Tensor, tf.Variable)) else cast("KerasVariable", value).value
+    size = math.prod(tensor.shape)
+    device: str = getattr(tensor, "device", "") or ""
+    if size <= facts.LOOKED_AT or "CPU" in device.upper() or not device:
+        return value
+    return picked(tensor, size)
+
+
+def picked(tensor: Any, size: int) -> Any:
+    """The same elements of a tensor as ``training_facts.looked_at`` gives of a flat one."""
+    length = size // facts.RUNS
+    flat = tf.reshape(tensor, [-1])[: facts.RUNS * length]
+    return tf.reshape(flat, [facts.RUNS, length])[:, : facts.LOOKED_AT // facts.RUNS]
+
+
+def _bytes_of(texts: npt.NDArray[np.str_]) -> npt.NDArray[np.uint8]:
+    return np.frombuffer("\0".join(texts.reshape(-1).tolist()).encode("utf-8", "replace"), np.uint8)

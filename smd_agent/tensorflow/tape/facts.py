@@ -1,0 +1,124 @@
+"""Facts of a step with tapes: how far variables have moved, with which settings, and what is known of them.
+
+No model is known in such a loop: what is told of its variables is of those that tapes have differentiated or optimizers
+were given, whatever models they belong to.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from smd_agent import session
+from smd_agent.core.collection_keys import FACT_COLLECTIONS
+from smd_agent.core.recorder import Recorder
+from smd_agent.framework.keras.facts import FactsSaver, StepFacts
+from smd_agent.framework.keras.optimizers import GivenVariables
+from smd_agent.framework.optimizer_settings import title_of
+from smd_agent.tensorflow.looked_at import Look
+from smd_agent.tensorflow.types import Variable
+
+TITLE = "variables"
+"""Stands for the model in the name of what is told of variables."""
+
+
+class _Step(StepFacts):
+    """The facts of the step that is open, with the variables that have come up in it.
+
+    Attributes:
+        variables: their names and themselves, by identity; weakly, because the step stays open until the next begins.
+        differentiated: ids of those that a tape has found a gradient for.
+    """
+
+    def __init__(self, saver: FactsSaver, ever: GivenVariables) -> None:
+        super().__init__(saver, Look(), ever)
+        self.variables: dict[int, tuple[str, weakref.ref[Variable]]] = {}
+        self.differentiated: set[int] = set()
+
+
+class TapeFacts:
+    """The facts of the steps of one hook; those of the current one are complete when it closes.
+
+    Args:
+        saver: takes them.
+        recorder: of the same hook; it closes the steps.
+        name: gives a variable's name in the run.
+    """
+
+    def __init__(self, saver: FactsSaver, recorder: Recorder, name: Callable[[Variable], str]) -> None:
+        self._saver = saver
+        self._recorder = recorder
+        self._name = name
+        self._ever = GivenVariables()
+        self._number = -1
+        self._step: _Step | None = None
+
+    def saw_gradients(self, pairs: Iterable[tuple[Variable, object]]) -> None:
+        """Tapes have computed gradients of variables, of which some are None."""
+        step = self._current()
+        if step is not None:
+            for variable, gradient in pairs:
+                self._add(step, [variable])
+                if gradient is not None:
+                    step.differentiated.add(id(variable))
+
+    @session.fence("looking at what an optimizer is given")
+    def before_update(self, given: GivenVariables) -> None:
+        """Optimizers are about to update variables."""
+        step = self._current()
+        if step is not None:
+            self._ever.update(given)
+            step.given.update(given)
+            variables = given.variables()
+            self._add(step, variables)
+            step.before_update(variables)
+            step.before_optimizers(given.optimizers())
+
+    @session.fence("looking at an optimizer's learning rate")
+    def saw_learning_rate(self, optimizer: object, value: object) -> None:
+        """An optimizer has updated with this learning rate."""
+        step = self._current()
+        if step is not None:
+            step.saw_learning_rate(title_of(optimizer), value)
+
+    @session.fence("saving facts of a step")
+    def after_update(self, given: GivenVariables) -> None:
+        """They have updated them."""
+        step = self._current()
+        if step is not None:
+            step.after_update(given.variables())
+            step.after_optimizers(given.optimizers())
+
+    @session.fence("saving what is known of variables")
+    def close(self) -> None:
+        """The step ends."""
+        step, self._step = self._step, None
+        if step is not None:
+            known = [(name, variable) for name, found in step.variables.values() if (variable := found()) is not None]
+            variables: list[Any] = [variable for _, variable in known]
+            trainable = [variable for variable in variables if getattr(variable, "trainable", True)]
+            step.tell_of_variables(TITLE, [name for name, _ in known], variables, trainable, step.differentiated)
+            step.close()
+
+    def drop(self) -> None:
+        """Nothing more is saved of the step."""
+        self._step = None
+
+    def _current(self) -> _Step | None:
+        """The facts of the current step; None if it saves none."""
+        recorder = self._recorder
+        if self._number != recorder.position.step:
+            self._number = recorder.position.step
+            self._step = None
+            if not FACT_COLLECTIONS.isdisjoint(recorder.collections_due()):
+                self._step = _Step(self._saver, self._ever)
+                recorder.capture = self
+        return self._step
+
+    def _add(self, step: _Step, variables: Sequence[Variable]) -> None:
+        new = [variable for variable in variables if id(variable) not in step.variables]
+        names = [self._name(variable) for variable in new]
+        for name, variable in zip(names, new, strict=True):
+            step.variables[id(variable)] = name, weakref.ref(variable)
+        step.add(names, new)
