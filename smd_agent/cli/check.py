@@ -4,7 +4,8 @@ Exit code 0: all rules could judge, and there is no problem. 1: there is one. 2:
 judge, because what it needs was not saved; a line says what that is, and which option saves it. Warnings and notes
 do not count: a warning may be a mistake, a note is worth knowing.
 
-A rule is left out of a run that cannot have what it needs, such as gradients of XGBoost. A run that goes on is judged
+A rule is left out of a run that cannot have what it needs, such as gradients of XGBoost; a few are applied only where
+--rules names them. A run that goes on is judged
 by the steps that it has by now. --list says what rules there are and what each looks for.
 """
 
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     if args.run is None:
         raise CommandError("name the folder of a run", USAGE_ERROR)
     trial = open_run(args.run)
-    verdict = _judge(trial, chosen)
+    verdict = _judge(trial, chosen if args.rules else _by_default(chosen))
     for line in verdict_lines(trial, verdict, args.json):
         emit(line)
     for problem in verdict.problems:
@@ -57,6 +58,10 @@ def run(args: argparse.Namespace) -> int:
     if verdict.has_problem:
         return PROBLEM
     return NOT_JUDGED if verdict.not_judged or verdict.problems or trial.problems else 0
+
+
+def _by_default(known: Mapping[str, type[Rule]]) -> dict[str, type[Rule]]:
+    return {name: rule for name, rule in known.items() if not getattr(rule, "only_by_name", False)}
 
 
 def _judge(trial: Trial, chosen: Mapping[str, type[Rule]]) -> Verdict:
