@@ -151,6 +151,9 @@ class BuiltInRule(Rule):
         """Look at a step that has what the rule needs; steps come in order."""
         raise NotImplementedError
 
+    def pass_over(self, step: StepView) -> None:
+        """A step lacks something that the rule needs: what is saved only when it changes holds at it, too."""
+
     def end(self) -> None:
         """The run has ended, or no step will come for now: add what can be said only then."""
 
@@ -163,6 +166,8 @@ class BuiltInRule(Rule):
         if len(met) == len(self.needs):
             self._steps_seen += 1
             self.take(step)
+        else:
+            self.pass_over(step)
 
     def found(
         self,

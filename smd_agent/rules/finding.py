@@ -58,7 +58,7 @@ class Finding:
 
     @property
     def order(self) -> tuple[int, int, str, str]:
-        """By what findings are sorted: severity, first step, rule, tensor."""
+        """What findings are sorted by, which is severity, first step, rule and tensor."""
         return _ORDER.index(self.severity), self.global_step, self.rule, self.tensor or ""
 
     def to_json(self) -> dict[str, Any]:

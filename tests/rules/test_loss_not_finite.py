@@ -42,6 +42,12 @@ def test_a_batch_with_nan(trained):
     assert 0 < found.evidence["others_not_finite"] < found.evidence["others"]
 
 
+def test_weights_that_were_broken_between_saved_steps(trained):
+    (found,) = trained(lambda capture: steps(capture, nan_in_the_batch), every=4).findings(LossNotFinite())
+    assert (found.first_step, found.evidence["last_finite_step"]) == (20, 16)
+    assert found.cause.startswith("Weights have turned not finite since the last saved step")
+
+
 def test_weights_that_an_update_has_broken(trained):
     def diverges(capture):
         model = nn.Linear(6, 1)

@@ -35,7 +35,8 @@ def test_a_head_that_was_replaced(trained):
         ("Sequential_2.weight", Severity.PROBLEM),
     ]
     assert found[0].evidence == {"not_optimized": 2, "optimized": 2}
-    assert found[0].first_step == 0
+    # What is known is saved in the first step only, and holds until it changes.
+    assert (found[0].first_step, found[0].last_step, found[0].steps) == (0, 5, 6)
 
 
 def test_a_layer_that_was_left_out(trained):

@@ -16,11 +16,20 @@ _WEIGHTS = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
 _INPUT = "_input_[0-9]+$"
 # What a loss that diverges has grown to, beside the first one.
 _DIVERGED = 100.0
+# A loss that goes up and down has not grown.
+_NOISE = 2.0
+# So many finite losses show whether it does.
+_ENOUGH = 3
 
 _CAUSES = {
     "weights": (
         "Weights were not finite before this loss was computed: an earlier update has broken them",
         "Lower the learning rate or clip the gradients; in float16, check that the loss is scaled",
+    ),
+    "between": (
+        "Weights have turned not finite since the last saved step, at which the loss had not grown:"
+        " rather by a batch or an overflow than by the learning rate",
+        "Run it again with every step saved from the last finite one on, and with inputs, to see what is first",
     ),
     "inputs": (
         "The batch itself holds values that are not finite, while the weights do not",
@@ -45,6 +54,7 @@ class _Last(NamedTuple):
     step: int
     loss: float
     first: float
+    finite: int
 
 
 class LossNotFinite(BuiltInRule):
@@ -70,7 +80,9 @@ class LossNotFinite(BuiltInRule):
         for name, loss in step.numbers(losses).items():
             if math.isfinite(loss):
                 last = self._last.get((name, step.mode))
-                self._last[name, step.mode] = _Last(step.step, loss, last.first if last else loss)
+                self._last[name, step.mode] = _Last(
+                    step.step, loss, last.first if last else loss, 1 + (last.finite if last else 0)
+                )
         for name in losses:
             known = self.finding_of(step, name)
             if name in bad:
@@ -94,13 +106,19 @@ class LossNotFinite(BuiltInRule):
     @staticmethod
     def _cause(step: StepView, bad: dict[str, dict[str, float]], last: _Last | None) -> str:
         weights = step.names(*_WEIGHTS)
+        diverged = last is not None and abs(last.loss) > _DIVERGED * abs(last.first)
         if bad.keys() & {*weights}:
-            return "weights"
+            return "between" if last is not None and _was_well(last, step) else "weights"
         if bad.keys() & {*_inputs(step)}:
             return "inputs"
-        if last is not None and abs(last.loss) > _DIVERGED * abs(last.first):
+        if diverged:
             return "diverged"
         return "unknown" if weights else "nothing known"
+
+
+def _was_well(last: _Last, step: StepView) -> bool:
+    """Tell whether the loss gave no sign of diverging, some steps before this one."""
+    return last.finite >= _ENOUGH and abs(last.loss) <= _NOISE * abs(last.first) and last.step + 1 < step.step
 
 
 def _inputs(step: StepView) -> list[str]:

@@ -26,6 +26,13 @@ class ParameterNotOptimized(BuiltInRule):
     cause = "The parameter was made after the optimizer, as by replacing a layer, or was left out of its list"
     advice = "Make the optimizer after the model is complete, or freeze what shall not be trained (requires_grad=False)"
 
+    def pass_over(self, step: StepView) -> None:
+        """Facts are saved when they change: at a step without any, what was found holds."""
+        for found in self.findings:
+            if (found.mode, found.worker) == (step.mode, step.worker):
+                found.last_step = step.step
+                found.steps += 1
+
     def take(self, step: StepView) -> None:
         """Look at what is known of the parameters by a step."""
         for facts in known_parameters(step).values():
