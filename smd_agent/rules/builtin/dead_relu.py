@@ -12,7 +12,7 @@ from smd_agent.rules import parameters
 from smd_agent.rules.built_in import BuiltInRule, Need, Split
 from smd_agent.rules.finding import Severity
 from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.units import activity
+from smd_agent.rules.units import activity, dead_beyond_chance
 
 if TYPE_CHECKING:
     from smd_agent.rules.step_view import Names, StepView
@@ -111,7 +111,5 @@ class DeadRelu(BuiltInRule):
             count = int(np.prod(shape)) // max(shape) if shape and min(shape) else 0
             if zero is None or lowest.get(name) != 0 or count < self.samples:
                 continue
-            others = (zero - share) / (1 - share) if share < 1 else 0.0
-            by_chance = min(max(others, 0.0), 1.0) ** count
-            found[name] = 100 * max(share - by_chance, 0.0) / (1 - by_chance) if by_chance < 1 else 0.0
+            found[name] = 100 * dead_beyond_chance(share, zero, count)
         return found
