@@ -19,7 +19,8 @@ def images(*means, count=100, name=NAME):
 
 
 @pytest.mark.parametrize(
-    "means, finds", [((0.0, 0.0, 0.21), True), ((0.0, 0.0, 0.19), False), ((-0.21,), True), ((-0.19,), False)]
+    "means, finds",
+    [((0.0, 0.0, 0.21), True), ((0.0, 0.0, 0.19), False), ((-0.21,), True), ((-0.19,), False), ((0.1, -0.21), True)],
 )
 def test_as_it_is_documented(tmp_path, means, finds):
     trial = written(tmp_path / "run", [images(*means)] * 7)

@@ -35,6 +35,8 @@ def test_the_share_of_zeros_tells_of_token_0_alone(tmp_path):
     trial = written(tmp_path / "run", [{"Net_embed_input_0": {"zero_share": share}} for share in (0.5, 0.51)])
     assert found(trial, NLPSequenceRatio()) == {"Net_embed_input_0": (1, 1)}
     assert verdict(trial, NLPSequenceRatio()).findings[0].evidence == {"token": 0, "percent": pytest.approx(51)}
+    both = NLPSequenceRatio(token_values="3,0", token_thresholds_percent="10,60")
+    assert found(trial, both) == {}
     said = verdict(trial, NLPSequenceRatio(token_values="3", token_thresholds_percent="30"))
     assert [one.option for one in said.not_judged] == ["add inputs to --save, with --raw"]
 

@@ -75,6 +75,12 @@ def test_a_name_that_says_nothing_makes_it_a_note(tmp_path):
     assert [one.severity for one in said.findings] == [Severity.NOTE]
 
 
+@pytest.mark.parametrize("mean, finds", [(1 / 20, False), (1.1 / 20, True)])
+def test_a_sure_classifier_is_none(tmp_path, mean, finds):
+    steps = [{"head_output_0": {"saturated_share": 0.9, "shape": (32, 20), "mean": mean}}] * 7
+    assert bool(found(written(tmp_path / "run", steps), SaturatedActivation())) == finds
+
+
 def inputs(units, between, value, count=1000):
     """An input of ten units of which so many have this value, but for so many percent of the elements."""
     array = np.zeros((count, 10), np.float32)

@@ -77,5 +77,10 @@ def test_modes_are_told_apart(tmp_path):
     assert met(trial, UnchangedTensor(base_trial=trial, collection_names="losses")) == [4, 5]
 
 
+def test_evaluations_are_left_out(tmp_path):
+    trial = written(tmp_path / "run", losses(*[0.7] * 12), ModeKeys.EVAL)
+    assert verdict(trial, UnchangedTensor()).findings == []
+
+
 def test_clean_trainings_are_silent(clean):
     assert {name: found for name, run in clean.items() if (found := run.findings(UnchangedTensor()))} == {}

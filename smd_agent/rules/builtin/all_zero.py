@@ -64,12 +64,15 @@ class AllZero(BuiltInRule):
         self.needs = (Need(self.collection_names or (), ("zero_share",), self.tensor_regex or (), saved_by),)
         self.fewest_steps = min(self.fewest_steps, self.patience)
         self._in_a_row: dict[tuple[str, ModeKeys], int] = {}
+        self._matrices: dict[Names, Names] = {}
 
     def take(self, step: StepView) -> None:
         """Look at the chosen tensors of a step."""
         names = self.needs[0].names(step)
         if self.patience > 1:
-            names = _matrices(step, names)
+            if names not in self._matrices:
+                self._matrices = {names: _matrices(step, names)}
+            names = self._matrices[names]
         percents = {name: 100 * share for name, share in step.column("zero_share", names).items()}
         reached = {name for name, percent in percents.items() if percent >= self.threshold}
         others = len(percents) - len(reached)

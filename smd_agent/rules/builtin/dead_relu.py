@@ -103,9 +103,16 @@ class DeadRelu(BuiltInRule):
 
     def _beyond_chance(self, step: StepView, names: Names) -> dict[str, float]:
         shares = step.column("dead_share", names)
-        zeros, lowest = step.column("zero_share", shares.names), step.column("min", shares.names)
-        found = {}
-        for name, share in shares.items():
+        # What is taken off matters only to those above the threshold, and to what the first step is remembered by.
+        found = {name: 100 * share for name, share in shares.items()}
+        looked_at = [
+            name for name, percent in found.items() if percent > self.threshold_layer or name not in self._first
+        ]
+        if not looked_at:
+            return found
+        zeros, lowest = (dict(step.column(one, shares.names).items()) for one in ("zero_share", "min"))
+        for name in looked_at:
+            share = found.pop(name) / 100
             zero, shape = zeros.get(name), step.shape(name)
             # At the least: whatever axis the units lie along, there are no more of them than along the longest.
             count = int(np.prod(shape)) // max(shape) if shape and min(shape) else 0

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _KIND = re.compile("tanh|sigmoid", re.IGNORECASE)
 _FEWEST_ELEMENTS = 8
+# How far the mean of a softmax, multiplied by the number of classes, may be from 1.
+_SOFTMAX = 1e-3
 
 
 class SaturatedActivation(BuiltInRule):
@@ -27,7 +29,7 @@ class SaturatedActivation(BuiltInRule):
     By its documented defaults it looks at the inputs of such layers by their names, which have to be saved whole; one
     without "tanh" in its name is that of a sigmoid. `check` looks at the `saturated_share` of outputs. A last layer
     that has learned its task is at the ends, and rightly; so a layer is found that is there from the first saved step
-    on. It is a note where its name has neither "tanh" nor "sigmoid": a mask looks the same.
+    on. A softmax is told by its mean. It is a note where the name has neither "tanh" nor "sigmoid": a mask looks alike.
     """
 
     meaning = "most units of a layer are held at an end of tanh or sigmoid from the first saved step to the last"
@@ -108,7 +110,7 @@ class SaturatedActivation(BuiltInRule):
             if name not in self._in_a_row:
                 continue
             shape = step.shape(name)
-            if percent <= self.threshold_layer or not shape or not min(shape):
+            if percent <= self.threshold_layer or not shape or not min(shape) or _is_softmax(step, name, shape):
                 del self._in_a_row[name]
                 self.withdraw(step, name)
             # At the least: whatever axis the units lie along, there are no more of them than along the longest.
@@ -128,3 +130,9 @@ class SaturatedActivation(BuiltInRule):
             low, high = self.threshold_sigmoid_min, self.threshold_sigmoid_max
         between = (value > low) & (value < high)
         return float(100 * np.mean(activity(between) < self.threshold_inactivity))
+
+
+def _is_softmax(step: StepView, name: str, shape: tuple[int, ...]) -> bool:
+    """Tell whether the elements along an axis add up to 1 on average, as those of a sure classifier do, too."""
+    mean = step.column("mean", (name,)).get(name)
+    return mean is not None and any(abs(mean * size - 1) < _SOFTMAX for size in shape)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
 from smd_agent.rules import parameters
 from smd_agent.rules.built_in import BuiltInRule, Need
 from smd_agent.rules.finding import Severity
@@ -16,7 +17,6 @@ from smd_agent.rules.parameters import COLLECTION_NAMES, TENSOR_REGEX, Parameter
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from smd_agent.core.modes import ModeKeys
     from smd_agent.rules.step_view import StepView
 
 
@@ -24,7 +24,7 @@ class UnchangedTensor(BuiltInRule):
     """Tensors that are the same step after step.
 
     Two tensors with the same statistics may still differ, so they have to be saved whole. A loss that is learned comes
-    to rest; what `check` judges by is one that never moves, from the first saved step to the last, and is not 0.
+    to rest; what `check` judges by is one that never moves, from the first training step to the last, and is not 0.
     """
 
     meaning = "a tensor is equal at the last saved steps; a loss, at all of them, to the last bit"
@@ -79,6 +79,8 @@ class UnchangedTensor(BuiltInRule):
 
     def take(self, step: StepView) -> None:
         """Compare the chosen tensors of a step with those before."""
+        if self.never_moved and step.mode not in (ModeKeys.TRAIN, ModeKeys.GLOBAL):
+            return
         for name in self.needs[0].names(step):
             key = (name, step.mode)
             value = None if key in self._moved else step.value(name)

@@ -18,7 +18,7 @@ from smd_agent.rules.parameters import Parameter
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from smd_agent.rules.step_view import Place, StepView
+    from smd_agent.rules.step_view import Names, Place, StepView
 
 # Updates before these are left out: weights that begin at 0 have a ratio of 1.
 _WARM_UP = 10
@@ -79,6 +79,7 @@ class WeightUpdateRatio(BuiltInRule):
             self.fewest_steps = 2
         self._before: dict[str, deque[tuple[int, npt.NDArray[Any]]]] = {}
         self._in_a_row: dict[str, int] = {}
+        self._matrices: dict[Names, Names] = {}
         self._taken = 0
         self._largest = 0.0
         self._first: Place | None = None
@@ -108,17 +109,20 @@ class WeightUpdateRatio(BuiltInRule):
 
     def _look_at_updates(self, step: StepView) -> None:
         names = step.names(patterns=(f"^{UPDATE_RATIO}",))
-        ratios = {name: ratio for name, ratio in step.numbers(names).items() if _is_matrix(step, name)}
-        if not ratios:
+        if names not in self._matrices:
+            self._matrices = {names: tuple(name for name in names if _is_matrix(step, name))}
+        names, ratios = step.numbers(self._matrices[names])
+        if not names:
             return
         self._first, self._last = self._first or step.place, step.place
         self._taken += 1
         # A NaN is no update that is lost.
-        self._largest = max(self._largest, *(ratio if ratio >= 0 else np.inf for ratio in ratios.values()))
+        self._largest = max(self._largest, float(np.where(ratios >= 0, ratios, np.inf).max()))
         if self._taken <= _WARM_UP:
             return
-        for name, ratio in ratios.items():
-            self._in_a_row[name] = self._in_a_row.get(name, 0) + 1 if ratio > self.large_threshold else 0
+        large = {names[place]: float(ratios[place]) for place in np.flatnonzero(ratios > self.large_threshold).tolist()}
+        self._in_a_row = {name: self._in_a_row.get(name, 0) + 1 for name in large}
+        for name, ratio in large.items():
             if self._in_a_row[name] >= self.patience:
                 self.found(step, name.removeprefix(UPDATE_RATIO), {"ratio": ratio})
 
