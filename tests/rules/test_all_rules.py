@@ -17,14 +17,13 @@ from smd_agent.rules.judging import Judging
 from smd_agent.rules.registry import built_in_rules
 
 RULES = built_in_rules()
-# Those that `check` applies unasked.
-UNASKED = {name: rule for name, rule in RULES.items() if not rule.only_by_name}
+BY_DEFAULT = {name: rule for name, rule in RULES.items() if not rule.only_by_name}
 
 
 def test_clean_trainings_have_neither_problems_nor_warnings(clean):
     found = {}
     for name, run in clean.items():
-        verdict = run.verdict(*(rule() for rule in UNASKED.values()))
+        verdict = run.verdict(*(rule() for rule in BY_DEFAULT.values()))
         assert verdict.problems == []
         found[name] = [one for one in verdict.findings if one.severity is not Severity.NOTE]
     assert {name: findings for name, findings in found.items() if findings} == {}
@@ -32,7 +31,7 @@ def test_clean_trainings_have_neither_problems_nor_warnings(clean):
 
 def test_clean_trainings_can_be_judged(clean):
     for name, run in clean.items():
-        verdict = run.verdict(*(rule() for rule in UNASKED.values()))
+        verdict = run.verdict(*(rule() for rule in BY_DEFAULT.values()))
         assert verdict.not_judged == [], name
         assert verdict.not_for_it == [], name
         assert verdict.steps >= 30, name

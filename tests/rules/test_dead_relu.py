@@ -83,6 +83,12 @@ def test_zeros_by_chance_are_taken_off(tmp_path):
     assert found(written(tmp_path / "run", steps), DeadRelu()) == {}
 
 
+def test_the_first_step_is_freed_from_chance_too(tmp_path):
+    # All live, each with 0 in 95 of 100 elements: of 16 elements of a unit, 0.9526**16 = 0.46 of the units have none.
+    steps = [{"layer_output_0": output(0.46, zero=0.9526)}, *course(*[0.7] * 6)]
+    assert found(written(tmp_path / "run", steps), DeadRelu()) == {"layer_output_0": (5, 6)}
+
+
 @pytest.mark.parametrize("more", [{"low": -0.1}, {"shape": (7, 20)}])
 def test_outputs_that_are_left_out(tmp_path, more):
     assert found(written(tmp_path / "run", course(0.0, *[0.9] * 8, **more)), DeadRelu()) == {}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.rules import parameters
 from smd_agent.rules.built_in import BuiltInRule, Need, Split
@@ -15,6 +16,8 @@ from smd_agent.rules.parameters import COLLECTION_NAMES, Parameter
 from smd_agent.rules.units import activity
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from smd_agent.rules.step_view import Names, StepView
 
 _KIND = re.compile("tanh|sigmoid", re.IGNORECASE)
@@ -85,6 +88,10 @@ class SaturatedActivation(BuiltInRule):
         self.fewest_steps = min(self.fewest_steps, self.patience)
         self._in_a_row: dict[str, int] = {}
         self._begun = False
+
+    def fits(self, collections: Collection[str]) -> bool:
+        """Tell whether the run is one of layers: those have gradients."""
+        return CollectionKeys.GRADIENTS in collections and super().fits(collections)
 
     def take(self, step: StepView) -> None:
         """Look at the layers of a step."""

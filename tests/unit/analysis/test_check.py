@@ -94,6 +94,12 @@ def test_as_json(losses, command, run):
     assert told["not_judged"][0]["option"] == "add optimizer to --save"
 
 
+def test_rules_of_layers_are_not_for_trees(command, run):
+    run.collections(metrics="rmse", trees="trees").step(0, {"rmse": np.float32(1)}).end()
+    told = json.loads("\n".join(command("check", "--json")[1]))
+    assert {"DeadRelu", "SaturatedActivation", "AllZero", "WeightUpdateRatio"} <= {*told["not_for_it"]}
+
+
 def test_rules_that_are_applied_only_by_name(losses, command, run):
     losses(3, 2)
     run.step(2, {"loss": np.float32(1)})
