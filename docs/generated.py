@@ -105,7 +105,7 @@ def _rule_section(rule: type[BuiltInRule]) -> str:
     modes = f" in {' or '.join(mode.name for mode in rule.modes)}" if rule.modes else ""
     needed = "; ".join(_need(need) for need in made.needs)
     least = f" at {made.fewest_steps} steps or more" if made.fewest_steps > 1 else ""
-    parts.append(f"Needs {needed}{modes}{least}.")
+    parts.append(f"Needs {needed or 'any tensor'}{modes}{least}.")
     severity = {"problem": "a problem", "warning": "a warning", "note": "a note"}[rule.severity.value]
     parts.append(f"A finding is {severity}, unless the text above says otherwise.")
     if rule.only_by_name:
@@ -121,7 +121,8 @@ def _rule_section(rule: type[BuiltInRule]) -> str:
 def _need(need: Need) -> str:
     numbers = [f"`{name}`" for name in need.statistics if name]
     of = "" if "" in need.statistics else f" with {' or '.join(numbers)}"
-    return " or ".join(f"`{name}`" for name in need.collections) + of
+    named = [f"`{name}`" for name in need.collections] + [f"tensors named `{one}`" for one in need.patterns]
+    return (" or ".join(named) or "any tensor") + of
 
 
 def _parameter_row(parameter: Parameter) -> tuple[str, ...]:

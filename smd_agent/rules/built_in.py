@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from smd_agent.rules.finding import Finding, NotJudged, Severity
 from smd_agent.rules.rule import Rule
-from smd_agent.rules.step_view import Place, RunView, StepView
+from smd_agent.rules.step_view import Names, Place, RunView, StepView
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -37,31 +37,44 @@ class Split(enum.Enum):
 
 @dataclass(frozen=True)
 class Need:
-    """What a step must hold for a rule to look at it: a tensor of one of these collections.
+    """What a step must hold for a rule to look at it: a tensor of one of these collections, or of such a name.
 
     Attributes:
         collections: their names.
         statistics: of which any must be known of it; with none, the whole tensor.
+        patterns: regular expressions that are found in its name; with neither collections nor patterns, any tensor.
+        saved_by: what saves it, if it is not the collection.
     """
 
-    collections: tuple[str, ...]
+    collections: tuple[str, ...] = ()
     statistics: tuple[str, ...] = ("",)
+    patterns: tuple[str, ...] = ()
+    saved_by: str = ""
+
+    def names(self, step: StepView) -> Names:
+        """Return the sorted names of the tensors of a step that are meant, whatever is known of them."""
+        return step.names(*self.collections, patterns=self.patterns)
 
     def is_met_by(self, step: StepView) -> bool:
         """Tell whether a step has it."""
-        names = step.names(*self.collections)
+        names = self.names(step)
         return bool(names) and any(step.can_know(statistic, names) for statistic in self.statistics)
 
     @property
     def words(self) -> str:
         """What is lacking, as the rest of a sentence."""
-        named = " or ".join(self.collections)
+        named = [f" of {' or '.join(self.collections)}"] * bool(self.collections)
+        named += [f" named {' or '.join(self.patterns)}"] * bool(self.patterns)
         of = "" if "" in self.statistics else f" with {' or '.join(self.statistics)}"
-        return f"no tensor of {named}{of} was saved"
+        return f"no tensor{' or'.join(named)}{of} was saved"
 
     @property
     def option(self) -> str:
         """What saves it."""
+        if self.saved_by:
+            return f"add {self.saved_by}"
+        if not self.collections:
+            return "add all to --save"
         if "" in self.statistics:
             return f"add {self.collections[0]} to --save"
         return f"add {self.collections[0]} to --save, with --reductions statistics or --raw"
@@ -226,7 +239,10 @@ class BuiltInRule(Rule):
 
     def fits(self, collections: Collection[str]) -> bool:
         """Tell whether the rule is one for runs with these collections, and for this one as far as it has seen it."""
-        return all(any(name in collections for name in need.collections) for need in self.needs)
+        return all(
+            not need.collections or bool(need.patterns) or any(name in collections for name in need.collections)
+            for need in self.needs
+        )
 
     def not_judged(self) -> NotJudged:
         """Say what the rule lacks, of a run that it could not judge."""

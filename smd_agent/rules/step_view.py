@@ -11,7 +11,7 @@ import numpy as np
 
 from smd_agent.analysis.statistics import compute
 from smd_agent.core.patterns import name_pattern
-from smd_agent.core.reduction_config import OPS
+from smd_agent.core.reduction_config import CHANNEL_SHARES, OPS
 from smd_agent.errors import SMDebugError
 
 if TYPE_CHECKING:
@@ -109,7 +109,9 @@ def _sources(file: StepIndex, contents: Contents, names: Names, statistic: str) 
         return Sources(own, own, ())
     op = (statistic.removeprefix("abs_"), statistic.startswith("abs_"))
     stored = {name: place for name in names if (place := contents.reductions.get(name, {}).get(op))}
-    rest = tuple(name for name in names if name not in stored and is_whole(name))
+    # Values do not tell where their channels are.
+    can_compute = statistic not in CHANNEL_SHARES
+    rest = tuple(name for name in names if can_compute and name not in stored and is_whole(name))
     return Sources(tuple(stored), tuple(stored.values()), rest)
 
 
@@ -186,13 +188,34 @@ class StepView:
 
     def size(self, name: str) -> int | None:
         """Return how many elements a tensor has; None where its shape is not known."""
-        form = self._run.trial.form(self._file, name)
-        return None if form is None else math.prod(form.shape)
+        shape = self.shape(name)
+        return None if shape is None else math.prod(shape)
 
     def dimensions(self, name: str) -> int | None:
         """Return how many dimensions a tensor has; None where its shape is not known."""
+        shape = self.shape(name)
+        return None if shape is None else len(shape)
+
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """Return the sizes of a tensor; None where they are not known."""
         form = self._run.trial.form(self._file, name)
-        return None if form is None else len(form.shape)
+        return None if form is None else tuple(form.shape)
+
+    def saved_at(self) -> float | None:
+        """Return when the step was saved, in seconds since the epoch; None where that cannot be read."""
+        payload = self._file.index.payload
+        if not payload.tensors.names:
+            return None
+        smallest = payload.tensors.names[min(range(len(payload.lengths)), key=payload.lengths.__getitem__)]
+        try:
+            return float(self._run.trial.read(self._file, smallest).wall_time)
+        except SMDebugError as error:
+            self._run.problems[str(error)] = None
+            return None
+
+    def run_has_ended(self) -> bool:
+        """Tell whether the run says that it has ended."""
+        return self._run.trial.loaded_all_steps
 
     def _column(self, statistic: str, names: Names) -> Column:
         sources = self._run.sources(self._file, self._contents, names, statistic)

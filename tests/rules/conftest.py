@@ -27,9 +27,7 @@ def _loaded(name):
 
 CLEAN = _loaded("clean_trainings").TRAININGS
 STATISTICS = {
-    "reductions": ["min", "max", "mean", "std", "zero_share", "nan_count", "inf_count"],
-    "norms": ["l2"],
-    "abs_reductions": ["mean"],
+    "reductions": ["statistics"],
     "save_raw_up_to": 64,
     "save_shape": True,
 }

@@ -43,10 +43,10 @@ def test_clean_trainings_can_be_judged(clean):
 @pytest.mark.parametrize("name", RULES)
 def test_a_rule_says_what_it_is(name):
     rule = RULES[name]
-    file = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+    file = re.sub(r"(?<!^)(?=[A-Z][a-z])", "_", name).lower()
     assert rule.__module__ == f"smd_agent.rules.builtin.{file}"
     assert rule.meaning
-    assert rule.needs or rule().needs
+    assert rule.needs or rule().needs or name == "StalledTrainingRule", "that one is content with anything"
     assert rule.evidence
     for sentence in (rule.cause, rule.advice):
         assert not sentence.endswith(".")
@@ -62,7 +62,7 @@ def test_parameters_are_checked(name):
     assert all(getattr(copy, one.name) == getattr(RULES[name](), one.name) for one in RULES[name].parameters)
 
 
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("name", [name for name in RULES if RULES[name]().needs])
 def test_of_a_run_without_what_it_needs_it_says_so(name, tmp_path):
     run = started(tmp_path / "run")
     run.write_collections(CollectionManager(create_default=True, built_in={**BUILT_IN_OF_TREES, **BUILT_IN}).to_json())

@@ -94,6 +94,24 @@ def test_as_json(losses, command, run):
     assert told["not_judged"][0]["option"] == "add optimizer to --save"
 
 
+def test_rules_of_layers_are_not_for_trees(command, run):
+    run.collections(metrics="rmse", trees="trees").step(0, {"rmse": np.float32(1)}).end()
+    told = json.loads("\n".join(command("check", "--json")[1]))
+    assert {"DeadRelu", "SaturatedActivation", "AllZero", "WeightUpdateRatio"} <= {*told["not_for_it"]}
+
+
+def test_rules_that_are_applied_only_by_name(losses, command, run):
+    losses(3, 2)
+    run.step(2, {"loss": np.float32(1)})
+    only_by_name = {name for name, rule in built_in_rules().items() if rule.only_by_name}
+    told = json.loads("\n".join(command("check", "--json")[1]))
+    named = {*told["judged"], *told["not_for_it"], *(one["rule"] for one in told["not_judged"])}
+    assert named == {*built_in_rules()} - only_by_name
+    assert "StalledTrainingRule" in only_by_name
+    told = json.loads("\n".join(command("check", "--rules", "StalledTrainingRule", "--json")[1]))
+    assert told["judged"] == ["StalledTrainingRule"]
+
+
 def test_rules_of_a_file(losses, command, tmp_path):
     losses(3, 2, 0.5)
     file = tmp_path / "own.py"
@@ -106,7 +124,7 @@ def test_rules_of_a_file(losses, command, tmp_path):
 @pytest.mark.parametrize(
     "rules, said",
     [
-        ("Nothing", "there is no rule Nothing: there are ClassImbalance, "),
+        ("Nothing", "there is no rule Nothing: there are AllZero, "),
         (" , ", "--rules names none"),
         ("missing.py", "missing.py cannot be read"),
         ("empty.py", "defines no rule"),

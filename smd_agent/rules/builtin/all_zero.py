@@ -1,0 +1,92 @@
+"""AllZero: tensors of which all elements are 0."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.rules import parameters
+from smd_agent.rules.built_in import BuiltInRule, Need, Split
+from smd_agent.rules.finding import Severity
+from smd_agent.rules.parameters import COLLECTION_NAMES, TENSOR_REGEX, Parameter
+
+if TYPE_CHECKING:
+    from smd_agent.core.modes import ModeKeys
+    from smd_agent.rules.step_view import Names, StepView
+
+
+class AllZero(BuiltInRule):
+    """Tensors of which all elements are 0.
+
+    Many rightly begin so. What `check` judges by are gradients of matrices that stay so to the end, while those of most
+    others do not: a loss that has come to 0 has none at all.
+    """
+
+    meaning = "the share of zeros reaches a threshold; of gradients of matrices, at many steps in a row and to the end"
+    parameters = (
+        Parameter(
+            "collection_names",
+            COLLECTION_NAMES.kind,
+            (CollectionKeys.GRADIENTS,),
+            COLLECTION_NAMES.meaning,
+            documented=(),
+        ),
+        TENSOR_REGEX,
+        Parameter("threshold", parameters.number, 100.0, "share of zeros that is needed, in percent"),
+        Parameter(
+            "patience",
+            parameters.whole,
+            10,
+            "saved steps in a row; at 1 each tensor counts, whatever the others are",
+            documented=1,
+        ),
+    )
+    fewest_steps = 10
+    split = Split.WORKER
+    severity = Severity.WARNING
+    evidence = {
+        "zero_percent": "elements that are 0, in percent",
+        "others": "how many tensors that were looked at have fewer",
+    }
+    cause = (
+        "Nothing comes back to it from the loss: what it computes is not used, is detached, or is 0 after a dead ReLU"
+    )
+    advice = "Check that the module's output reaches the loss, without detach() or no_grad(), and that its units live"
+
+    collection_names: tuple[str, ...] | None
+    tensor_regex: tuple[str, ...] | None
+    threshold: float
+    patience: int
+
+    def start(self) -> None:
+        """Begin with nothing seen."""
+        saved_by = "" if self.collection_names else "all to --save, with --reductions statistics or --raw"
+        self.needs = (Need(self.collection_names or (), ("zero_share",), self.tensor_regex or (), saved_by),)
+        self.fewest_steps = min(self.fewest_steps, self.patience)
+        self._in_a_row: dict[tuple[str, ModeKeys], int] = {}
+        self._matrices: dict[Names, Names] = {}
+
+    def take(self, step: StepView) -> None:
+        """Look at the chosen tensors of a step."""
+        names = self.needs[0].names(step)
+        if self.patience > 1:
+            if names not in self._matrices:
+                self._matrices = {names: _matrices(step, names)}
+            names = self._matrices[names]
+        percents = {name: 100 * share for name, share in step.column("zero_share", names).items()}
+        reached = {name for name, percent in percents.items() if percent >= self.threshold}
+        others = len(percents) - len(reached)
+        if self.patience > 1 and others < len(reached):
+            return
+        for name, percent in percents.items():
+            row = self._in_a_row.get((name, step.mode), 0) + 1 if name in reached else 0
+            self._in_a_row[name, step.mode] = row
+            if row >= self.patience:
+                self.found(step, name, {"zero_percent": percent, "others": others})
+            elif not row and self.patience > 1:
+                self.withdraw(step, name)
+
+
+def _matrices(step: StepView, names: Names) -> Names:
+    dimensions = {name: step.dimensions(name) for name in names}
+    return tuple(name for name, of in dimensions.items() if (of > 1 if of is not None else "bias" not in name))

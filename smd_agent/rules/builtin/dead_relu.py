@@ -1,0 +1,129 @@
+"""DeadRelu: layers of which most units are 0 for whatever they are given."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
+from smd_agent.rules import parameters
+from smd_agent.rules.built_in import BuiltInRule, Need, Split
+from smd_agent.rules.finding import Severity
+from smd_agent.rules.parameters import Parameter
+from smd_agent.rules.units import activity, dead_beyond_chance
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from smd_agent.rules.step_view import Names, StepView
+
+_RELU = re.compile("relu", re.IGNORECASE)
+
+
+class DeadRelu(BuiltInRule):
+    """Layers of which most units are 0 for whatever they are given.
+
+    By its documented defaults it looks at outputs by their names. Where they are saved whole, a unit is dead that is
+    above 0 in less than `threshold_inactivity` percent of its elements; where only `dead_share` is saved, one that is 0
+    in all. `check` looks at the `dead_share` of all outputs that are nowhere below 0. In a small batch units are 0 by
+    chance: as many as the others, by their own zeros, lead to expect are taken off. An output that has no "relu" in
+    its name may be sparse by nature, as that of pixels at the border: of it the share has to rise.
+    """
+
+    meaning = "most units of a layer are 0 throughout the batch, at several steps in a row and to the end"
+    parameters = (
+        Parameter(
+            "tensor_regex",
+            parameters.names,
+            None,
+            "regular expressions: outputs in whose names one is found; all with a dead_share otherwise",
+            documented=(".*relu_output",),
+        ),
+        Parameter("threshold_inactivity", parameters.number, 1.0, "percent of activity below which a unit is dead"),
+        Parameter("threshold_layer", parameters.number, 50.0, "percent of dead units above which a layer is found"),
+        Parameter("patience", parameters.whole, 5, "saved steps in a row", documented=1),
+        Parameter(
+            "rise",
+            parameters.number,
+            25.0,
+            "by how many percent of the units it has to be more than at the first step; at 0 nothing is left out",
+            documented=0.0,
+        ),
+        Parameter("samples", parameters.whole, 8, "elements of each unit that a step must have", documented=0),
+    )
+    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    fewest_steps = 5
+    split = Split.WORKER
+    severity = Severity.WARNING
+    evidence = {
+        "dead_percent": "dead units, in percent of the layer's",
+        "at_first": "the same at the first saved step of the layer",
+    }
+    cause = "An update has pushed the units so far below 0 that they are active for no input, and learn no more"
+    advice = "Lower the learning rate, warm it up, check the initial biases, or use LeakyReLU or GELU"
+
+    tensor_regex: tuple[str, ...] | None
+    threshold_inactivity: float
+    threshold_layer: float
+    patience: int
+    rise: float
+    samples: int
+
+    def start(self) -> None:
+        """Begin with nothing seen."""
+        patterns = self.tensor_regex or ()
+        statistics = ("", "dead_share") if patterns else ("dead_share",)
+        self.needs = (Need((), statistics, patterns, "outputs to --save, with --reductions statistics"),)
+        self.fewest_steps = min(self.fewest_steps, self.patience)
+        self._first: dict[str, float] = {}
+        self._in_a_row: dict[str, int] = {}
+
+    def fits(self, collections: Collection[str]) -> bool:
+        """Tell whether the run is one of layers: those have gradients."""
+        return CollectionKeys.GRADIENTS in collections and super().fits(collections)
+
+    def take(self, step: StepView) -> None:
+        """Look at the outputs of a step."""
+        names = self.needs[0].names(step)
+        found = self._beyond_chance(step, names) if self.samples else self._as_they_are(step, names)
+        for name, percent in found.items():
+            first = self._first.setdefault(name, percent)
+            is_dead = percent > self.threshold_layer and (
+                not self.rise or bool(_RELU.search(name)) or percent - first >= self.rise
+            )
+            row = self._in_a_row[name] = self._in_a_row.get(name, 0) + 1 if is_dead else 0
+            if row >= self.patience:
+                self.found(step, name, {"dead_percent": percent, "at_first": first})
+            elif not row and self.patience > 1:
+                self.withdraw(step, name)
+
+    def _as_they_are(self, step: StepView, names: Names) -> dict[str, float]:
+        found = {name: 100 * share for name, share in step.column("dead_share", names).items()}
+        for name in names if self.tensor_regex else ():
+            value = step.value(name)
+            if value is not None and value.dtype.kind in "fiub" and value.size:
+                found[name] = float(100 * np.mean(activity(value > 0) < self.threshold_inactivity))
+        return found
+
+    def _beyond_chance(self, step: StepView, names: Names) -> dict[str, float]:
+        shares = step.column("dead_share", names)
+        # What is taken off matters only to those above the threshold, and to what the first step is remembered by.
+        found = {name: 100 * share for name, share in shares.items()}
+        looked_at = [
+            name for name, percent in found.items() if percent > self.threshold_layer or name not in self._first
+        ]
+        if not looked_at:
+            return found
+        zeros, lowest = (dict(step.column(one, shares.names).items()) for one in ("zero_share", "min"))
+        for name in looked_at:
+            share = found.pop(name) / 100
+            zero, shape = zeros.get(name), step.shape(name)
+            # At the least: whatever axis the units lie along, there are no more of them than along the longest.
+            count = int(np.prod(shape)) // max(shape) if shape and min(shape) else 0
+            if zero is None or lowest.get(name) != 0 or count < self.samples:
+                continue
+            found[name] = 100 * dead_beyond_chance(share, zero, count)
+        return found

@@ -1,0 +1,78 @@
+"""NLPSequenceRatio: sequences that are mostly one token, such as padding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from smd_agent.errors import SMDebugValueError
+from smd_agent.rules import parameters
+from smd_agent.rules.built_in import BuiltInRule, Need
+from smd_agent.rules.finding import Severity
+from smd_agent.rules.parameters import Parameter
+
+if TYPE_CHECKING:
+    from smd_agent.rules.step_view import StepView
+
+
+class NLPSequenceRatio(BuiltInRule):
+    """Sequences that are mostly one token, such as padding.
+
+    Of inputs that are not saved whole only the share of token 0 is known, from `zero_share`.
+    """
+
+    meaning = "a token makes up more of the input than its percentage"
+    parameters = (
+        Parameter(
+            "tensor_regex",
+            parameters.names,
+            ("(?i)embed.*input",),
+            "regular expressions: inputs in whose names one is found",
+            documented=(".*embedding0_input_0",),
+        ),
+        Parameter("token_values", parameters.names, ("0",), "numbers of the tokens"),
+        Parameter("token_thresholds_percent", parameters.names, ("50",), "for each its percentage"),
+    )
+    only_by_name = True
+    severity = Severity.NOTE
+    evidence = {
+        "token": "the token",
+        "percent": "how much of the input it makes up, at the first step",
+    }
+    cause = "Sequences of different lengths are padded in one batch, or many words are not in the vocabulary"
+    advice = "Put sequences of like lengths into a batch; if it is the unknown token, choose another vocabulary"
+
+    tensor_regex: tuple[str, ...] | None
+    token_values: tuple[str, ...]
+    token_thresholds_percent: tuple[str, ...]
+
+    def start(self) -> None:
+        """Read the tokens and their percentages.
+
+        Raises:
+            SMDebugValueError: they are no numbers, or not as many of one as of the other.
+        """
+        saved_by = "inputs to --save, with --raw"
+        try:
+            tokens = [int(token) for token in self.token_values]
+            limits = [float(limit) for limit in self.token_thresholds_percent]
+            self._limits = dict(zip(tokens, limits, strict=True))
+        except ValueError:
+            message = "token_values and token_thresholds_percent must be as many whole numbers as percentages"
+            raise SMDebugValueError(message) from None
+        statistics = ("", "zero_share") if 0 in self._limits else ("",)
+        self.needs = (Need((), statistics, self.tensor_regex or (), saved_by),)
+
+    def take(self, step: StepView) -> None:
+        """Look at the inputs of a step."""
+        for name in self.needs[0].names(step):
+            value = step.value(name)
+            for token, limit in self._limits.items():
+                if value is not None and value.size:
+                    percent = 100 * float(np.mean(value == token))
+                else:
+                    share = step.column("zero_share", (name,)).get(name) if token == 0 else None
+                    percent = 0.0 if share is None else 100 * share
+                if percent > limit:
+                    self.found(step, name, {"token": token, "percent": percent})

@@ -1,0 +1,99 @@
+"""PoorWeightInitialization: signs in the first steps that the weights begin too large, too small or too alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
+from smd_agent.rules import parameters
+from smd_agent.rules.built_in import BuiltInRule, Need, Split
+from smd_agent.rules.finding import Severity
+from smd_agent.rules.parameters import Parameter
+
+if TYPE_CHECKING:
+    from smd_agent.rules.step_view import StepView
+
+
+class PoorWeightInitialization(BuiltInRule):
+    """Signs in the first steps that the weights begin too large, too small or too alike.
+
+    There are three: inputs of activations with a far larger variance than those of others, gradients of which nearly
+    all elements are the same, and a loss that does not fall.
+    """
+
+    meaning = "in the first saved steps, variances of layers differ much, a gradient is flat, or the loss does not fall"
+    parameters = (
+        Parameter(
+            "activation_inputs_regex",
+            parameters.names,
+            ("(?i).*relu.*_input",),
+            "regular expressions: inputs of activations in whose names one is found",
+            documented=(".*relu_input",),
+        ),
+        Parameter("threshold", parameters.number, 10.0, "largest variance divided by the smallest, at a step"),
+        Parameter(
+            "distribution_range", parameters.number, 0.001, "distance between the 5th and 95th percentile of a gradient"
+        ),
+        Parameter("patience", parameters.whole, 5, "saved steps in a row without a loss below the lowest"),
+        Parameter("steps", parameters.number, 10.0, "how many saved steps are looked at"),
+    )
+    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    split = Split.WORKER
+    only_by_name = True
+    severity = Severity.NOTE
+    evidence = {
+        "variance_ratio": "variance of the input of this activation divided by the smallest one",
+        "range": "distance between the 5th and 95th percentile of this gradient, the smallest of all",
+        "in_a_row": "at how many saved steps in a row this loss had not fallen",
+    }
+    cause = "The initial weights are too large or too small for the width of their layers"
+    advice = "Use the initialisation that belongs to the activation: He for ReLU, Xavier for tanh; or normalise"
+
+    activation_inputs_regex: tuple[str, ...] | None
+    threshold: float
+    distribution_range: float
+    patience: int
+    steps: float
+
+    def start(self) -> None:
+        """Begin with nothing seen."""
+        collections = (CollectionKeys.GRADIENTS, CollectionKeys.LOSSES)
+        self.needs = (Need(collections, ("", "p5", "std"), self.activation_inputs_regex or ()),)
+        self._taken = 0
+        self._lowest: dict[str, float] = {}
+        self._in_a_row: dict[str, int] = {}
+
+    def take(self, step: StepView) -> None:
+        """Look at one of the first steps."""
+        self._taken += 1
+        if self._taken > self.steps:
+            return
+        self._look_at_activations(step)
+        self._look_at_gradients(step)
+        for name, loss in step.numbers(step.names(CollectionKeys.LOSSES)).items():
+            falls = name not in self._lowest or loss < self._lowest[name]
+            self._in_a_row[name] = 0 if falls else self._in_a_row[name] + 1
+            self._lowest[name] = loss if falls else self._lowest[name]
+            if self._in_a_row[name] >= self.patience:
+                self.found(step, name, {"in_a_row": self._in_a_row[name]})
+
+    def _look_at_activations(self, step: StepView) -> None:
+        if not self.activation_inputs_regex:
+            return
+        names = step.names(patterns=self.activation_inputs_regex)
+        variances = {name: std**2 for name, std in step.column("std", names).items()}
+        variances |= dict(step.column("variance", names).items())
+        if len(variances) > 1:
+            name, smallest = max(variances, key=variances.__getitem__), min(variances.values())
+            if variances[name] > self.threshold * smallest:
+                ratio = variances[name] / smallest if smallest else float("inf")
+                self.found(step, name, {"variance_ratio": ratio})
+
+    def _look_at_gradients(self, step: StepView) -> None:
+        names = step.names(CollectionKeys.GRADIENTS)
+        low, high = step.column("p5", names), dict(step.column("p95", names).items())
+        ranges = {name: high[name] - at_5 for name, at_5 in low.items() if name in high}
+        name = min(ranges, key=ranges.__getitem__, default=None)
+        if name is not None and ranges[name] < self.distribution_range:
+            self.found(step, name, {"range": ranges[name]})

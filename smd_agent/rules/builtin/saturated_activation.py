@@ -1,0 +1,145 @@
+"""SaturatedActivation: tanh and sigmoid layers of which most units are at an end of their range."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
+from smd_agent.rules import parameters
+from smd_agent.rules.built_in import BuiltInRule, Need, Split
+from smd_agent.rules.finding import Severity
+from smd_agent.rules.parameters import COLLECTION_NAMES, Parameter
+from smd_agent.rules.units import activity
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from smd_agent.rules.step_view import Names, StepView
+
+_KIND = re.compile("tanh|sigmoid", re.IGNORECASE)
+_FEWEST_ELEMENTS = 8
+# How far the mean of a softmax, multiplied by the number of classes, may be from 1.
+_SOFTMAX = 1e-3
+
+
+class SaturatedActivation(BuiltInRule):
+    """Tanh and sigmoid layers of which most units are at an end of their range.
+
+    By its documented defaults it looks at the inputs of such layers by their names, which have to be saved whole; one
+    without "tanh" in its name is that of a sigmoid. `check` looks at the `saturated_share` of outputs. A last layer
+    that has learned its task is at the ends, and rightly; so a layer is found that is there from the first saved step
+    on. A softmax is told by its mean. It is a note where the name has neither "tanh" nor "sigmoid": a mask looks alike.
+    """
+
+    meaning = "most units of a layer are held at an end of tanh or sigmoid from the first saved step to the last"
+    parameters = (
+        COLLECTION_NAMES,
+        Parameter(
+            "tensor_regex",
+            parameters.names,
+            None,
+            "regular expressions: inputs in whose names one is found; all outputs with a saturated_share otherwise",
+            documented=(".*tanh_input|.*sigmoid_input",),
+        ),
+        Parameter("threshold_tanh_min", parameters.number, -9.4999, "lower end of the inputs of tanh"),
+        Parameter("threshold_tanh_max", parameters.number, 9.4999, "upper end of the inputs of tanh"),
+        Parameter("threshold_sigmoid_min", parameters.number, -23.0, "lower end of the inputs of sigmoid"),
+        Parameter("threshold_sigmoid_max", parameters.number, 16.99999, "upper end of the inputs of sigmoid"),
+        Parameter(
+            "threshold_inactivity",
+            parameters.number,
+            1.0,
+            "percent of inputs between the ends: a unit with less is one",
+        ),
+        Parameter("threshold_layer", parameters.number, 50.0, "percent of such units above which a layer is found"),
+        Parameter("patience", parameters.whole, 5, "saved steps in a row", documented=1),
+    )
+    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    fewest_steps = 5
+    split = Split.WORKER
+    severity = Severity.WARNING
+    evidence = {"saturated_percent": "saturated units, in percent of the layer's"}
+    cause = "What the layer gets is too large: inputs that are not scaled, or weights that begin too large"
+    advice = "Scale the inputs to about 0 plus or minus 1, begin with smaller weights, or normalise before the layer"
+
+    collection_names: tuple[str, ...] | None
+    tensor_regex: tuple[str, ...] | None
+    threshold_tanh_min: float
+    threshold_tanh_max: float
+    threshold_sigmoid_min: float
+    threshold_sigmoid_max: float
+    threshold_inactivity: float
+    threshold_layer: float
+    patience: int
+
+    def start(self) -> None:
+        """Begin with nothing seen."""
+        collections, patterns = self.collection_names or (), self.tensor_regex or ()
+        self._of_inputs = bool(collections or patterns)
+        if self._of_inputs:
+            self.needs = (Need(collections, ("",), patterns, "inputs to --save, with --raw"),)
+        else:
+            saved_by = "outputs to --save, with --reductions statistics"
+            self.needs = (Need((), ("saturated_share",), saved_by=saved_by),)
+        self.fewest_steps = min(self.fewest_steps, self.patience)
+        self._in_a_row: dict[str, int] = {}
+        self._begun = False
+
+    def fits(self, collections: Collection[str]) -> bool:
+        """Tell whether the run is one of layers: those have gradients."""
+        return CollectionKeys.GRADIENTS in collections and super().fits(collections)
+
+    def take(self, step: StepView) -> None:
+        """Look at the layers of a step."""
+        names = self.needs[0].names(step)
+        if self._of_inputs:
+            for name in names:
+                percent = self._percent(step, name)
+                if percent is not None and percent > self.threshold_layer:
+                    self._in_a_row[name] = self._in_a_row.get(name, 0) + 1
+                    if self._in_a_row[name] >= self.patience:
+                        self.found(step, name, {"saturated_percent": percent})
+                else:
+                    self._in_a_row.pop(name, None)
+            return
+        self._from_the_first_on(step, names)
+
+    def _from_the_first_on(self, step: StepView, names: Names) -> None:
+        percents = {name: 100 * share for name, share in step.column("saturated_share", names).items()}
+        if not self._begun:
+            self._begun = True
+            self._in_a_row = dict.fromkeys(percents, 0)
+        for name, percent in percents.items():
+            if name not in self._in_a_row:
+                continue
+            shape = step.shape(name)
+            if percent <= self.threshold_layer or not shape or not min(shape) or _is_softmax(step, name, shape):
+                del self._in_a_row[name]
+                self.withdraw(step, name)
+            # At the least: whatever axis the units lie along, there are no more of them than along the longest.
+            elif int(np.prod(shape)) // max(shape) >= _FEWEST_ELEMENTS:
+                self._in_a_row[name] += 1
+                if self._in_a_row[name] >= self.patience:
+                    severity = Severity.WARNING if _KIND.search(name) else Severity.NOTE
+                    self.found(step, name, {"saturated_percent": percent}, severity=severity)
+
+    def _percent(self, step: StepView, name: str) -> float | None:
+        value = step.value(name)
+        if value is None or value.dtype.kind not in "fiu" or not value.size:
+            return None
+        if "tanh" in name.lower():
+            low, high = self.threshold_tanh_min, self.threshold_tanh_max
+        else:
+            low, high = self.threshold_sigmoid_min, self.threshold_sigmoid_max
+        between = (value > low) & (value < high)
+        return float(100 * np.mean(activity(between) < self.threshold_inactivity))
+
+
+def _is_softmax(step: StepView, name: str, shape: tuple[int, ...]) -> bool:
+    """Tell whether the elements along an axis add up to 1 on average, as those of a sure classifier do, too."""
+    mean = step.column("mean", (name,)).get(name)
+    return mean is not None and any(abs(mean * size - 1) < _SOFTMAX for size in shape)

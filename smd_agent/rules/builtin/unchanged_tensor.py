@@ -1,0 +1,104 @@
+"""UnchangedTensor: tensors that are the same step after step."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
+from smd_agent.rules import parameters
+from smd_agent.rules.built_in import BuiltInRule, Need
+from smd_agent.rules.finding import Severity
+from smd_agent.rules.parameters import COLLECTION_NAMES, TENSOR_REGEX, Parameter
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from smd_agent.rules.step_view import StepView
+
+
+class UnchangedTensor(BuiltInRule):
+    """Tensors that are the same step after step.
+
+    Two tensors with the same statistics may still differ, so they have to be saved whole. A loss that is learned comes
+    to rest; what `check` judges by is one that never moves, from the first training step to the last, and is not 0.
+    """
+
+    meaning = "a tensor is equal at the last saved steps; a loss, at all of them, to the last bit"
+    parameters = (
+        Parameter(
+            "collection_names",
+            COLLECTION_NAMES.kind,
+            (CollectionKeys.LOSSES,),
+            COLLECTION_NAMES.meaning,
+            documented=(),
+        ),
+        TENSOR_REGEX,
+        Parameter("num_steps", parameters.whole, 10, "saved steps that are compared", documented=3),
+        Parameter("rtol", parameters.number, 0.0, "relative tolerance of numpy.allclose", documented=1e-5),
+        Parameter("atol", parameters.number, 0.0, "absolute tolerance of numpy.allclose", documented=1e-8),
+        Parameter("equal_nan", parameters.flag, False, "NaN equals NaN"),
+        Parameter(
+            "never_moved",
+            parameters.flag,
+            True,
+            "find only what is the same from the first saved step to the last, and not 0",
+            documented=False,
+        ),
+    )
+    severity = Severity.WARNING
+    evidence = {
+        "in_a_row": "at how many saved steps in a row it was the same by then",
+        "first_element": "its first element",
+    }
+    cause = "The loss does not depend on what is trained, or no update reaches the weights that it depends on"
+    advice = "Check that the loss is computed from the model's output, that backward() and step() follow, and the rate"
+
+    collection_names: tuple[str, ...] | None
+    tensor_regex: tuple[str, ...] | None
+    num_steps: int
+    rtol: float
+    atol: float
+    equal_nan: bool
+    never_moved: bool
+
+    def start(self) -> None:
+        """Begin with nothing seen."""
+        names = " or ".join(self.collection_names or ("what it looks at",))
+        self.needs = (
+            Need(self.collection_names or (), ("",), self.tensor_regex or (), f"{names} to --save, with --raw"),
+        )
+        self.fewest_steps = self.num_steps
+        # The last values of each, of which the newest is compared with all others.
+        self._last: dict[tuple[str, ModeKeys], deque[npt.NDArray[Any]]] = {}
+        self._moved: set[tuple[str, ModeKeys]] = set()
+        self._in_a_row: dict[tuple[str, ModeKeys], int] = {}
+
+    def take(self, step: StepView) -> None:
+        """Compare the chosen tensors of a step with those before."""
+        if self.never_moved and step.mode not in (ModeKeys.TRAIN, ModeKeys.GLOBAL):
+            return
+        for name in self.needs[0].names(step):
+            key = (name, step.mode)
+            value = None if key in self._moved else step.value(name)
+            if value is None or value.dtype.kind not in "fiubc" or not value.size:
+                continue
+            last = self._last.setdefault(key, deque(maxlen=max(self.num_steps - 1, 1)))
+            same = all(self._equal(value, before) for before in last)
+            if self.never_moved and last and not (same and value.any()):
+                self._moved.add(key)
+                self.withdraw(step, name)
+                del self._last[key]
+                continue
+            row = self._in_a_row[key] = self._in_a_row.get(key, 0) + 1 if same else 1
+            if same and len(last) >= self.num_steps - 1:
+                self.found(step, name, {"in_a_row": row, "first_element": float(value.reshape(-1)[0].real)})
+            last.append(value)
+
+    def _equal(self, value: npt.NDArray[Any], before: npt.NDArray[Any]) -> bool:
+        return value.shape == before.shape and bool(
+            np.allclose(value, before, rtol=self.rtol, atol=self.atol, equal_nan=self.equal_nan)
+        )

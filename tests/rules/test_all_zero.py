@@ -1,0 +1,89 @@
+"""AllZero, on gradients that never come, and as smdebug documents it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from harness.rule_runs import found, met, written
+from torch import nn
+
+from smd_agent.rules import AllZero
+
+A, B, C = (f"gradient/{name}.weight" for name in "abc")
+
+
+def gradient(zero, shape=(8, 6)):
+    return {"zero_share": zero, "shape": shape}
+
+
+def course(shares, others=(0.0, 0.0), **more):
+    return [{A: gradient(share, **more), B: gradient(others[0]), C: gradient(others[1])} for share in shares]
+
+
+def unused(factor):
+    """Train a net with a branch that the loss has this much of."""
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b, self.head = nn.Linear(6, 8), nn.Linear(6, 8), nn.Linear(8, 1)
+
+        def forward(self, x):
+            return self.head(self.a(x) + factor * self.b(x))
+
+    def training(capture):
+        model = Net()
+        capture(model)
+        optimizer = torch.optim.SGD(model.parameters(), 0.01)
+        for _ in range(14):
+            optimizer.zero_grad()
+            (model(torch.randn(16, 6)) - 1).pow(2).mean().backward()
+            optimizer.step()
+
+    return training
+
+
+def test_a_branch_that_the_loss_has_nothing_of(trained):
+    (one,) = trained(unused(0.0)).findings(AllZero())
+    assert (one.tensor, one.first_step, one.last_step) == ("gradient/Net_b.weight", 9, 13)
+    assert one.evidence == {"zero_percent": 100.0, "others": 2}
+    assert trained(unused(1e-3)).findings(AllZero()) == []
+
+
+@pytest.mark.parametrize("share, finds", [(1.0, True), (0.99, False)])
+def test_at_the_threshold(tmp_path, share, finds):
+    assert found(written(tmp_path / "run", course([share] * 12)), AllZero()) == ({A: (9, 11)} if finds else {})
+
+
+@pytest.mark.parametrize("shares", [[1.0] * 9 + [0.0] * 3, [1.0] * 12 + [0.5], [1.0] * 9 + [0.0] + [1.0] * 9])
+def test_it_takes_many_steps_in_a_row_and_lasts(tmp_path, shares):
+    assert found(written(tmp_path / "run", course(shares)), AllZero()) == {}
+
+
+def test_a_loss_that_has_come_to_0(tmp_path):
+    assert found(written(tmp_path / "a", course([1.0] * 12, others=(1.0, 0.0))), AllZero()) == {}
+    assert A in found(written(tmp_path / "b", course([1.0] * 12, others=(0.0, 0.0))), AllZero())
+
+
+def test_vectors_are_left_out(tmp_path):
+    assert found(written(tmp_path / "run", course([1.0] * 12, shape=(8,))), AllZero()) == {}
+
+
+def test_as_it_is_documented(tmp_path):
+    values = [{"x": np.zeros(4), "y": np.array([0.0, 0, 0, 1])}, {"x": np.ones(4), "loss": np.float32(0)}]
+    trial = written(tmp_path / "run", values)
+    for arguments, expected in (
+        ({"tensor_regex": ".*"}, [0, 1]),
+        ({"tensor_regex": "^x$"}, [0]),
+        ({"tensor_regex": "^y$"}, []),
+        ({"tensor_regex": "^y$", "threshold": "75"}, [0]),
+        ({"tensor_regex": "^y$", "threshold": "76"}, []),
+        ({"collection_names": "losses"}, [1]),
+        ({"collection_names": "losses", "tensor_regex": "^x$"}, [0, 1]),
+    ):
+        assert met(trial, AllZero(base_trial=trial, **arguments)) == expected, arguments
+
+
+def test_clean_trainings_are_silent(clean):
+    assert {name: found for name, run in clean.items() if (found := run.findings(AllZero()))} == {}
