@@ -75,9 +75,9 @@ def test_a_name_that_says_nothing_makes_it_a_note(tmp_path):
     assert [one.severity for one in said.findings] == [Severity.NOTE]
 
 
-@pytest.mark.parametrize("mean, finds", [(1 / 20, False), (1.1 / 20, True)])
-def test_a_sure_classifier_is_none(tmp_path, mean, finds):
-    steps = [{"head_output_0": {"saturated_share": 0.9, "shape": (32, 20), "mean": mean}}] * 7
+@pytest.mark.parametrize("mean, lowest, finds", [(1 / 20, 0.0, False), (1.1 / 20, 0.0, True), (1 / 20, -1.0, True)])
+def test_a_sure_classifier_is_none(tmp_path, mean, lowest, finds):
+    steps = [{"head_output_0": {"saturated_share": 0.9, "shape": (32, 20), "mean": mean, "min": lowest}}] * 7
     assert bool(found(written(tmp_path / "run", steps), SaturatedActivation())) == finds
 
 

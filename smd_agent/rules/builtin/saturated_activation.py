@@ -141,5 +141,10 @@ class SaturatedActivation(BuiltInRule):
 
 def _is_softmax(step: StepView, name: str, shape: tuple[int, ...]) -> bool:
     """Tell whether the elements along an axis add up to 1 on average, as those of a sure classifier do, too."""
-    mean = step.column("mean", (name,)).get(name)
-    return mean is not None and any(abs(mean * size - 1) < _SOFTMAX for size in shape)
+    mean, lowest = (step.column(of, (name,)).get(name) for of in ("mean", "min"))
+    return (
+        mean is not None
+        and lowest is not None
+        and lowest >= 0
+        and any(abs(mean * size - 1) < _SOFTMAX for size in shape)
+    )
