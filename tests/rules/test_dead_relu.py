@@ -98,7 +98,7 @@ def test_whole_values_do_not_tell_where_channels_are(tmp_path):
     said = verdict(written(tmp_path / "run", [{"layer_output_0": np.zeros((16, 4))}] * 8), DeadRelu())
     (one,) = said.not_judged
     assert one.reason.startswith("no tensor with dead_share was saved")
-    assert one.option == "add outputs to --save, with --reductions statistics"
+    assert one.option == "add layers to --save, with --reductions statistics"
 
 
 def half_dead(units, activity, count=1000):

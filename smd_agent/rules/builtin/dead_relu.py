@@ -76,7 +76,7 @@ class DeadRelu(BuiltInRule):
         """Begin with nothing seen."""
         patterns = self.tensor_regex or ()
         statistics = ("", "dead_share") if patterns else ("dead_share",)
-        self.needs = (Need((), statistics, patterns, "outputs to --save, with --reductions statistics"),)
+        self.needs = (Need((), statistics, patterns, "layers to --save, with --reductions statistics"),)
         self.fewest_steps = min(self.fewest_steps, self.patience)
         self._first: dict[str, float] = {}
         self._in_a_row: dict[str, int] = {}

@@ -83,7 +83,7 @@ class SaturatedActivation(BuiltInRule):
         if self._of_inputs:
             self.needs = (Need(collections, ("",), patterns, "inputs to --save, with --raw"),)
         else:
-            saved_by = "outputs to --save, with --reductions statistics"
+            saved_by = "layers to --save, with --reductions statistics"
             self.needs = (Need((), ("saturated_share",), saved_by=saved_by),)
         self.fewest_steps = min(self.fewest_steps, self.patience)
         self._in_a_row: dict[str, int] = {}
