@@ -67,5 +67,20 @@ def test_a_rate_of_0_is_no_lost_update(trained):
     assert trained(training).findings(NotMoving()) == []
 
 
+def test_a_training_that_has_converged_moves_nothing(trained):
+    def training(capture):
+        model = nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        capture(model)
+        x = torch.randn(32, 3)
+        y = x @ torch.tensor([[1.0], [-2.0], [0.5]]) + 3
+        for _ in range(400):
+            optimizer.zero_grad()
+            (model(x) - y).pow(2).mean().backward()
+            optimizer.step()
+
+    assert trained(training).findings(NotMoving()) == []
+
+
 def test_clean_trainings_are_silent(clean):
     assert {name: found for name, run in clean.items() if (found := run.findings(NotMoving()))} == {}

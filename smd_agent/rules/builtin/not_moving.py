@@ -16,6 +16,8 @@ from smd_agent.rules.step_view import StepView
 _GRADIENT = "gradient/"
 # A gradient below that part of the median is rounding, as that of a bias before a normalisation.
 _NEGLIGIBLE = 1e-3
+# A gradient below that part of its own largest one is that of a training that has converged.
+_CONVERGED = 1e-3
 # Of a large tensor a part is looked at, which says nothing of one with few rows that have a gradient.
 _SPARSE = 0.5
 
@@ -36,6 +38,7 @@ class NotMoving(BuiltInRule):
     evidence = {
         "gradient": "mean absolute value of its gradient, of the elements that have any",
         "usual_gradient": "the median of those of all parameters",
+        "largest_gradient": "the largest one that the parameter has had so far",
         "learning_rate": "the smallest learning rate of the step",
     }
     cause = "The update is lost in rounding, as in bfloat16 or float16 weights, or the optimizer is not what updates it"
@@ -47,6 +50,7 @@ class NotMoving(BuiltInRule):
         """Begin with nothing seen."""
         self._in_a_row: dict[str, int] = {}
         self._optimizers: dict[str, str] = {}
+        self._largest: dict[str, float] = {}
 
     def take(self, step: StepView) -> None:
         """Look at the updates of a step."""
@@ -54,7 +58,7 @@ class NotMoving(BuiltInRule):
             self._optimizers.update({name: fact.optimizer for name, fact in facts.items() if fact.optimizer})
         names, moves = step.numbers(step.names(patterns=(f"^{UPDATE}",)))
         still = [names[place].removeprefix(UPDATE) for place in (moves == 0).nonzero()[0].tolist()]
-        found = self._with_gradient(step, still) if still else {}
+        found = self._with_gradient(step, still)
         for name in [name for name in self._in_a_row if name not in found and UPDATE + name in names]:
             del self._in_a_row[name]
         for name, evidence in found.items():
@@ -71,6 +75,11 @@ class NotMoving(BuiltInRule):
             name: size / max(1 - shares.get(name, 0.0), 1e-30)
             for name, size in step.column("abs_mean", every).items()
         }
+        for name, gradient in gradients.items():
+            if self._largest.get(name, 0.0) < gradient < float("inf"):
+                self._largest[name] = gradient
+        if not still:
+            return {}
         usual = median(gradients.values()) if gradients else 0.0
         rates = {
             name.removeprefix("optimizer/").removesuffix("/lr"): rate
@@ -81,11 +90,17 @@ class NotMoving(BuiltInRule):
         for name in still:
             gradient = gradients.get(_GRADIENT + name, 0.0)
             rate = self._rate_of(name, rates)
-            if gradient <= _NEGLIGIBLE * usual or not rate or not gradient < float("inf"):
+            largest = self._largest.get(_GRADIENT + name, 0.0)
+            if gradient <= max(_NEGLIGIBLE * usual, _CONVERGED * largest) or not rate or not gradient < float("inf"):
                 continue
             if shares.get(_GRADIENT + name, 0.0) > _SPARSE and (step.size(_GRADIENT + name) or 0) > LOOKED_AT:
                 continue
-            found[name] = {"gradient": gradient, "usual_gradient": usual, "learning_rate": rate}
+            found[name] = {
+                "gradient": gradient,
+                "usual_gradient": usual,
+                "largest_gradient": largest,
+                "learning_rate": rate,
+            }
         return found
 
     def _rate_of(self, name: str, rates: dict[str, float]) -> float:
