@@ -11,8 +11,6 @@ DEFAULT_SAVED = (CollectionKeys.LOSSES,)
 def built_in_collections(losses: str) -> dict[str, tuple[str, ...]]:
     """The collections that there are from the start, and the regexes by which tensors join them.
 
-    Of layers, losses are left out: they have a collection of their own.
-
     Args:
         losses: regex of the losses, which are named by the framework's loss layers.
     """
@@ -23,5 +21,13 @@ def built_in_collections(losses: str) -> dict[str, tuple[str, ...]]:
         CollectionKeys.BIASES: ("^(?!gradient).*bias",),
         CollectionKeys.GRADIENTS: ("^gradient",),
         CollectionKeys.LOSSES: (losses,),
-        CollectionKeys.LAYERS: (rf"^(?!.*{losses}).*_output_\d+$",),
     }
+
+
+def layers_but(losses: str) -> dict[str, tuple[str, ...]]:
+    """The collection of what layers return, which leaves out losses: they have one of their own.
+
+    Args:
+        losses: their regex.
+    """
+    return {CollectionKeys.LAYERS: (rf"^(?!.*{losses}).*_output_\d+$",)}

@@ -8,10 +8,11 @@ from mxnet.gluon import Block
 
 from smd_agent.core.collection import Collection as BaseCollection
 from smd_agent.framework import training_facts
-from smd_agent.framework.collection import built_in_collections
+from smd_agent.framework.collection import built_in_collections, layers_but
 
 # Blocks that return losses and are called otherwise join by name: see ``loss_names``.
-BUILT_IN = {**built_in_collections(losses=r"loss\d*_output_\d+$"), **training_facts.COLLECTIONS}
+_LOSSES = r"loss\d*_output_\d+$"
+BUILT_IN = {**built_in_collections(_LOSSES), **layers_but(_LOSSES), **training_facts.COLLECTIONS}
 
 
 class Collection(BaseCollection):

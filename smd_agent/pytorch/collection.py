@@ -8,10 +8,11 @@ import torch
 
 from smd_agent.core.collection import Collection as BaseCollection
 from smd_agent.framework import training_facts
-from smd_agent.framework.collection import built_in_collections
+from smd_agent.framework.collection import built_in_collections, layers_but
 
 # What has "loss" in front only, such as "loss_fn", joins by name where it is a loss: see ``capture.loss_names``.
-BUILT_IN = {**built_in_collections(losses=r"[Ll]oss(_\d+)?_output_\d+$"), **training_facts.COLLECTIONS}
+_LOSSES = r"[Ll]oss(_\d+)?_output_\d+$"
+BUILT_IN = {**built_in_collections(_LOSSES), **layers_but(_LOSSES), **training_facts.COLLECTIONS}
 
 
 class Collection(BaseCollection):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 
 import numpy as np
 import pytest
@@ -13,10 +14,17 @@ import torch
 from torch import nn
 
 import smd_agent.pytorch as smd
+from smd_agent.framework import optimizer_settings
 from smd_agent.framework.training_facts import LOOKED_AT
 
 EVERY = smd.SaveConfig(save_interval=1)
 COLLECTIONS = ["updates", "optimizer", "input_digests", "parameters"]
+
+
+@pytest.fixture(autouse=True)
+def titles(monkeypatch):
+    """Optimizers of other tests may be alive, whose titles are taken."""
+    monkeypatch.setattr(optimizer_settings, "_titles", weakref.WeakKeyDictionary())
 
 
 def hooked(out, *models, **arguments):

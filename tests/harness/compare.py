@@ -18,6 +18,7 @@ import numpy as np
 
 from smd_agent.analysis.trial import Trial, create_trial
 from smd_agent.core.modes import ModeKeys
+from smd_agent.errors import TensorUnavailableForStep
 
 OURS = "smd_agent: "
 
@@ -124,12 +125,15 @@ def saved_steps(trial: Trial) -> dict[tuple[str, ModeKeys], list[int]]:
 
 
 def saved_values(trial: Trial) -> dict[tuple[str, ModeKeys, int], np.ndarray]:
-    """Return all values of a run, by name, mode and step."""
-    return {
-        (name, mode, step): trial.tensor(name).value(step, mode=mode)
-        for (name, mode), steps in saved_steps(trial).items()
-        for step in steps
-    }
+    """Return all values of a run, by name, mode and step; of a small tensor, the steps at which it was saved whole."""
+    found = {}
+    for (name, mode), steps in saved_steps(trial).items():
+        for step in steps:
+            try:
+                found[name, mode, step] = trial.tensor(name).value(step, mode=mode)
+            except TensorUnavailableForStep:
+                assert trial.tensor(name).reduction_values(step, mode=mode), (name, mode, step)
+    return found
 
 
 def assert_same_values(found: dict[Any, np.ndarray], expected: dict[Any, np.ndarray]) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from smd_agent import session
+from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.turns import in_turn
 from smd_agent.framework.model_finder import PATIENCE, ModelFinder
 from smd_agent.framework.patching import Until, replace
@@ -290,6 +291,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
                 hook.follow_gradients(tracked)
         names = ", ".join(tracked.title for tracked in self._found_without_call if not tracked.by_gradients)
         if names:
+            hook.selection.explained.add(CollectionKeys.LAYERS)
             say_once(
                 ("unseen calls", names),
                 f"calls of {names} cannot be seen, {_unseen_calls()}: "
