@@ -126,14 +126,17 @@ def saved_steps(trial: Trial) -> dict[tuple[str, ModeKeys], list[int]]:
 
 def saved_values(trial: Trial) -> dict[tuple[str, ModeKeys, int], np.ndarray]:
     """Return all values of a run, by name, mode and step; of a small tensor, the steps at which it was saved whole."""
-    found = {}
-    for (name, mode), steps in saved_steps(trial).items():
-        for step in steps:
-            try:
-                found[name, mode, step] = trial.tensor(name).value(step, mode=mode)
-            except TensorUnavailableForStep:
-                assert trial.tensor(name).reduction_values(step, mode=mode), (name, mode, step)
-    return found
+    wanted = ((name, mode, step) for (name, mode), steps in saved_steps(trial).items() for step in steps)
+    return {key: value for key in wanted if (value := _value(trial, *key)) is not None}
+
+
+def _value(trial: Trial, name: str, mode: ModeKeys, step: int) -> np.ndarray | None:
+    tensor = trial.tensor(name)
+    try:
+        return tensor.value(step, mode=mode)
+    except TensorUnavailableForStep:
+        assert tensor.reduction_values(step, mode=mode), (name, mode, step)
+        return None
 
 
 def assert_same_values(found: dict[Any, np.ndarray], expected: dict[Any, np.ndarray]) -> None:
