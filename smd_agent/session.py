@@ -118,16 +118,14 @@ def is_off(framework: str = "") -> bool:
 
 @contextmanager
 def whole_or_off(framework: str) -> Iterator[None]:
-    """What has a framework captured is put in place as a whole: where it fails, nothing of the framework is captured.
-
-    Raises:
-        Exception: what failed.
-    """
+    """Context in which the capture of a framework is put in place; where that fails, the framework is not captured."""
+    is_whole = False
     try:
         yield
-    except Exception:
-        switch_off(framework)
-        raise
+        is_whole = True
+    finally:
+        if not is_whole:
+            switch_off(framework)
 
 
 def fence(what: str) -> Callable[[Callable[P, R]], Callable[P, R | None]]:

@@ -1,4 +1,4 @@
-"""Labels and predictions of a step as numbers of classes."""
+"""Labels and predictions of a step as numbers of classes, and the base of the rules that look at them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from smd_agent.rules.built_in import Need
+from smd_agent.rules.built_in import BuiltInRule, Need
+from smd_agent.rules.finding import NotJudged
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import numpy.typing as npt
+
+    from smd_agent.rules.step_view import StepView
 
     Classes = npt.NDArray[np.int64]
 
@@ -19,6 +24,41 @@ _MOST_CLASSES = 10_000
 def whole_or_not(collection: str) -> Need:
     """Return the need of labels, which can be told from statistics of them only when they are looked at."""
     return Need((collection,), ("", "mean", "min", "max", "l2", "std", "abs_mean"))
+
+
+class RuleOfClasses(BuiltInRule):
+    """A rule that compares the labels of a classification with its predictions."""
+
+    def start(self) -> None:
+        """Begin with nothing seen."""
+        self._has_counted = self._is_something_else = self._is_not_whole = False
+
+    def classes(
+        self, step: StepView, labels: str, predictions: str, argmax: bool = False
+    ) -> tuple[Classes, Classes] | None:
+        """Return what `classes_of` does of two tensors of a step; None, which is remembered, where that cannot be."""
+        true, predicted = step.value(labels), step.value(predictions)
+        if true is None or predicted is None:
+            self._is_not_whole = True
+            return None
+        found = classes_of(true, predicted, argmax)
+        self._is_something_else |= found is None
+        return found
+
+    @property
+    def has_judged(self) -> bool:
+        """Whether there were enough labels of classes."""
+        return self._has_counted
+
+    def fits(self, collections: Collection[str]) -> bool:
+        """Tell whether it is a classification."""
+        return super().fits(collections) and not self._is_something_else
+
+    def not_judged(self) -> NotJudged:
+        """Say what is lacking."""
+        if self._is_not_whole:
+            return NotJudged(self.rule_name, "only statistics of labels or predictions were saved", "add --raw")
+        return super().not_judged()
 
 
 def classes_of(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Split
+from smd_agent.rules.built_in import Split
 from smd_agent.rules.finding import NotJudged, Severity
-from smd_agent.rules.labels import classes_of, whole_or_not
+from smd_agent.rules.labels import RuleOfClasses, whole_or_not
 from smd_agent.rules.parameters import Parameter
 from smd_agent.rules.step_view import Names, StepView
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 _FEWEST_OF_A_CLASS = 20
 
 
-class ClassImbalance(BuiltInRule):
+class ClassImbalance(RuleOfClasses):
     """Classes that are rare, and that the model gets wrong.
 
     Rare classes are no fault, and neither are wrong predictions of a young model. So `check` wants both of a class of
@@ -81,23 +80,18 @@ class ClassImbalance(BuiltInRule):
 
     def start(self) -> None:
         """Begin with nothing seen."""
+        super().start()
         self.needs = () if self.labels_regex and self.predictions_regex else _NEEDS
         self._labels, self._wrong = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._in_a_row = 0
-        self._has_counted = self._is_something_else = self._is_not_whole = False
 
     def take(self, step: StepView) -> None:
         """Count the labels of a step, and those that are predicted wrong."""
         labels = _chosen(step, self.labels_regex, CollectionKeys.LABELS)
         predictions = _chosen(step, self.predictions_regex, CollectionKeys.PREDICTIONS)
         for true_name, predicted_name in zip(labels, predictions, strict=False):
-            true, predicted = step.value(true_name), step.value(predicted_name)
-            if true is None or predicted is None:
-                self._is_not_whole = True
-                continue
-            found = classes_of(true, predicted, self.argmax)
+            found = self.classes(step, true_name, predicted_name, self.argmax)
             if found is None:
-                self._is_something_else = True
                 continue
             size = max(len(self._labels), int(found[0].max()) + 1)
             self._labels = _added(self._labels, found[0], size)
@@ -129,20 +123,9 @@ class ClassImbalance(BuiltInRule):
             }
             self.found(step, name, evidence)
 
-    @property
-    def has_judged(self) -> bool:
-        """Whether there were enough labels."""
-        return self._has_counted
-
-    def fits(self, collections: Collection[str]) -> bool:
-        """Tell whether it is a classification."""
-        return super().fits(collections) and not self._is_something_else
-
     def not_judged(self) -> NotJudged:
         """Say what is lacking."""
-        if self._is_not_whole:
-            return NotJudged(self.rule_name, "only statistics of labels or predictions were saved", "add --raw")
-        if not self._steps_seen or not self._labels.size:
+        if self._is_not_whole or not self._steps_seen or not self._labels.size:
             return super().not_judged()
         reason = f"it takes {self.samples} labels to judge, and there are {int(self._labels.sum())}"
         return NotJudged(self.rule_name, reason, "save more steps, such as by --every 1")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule
 from smd_agent.rules.finding import NotJudged, Severity
-from smd_agent.rules.labels import classes_of, whole_or_not
+from smd_agent.rules.labels import RuleOfClasses, whole_or_not
 from smd_agent.rules.parameters import Parameter
 from smd_agent.rules.step_view import StepView
 
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-class Confusion(BuiltInRule):
+class Confusion(RuleOfClasses):
     """Classes that are taken for others.
 
     The confusion matrix counts labels and predictions of a step: C[label][prediction]. What is judged is each column:
@@ -60,10 +58,10 @@ class Confusion(BuiltInRule):
 
     def start(self) -> None:
         """Begin with nothing seen."""
+        super().start()
         wanted = ((self.labels, self.labels_collection), (self.predictions, self.predictions_collection))
         # What is called otherwise may be in any collection, or in none.
         self.needs = tuple(whole_or_not(collection) for name, collection in wanted if name in _USUAL)
-        self._has_counted = self._is_something_else = self._is_not_whole = False
 
     def take(self, step: StepView) -> None:
         """Count and judge the labels of a step."""
@@ -71,13 +69,8 @@ class Confusion(BuiltInRule):
         prediction_name = _named(step, self.predictions, self.predictions_collection)
         if label_name is None or prediction_name is None:
             return
-        labels, predictions = step.value(label_name), step.value(prediction_name)
-        if labels is None or predictions is None:
-            self._is_not_whole = True
-            return
-        found = classes_of(labels, predictions)
+        found = self.classes(step, label_name, prediction_name)
         if found is None:
-            self._is_something_else = True
             return
         self._has_counted = True
         size = max(self.category_no or 0, *(int(part.max()) + 1 for part in found))
@@ -107,20 +100,9 @@ class Confusion(BuiltInRule):
             "confused": float(others[label, worst]),
         }
 
-    @property
-    def has_judged(self) -> bool:
-        """Whether there were labels of classes."""
-        return self._has_counted
-
-    def fits(self, collections: Collection[str]) -> bool:
-        """Tell whether it is a classification."""
-        return super().fits(collections) and not self._is_something_else
-
     def not_judged(self) -> NotJudged:
         """Say what is lacking."""
-        if self._is_not_whole:
-            return NotJudged(self.rule_name, "only statistics of labels or predictions were saved", "add --raw")
-        if self.needs and not self._steps_seen:
+        if self._is_not_whole or (self.needs and not self._steps_seen):
             return super().not_judged()
         names = f"{self.labels} and {self.predictions}"
         return NotJudged(self.rule_name, f"{names} were not saved in one step", f"add {names} to --save")
