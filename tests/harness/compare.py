@@ -135,7 +135,8 @@ def _value(trial: Trial, name: str, mode: ModeKeys, step: int) -> np.ndarray | N
     try:
         return tensor.value(step, mode=mode)
     except TensorUnavailableForStep:
-        assert tensor.reduction_values(step, mode=mode), (name, mode, step)
+        if not tensor.reduction_values(step, mode=mode):
+            raise
         return None
 
 
