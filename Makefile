@@ -21,7 +21,7 @@ SPREAD = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # The slowest tests are shown, so that nobody need guess what to make faster.
 SLOWEST := --durations=25 --durations-min=1
 
-.PHONY: help setup environments demo test lint bench scenarios robustness docs dist check clean
+.PHONY: help setup environments demo test lint bench scenarios robustness accuracy docs dist check clean
 .SILENT:
 
 help:
@@ -31,6 +31,7 @@ help:
 	echo 'make bench   what it costs, as a table'
 	echo 'make scenarios  write docs/pytorch-scenarios.md: what is captured of each, and what it costs'
 	echo 'make robustness  write docs/robustness.md: harmed files, killed trainings, failing disks, and how they ended'
+	echo 'make accuracy  write docs/rules-measured.md: trainings without and with a fault, and what the rules say of them'
 	echo 'make docs    build the documentation into build/docs; broken links and missing pages fail'
 	echo 'make dist    build the sdist and the wheel into dist'
 	echo 'make check   lint and test'
@@ -82,6 +83,10 @@ scenarios: $(VENV)/.demo
 # What is installed is what is put through it.
 robustness: $(VENV)/.demo .venv-mxnet/.wheel
 	export $(INTERPRETERS) && cd tests && $(CURDIR)/$(VENV)/bin/python -m robustness $(ARGS) --page $(CURDIR)/docs/robustness.md
+
+# The scripts of a framework are run where it is; without MXNet the page keeps what it has of Gluon.
+accuracy: $(VENV)/.demo .venv-mxnet/.wheel
+	export $(INTERPRETERS) && cd tests && $(CURDIR)/$(VENV)/bin/python -m accuracy $(ARGS) --page $(CURDIR)/docs/rules-measured.md
 
 # -W ends with an error after the first warning was printed and all others too; -n warns of names that are nowhere, -E reads
 # all pages again: parts of them are made from the sources.

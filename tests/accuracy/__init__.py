@@ -1,1 +1,1 @@
-"""How right the rules are: trainings without and with a fault, run as a user runs them, and what `check` says of each."""
+"""How right the rules are: trainings without and with a fault, run as a user runs them, and what `check` finds."""

@@ -20,6 +20,9 @@ def main() -> int:
     parser.add_argument("--every", metavar="N", help="save every N-th step; 0 leaves it to the launcher")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes at a time")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the page; other cases stay as it has them")
+    parser.add_argument(
+        "--runs", type=Path, metavar="DIR", help="keep runs here; those that are there are judged again"
+    )
     args = parser.parse_args()
     words = [word for word in (args.cases or "").split(",") if word]
     known = {word for case in CASES.values() for word in (case.name, case.kind, case.framework)}
@@ -31,7 +34,7 @@ def main() -> int:
     options = OPTIONS if args.every is None else ("--every", args.every) * (args.every != "0")
     results = page.read(args.page.read_text()) if args.page and args.page.exists() else {}
     failed = 0
-    for number, (case, result) in enumerate(run_all(chosen, options, args.jobs), 1):
+    for number, (case, result) in enumerate(run_all(chosen, options, args.jobs, args.runs), 1):
         failed += isinstance(result, CaseFailed)
         print(f"{number}/{len(chosen)} {page.told(case, result)}", file=sys.stderr, flush=True)
         if not isinstance(result, CaseFailed):

@@ -86,58 +86,127 @@ _WHOLE = {
         "train_with_evals": "two evaluation sets and early stopping",
     },
 }
-# Written for this page: name, framework, script, words, arguments.
-_CLEAN = (
-    ("digits-sgd", "PyTorch", "digits_cnn", "a convolutional net by SGD"),
-    ("digits-adamw-onecycle", "PyTorch", "digits_cnn", "one cycle of AdamW's rate", "--optimizer adamw --schedule onecycle"),
-    ("digits-rmsprop", "PyTorch", "digits_cnn", "RMSprop, a wider net", "--optimizer rmsprop --width 16 --seed 1 --epochs 3"),
-    ("digits-adagrad", "PyTorch", "digits_cnn", "Adagrad, a narrow net", "--optimizer adagrad --width 4 --seed 2"),
-    ("digits-restarts", "PyTorch", "digits_cnn", "cosine with restarts", "--schedule restarts --seed 3"),
-    ("digits-warmup", "PyTorch", "digits_cnn", "warm-up, then cosine to 0", "--optimizer adamw --schedule warmup --seed 4"),
-    ("cancer-0", "PyTorch", "cancer_early_stopping", "weighted classes, early stopping", "0"),
-    ("cancer-1", "PyTorch", "cancer_early_stopping", "the same with another seed", "1"),
-    ("diabetes", "PyTorch", "diabetes_regression", "regression, rate lowered on a plateau"),
-    ("fine-tuning", "PyTorch", "fine_tuning", "frozen trunk and new head, then unfrozen"),
-    ("digits-gan", "PyTorch", "digits_gan", "a GAN of digits"),
-    ("reinforce", "PyTorch", "reinforce", "REINFORCE with a baseline"),
-    ("bfloat16", "PyTorch", "half_precision", "autocast in bfloat16", "bfloat16"),
-    ("float16", "PyTorch", "half_precision", "autocast in float16 with a gradient scaler", "float16"),
-    ("sine-gru", "PyTorch", "sine_gru", "a GRU of two layers"),
-    ("char-transformer", "PyTorch", "char_transformer", "a transformer of characters"),
-    ("autoencoder", "PyTorch", "autoencoder", "a denoising autoencoder"),
-    ("simclr", "PyTorch", "simclr", "contrastive views of digits"),
-    ("iris-kfold", "PyTorch", "iris_kfold", "five folds, NAdam"),
-    ("wine-lbfgs", "PyTorch", "wine_lbfgs", "LBFGS on all data, then SGD"),
-    ("ratings", "PyTorch", "ratings_two_optimizers", "sparse embeddings, two optimizers, averaged weights"),
-    ("multi-task", "PyTorch", "multi_task_accumulation", "two tasks, accumulated, and a head that is not used"),
-    ("keras-digits-adam", "Keras", "keras_digits", "a convolutional net by fit"),
-    ("keras-digits-sgd", "Keras", "keras_digits", "SGD with warm-up and cosine", "--optimizer sgd --seed 1"),
-    ("keras-diabetes", "Keras", "keras_diabetes", "regression with callbacks and L2"),
-    ("keras-fine-tuning", "Keras", "keras_fine_tuning", "a frozen trunk and a new head"),
-    ("keras-lstm", "Keras", "keras_sequences", "an LSTM of waves", "lstm"),
-    ("keras-attention", "Keras", "keras_sequences", "attention and a convolution", "attention"),
-    ("keras-bfloat16", "Keras", "keras_half_precision", "mixed bfloat16, two inputs and outputs"),
-    ("keras-batches", "Keras", "keras_batches", "three folds by train_on_batch"),
-    ("tape-autoencoder", "Keras", "tape_autoencoder", "a compiled tape, clipped gradients"),
-    ("tape-autoencoder-eager", "Keras", "tape_autoencoder", "the same, eager", "eager"),
-    ("tape-gan", "Keras", "tape_gan", "a GAN with two tapes"),
-    ("gluon-digits", "Gluon", "gluon_training", "a hybridized convolutional net", "digits"),
-    ("gluon-wine", "Gluon", "gluon_training", "Adam with a cosine schedule", "wine"),
-    ("gluon-diabetes", "Gluon", "gluon_training", "regression by RMSprop", "diabetes"),
-    ("gluon-waves", "Gluon", "gluon_training", "an LSTM, clipped gradients", "waves"),
-    ("gluon-autoencoder", "Gluon", "gluon_training", "an autoencoder", "autoencoder"),
-    ("gluon-frozen", "Gluon", "gluon_training", "a frozen trunk and a new head", "frozen"),
-    ("gluon-accumulated", "Gluon", "gluon_training", "gradients accumulated over four batches", "accumulated"),
-    ("xgboost-binary", "XGBoost", "xgboost_training", "two classes, early stopping", "binary"),
-    ("xgboost-multiclass", "XGBoost", "xgboost_training", "ten classes by XGBClassifier", "multiclass"),
-    ("xgboost-regression", "XGBoost", "xgboost_training", "regression by XGBRegressor", "regression"),
-    ("xgboost-folds", "XGBoost", "xgboost_training", "three folds", "folds"),
-    ("xgboost-dart", "XGBoost", "xgboost_training", "DART", "dart"),
-    ("xgboost-ranking", "XGBoost", "xgboost_training", "ranking", "ranking"),
-    ("xgboost-forest", "XGBoost", "xgboost_training", "a random forest in one round", "forest"),
-    ("xgboost-linear", "XGBoost", "xgboost_training", "a linear booster", "linear"),
-    ("xgboost-rare", "XGBoost", "xgboost_training", "a rare class with its weight", "rare"),
-)
+# Written for this page, by framework: name, training, and the script with its arguments where they are not the name's.
+_CLEAN = {
+    "PyTorch": (
+        ("digits-sgd", "a convolutional net by SGD", "digits_cnn"),
+        ("digits-adamw-onecycle", "one cycle of AdamW's rate", "digits_cnn --optimizer adamw --schedule onecycle"),
+        ("digits-rmsprop", "RMSprop, a wider net", "digits_cnn --optimizer rmsprop --width 16 --seed 1 --epochs 3"),
+        ("digits-adagrad", "Adagrad, a narrow net", "digits_cnn --optimizer adagrad --width 4 --seed 2"),
+        ("digits-restarts", "cosine with restarts", "digits_cnn --schedule restarts --seed 3"),
+        ("digits-warmup", "warm-up, then cosine to 0", "digits_cnn --optimizer adamw --schedule warmup --seed 4"),
+        ("cancer-0", "weighted classes, early stopping", "cancer_early_stopping 0"),
+        ("cancer-1", "the same with another seed", "cancer_early_stopping 1"),
+        ("diabetes", "regression, rate lowered on a plateau", "diabetes_regression"),
+        ("fine-tuning", "frozen trunk and new head, then unfrozen"),
+        ("digits-gan", "a GAN of digits"),
+        ("reinforce", "REINFORCE with a baseline"),
+        ("bfloat16", "autocast in bfloat16", "half_precision bfloat16"),
+        ("float16", "autocast in float16 with a gradient scaler", "half_precision float16"),
+        ("sine-gru", "a GRU of two layers"),
+        ("char-transformer", "a transformer of characters"),
+        ("autoencoder", "a denoising autoencoder"),
+        ("simclr", "contrastive views of digits"),
+        ("iris-kfold", "five folds, NAdam"),
+        ("wine-lbfgs", "LBFGS on all data, then SGD"),
+        ("ratings", "sparse embeddings, two optimizers, averaged weights", "ratings_two_optimizers"),
+        ("multi-task", "two tasks, accumulated, and a head that is not used", "multi_task_accumulation"),
+    ),
+    "Keras": (
+        ("keras-digits-adam", "a convolutional net by fit", "keras_digits"),
+        ("keras-digits-sgd", "SGD with warm-up and cosine", "keras_digits --optimizer sgd --seed 1"),
+        ("keras-diabetes", "regression with callbacks and L2"),
+        ("keras-fine-tuning", "a frozen trunk and a new head"),
+        ("keras-lstm", "an LSTM of waves", "keras_sequences lstm"),
+        ("keras-attention", "attention and a convolution", "keras_sequences attention"),
+        ("keras-bfloat16", "mixed bfloat16, two inputs and outputs", "keras_half_precision"),
+        ("keras-batches", "three folds by train_on_batch"),
+        ("tape-autoencoder", "a compiled tape, clipped gradients"),
+        ("tape-autoencoder-eager", "the same, eager", "tape_autoencoder eager"),
+        ("tape-gan", "a GAN with two tapes"),
+    ),
+    "Gluon": (
+        ("gluon-digits", "a hybridized convolutional net"),
+        ("gluon-wine", "Adam with a cosine schedule"),
+        ("gluon-diabetes", "regression by RMSprop"),
+        ("gluon-waves", "an LSTM, clipped gradients"),
+        ("gluon-autoencoder", "an autoencoder"),
+        ("gluon-frozen", "a frozen trunk and a new head"),
+        ("gluon-accumulated", "gradients accumulated over four batches"),
+    ),
+    "XGBoost": (
+        ("xgboost-binary", "two classes, early stopping"),
+        ("xgboost-multiclass", "ten classes by XGBClassifier"),
+        ("xgboost-regression", "regression by XGBRegressor"),
+        ("xgboost-folds", "three folds"),
+        ("xgboost-dart", "DART"),
+        ("xgboost-ranking", "ranking"),
+        ("xgboost-forest", "a random forest in one round"),
+        ("xgboost-linear", "a linear booster"),
+        ("xgboost-rare", "a rare class with its weight"),
+    ),
+}
+# Faults, by framework: name, fault, and the rules that describe it.
+_PLANTED = {
+    "PyTorch": (
+        ("head-after-optimizer", "a head replaced after the optimizer was made", "ParameterNotOptimized"),
+        ("schedule-by-batch", "a schedule of epochs stepped by batch, down to 0", "LearningRateZero"),
+        (
+            "rate-too-high",
+            "a learning rate far too high",
+            "LossNotDecreasing WeightUpdateRatio LossNotFinite ExplodingTensor",
+        ),
+        ("wrong-sign", "the loss is made larger", "LossNotDecreasing"),
+        ("log-of-zero", "an own loss takes the logarithm of 0", "LossNotFinite"),
+        ("missing-value", "a NaN in the data", "LossNotFinite ExplodingTensor"),
+        ("units-that-die", "an update kills the units of a ReLU", "DeadRelu"),
+        ("saturated-tanh", "tanh at its ends from the start", "SaturatedActivation PoorWeightInitialization"),
+        ("deep-sigmoids", "twelve layers of sigmoids", "VanishingGradient"),
+        ("detached-encoder", "an encoder whose output is detached", "AllZero"),
+        ("bfloat16-weights", "updates lost in bfloat16 weights", "NotMoving WeightUpdateRatio"),
+        ("first-batch-only", "the same batch in each step", "RepeatedBatch"),
+        ("zero-weights", "all weights begin at 0", "AllZero PoorWeightInitialization"),
+        ("learned-by-heart", "forty examples learned by heart", "Overfit"),
+        ("gradients-not-cleared", "no zero_grad()"),
+        ("left-in-eval-mode", "trained in eval mode after the first evaluation"),
+        ("softmax-twice", "a softmax before the cross-entropy"),
+        ("raw-table", "columns of very different scales"),
+        ("one-label", "all labels are the same"),
+        ("scaler-skips", "a scaler that skips every update", "ExplodingTensor"),
+        ("rate-too-low", "a learning rate of 1e-9", "WeightUpdateRatio NotMoving"),
+        ("loss-of-labels", "a loss that does not depend on the output", "UnchangedTensor AllZero"),
+    ),
+    "Keras": (
+        ("keras-softmax-twice", "a softmax for a loss that wants logits"),
+        (
+            "keras-rate-too-high",
+            "a learning rate far too high",
+            "LossNotFinite LossNotDecreasing WeightUpdateRatio ExplodingTensor",
+        ),
+        ("tape-forgotten-layer", "a layer that the optimizer is not given", "ParameterNotOptimized"),
+        ("keras-schedule-at-zero", "a schedule that ends at 0 too early", "LearningRateZero"),
+        ("keras-dead-layer", "a bias that keeps all units at 0", "DeadRelu AllZero"),
+    ),
+    "Gluon": (
+        ("gluon-forgotten-block", "a block that the Trainer is not given", "ParameterNotOptimized"),
+        ("gluon-rate-ends-at-0", "a schedule that ends at 0 too early", "LearningRateZero"),
+        (
+            "gluon-batch-size-of-1",
+            "gradients that are not divided by the batch size",
+            "LossNotDecreasing WeightUpdateRatio LossNotFinite",
+        ),
+        ("gluon-zero-weights", "all weights begin at 0", "AllZero PoorWeightInitialization"),
+    ),
+    "XGBoost": (
+        ("xgboost-leak", "a column made of the label", "FeatureImportanceOverweight"),
+        ("xgboost-learned-by-heart", "deep trees learn noise by heart", "Overfit"),
+        ("xgboost-rare-class", "a rare class that is never predicted", "ClassImbalance"),
+        ("xgboost-evaluated-on-itself", "early stopping by the rows that are trained"),
+        ("xgboost-rate-too-high", "an eta of 2.5", "LossNotDecreasing"),
+    ),
+}
+# Of the faults that were planted blind, the rules that describe them, decided by what their author says is wrong.
+_REPORTED: dict[str, str] = {}
 _FOLDERS = {"PyTorch": "pytorch", "Keras": "keras", "Gluon": "mxnet", "XGBoost": "xgboost"}
 
 
@@ -152,8 +221,42 @@ def _existing() -> list[Case]:
     return cases
 
 
-def _clean(name: str, framework: str, script: str, words: str, args: str = "") -> Case:
-    return Case("clean", name, framework, f"{_PROGRAMS}/clean/{script}.py", words, tuple(args.split()))
+def _clean() -> list[Case]:
+    cases = []
+    for framework, rows in _CLEAN.items():
+        for name, words, *command in rows:
+            script, *args = (command or [_command(name, framework, "training")])[0].split()
+            path = f"{_PROGRAMS}/clean/{script}.py"
+            cases.append(Case("clean", name, framework, path, words, tuple(args)))
+    return cases
 
 
-CASES = {case.name: case for case in [*_existing(), *(_clean(*row) for row in _CLEAN)]}
+def _planted() -> list[Case]:
+    cases = []
+    for framework, rows in _PLANTED.items():
+        for name, words, *rules in rows:
+            script, *args = _command(name, framework, "faults").split()
+            path = f"{_PROGRAMS}/planted/{script}.py"
+            cases.append(Case("planted", name, framework, path, words, tuple(args), tuple(" ".join(rules).split())))
+    return cases
+
+
+def _command(name: str, framework: str, suffix: str) -> str:
+    """Return the script of a case and its arguments; those of some frameworks are functions of one script."""
+    start, _, rest = name.replace("-", "_").partition("_")
+    return f"{start}_{suffix} {rest}" if framework in ("Gluon", "XGBoost") else f"{start}_{rest}".rstrip("_")
+
+
+def _reported() -> list[Case]:
+    """Return the cases of those scripts that `_REPORTED` has, with what their author says of them."""
+    told = json.loads((TESTS / _PROGRAMS / "reported" / "faults.json").read_text())
+    cases = []
+    for each in told:
+        name = each["script"].removesuffix(".py").replace("_", "-")
+        path = f"{_PROGRAMS}/reported/{each['script']}"
+        rules = tuple(_REPORTED[each["script"]].split())
+        cases.append(Case("reported", f"reported-{name}", each["framework"], path, each["fault"], (), rules))
+    return cases
+
+
+CASES = {case.name: case for case in [*_existing(), *_clean(), *_planted(), *_reported()]}

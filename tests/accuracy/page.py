@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from accuracy.case import FRAMEWORKS, Case
+from accuracy.case import FRAMEWORKS, TESTS, Case
 from accuracy.cases import CASES
 from accuracy.running import CaseFailed, Result, Said
 
@@ -22,13 +22,26 @@ It is run with `python -m smd_agent --every 1 script.py`, and `check` judges it 
 There are no reference runs, and no settings for a single case.
 
 A clean training has nothing wrong with it; what is found there is a false alarm.
-Of a training with a fault a finding counts if it is by a rule that describes that fault, and not only what follows of it.
+Of a training with a fault a finding counts if its rule describes that fault, and not only what follows of it.
 Where a rule is among the first {first} findings, as `check` prints them, the fault is found.
 Findings in the tables are in that order.
+
+Run with {versions}.
+A sample of the cases is among the tests, and must give what stands here.
 """
+# The releases that the project pins, and where.
+_PINS = {
+    "PyTorch": ("pyproject.toml", "torch"),
+    "TensorFlow": ("pyproject.toml", "tensorflow"),
+    "XGBoost": ("pyproject.toml", "xgboost"),
+    "MXNet": ("tests/environments/mxnet.txt", "mxnet"),
+}
 _KINDS = {
     "planted": ("Faults planted with the rules in mind", "Their authors have seen the rules."),
-    "reported": ("Faults planted blind", "Their author has not seen the rules; they are what users report of trainings."),
+    "reported": (
+        "Faults planted blind",
+        "Their author has not seen the rules; they are what users report of trainings.",
+    ),
 }
 
 
@@ -63,14 +76,16 @@ def summary(results: Mapping[str, Result]) -> str:
         alarms = {level: sum(bool(result.by(level)) for _, result in clean) for level in (*_LOUD, "note")}
         lines.append(f"clean: {len(clean)}, with a problem, warning, note: {', '.join(map(str, alarms.values()))}")
     for kind in _KINDS:
-        if found := [result.rank(case.rules) for case, result in _of(kind, results)]:
-            lines.append(f"{kind}: {len(found)}, in the first {FIRST}: {_early(found)}, not at all: {found.count(0)}")
+        ranks = [result.rank(case.rules) for case, result in _of(kind, results)]
+        lines += [f"{kind}: {len(ranks)}, in the first {FIRST}: {_early(ranks)}, not at all: {ranks.count(0)}"] * bool(
+            ranks
+        )
     return "\n".join(lines)
 
 
 def text(results: Mapping[str, Result]) -> str:
     """Return the whole page."""
-    parts = [_HEAD.format(first=FIRST), *_figures(results), "## Clean trainings", ""]
+    parts = [_HEAD.format(first=FIRST, versions=_versions()), *_figures(results), "## Clean trainings", ""]
     rows = [(f"`{c.name}`", c.framework, c.words, str(r.steps), _found(r)) for c, r in _of("clean", results)]
     parts += [_table(("case", "framework", "training", "saved steps", "found"), rows), ""]
     for kind, (title, words) in _KINDS.items():
@@ -83,19 +98,31 @@ def text(results: Mapping[str, Result]) -> str:
     return "\n".join(parts)
 
 
+def _versions() -> str:
+    found = []
+    for name, (file, package) in _PINS.items():
+        pinned = re.search(rf"\b{package}==([\d.]+)", (TESTS.parent / file).read_text())
+        assert pinned, f"{file} pins no {package}"
+        found.append(f"{name} {pinned[1]}")
+    return f"{', '.join(found[:-1])} and {found[-1]}"
+
+
 def _figures(results: Mapping[str, Result]) -> list[str]:
     clean = _of("clean", results)
     rows = []
     for framework in (*FRAMEWORKS, "all"):
         own = [result for case, result in clean if framework in (case.framework, "all")]
-        rows.append((framework, str(len(own)), *(str(sum(bool(r.by(level)) for r in own)) for level in (*_LOUD, "note"))))
+        rows.append(
+            (framework, str(len(own)), *(str(sum(bool(r.by(level)) for r in own)) for level in (*_LOUD, "note")))
+        )
     head = ("clean trainings", "cases", "with a problem", "with a warning", "with a note")
     parts = [_table(head, rows), ""]
+    kinds = {title: [r.rank(c.rules) for c, r in _of(kind, results)] for kind, (title, _) in _KINDS.items()}
+    kinds["all"] = [rank for ranks in kinds.values() for rank in ranks]
     rows = []
-    for kind, (title, _) in _KINDS.items():
-        found = [result.rank(case.rules) for case, result in _of(kind, results)]
-        early = _early(found)
-        rows.append((title, str(len(found)), str(found.count(1)), str(early), str(len(found) - early - found.count(0)), str(found.count(0))))
+    for title, ranks in kinds.items():
+        counts = len(ranks), ranks.count(1), _early(ranks), sum(rank > FIRST for rank in ranks), ranks.count(0)
+        rows.append((title, *map(str, counts)))
     head = ("faults", "cases", "found first", f"in the first {FIRST}", "later", "not found")
     return [*parts, _table(head, rows), "", "## By rule", "", *_by_rule(results)]
 
@@ -115,7 +142,16 @@ def _by_rule(results: Mapping[str, Result]) -> list[str]:
         right = sum(rule in _rules(result) for result in described)
         beside = sum(rule in _rules(result) for case, result in faulty if rule not in case.rules)
         false = sum(rule in result.by(*_LOUD) for _, result in _of("clean", results))
-        rows.append((f"`{rule}`", str(right), _share(right, len(described)), str(beside), str(false), _share(right, right + false)))
+        rows.append(
+            (
+                f"`{rule}`",
+                str(right),
+                _share(right, len(described)),
+                str(beside),
+                str(false),
+                _share(right, right + false),
+            )
+        )
     return [words, _table(("rule", "right", "recall", "beside", "false", "precision"), rows), ""]
 
 

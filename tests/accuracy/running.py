@@ -59,8 +59,13 @@ def interpreter(case: Case) -> str | None:
     return os.environ.get("MXNET_PYTHON") or None if case.framework == "Gluon" else sys.executable
 
 
-def run(case: Case, options: Iterable[str] = OPTIONS) -> Result:
+def run(case: Case, options: Iterable[str] = OPTIONS, kept: Path | None = None) -> Result:
     """Run a case with the options of the launcher.
+
+    Args:
+        case: the case.
+        options: of the launcher.
+        kept: a folder in which runs stay, by the names of cases; one that is there is judged again, and not trained.
 
     Raises:
         CaseFailed: it left no run that can be judged.
@@ -69,22 +74,26 @@ def run(case: Case, options: Iterable[str] = OPTIONS) -> Result:
     if python is None:
         raise CaseFailed(f"{case.name}: MXNET_PYTHON names no interpreter")
     with tempfile.TemporaryDirectory(prefix="accuracy-") as folder:
-        launched = [python, "-m", "smd_agent", "--out", "run", *options, str(case.path), *case.args]
-        training = _done(launched, folder)
-        checked = _done([python, "-m", "smd_agent", "check", "run", "--json"], folder)
+        saved = Path(folder, "run") if kept is None else kept.resolve() / case.name
+        told = ""
+        if not saved.exists():
+            launched = [python, "-m", "smd_agent", "--out", str(saved), *options, str(case.path), *case.args]
+            told = _done(launched, folder).stderr
+        checked = _done([python, "-m", "smd_agent", "check", str(saved), "--json"], folder)
         try:
             return _result(json.loads(checked.stdout))
         except ValueError as error:
-            told = (training.stderr + checked.stderr)[-2000:]
-            raise CaseFailed(f"{case.name}: {told}") from error
+            raise CaseFailed(f"{case.name}: {(told + checked.stderr)[-2000:]}") from error
 
 
-def run_all(cases: Iterable[Case], options: Iterable[str], jobs: int) -> Iterator[tuple[Case, Result | CaseFailed]]:
-    """Run cases, some at a time, and yield them in their order."""
+def run_all(
+    cases: Iterable[Case], options: Iterable[str], jobs: int, kept: Path | None = None
+) -> Iterator[tuple[Case, Result | CaseFailed]]:
+    """Run cases, some at a time, and yield them in their order; for ``kept`` see `run`."""
 
     def one(case: Case) -> tuple[Case, Result | CaseFailed]:
         try:
-            return case, run(case, options)
+            return case, run(case, options, kept)
         except CaseFailed as failed:
             return case, failed
 

@@ -44,5 +44,8 @@ model.head = nn.Linear(24, 5)
 fit(model, torch.optim.Adam(model.head.parameters(), lr=1e-2), images[high], labels[high] - 5, 3)
 for parameter in model.parameters():
     parameter.requires_grad = True
-groups = [{"params": model.trunk.parameters(), "lr": 3e-4}, {"params": [*model.norm.parameters(), *model.head.parameters()]}]
+groups = [
+    {"params": model.trunk.parameters(), "lr": 3e-4},
+    {"params": [*model.norm.parameters(), *model.head.parameters()]},
+]
 fit(model, torch.optim.AdamW(groups, lr=2e-3), images[high], labels[high] - 5, 2)

@@ -36,7 +36,14 @@ def fit(net, trainer, loss_fn, data, clip=None):
 def digits():
     images = load_digits()
     net = nn.HybridSequential()
-    net.add(nn.Conv2D(8, 3, padding=1), nn.BatchNorm(), nn.Activation("relu"), nn.MaxPool2D(2), nn.Dropout(0.2), nn.Dense(10))
+    net.add(
+        nn.Conv2D(8, 3, padding=1),
+        nn.BatchNorm(),
+        nn.Activation("relu"),
+        nn.MaxPool2D(2),
+        nn.Dropout(0.2),
+        nn.Dense(10),
+    )
     net.initialize(mx.init.Xavier())
     net.hybridize()
     trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.05, "momentum": 0.9, "wd": 1e-4})
@@ -86,7 +93,12 @@ def waves():
 def autoencoder():
     x = load_digits().data / 16
     net = nn.HybridSequential()
-    net.add(nn.Dense(32, activation="relu"), nn.Dense(8), nn.Dense(32, activation="relu"), nn.Dense(64, activation="sigmoid"))
+    net.add(
+        nn.Dense(32, activation="relu"),
+        nn.Dense(8),
+        nn.Dense(32, activation="relu"),
+        nn.Dense(64, activation="sigmoid"),
+    )
     net.initialize(mx.init.Xavier())
     trainer = gluon.Trainer(net.collect_params(), "adam", {"learning_rate": 3e-3})
     fit(net, trainer, gluon.loss.SigmoidBinaryCrossEntropyLoss(from_sigmoid=True), batches(x, x, 64, 5))

@@ -19,7 +19,5 @@ model.compile(
     {"kind": "sparse_categorical_crossentropy", "alcohol": "mse"},
     loss_weights={"kind": 1.0, "alcohol": 0.3},
 )
-model.fit(
-    {"left": x[:, :6], "right": x[:, 6:]}, {"kind": y, "alcohol": x[:, 0]}, epochs=12, batch_size=16, verbose=0
-)
+model.fit({"left": x[:, :6], "right": x[:, 6:]}, {"kind": y, "alcohol": x[:, 0]}, epochs=12, batch_size=16, verbose=0)
 print(model.evaluate({"left": x[:, :6], "right": x[:, 6:]}, {"kind": y, "alcohol": x[:, 0]}, verbose=0))

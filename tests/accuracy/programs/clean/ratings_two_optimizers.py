@@ -1,4 +1,4 @@
-"""A factorization of ratings: embeddings with sparse gradients have SparseAdam, the rest has AdamW; weights are averaged."""
+"""A factorization of ratings: SparseAdam for the embeddings, AdamW for the rest; weights are averaged."""
 
 import torch
 from torch import nn

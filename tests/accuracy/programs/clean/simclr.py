@@ -7,7 +7,9 @@ from torch import nn
 
 torch.manual_seed(0)
 images = torch.tensor(load_digits().images / 16, dtype=torch.float32).unsqueeze(1)
-encoder = nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 32, 3, stride=2), nn.ReLU(), nn.Flatten())
+encoder = nn.Sequential(
+    nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 32, 3, stride=2), nn.ReLU(), nn.Flatten()
+)
 projector = nn.Sequential(nn.Linear(288, 64), nn.ReLU(), nn.Linear(64, 32))
 optimizer = torch.optim.SGD([*encoder.parameters(), *projector.parameters()], lr=0.1, momentum=0.9)
 

@@ -7,8 +7,12 @@ from sklearn.datasets import load_digits
 
 tf.keras.utils.set_random_seed(0)
 x = (load_digits().data / 16.0).astype("float32")
-encoder = tf.keras.Sequential([tf.keras.layers.Input((64,)), tf.keras.layers.Dense(32, "relu"), tf.keras.layers.Dense(8)])
-decoder = tf.keras.Sequential([tf.keras.layers.Input((8,)), tf.keras.layers.Dense(32, "relu"), tf.keras.layers.Dense(64)])
+encoder = tf.keras.Sequential(
+    [tf.keras.layers.Input((64,)), tf.keras.layers.Dense(32, "relu"), tf.keras.layers.Dense(8)]
+)
+decoder = tf.keras.Sequential(
+    [tf.keras.layers.Input((8,)), tf.keras.layers.Dense(32, "relu"), tf.keras.layers.Dense(64)]
+)
 optimizer = tf.keras.optimizers.Adam(3e-3)
 variables = encoder.trainable_variables + decoder.trainable_variables
 

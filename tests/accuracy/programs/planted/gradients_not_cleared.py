@@ -1,0 +1,17 @@
+"""There is no zero_grad(): each update is made of all gradients so far."""
+
+import torch
+from sklearn.datasets import load_digits
+from torch import nn
+
+torch.manual_seed(0)
+x, y = load_digits(return_X_y=True)
+x, y = torch.tensor(x / 16, dtype=torch.float32), torch.tensor(y)
+model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for epoch in range(4):
+    for batch in torch.randperm(len(x)).split(64):
+        loss = nn.functional.cross_entropy(model(x[batch]), y[batch])
+        loss.backward()
+        optimizer.step()
+    print(epoch, loss.item())

@@ -1,0 +1,113 @@
+"""The page has what is so of a sample of its cases, and the rules are as right as they shall be."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from accuracy import page
+from accuracy.case import FRAMEWORKS, TESTS, Case
+from accuracy.cases import CASES
+from accuracy.running import CaseFailed, Result, Said, interpreter, run
+from smd_agent.rules.registry import built_in_rules
+
+PAGE = (TESTS.parent / "docs" / "rules-measured.md").read_text()
+RESULTS = page.read(PAGE)
+KINDS = {kind: {name for name, case in CASES.items() if case.kind == kind} for kind in ("clean", "planted", "reported")}
+SAMPLE = (
+    "small-all_data_in_one_batch",
+    "head-after-optimizer",
+    "log-of-zero",
+    "keras-diabetes",
+    "tape-forgotten-layer",
+    "gluon-wine",
+    "gluon-forgotten-block",
+    "xgboost-folds",
+    "xgboost-leak",
+)
+
+
+def test_every_case_is_on_the_page_and_the_page_is_made_of_them():
+    assert [*RESULTS] == [*CASES]
+    assert page.text(RESULTS) == PAGE
+
+
+def test_cases_are_scripts_that_exist_and_rules_that_there_are():
+    rules = built_in_rules()
+    for case in CASES.values():
+        assert case.path.is_file(), case.name
+        assert case.framework in FRAMEWORKS, case.name
+        assert {*case.rules} <= {*rules}, case.name
+        assert not (case.kind == "clean" and case.rules), case.name
+    of_programs = {*(TESTS / "accuracy" / "programs").rglob("*.py")}
+    assert of_programs <= {case.path for case in CASES.values()}
+
+
+def test_there_are_as_many_cases_as_the_figures_need():
+    assert len(KINDS["clean"]) >= 40
+    assert len(KINDS["planted"] | KINDS["reported"]) >= 40
+    for framework in FRAMEWORKS:
+        for kinds in (["clean"], ["planted", "reported"]):
+            of = [case for case in CASES.values() if case.kind in kinds and case.framework == framework]
+            assert len(of) >= 4, (framework, kinds)
+
+
+def test_a_clean_training_in_forty_has_a_problem_at_most():
+    problems = [name for name in KINDS["clean"] if RESULTS[name].by("problem")]
+    assert len(problems) <= len(KINDS["clean"]) / 40, problems
+
+
+def test_nine_faults_in_ten_are_found_by_a_rule_that_describes_them():
+    ranks = {name: RESULTS[name].rank(CASES[name].rules) for name in KINDS["planted"] | KINDS["reported"]}
+    missed = [name for name, rank in ranks.items() if not 0 < rank <= page.FIRST]
+    assert len(missed) <= len(ranks) / 10, missed
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_case_gives_what_the_page_says(name):
+    case = CASES[name]
+    if interpreter(case) is None:
+        pytest.skip(f"no interpreter with {case.framework} is named")
+    result = run(case)
+    assert result == RESULTS[name]
+
+
+def test_a_run_that_is_kept_is_judged_again(tmp_path):
+    case = CASES["xgboost-folds"]
+    first = run(case, kept=tmp_path)
+    gone = dataclasses.replace(case, script="accuracy/programs/there_is_none.py")
+    assert run(gone, kept=tmp_path) == first
+
+
+def test_a_case_that_leaves_no_run_is_a_failure(tmp_path):
+    gone = Case("clean", "gone", "PyTorch", "accuracy/programs/there_is_none.py", "nothing")
+    with pytest.raises(CaseFailed, match="there_is_none"):
+        run(gone)
+
+
+def test_findings_are_ranked_by_the_place_of_the_right_one():
+    said = (Said("problem", "LossNotFinite"), Said("warning", "DeadRelu"), Said("note", "DeadRelu"))
+    result = Result(10, said)
+    assert result.rank(["DeadRelu"]) == 2
+    assert result.rank(["DeadRelu", "LossNotFinite"]) == 1
+    assert result.rank(["Overfit"]) == result.rank([]) == 0
+    assert result.by("warning", "note") == ["DeadRelu"]
+
+
+def test_the_figures_count_false_alarms_and_faults_that_are_missed():
+    results = {
+        "digits-sgd": Result(9, (Said("warning", "DeadRelu"), Said("note", "RepeatedBatch"))),
+        "diabetes": Result(9, ()),
+        "units-that-die": Result(9, (Said("problem", "LossNotFinite"), Said("warning", "DeadRelu"))),
+        "first-batch-only": Result(9, ()),
+    }
+    text = page.text(results)
+    assert page.read(text) == results
+    assert "| all | 2 | 0 | 1 | 1 |" in text
+    assert "| all | 2 | 0 | 1 | 0 | 1 |" in text
+    assert "| `DeadRelu` | 1 | 1 of 1 | 0 | 1 | 1 of 2 |" in text
+    assert "| `LossNotFinite` | 0 | – | 1 | 0 | – |" in text
+    assert "| `RepeatedBatch` | 0 | 0 of 1 | 0 | 0 | – |" in text
+    assert page.told(CASES["digits-sgd"], results["digits-sgd"]).endswith("FALSE ALARM")
+    assert page.told(CASES["first-batch-only"], results["first-batch-only"]).endswith("NOT FOUND")
