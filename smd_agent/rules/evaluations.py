@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from statistics import median
 from typing import NamedTuple
 
 from smd_agent.core.collection_keys import CollectionKeys
@@ -16,6 +18,8 @@ from smd_agent.rules.step_view import Names, Place, StepView
 # XGBoost calls a loss by the evaluation set and the metric.
 _OF_SET = re.compile(r"([^-/]+)-(.+)")
 _OF_KERAS = "val_"
+# Times the usual change from one evaluation to the next.
+_STANDS_OUT = 6.0
 
 
 class Loss(NamedTuple):
@@ -54,6 +58,11 @@ def losses_of(step: StepView, names: Names) -> list[Loss]:
             key, is_validation = _role(name, step.mode)
             found.append(Loss(name, key, value, is_validation))
     return sorted(found, key=lambda loss: loss.is_validation)
+
+
+def of_training(names: Names, mode: ModeKeys) -> Names:
+    """Return those losses that are of the training; all of them where none is known to be."""
+    return tuple(name for name in names if not _role(name, mode)[1]) or names
 
 
 def _role(name: str, mode: ModeKeys) -> tuple[str, bool]:
@@ -109,7 +118,8 @@ class Evaluations:
             for name, (own, training) in self._open.items()
         }
         # Keras has the mean over an evaluation beside the losses of its batches.
-        return {name: course for name, course in found.items() if f"{_OF_KERAS}{name}" not in found}
+        own = {name: course for name, course in found.items() if f"{_OF_KERAS}{name}" not in found}
+        return {name: _of_last_training(course) for name, course in own.items()}
 
     def _train(self, place: Place, loss: Loss) -> None:
         phase = self._trainings.get(loss.key)
@@ -129,6 +139,22 @@ class Evaluations:
             self._open[loss.name] = own, training
         own.add(loss.value)
         return Evaluation(own.place, own.mean, training.mean)
+
+
+def _of_last_training(course: Sequence[Evaluation]) -> Sequence[Evaluation]:
+    """Return the evaluations since the training loss jumped back up half of the way that it had fallen.
+
+    Another training has begun there, as of another fold or of another model in the same run.
+    """
+    losses = [one.training for one in course]
+    jumps = [later - earlier for earlier, later in itertools.pairwise(losses)]
+    usual = median(map(abs, jumps)) if jumps else 0.0
+    begin = 0
+    for place, jump in enumerate(jumps, 1):
+        half = (losses[begin] + min(losses[begin:place])) / 2
+        if jump > _STANDS_OUT * usual and losses[place] >= half:
+            begin = place
+    return course[begin:]
 
 
 class OfEvaluations(BuiltInRule):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 Names = tuple[str, ...]
 # About kinds of steps, of which a run has few.
 _ANSWERS_KEPT = 2000
+# The end of the names of biases and of their gradients; TensorFlow's may have an output's number.
+_BIAS = re.compile(r"(?:^|[./_])bias(?:Grad)?(?::\d+)?$")
 
 
 class Column(NamedTuple):
@@ -195,6 +198,15 @@ class StepView:
         """Return how many dimensions a tensor has; None where its shape is not known."""
         shape = self.shape(name)
         return None if shape is None else len(shape)
+
+    def is_matrix(self, name: str) -> bool:
+        """Tell whether a parameter, or its gradient, has more than one dimension and is no bias, by shape or by name.
+
+        Biases of Keras's attention have two dimensions; that of its keys has no gradient but rounding.
+        """
+        dimensions = self.dimensions(name)
+        is_bias = _BIAS.search(name) is not None
+        return not is_bias and (dimensions is None or dimensions > 1)
 
     def shape(self, name: str) -> tuple[int, ...] | None:
         """Return the sizes of a tensor; None where they are not known."""

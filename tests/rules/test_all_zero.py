@@ -66,6 +66,13 @@ def test_a_loss_that_has_come_to_0(tmp_path):
     assert A in found(written(tmp_path / "b", course([1.0] * 12, others=(0.0, 0.0))), AllZero())
 
 
+@pytest.mark.parametrize("of_bias, finds", [(0.5, {A, B, C}), (1.0, set())])
+def test_all_matrices_beside_a_bias(tmp_path, of_bias, finds):
+    """As of a net whose weights are all 0, or whose last hidden layer is dead: a bias is all that learns."""
+    steps = [step | {"gradient/c.bias": gradient(of_bias, (6,))} for step in course([1.0] * 12, others=(1.0, 1.0))]
+    assert {*found(written(tmp_path / "run", steps), AllZero())} == finds
+
+
 def test_vectors_are_left_out(tmp_path):
     assert found(written(tmp_path / "run", course([1.0] * 12, shape=(8,))), AllZero()) == {}
 

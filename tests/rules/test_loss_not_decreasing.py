@@ -12,6 +12,8 @@ from smd_agent.errors import SMDebugValueError
 from smd_agent.rules import LossNotDecreasing
 from smd_agent.rules.finding import Severity
 
+SETS = ("train-rmse", "test-rmse")
+
 
 def descent(rate, count=40, noise=0.3):
     """A regression that is learned, or unlearned by steps in the wrong direction."""
@@ -38,6 +40,47 @@ def test_a_loss_of_the_wrong_sign(trained):
     losses = [float(trial.tensor("Loss_output_0").value(step)) for step in trial.steps()]
     assert found.evidence["first"] == pytest.approx(sorted(losses[:8])[3] / 2 + sorted(losses[:8])[4] / 2)
     assert found.evidence["last"] > found.evidence["first"]
+
+
+def multiplied(factor, rate=0.02, added=0.0, count=40):
+    """The gradients are those of a loss module's value times a factor, which is a second loss of the step."""
+
+    def training(capture):
+        model, truth, loss = nn.Linear(6, 1), torch.randn(6, 1), nn.MSELoss()
+        capture(model)
+        optimizer = torch.optim.SGD(model.parameters(), rate)
+        for _ in range(count):
+            x = torch.randn(32, 6)
+            optimizer.zero_grad()
+            trained = factor * loss(model(x), x @ truth + 0.3 * torch.randn(32, 1)) + added * torch.randn(())
+            trained.backward()
+            optimizer.step()
+
+    return training
+
+
+def test_losses_of_which_each_is_a_multiple_of_the_other_are_one(trained):
+    run = trained(multiplied(-1.0))
+    assert len(run.trial().tensor_names(collection="losses")) == 2
+    (found,) = run.findings(LossNotDecreasing())
+    assert found.tensor == "MSELoss_output_0"
+    assert found.cause == "What is made smaller is this loss with the other sign"
+    for factor in (1.0, 0.25):
+        assert trained(multiplied(factor)).findings(LossNotDecreasing()) == []
+
+
+@pytest.mark.parametrize("rises, finds", [("train-rmse", ["train-rmse"]), ("test-rmse", [])])
+def test_losses_of_evaluation_sets_are_left_out(written, rises, finds):
+    run = written(losses="rmse$")
+    for step in range(20):
+        up, down = 1.0 + step, 1 / (1.0 + step)
+        run.step(ModeKeys.GLOBAL, **{name.replace("-", "__"): up if name == rises else down for name in SETS})
+    assert [one.tensor for one in run.ended().findings(LossNotDecreasing())] == finds
+
+
+def test_losses_that_are_no_multiples_are_left_alone(trained):
+    # As of a critic and a generator: what is added to the one is not in the other.
+    assert trained(multiplied(-1.0, added=0.01)).findings(LossNotDecreasing()) == []
 
 
 @pytest.mark.parametrize("rate, noise", [(0.02, 0.3), (0.1, 5.0), (1e-4, 5.0)])

@@ -48,6 +48,17 @@ def test_a_validation_loss_that_rises(losses):
     assert (found.first_step, found.last_step, found.steps) == (10, 22, 7)
 
 
+def test_another_training_in_the_same_run_begins_anew(losses):
+    """The second one is harder: its validation loss is far above the best of the first one."""
+    harder = [value + 1 for value in [*FALLING[:6], *FALLING[:6]]]
+    assert losses([*FALLING, *FALLING], [*FALLING, *harder]).findings(Overfit()) == []
+    (found,) = losses([*FALLING, *FALLING], [*FALLING, *RISING]).findings(Overfit())
+    assert found.first_step == 34
+    # A training loss that goes up by less than half of its fall goes on.
+    shaken = [*FALLING[:8], 1.1, *FALLING[9:]]
+    assert losses(shaken, RISING).findings(Overfit())[0].first_step == 10
+
+
 @pytest.mark.parametrize("end, finds", [(1.03, True), (1.01, False)])
 def test_the_limit(losses, end, finds):
     """A fifth above the best of 0.85 is 1.02."""

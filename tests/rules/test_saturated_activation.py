@@ -60,6 +60,47 @@ def test_what_is_learned_or_passes_is_none(tmp_path, shares):
     assert found(written(tmp_path / "run", course(*shares)), SaturatedActivation()) == {}
 
 
+@pytest.mark.parametrize(
+    "name, low, mean, square, finds",
+    [
+        ("tanh_output_0", -1.0, 0.0, 0.86, True),
+        ("tanh_output_0", -1.0, 0.0, 0.84, False),
+        ("1_output_0", -1.0, 0.0, 0.9, True),
+        ("sigmoid_output_0", 0.0, 0.52, 0.485, True),
+        ("sigmoid_output_0", 0.0, 0.52, 0.48, False),
+        # As of a mask, or of inputs that are 0 and 1.
+        ("1_output_0", 0.0, 0.52, 0.52, False),
+        ("tanh_output_0", -1.1, 0.0, 0.9, False),
+    ],
+)
+def test_units_that_go_from_one_end_to_the_other(tmp_path, name, low, mean, square, finds):
+    numbers = {"saturated_share": 0.0, "min": low, "max": 1.0, "mean": mean, "l2": (square * 320) ** 0.5}
+    steps = [{name: numbers | {"shape": (16, 20)}}] * 7
+    said = found(written(tmp_path / "run", steps), SaturatedActivation())
+    assert said == ({name: (4, 6)} if finds else {})
+
+
+def test_weights_that_begin_too_large(trained):
+    def begun(std):
+        def training(capture):
+            model = nn.Sequential(nn.Linear(12, 40), nn.Tanh(), nn.Linear(40, 40), nn.Tanh(), nn.Linear(40, 4))
+            for layer in (model[0], model[2]):
+                nn.init.normal_(layer.weight, std=std)
+            capture(model)
+            optimizer = torch.optim.SGD(model.parameters(), 0.01)
+            for _ in range(10):
+                optimizer.zero_grad()
+                functional.cross_entropy(model(torch.randn(64, 12)), torch.randint(0, 4, (64,))).backward()
+                optimizer.step()
+
+        return training
+
+    found_on = trained(begun(5.0)).findings(SaturatedActivation())
+    assert [one.tensor for one in found_on] == ["1_output_0", "3_output_0"]
+    assert all(0 <= one.evidence["slope"] < 0.15 for one in found_on)
+    assert trained(begun(12**-0.5)).findings(SaturatedActivation()) == []
+
+
 def test_layers_that_come_later_are_left_out(tmp_path):
     steps = [*course(0.0), *course(*[0.9] * 8, name="sigmoid_output_0")]
     assert found(written(tmp_path / "run", steps), SaturatedActivation()) == {}

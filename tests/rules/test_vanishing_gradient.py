@@ -44,6 +44,32 @@ def test_a_deep_net_of_sigmoids(trained):
     assert first.evidence["ratio"] == pytest.approx(first.evidence["abs_mean"] / first.evidence["usual"])
 
 
+@pytest.mark.parametrize("name, finds", [("bias", []), ("bias_weight", ["gradient/Net_bias_weight"])])
+def test_biases_are_left_out_whatever_their_shape(trained, name, finds):
+    """Keras's attention has biases of two dimensions, and those of its keys have no gradient but rounding."""
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b, self.c = nn.Linear(6, 6), nn.Linear(6, 6), nn.Linear(6, 1)
+            self.register_parameter(name, nn.Parameter(torch.zeros(2, 3)))
+
+        def forward(self, x):
+            own = self.get_parameter(name).flatten()
+            return self.c(torch.tanh(self.b(torch.tanh(self.a(x) + 1e-9 * own))))
+
+    def training(capture):
+        model = Net()
+        capture(model)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for _ in range(10):
+            optimizer.zero_grad()
+            (model(torch.randn(16, 6)) - 1).square().mean().backward()
+            optimizer.step()
+
+    assert [one.tensor for one in trained(training).findings(VanishingGradient())] == finds
+
+
 @pytest.mark.parametrize("kind, layers", [(nn.ReLU, 6), (nn.Tanh, 8), (nn.Sigmoid, 3)])
 def test_nets_that_can_be_trained(trained, kind, layers):
     assert trained(deep(kind, layers)).findings(VanishingGradient()) == []

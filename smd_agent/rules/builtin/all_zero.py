@@ -19,7 +19,7 @@ class AllZero(BuiltInRule):
     """Tensors of which all elements are 0.
 
     Many rightly begin so. What `check` judges by are gradients of matrices that stay so to the end, while those of most
-    others do not: a loss that has come to 0 has none at all.
+    others do not, or that of a bias does not: a loss that has come to 0 has none at all.
     """
 
     meaning = "the share of zeros reaches a threshold; of gradients of matrices, at many steps in a row and to the end"
@@ -69,15 +69,19 @@ class AllZero(BuiltInRule):
     def take(self, step: StepView) -> None:
         """Look at the chosen tensors of a step."""
         names = self.needs[0].names(step)
+        shares = dict(step.column("zero_share", names).items())
         if self.patience > 1:
             if names not in self._matrices:
-                self._matrices = {names: _matrices(step, names)}
+                self._matrices = {names: tuple(filter(step.is_matrix, names))}
             names = self._matrices[names]
-        percents = {name: 100 * share for name, share in step.column("zero_share", names).items()}
+        percents = {name: 100 * shares[name] for name in names if name in shares}
         reached = {name for name, percent in percents.items() if percent >= self.threshold}
         others = len(percents) - len(reached)
         if self.patience > 1 and others < len(reached):
-            return
+            # A loss that is at rest has none of the vectors either.
+            others = sum(share < 1 for name, share in shares.items() if name not in percents)
+            if not others:
+                return
         for name, percent in percents.items():
             row = self._in_a_row.get((name, step.mode), 0) + 1 if name in reached else 0
             self._in_a_row[name, step.mode] = row
@@ -85,8 +89,3 @@ class AllZero(BuiltInRule):
                 self.found(step, name, {"zero_percent": percent, "others": others})
             elif not row and self.patience > 1:
                 self.withdraw(step, name)
-
-
-def _matrices(step: StepView, names: Names) -> Names:
-    dimensions = {name: step.dimensions(name) for name in names}
-    return tuple(name for name, of in dimensions.items() if (of > 1 if of is not None else "bias" not in name))

@@ -11,6 +11,7 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.rules import parameters
 from smd_agent.rules.built_in import BuiltInRule, Need, Split
+from smd_agent.rules.evaluations import of_training
 from smd_agent.rules.finding import Severity
 from smd_agent.rules.kept_evenly import KeptEvenly
 from smd_agent.rules.parameters import COLLECTION_NAMES, TENSOR_REGEX, Parameter
@@ -19,13 +20,18 @@ from smd_agent.rules.step_view import Names, Place, StepView
 # Standard deviations of noise that a rise must stand out by.
 _STANDS_OUT = 6.0
 _PARTS = 5
+# Of two numbers of which one is a multiple of the other, as float32 has them.
+_ROUNDING = 1e-4
+_TURNED = "What is made smaller is this loss with the other sign"
 
 
 class LossNotDecreasing(BuiltInRule):
     """A loss that does not fall, or rises.
 
     What commands judge by is that the training loss ends higher than it began, as `ls` has it, by far more than it
-    goes up and down from step to step. Losses of several optimizers work against each other, so they are left alone.
+    goes up and down from step to step. Losses of several optimizers work against each other, so they are left alone. So
+    are several losses of a step, unless each is a multiple of the other: that is one loss, and one with the other sign
+    tells that the sign is wrong. Losses of evaluation sets are left out where there are those of the training.
     """
 
     meaning = "the training loss rises: the middle of its last fifth stands out above that of its first one"
@@ -81,13 +87,16 @@ class LossNotDecreasing(BuiltInRule):
                 self._compare_steps(step, self.num_steps)
         elif step.mode in (ModeKeys.TRAIN, ModeKeys.GLOBAL):
             self._optimizers |= {name.split("/")[1] for name in step.names(CollectionKeys.OPTIMIZER)}
-            for name, loss in step.numbers(self._losses(step)).items():
+            for name, loss in step.numbers(of_training(self._losses(step), step.mode)).items():
                 self._courses.setdefault(name, _Course()).add(step.place, loss)
 
     def end(self) -> None:
         """Judge the whole course."""
         for name, course in self._courses.items():
-            course.judge(self, name, alone=len(self._optimizers) <= 1 and len(self._courses) == 1)
+            factors = [course.factor_of(other) for other in self._courses.values()]
+            alone = len(self._optimizers) <= 1 and None not in factors
+            turned = any(factor is not None and factor < 0 for factor in factors)
+            course.judge(self, name, alone, _TURNED if turned else "")
 
     def _losses(self, step: StepView) -> Names:
         collections = (*(self.collection_names or ()), *((CollectionKeys.LOSSES,) * self.use_losses_collection))
@@ -123,7 +132,16 @@ class _Course:
         self._last = place
         self._losses.add(loss)
 
-    def judge(self, rule: LossNotDecreasing, name: str, alone: bool) -> None:
+    def factor_of(self, other: _Course) -> float | None:
+        """Return what this loss has to be multiplied by to be the other one at all steps, None if nothing does that."""
+        pairs = [*zip(self._losses.items(), other._losses.items(), strict=False)]
+        if self._losses.count != other._losses.count or not all(own for own, _ in pairs):
+            return None
+        factor = pairs[0][1] / pairs[0][0]
+        same = all(abs(theirs - factor * own) <= _ROUNDING * abs(theirs) for own, theirs in pairs)
+        return factor if same else None
+
+    def judge(self, rule: LossNotDecreasing, name: str, alone: bool, cause: str) -> None:
         if self._first is None or self._last is None or self._losses.count < rule.fewest_steps:
             return
         rule.withdraw(self._first, name)
@@ -136,5 +154,5 @@ class _Course:
         if last - first > _STANDS_OUT * noise:
             percent = 100 * (last - first) / first
             evidence = {"first": first, "last": last, "noise": noise, "percent": percent}
-            found = rule.found(self._first, name, evidence)
+            found = rule.found(self._first, name, evidence, cause=cause)
             found.last_step, found.steps = self._last.step, self._losses.count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
 
@@ -24,15 +25,19 @@ _KIND = re.compile("tanh|sigmoid", re.IGNORECASE)
 _FEWEST_ELEMENTS = 8
 # How far the mean of a softmax, multiplied by the number of classes, may be from 1.
 _SOFTMAX = 1e-3
+# Part of the largest slope: at random inputs, those of tanh have a standard deviation of 5 then.
+_FLAT = 0.15
 
 
 class SaturatedActivation(BuiltInRule):
     """Tanh and sigmoid layers of which most units are at an end of their range.
 
     By its documented defaults it looks at the inputs of such layers by their names, which have to be saved whole; one
-    without "tanh" in its name is that of a sigmoid. `check` looks at the `saturated_share` of outputs. A last layer
-    that has learned its task is at the ends, and rightly; so a layer is found that is there from the first saved step
-    on. A softmax is told by its mean. It is a note where the name has neither "tanh" nor "sigmoid": a mask looks alike.
+    without "tanh" in its name is that of a sigmoid. `check` looks at the `saturated_share` of outputs, which is of
+    units held at one end; and at the mean slope of the layer, which is small where units go from one end to the other.
+    It follows from the outputs: 1 - y² of tanh, y - y² of a sigmoid. A last layer that has learned its task is at the
+    ends, and rightly; so a layer is found that is there from the first saved step on. A softmax is told by its mean. It
+    is a note where the name has neither "tanh" nor "sigmoid": a mask looks alike.
     """
 
     meaning = "most units of a layer are held at an end of tanh or sigmoid from the first saved step to the last"
@@ -62,7 +67,10 @@ class SaturatedActivation(BuiltInRule):
     fewest_steps = 5
     split = Split.WORKER
     severity = Severity.WARNING
-    evidence = {"saturated_percent": "saturated units, in percent of the layer's"}
+    evidence = {
+        "saturated_percent": "saturated units, in percent of the layer's",
+        "slope": "mean slope of the layer at what it gets, as part of the largest one, where it is that which is small",
+    }
     cause = "What the layer gets is too large: inputs that are not scaled, or weights that begin too large"
     advice = "Scale the inputs to about 0 plus or minus 1, begin with smaller weights, or normalise before the layer"
 
@@ -110,6 +118,7 @@ class SaturatedActivation(BuiltInRule):
 
     def _from_the_first_on(self, step: StepView, names: Names) -> None:
         percents = {name: 100 * share for name, share in step.column("saturated_share", names).items()}
+        flat = self._flat(step, tuple(percents))
         if not self._begun:
             self._begun = True
             self._in_a_row = dict.fromkeys(percents, 0)
@@ -117,7 +126,12 @@ class SaturatedActivation(BuiltInRule):
             if name not in self._in_a_row:
                 continue
             shape = step.shape(name)
-            if percent <= self.threshold_layer or not shape or not min(shape) or _is_softmax(step, name, shape):
+            if (
+                (percent <= self.threshold_layer and name not in flat)
+                or not shape
+                or not min(shape)
+                or _is_softmax(step, name, shape)
+            ):
                 del self._in_a_row[name]
                 self.withdraw(step, name)
             # At the least: whatever axis the units lie along, there are no more of them than along the longest.
@@ -125,7 +139,28 @@ class SaturatedActivation(BuiltInRule):
                 self._in_a_row[name] += 1
                 if self._in_a_row[name] >= self.patience:
                     severity = Severity.WARNING if _KIND.search(name) else Severity.NOTE
-                    self.found(step, name, {"saturated_percent": percent}, severity=severity)
+                    evidence = {"saturated_percent": percent} | ({"slope": flat[name]} if name in flat else {})
+                    self.found(step, name, evidence, severity=severity)
+
+    def _flat(self, step: StepView, names: Names) -> dict[str, float]:
+        """Return the mean slopes of layers that are flat for most of what they get, as part of the largest slope."""
+        columns = {of: dict(step.column(of, names).items()) for of in ("mean", "l2", "min", "max")}
+        found = {}
+        for name in names:
+            numbers = {of: column.get(name, math.nan) for of, column in columns.items()}
+            size = step.size(name)
+            if not size or not -1 <= numbers["min"] <= numbers["max"] <= 1:
+                continue
+            square = numbers["l2"] ** 2 / size
+            if numbers["min"] < 0:
+                slope = 1 - square
+            elif _KIND.search(name):
+                slope = 4 * (numbers["mean"] - square)
+            else:
+                continue
+            if slope < _FLAT:
+                found[name] = max(slope, 0.0)
+        return found
 
     def _percent(self, step: StepView, name: str) -> float | None:
         value = step.value(name)

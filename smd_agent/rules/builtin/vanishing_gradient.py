@@ -102,8 +102,7 @@ def _models_of(step: StepView, names: Names) -> list[npt.NDArray[np.int64]]:
     """Return the places of the gradients of matrices, for each model."""
     models: dict[str, list[int]] = {}
     for place, name in enumerate(names):
-        dimensions = step.dimensions(name)
-        if dimensions > 1 if dimensions is not None else "bias" not in name:
+        if step.is_matrix(name):
             models.setdefault(_model_of(name), []).append(place)
     # Without a model's name in front, each layer is one of its own here: these are one model.
     rest = [place for places in models.values() if len(places) < _FEWEST for place in places]

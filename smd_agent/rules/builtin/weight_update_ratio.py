@@ -110,7 +110,7 @@ class WeightUpdateRatio(BuiltInRule):
     def _look_at_updates(self, step: StepView) -> None:
         names = step.names(patterns=(f"^{UPDATE_RATIO}",))
         if names not in self._matrices:
-            self._matrices = {names: tuple(name for name in names if _is_matrix(step, name))}
+            self._matrices = {names: tuple(name for name in names if step.is_matrix(name.removeprefix(UPDATE_RATIO)))}
         names, ratios = step.numbers(self._matrices[names])
         if not names:
             return
@@ -151,8 +151,3 @@ class WeightUpdateRatio(BuiltInRule):
             if self.num_steps is None:
                 before.clear()
             before.append((step.step, now))
-
-
-def _is_matrix(step: StepView, name: str) -> bool:
-    dimensions = step.dimensions(name.removeprefix(UPDATE_RATIO))
-    return dimensions > 1 if dimensions is not None else "bias" not in name
