@@ -14,14 +14,23 @@ def textures(n):
     rows, cols = torch.meshgrid(torch.arange(10.0), torch.arange(10.0), indexing="ij")
     wave = angle.cos()[:, None, None] * cols + angle.sin()[:, None, None] * rows
     image = torch.sin(1.6 * wave + 6.28 * torch.rand(n, 1, 1)) + 0.6 * torch.randn(n, 10, 10)
-    return (20 * image + 60).unsqueeze(1), labels
+    return (0.3 * image + 0.5).unsqueeze(1), labels
 
 
-def block(inputs, outputs):
-    return nn.Sequential(nn.Conv2d(inputs, outputs, 3, padding=1), nn.BatchNorm2d(outputs), nn.ReLU(), nn.MaxPool2d(2))
+def block(inputs, outputs, *more):
+    conv = nn.Conv2d(inputs, outputs, 3, padding=1)
+    return nn.Sequential(conv, nn.BatchNorm2d(outputs), nn.ReLU(), *more)
 
 
-model = nn.Sequential(block(1, 8), block(8, 16), nn.Flatten(), nn.Dropout(0.3), nn.Linear(64, CLASSES))
+model = nn.Sequential(
+    block(1, 8),
+    block(8, 8, nn.MaxPool2d(2)),
+    block(8, 16),
+    block(16, 16, nn.MaxPool2d(2)),
+    nn.Flatten(),
+    nn.Dropout(0.3),
+    nn.Linear(64, CLASSES),
+)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
 loss_fn = nn.CrossEntropyLoss()
 x_train, y_train = textures(960)
