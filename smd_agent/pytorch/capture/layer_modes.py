@@ -53,7 +53,7 @@ def _drops(layer: torch.nn.Module) -> bool:
         # Between its layers, so that of one there is none.
         return layer.dropout > 0 and layer.num_layers > 1
     if isinstance(layer, torch.nn.MultiheadAttention):
-        return layer.dropout > 0
+        return bool(layer.dropout > 0)
     return isinstance(layer, _DropoutNd) and bool(layer.p > 0)
 
 

@@ -51,7 +51,7 @@ class ConstantLabels(RuleOfUsage):
     def look_at(self, step: StepView, of: str, numbers: Numbers) -> None:
         """Look at the labels of one loss."""
         count, classes = numbers["labels"], numbers.get("classes", 0.0)
-        name = f"{USAGE}{of}"
+        name = f"{USAGE}{of}/labels"
         if self.row(f"{of} ignored", count == 0) >= self.patience:
             advice = "Check ignore_index, the mask and the length to which texts are cut"
             evidence = {"labels": count, "classes": classes}

@@ -19,6 +19,7 @@ _SOFTMAX = "The loss applies softmax itself, and is given probabilities: the mod
 _SIGMOID = "The loss applies sigmoid itself, and is given probabilities: the model ends with a sigmoid"
 _NOT_LOG = "NLLLoss expects logarithms of probabilities, and is given probabilities: the model ends with a softmax"
 _LOGITS = "NLLLoss expects logarithms of probabilities, and is given positive numbers: log_softmax was left out"
+_USE_LOG = "Let the model end with log_softmax, or give CrossEntropyLoss what its last linear layer returns"
 
 
 class DoubleActivation(RuleOfUsage):
@@ -45,11 +46,9 @@ class DoubleActivation(RuleOfUsage):
         found = _fault(of, numbers)
         if self.row(of, found is not None) >= self.patience and found is not None:
             cause, severity = found
-            advice = (
-                "" if severity is Severity.PROBLEM and cause != _NOT_LOG else "Use log_softmax, or CrossEntropyLoss"
-            )
+            advice = _USE_LOG if "nll_loss" in of else self.advice
             evidence = {name: numbers[name] for name in self.evidence if name in numbers}
-            self.found(step, f"{USAGE}{of}", evidence, severity=severity, cause=cause, advice=advice)
+            self.found(step, f"{USAGE}{of}/input_min", evidence, severity=severity, cause=cause, advice=advice)
 
 
 def _fault(of: str, numbers: Numbers) -> tuple[str, Severity] | None:

@@ -67,9 +67,9 @@ class OptimizerNotOfModel(RuleOfUsage):
             return self.cause
         more = len(self._left) - _NAMED
         names = ", ".join([*self._left][:_NAMED]) + (f" and {more} more" if more > 0 else "")
-        what = "parameter that belongs" if unowned == 1 else "parameters that belong"
+        what = "parameter" if unowned == 1 else "parameters"
         return (
-            f"The optimizer has {unowned} {what} to no module, and not {names}: a layer was replaced after it was made"
+            f"The optimizer has {unowned} {what} of no module, and not {names}: a layer was replaced after it was made"
         )
 
     def _learn(self, step: StepView) -> None:
