@@ -90,7 +90,7 @@ def test_one_step_less_than_it_takes(trained):
     )
 
 
-@pytest.mark.parametrize(("error", "findings"), [(0.009, 1), (0.011, 0)])
+@pytest.mark.parametrize("error, findings", [(0.009, 1), (0.011, 0)])
 def test_rows_that_sum_to_nearly_1(trained, error, findings):
     training = training_of(
         nn.Identity(), functional.cross_entropy, shape=lambda y: (y.exp() / y.exp().sum(1, True)) * (1 + error)

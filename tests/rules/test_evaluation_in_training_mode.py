@@ -102,8 +102,6 @@ def test_samples_of_a_generator_within_each_step_are_no_evaluation(trained):
 
 
 def test_clean_trainings_are_silent(clean):
-    run = clean["evaluation_in_between"]
-    assert run.findings(EvaluationInTrainingMode()) == []
-    assert {
-        name: found for name, run in clean.items() if (found := run.verdict(EvaluationInTrainingMode()).findings)
-    } == {}
+    assert clean["evaluation_in_between"].findings(EvaluationInTrainingMode()) == []
+    verdicts = {name: run.verdict(EvaluationInTrainingMode()) for name, run in clean.items()}
+    assert {name: verdict.findings for name, verdict in verdicts.items() if verdict.findings} == {}

@@ -21,7 +21,7 @@ class TrainingInEvaluationMode(RuleOfUsage):
     """
 
     meaning = "a model with dropout or batch normalisation is trained in evaluation mode, as a whole"
-    parameters = (Parameter("patience", parameters.whole, 3, "saved steps in a row"),)
+    parameters = (Parameter("patience", parameters.whole, 2, "saved steps in a row"),)
     modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
     fewest_steps = 3
     kind = "model"
