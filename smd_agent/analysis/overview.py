@@ -37,6 +37,7 @@ _NOT_JUDGED = (
     CollectionKeys.OPTIMIZER,
     CollectionKeys.INPUT_DIGESTS,
     CollectionKeys.PARAMETERS,
+    CollectionKeys.USAGE,
 )
 
 

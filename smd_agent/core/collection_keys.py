@@ -21,6 +21,7 @@ class CollectionKeys:
     UPDATES = "updates"
     INPUT_DIGESTS = "input_digests"
     PARAMETERS = "parameters"
+    USAGE = "usage"
     TENSORFLOW_SUMMARIES = "tensorflow_summaries"
     METRICS = "metrics"
     HYPERPARAMETERS = "hyperparameters"
@@ -36,7 +37,13 @@ BUILT_IN_NAMES = frozenset(value for key, value in vars(CollectionKeys).items() 
 
 # Facts of training that are no tensors of the program. Where all is saved, some of them may well not come up.
 FACT_COLLECTIONS = frozenset(
-    {CollectionKeys.OPTIMIZER, CollectionKeys.UPDATES, CollectionKeys.INPUT_DIGESTS, CollectionKeys.PARAMETERS}
+    {
+        CollectionKeys.OPTIMIZER,
+        CollectionKeys.UPDATES,
+        CollectionKeys.INPUT_DIGESTS,
+        CollectionKeys.PARAMETERS,
+        CollectionKeys.USAGE,
+    }
 )
 
 # Saved raw whatever the reductions asked for, and without histograms.

@@ -6,6 +6,7 @@
                               and whether the update was ``skipped``, 0 or 1.
 ``input_digest/<model>_<i>``  64 bits, int64, that tell apart what a model was called with in its i-th call of the step.
 ``parameters/<model>``        JSON text, what is known of each of the model's parameters.
+``usage/<what>/<fact>``       a number, how the program uses an optimizer, a model or a loss; of PyTorch alone.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ UPDATE_RATIO = "update_ratio/"
 OPTIMIZER = "optimizer/"
 INPUT_DIGEST = "input_digest/"
 PARAMETERS = "parameters/"
+USAGE = "usage/"
 
 # By which tensors of these names join the collections of all frameworks.
 COLLECTIONS: Mapping[str, tuple[str, ...]] = {

@@ -7,12 +7,18 @@ import re
 import torch
 
 from smd_agent.core.collection import Collection as BaseCollection
+from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.framework import training_facts
 from smd_agent.framework.collection import built_in_collections, layers_but
 
 # What has "loss" in front only, such as "loss_fn", joins by name where it is a loss: see ``capture.loss_names``.
 _LOSSES = r"[Ll]oss(_\d+)?_output_\d+$"
-BUILT_IN = {**built_in_collections(_LOSSES), **layers_but(_LOSSES), **training_facts.COLLECTIONS}
+BUILT_IN = {
+    **built_in_collections(_LOSSES),
+    **layers_but(_LOSSES),
+    **training_facts.COLLECTIONS,
+    CollectionKeys.USAGE: (f"^{training_facts.USAGE}",),
+}
 
 
 class Collection(BaseCollection):

@@ -19,8 +19,11 @@ from smd_agent.xgboost.collection import BUILT_IN as BUILT_IN_OF_TREES
 
 RULES = built_in_rules()
 BY_DEFAULT = {name: rule for name, rule in RULES.items() if not rule.only_by_name}
-# Of trees, of labels, or of a validation loss that few of the clean trainings have.
-FOR_OTHER_RUNS = {"ClassImbalance", "FeatureImportanceOverweight", "Overfit", "Overtraining"}
+# Of trees, of labels, of losses of classes, or of an evaluation that few of the clean trainings have.
+FOR_OTHER_RUNS = {
+    *("ClassImbalance", "ConstantLabels", "DoubleActivation", "EvaluationInTrainingMode"),
+    *("FeatureImportanceOverweight", "Overfit", "Overtraining"),
+}
 
 
 def test_clean_trainings_have_neither_problems_nor_warnings(clean):

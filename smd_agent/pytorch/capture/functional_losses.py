@@ -46,14 +46,19 @@ _NODES = {
 }
 
 Look = Callable[[FunctionCall, Any], object]
+LookAtInput = Callable[[str, tuple[Any, ...], dict[str, Any]], object]
+"""Is called with the name of a functional loss and its arguments."""
 
 
-def watch(installed: Installed, look: Look) -> None:
-    """Have ``look`` called with each call of a functional loss and what it returned, until all is undone."""
+def watch(installed: Installed, look: Look, look_at_input: LookAtInput) -> None:
+    """Have ``look`` called with each call of a functional loss and what it returned, until all is undone.
+
+    ``look_at_input`` is called before that, with what the loss was given.
+    """
     for (owner, function), name in _FUNCTIONAL.items():
         if hasattr(owner, function):
             original = getattr(owner, function)
-            make = functools.partial(_wrap, name, look)
+            make = functools.partial(_wrap, name, look, look_at_input)
             installed.patch(owner, function, make, why="losses computed by functions are saved")
             _let_scripts_compile(installed, getattr(owner, function), original)
 
@@ -63,10 +68,11 @@ def calls_that_make(node_name: str) -> list[FunctionCall]:
     return [FunctionCall(function, None) for function in _NODES.get(node_name, ())]
 
 
-def _wrap(name: str, look: Look, original: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap(name: str, look: Look, look_at_input: LookAtInput, original: Callable[..., Any]) -> Callable[..., Any]:
     def loss_function(*args: Any, **kwargs: Any) -> Any:
         result = original(*args, **kwargs)
         if not is_compiling():
+            look_at_input(name, args, kwargs)
             look(function_call(name, args, kwargs), result)
         return result
 

@@ -100,14 +100,14 @@ class Losses:
         self._had_pass = False
         self.in_module = 0
 
-    def install(self, installed: Installed) -> None:
-        """Watch what computes losses until the step closes."""
+    def install(self, installed: Installed, look_at_input: functional_losses.LookAtInput) -> None:
+        """Watch what computes losses until the step closes, and show what functional losses are given."""
         for loss in self._models.registered_losses:
             if not isinstance(loss, torch.nn.modules.loss._Loss):
                 installed.on_close(loss.register_forward_hook(self._after_registered_loss).remove)
         # Code that is compiled in a step of training is guarded on what is in place there.
         if not (self._in_training and has_compiled()):
-            functional_losses.watch(installed, self._after_function)
+            functional_losses.watch(installed, self._after_function, look_at_input)
 
     @session.fence("saving losses that are not trained")
     def close(self) -> None:

@@ -48,6 +48,9 @@ class TrainedModels(Protocol):
     def loss_names(self) -> LossNames:
         """Has the collection of losses hold nothing else."""
 
+    def trained_params(self) -> set[int]:
+        """Ids of the parameters of all models."""
+
     def updating(self) -> bool:
         """Whether an optimizer's update is under way, which may call the model."""
 

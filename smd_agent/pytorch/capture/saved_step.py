@@ -40,7 +40,7 @@ from smd_agent.pytorch.tracing import graph_task, is_compiling
 # Of a model that is called more often in one step, the further calls would add nothing but volume.
 CALLS = 16
 
-_OWN_COLLECTIONS = {"weights", "biases", "gradients", "losses", *facts.COLLECTIONS}
+_OWN_COLLECTIONS = {"weights", "biases", "gradients", "losses", "usage", *facts.COLLECTIONS}
 
 
 class SavedStep(CapturedStep):
@@ -83,7 +83,7 @@ class SavedStep(CapturedStep):
             self.save_weights(tracked)
         self.installed.patch(torch.autograd, "backward", self._wrap_backward, why="gradients and losses are saved")
         self._gradients.install(self.installed)
-        self._losses.install(self.installed)
+        self._losses.install(self.installed, self._after_loss_function)
         watch.begin(self, amid=self._models.amid_training)
         self.installed.on_close(lambda: watch.end(self))
         self.installed.on_close(self._outside.end)
@@ -193,7 +193,7 @@ class SavedStep(CapturedStep):
         self.save_weights(tracked)
         if name is not None:
             self.save_io(name, "input", (args, kwargs))
-            self._facts.before_call(name, (args, kwargs))
+            self._facts.before_call(name, tracked.model, (args, kwargs))
         wants = self.writer.wants
         layers = []
         for layer_name, layer in tracked.layers():
@@ -299,6 +299,11 @@ class SavedStep(CapturedStep):
         elif watch.listener is not None:
             watch.listener.before_loss(module, args, kwargs)
 
+    def _after_loss_function(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A functional loss has been computed of this."""
+        if self.writer.position.step == self.step and not self._left_out():
+            self._facts.after_loss_function(function, args, kwargs)
+
     def _is_of_training(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a loss that is about to be computed is another step's: the training step's, which has waited."""
         if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors_in((args, kwargs))):
@@ -370,6 +375,7 @@ class SavedStep(CapturedStep):
             scale = self._before_backward(tensors)
             result = original(tensors, *args, **kwargs)
             self._had_pass = True
+            self._facts.after_backward()
             if scale is not None and not self._left_out():
                 changed = self._gradients.after_backward(scale)
                 if self._doubtful and changed:
@@ -381,6 +387,7 @@ class SavedStep(CapturedStep):
     @session.fence("looking at a backward pass")
     def _before_backward(self, tensors: Any) -> float:
         self._gradients.before_backward()
+        self._facts.before_backward()
         return self._losses.before_backward(tensors)
 
 

@@ -24,9 +24,10 @@ from smd_agent.framework.model_finder import PATIENCE, ModelFinder
 from smd_agent.framework.patching import Until, replace
 from smd_agent.guard import say_once
 from smd_agent.pytorch.capture.persistent_hooks import has_compiled
-from smd_agent.pytorch.discovery import live_modules, own_calls
+from smd_agent.pytorch.discovery import own_calls
 from smd_agent.pytorch.discovery.backward_calls import PassWatch, leaves
 from smd_agent.pytorch.hook import Hook
+from smd_agent.pytorch.model import live_modules
 from smd_agent.pytorch.model.module_calls import CallWatch
 from smd_agent.pytorch.model.step_counter import TrackedModule
 from smd_agent.pytorch.model.trained import given_to_optimizer

@@ -1,0 +1,40 @@
+"""Writer of the collection ``usage``: numbers of how the program uses optimizers, models and losses in a saved step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.ports import StepWriter
+from smd_agent.framework import training_facts as facts
+from smd_agent.framework.parameter_roles import ParameterRoles
+
+
+class Usage:
+    """The numbers of one step that is saved.
+
+    Args:
+        writer: takes the values.
+        roles: keep them out of the weights, whatever their names.
+
+    Attributes:
+        writer: the same.
+        wanted: whether the step saves them.
+    """
+
+    def __init__(self, writer: StepWriter, roles: ParameterRoles) -> None:
+        self.writer = writer
+        self._roles = roles
+        self.wanted = CollectionKeys.USAGE in writer.collections_due()
+
+    def save(self, what: str, numbers: Mapping[str, Any]) -> None:
+        """Save numbers by name.
+
+        Args:
+            what: what is used, such as ``optimizer/Adam``.
+            numbers: Python's, or tensors of shape ``()``.
+        """
+        names = [f"{facts.USAGE}{what}/{name}" for name in numbers]
+        self._roles.keep_out(names)
+        self.writer.save_tensors(names, list(numbers.values()))

@@ -1,0 +1,61 @@
+"""Whether a model is called in training mode, with those of its layers that behave differently then.
+
+``usage/model/<name>/training``    1 if the model itself is in training mode, else 0.
+``usage/model/<name>/dropout``     the share of its dropout layers that are, of those that drop anything.
+``usage/model/<name>/batch_norm``  the share of its normalisations with running statistics that are.
+
+They are those of the step's first call, before it. A model without such layers has no number for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.modules.dropout import _DropoutNd
+
+from smd_agent import session
+from smd_agent.framework.usage import Usage
+
+
+class LayerModes:
+    """The modes of one step that is saved.
+
+    Args:
+        usage: takes the numbers.
+    """
+
+    def __init__(self, usage: Usage) -> None:
+        self._usage = usage
+        self._told: set[str] = set()
+
+    @session.fence("looking at the modes of layers")
+    def before_call(self, name: str, model: torch.nn.Module | None) -> None:
+        """A model is about to be called."""
+        if not self._usage.wanted or name in self._told or model is None:
+            return
+        self._told.add(name)
+        layers = [*model.modules()]
+        numbers = {"training": float(model.training)}
+        numbers |= _share("dropout", [layer.training for layer in layers if _drops(layer)])
+        numbers |= _share("batch_norm", [layer.training for layer in layers if _has_statistics(layer)])
+        self._usage.save(f"model/{name}", numbers)
+
+
+def _share(kind: str, modes: Iterable[bool]) -> dict[str, float]:
+    found = [*modes]
+    return {kind: sum(found) / len(found)} if found else {}
+
+
+def _drops(layer: torch.nn.Module) -> bool:
+    if isinstance(layer, torch.nn.RNNBase):
+        # Between its layers, so that of one there is none.
+        return layer.dropout > 0 and layer.num_layers > 1
+    if isinstance(layer, torch.nn.MultiheadAttention):
+        return bool(layer.dropout > 0)
+    return isinstance(layer, _DropoutNd) and bool(layer.p > 0)
+
+
+def _has_statistics(layer: torch.nn.Module) -> bool:
+    return isinstance(layer, _NormBase) and layer.running_mean is not None

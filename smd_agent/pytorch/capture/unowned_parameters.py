@@ -1,0 +1,67 @@
+"""Parameters of optimizers that belong to no module, as the weights of a layer that was replaced.
+
+``usage/optimizer/<title>/unowned``        how many of its parameters belong to no module of the program, can be trained
+                                           and have never been: no gradient, and the values that they had at first.
+``usage/optimizer/<title>/with_gradient``  the share of its parameters that have a gradient when it updates.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from smd_agent import session
+from smd_agent.framework.optimizer_settings import title_of
+from smd_agent.framework.usage import Usage
+from smd_agent.pytorch.model.live_modules import living_modules
+
+# Of each optimizer: the versions of its parameters when they were seen first without a gradient, by id.
+_first_seen: weakref.WeakKeyDictionary[Any, dict[int, int]] = weakref.WeakKeyDictionary()
+# And which of them belonged to no module when modules were looked through last, and for which that was asked.
+_searched: weakref.WeakKeyDictionary[Any, tuple[set[int], int]] = weakref.WeakKeyDictionary()
+
+
+class UnownedParameters:
+    """Counts them in one step that is saved.
+
+    Args:
+        usage: takes the numbers.
+        owned: gives the ids of the parameters of all models that are known.
+    """
+
+    def __init__(self, usage: Usage, owned: Callable[[], set[int]]) -> None:
+        self._usage = usage
+        self._owned = owned
+        self._told: set[str] = set()
+
+    @session.fence("looking for parameters that belong to no module")
+    def before_optimizer(self, optimizer: Any) -> None:
+        """Save what is to be said of an optimizer that is about to use gradients, once a step."""
+        title = title_of(optimizer)
+        if not self._usage.wanted or title in self._told:
+            return
+        self._told.add(title)
+        parameters = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
+        if parameters:
+            without = [parameter for parameter in parameters if parameter.grad is None]
+            share = 1 - len(without) / len(parameters)
+            numbers = {"unowned": self._unowned(optimizer, without), "with_gradient": share}
+            self._usage.save(f"optimizer/{title}", numbers)
+
+    def _unowned(self, optimizer: Any, without_gradient: list[torch.Tensor]) -> int:
+        seen = _first_seen.setdefault(optimizer, {})
+        versions = {id(parameter): parameter._version for parameter in without_gradient}
+        still = {key for key, version in versions.items() if seen.setdefault(key, version) == version}
+        still -= self._owned() if still else set()
+        if not still:
+            return 0
+        asked, count = _searched.get(optimizer, (set(), 0))
+        if asked != still:
+            # A walk through all objects, made only where something is wrong or has changed.
+            in_modules = {id(parameter) for module in living_modules() for parameter in module.parameters(False)}
+            count = len(still - in_modules)
+            _searched[optimizer] = still, count
+        return count

@@ -1,0 +1,81 @@
+"""OptimizerNotOfModel: an optimizer of parameters that are not, or no longer, those of the model that is trained."""
+
+from __future__ import annotations
+
+from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.training_facts import USAGE
+from smd_agent.rules import parameters
+from smd_agent.rules.finding import Severity
+from smd_agent.rules.known_parameters import known_parameters
+from smd_agent.rules.parameters import Parameter
+from smd_agent.rules.step_view import StepView
+from smd_agent.rules.usage import Numbers, RuleOfUsage
+
+_NAMED = 3
+
+
+class OptimizerNotOfModel(RuleOfUsage):
+    """An optimizer of parameters that are not, or no longer, those of the model that is trained.
+
+    Free parameters, such as a temperature that is learned, are none where they have a gradient, or have ever changed.
+    """
+
+    meaning = "an optimizer has parameters that no module owns and that never had a gradient, or no gradient at all"
+    parameters = (Parameter("patience", parameters.whole, 3, "saved steps in a row"),)
+    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    fewest_steps = 3
+    kind = "optimizer"
+    facts = ("unowned",)
+    severity = Severity.PROBLEM
+    evidence = {
+        "unowned": "how many of its parameters belong to no module, and have never had a gradient or changed",
+        "with_gradient": "the share of all its parameters that have a gradient",
+        "not_optimized": "how many parameters of models have a gradient and are in no optimizer",
+    }
+    cause = "A layer was replaced after the optimizer was made, which still has the parameters of the old one"
+    advice = "Make the optimizer after the model is complete and on its device"
+
+    patience: int
+
+    def start(self) -> None:
+        """Begin with nothing seen."""
+        super().start()
+        self._left: dict[str, None] = {}
+
+    def take(self, step: StepView) -> None:
+        """Look at what is known of the parameters by a step, and at its optimizers."""
+        self._learn(step)
+        super().take(step)
+
+    def pass_over(self, step: StepView) -> None:
+        """What is known of parameters may be saved at a step without anything else."""
+        self._learn(step)
+
+    def look_at(self, step: StepView, of: str, numbers: Numbers) -> None:
+        """Look at one optimizer."""
+        unowned, share = numbers["unowned"], numbers.get("with_gradient", 1.0)
+        left = {"not_optimized": len(self._left)} if self._left else {}
+        if self.row(f"{of} unowned", unowned > 0) >= self.patience:
+            evidence = {"unowned": unowned, "with_gradient": share, **left}
+            self.found(step, f"{USAGE}{of}/unowned", evidence, cause=self._cause(int(unowned)))
+        elif self.row(f"{of} alone", not share) >= self.patience:
+            cause = "None of its parameters has a gradient: it was made for another model, or for one that was copied"
+            self.found(step, f"{USAGE}{of}/with_gradient", {"with_gradient": share, **left}, cause=cause)
+
+    def _cause(self, unowned: int) -> str:
+        if not self._left:
+            return self.cause
+        more = len(self._left) - _NAMED
+        names = ", ".join([*self._left][:_NAMED]) + (f" and {more} more" if more > 0 else "")
+        what = "parameter" if unowned == 1 else "parameters"
+        return (
+            f"The optimizer has {unowned} {what} of no module, and not {names}: a layer was replaced after it was made"
+        )
+
+    def _learn(self, step: StepView) -> None:
+        for facts in known_parameters(step).values():
+            for name, fact in facts.items():
+                if fact.requires_grad and fact.gradient and fact.optimizer is None:
+                    self._left[name] = None
+                else:
+                    self._left.pop(name, None)

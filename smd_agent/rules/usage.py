@@ -1,0 +1,64 @@
+"""Base of the rules that look at how a program uses optimizers, models and losses: at the collection ``usage``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.framework.training_facts import USAGE
+from smd_agent.rules.built_in import BuiltInRule, Need
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from smd_agent.rules.step_view import StepView
+
+Numbers = dict[str, float]
+
+
+class RuleOfUsage(BuiltInRule):
+    """A rule that looks at numbers of the collection ``usage``; of a run without those of its kind it says nothing.
+
+    Class attributes:
+        kind: what they are of: ``optimizer``, ``model`` or ``loss``.
+        facts: their names, of which one is enough.
+    """
+
+    needs: tuple[Need, ...] = (Need((CollectionKeys.USAGE,)),)
+    kind: ClassVar[str]
+    facts: ClassVar[tuple[str, ...]]
+
+    def start(self) -> None:
+        """Begin with nothing seen."""
+        self._has_any = False
+        self._in_a_row: dict[str, int] = {}
+
+    def take(self, step: StepView) -> None:
+        """Look at each optimizer, model or loss of a step."""
+        found: dict[str, Numbers] = {}
+        for name, number in step.numbers(step.names(CollectionKeys.USAGE)).items():
+            of, _, fact = name.removeprefix(USAGE).rpartition("/")
+            if of.startswith(f"{self.kind}/"):
+                found.setdefault(of, {})[fact] = number
+        for of, numbers in found.items():
+            if any(fact in numbers for fact in self.facts):
+                self._has_any = True
+                self.look_at(step, of, numbers)
+
+    def look_at(self, step: StepView, of: str, numbers: Numbers) -> None:
+        """Look at the numbers of one, such as ``optimizer/Adam``, by name."""
+        raise NotImplementedError
+
+    def row(self, of: str, goes_on: bool) -> int:
+        """Count a step at which something holds; of how many in a row, 0 where it does not hold."""
+        self._in_a_row[of] = self._in_a_row.get(of, 0) + 1 if goes_on else 0
+        return self._in_a_row[of]
+
+    @property
+    def has_judged(self) -> bool:
+        """Whether it has seen enough of its kind."""
+        return self._has_any and super().has_judged
+
+    def fits(self, collections: Collection[str]) -> bool:
+        """Tell whether the run has anything of its kind."""
+        return super().fits(collections) and (self._has_any or not self._steps_seen)

@@ -1,0 +1,78 @@
+"""ConstantLabels, on data that is not shuffled and on labels that are all the same."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from smd_agent.rules import ConstantLabels
+from smd_agent.rules.finding import Severity
+
+SIZE = 9
+
+
+def training_of(labels, loss=functional.cross_entropy):
+    """Train with these labels, one tensor for each step."""
+
+    def training(capture):
+        model = nn.Linear(6, 4)
+        capture(model)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for y in labels:
+            optimizer.zero_grad()
+            loss(functional.log_softmax(model(torch.randn(len(y), 6)), 1), y).backward()
+            optimizer.step()
+
+    return training
+
+
+def of(*classes, size=SIZE):
+    return [torch.full((size,), one) for one in classes]
+
+
+@pytest.mark.parametrize("loss", [functional.cross_entropy, nn.NLLLoss()])
+def test_data_that_is_sorted_by_class(trained, loss):
+    (found,) = trained(training_of(of(0, 0, 0, 1, 1, 1, 2), loss)).findings(ConstantLabels())
+    assert found.severity is Severity.WARNING
+    assert (found.first_step, found.last_step) == (4, 6)
+    assert found.evidence == {"labels": SIZE, "classes": 4, "different_labels": 2}
+    assert "not shuffled" in found.cause
+
+
+def test_labels_that_are_always_the_same_may_be_meant(trained):
+    (found,) = trained(training_of(of(*[0] * 6))).findings(ConstantLabels())
+    assert (found.severity, found.evidence["different_labels"]) == (Severity.NOTE, 1)
+    # Until there is another.
+    (found,) = trained(training_of(of(*[0] * 6, 1))).findings(ConstantLabels())
+    assert found.severity is Severity.WARNING
+
+
+def test_beside_the_threshold(trained):
+    assert trained(training_of(of(0, 0, 1, 1))).verdict(ConstantLabels()).findings == []
+    assert trained(training_of(of(*[0] * 5, size=8))).findings(ConstantLabels()) == []
+    mixed = of(0, 0, 1, 1, 1)
+    mixed[2] = torch.tensor([0] * 8 + [1])
+    assert trained(training_of(mixed)).findings(ConstantLabels()) == []
+
+
+def test_labels_that_are_ignored_do_not_count(trained):
+    labels = of(1, 1, 2, 2, 3, size=12)
+    for y in labels:
+        y[:2] = -100
+    assert len(trained(training_of(labels)).findings(ConstantLabels())) == 1
+    for y in labels:
+        y[2:4] = -100
+    assert trained(training_of(labels)).findings(ConstantLabels()) == []
+
+
+def test_all_labels_ignored(trained):
+    (found,) = trained(training_of(of(*[-100] * 5))).findings(ConstantLabels())
+    assert found.severity is Severity.PROBLEM
+    assert found.evidence == {"labels": 0, "classes": 4}
+    assert trained(training_of(of(*[-100] * 4, 1))).findings(ConstantLabels()) == []
+
+
+def test_clean_trainings_are_silent(clean):
+    assert {name: found for name, run in clean.items() if (found := run.verdict(ConstantLabels()).findings)} == {}
