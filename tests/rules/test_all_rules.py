@@ -19,8 +19,16 @@ from smd_agent.xgboost.collection import BUILT_IN as BUILT_IN_OF_TREES
 
 RULES = built_in_rules()
 BY_DEFAULT = {name: rule for name, rule in RULES.items() if not rule.only_by_name}
-# Of trees, of labels, of a validation loss or of a loss scaler, which few of the clean trainings have.
-FOR_OTHER_RUNS = {"ClassImbalance", "FeatureImportanceOverweight", "Overfit", "Overtraining", "UpdatesSkipped"}
+# Of trees, of labels, of a validation loss, a loss scaler or several workers, which few of the clean trainings have.
+FOR_OTHER_RUNS = {
+    "ClassImbalance",
+    "FeatureImportanceOverweight",
+    "Overfit",
+    "Overtraining",
+    "ReplicasDiffer",
+    "SameBatchOnWorkers",
+    "UpdatesSkipped",
+}
 
 
 def test_clean_trainings_have_neither_problems_nor_warnings(clean):
