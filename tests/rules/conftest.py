@@ -192,15 +192,16 @@ def boosted(tmp_path):
     xgboost = pytest.importorskip("xgboost")
     import smd_agent.xgboost as smd_xgboost
 
-    def make(parameters, rows, labels, rounds=20, **evaluated):
+    def make(parameters, rows, labels, rounds=20, too=(), **evaluated):
         folder = tmp_path / f"run{len([*tmp_path.iterdir()])}"
         data = xgboost.DMatrix(rows, label=labels)
         sets = [(xgboost.DMatrix(*of), name) for name, of in evaluated.items()] or [(data, "train")]
         hook = smd_xgboost.Hook(
             str(folder),
             save_config=smd_xgboost.SaveConfig(save_interval=1),
-            include_collections=["metrics", "labels", "predictions", "feature_importance", "trees"],
+            include_collections=["metrics", "labels", "predictions", "feature_importance", "trees", *too],
             hyperparameters=parameters,
+            train_data=data,
             validation_data=sets[-1][0],
         )
         parameters = {"nthread": 1, "seed": 0, **parameters}

@@ -23,9 +23,11 @@ BY_DEFAULT = {name: rule for name, rule in RULES.items() if not rule.only_by_nam
 FOR_OTHER_RUNS = {
     "ClassImbalance",
     "FeatureImportanceOverweight",
+    "LeakingFeature",
     "Overfit",
     "Overtraining",
     "ReplicasDiffer",
+    "SameEvaluationData",
     "SameBatchOnWorkers",
     "UpdatesSkipped",
 }
