@@ -346,3 +346,19 @@ def evaluation_in_between(capture):
         with torch.no_grad():
             for x, y in batches(count=3):
                 loss(model(x), y)
+
+
+@training
+def scaler_that_finds_its_scale(capture):
+    """The first updates are left out, of which the scale falls until no gradient overflows, and one later."""
+    model = mlp()
+    capture(model)
+    optimizer, scaler = torch.optim.SGD(model.parameters(), 0.1), torch.amp.GradScaler("cpu", init_scale=2.0**118)
+    for number, (x, y) in enumerate(batches(count=2 * STEPS)):
+        optimizer.zero_grad()
+        scaler.scale(1e6 * functional.cross_entropy(model(x), y) * (1 if number != STEPS else 1e30)).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+    assert scaler.get_scale() < 2.0**112

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +81,13 @@ class Trained:
         return verdict.findings
 
 
+def opened(folder):
+    """A run that is there."""
+    run = object.__new__(Trained)
+    run.folder = str(folder)
+    return run
+
+
 @pytest.fixture(autouse=True)
 def no_wait(monkeypatch):
     monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
@@ -140,21 +149,59 @@ def written(tmp_path):
     return begin
 
 
+@pytest.fixture(scope="session")
+def ranks(tmp_path_factory):
+    """The trainings on two ranks by their way."""
+    if not torch.distributed.is_available():
+        pytest.skip("this torch has no torch.distributed")
+    folder = tmp_path_factory.mktemp("ranks")
+    script = Path(__file__).with_name("rank_trainings.py")
+    done = subprocess.run([sys.executable, str(script), str(folder)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return lambda way: opened(folder / way)
+
+
+@pytest.fixture
+def workers(tmp_path):
+    """Write a run of several workers, which have all saved the same steps."""
+
+    def make(values, steps, count):
+        folder = tmp_path / f"run{len([*tmp_path.iterdir()])}"
+        manager = CollectionManager()
+        manager.set_num_workers(count)
+        for name, regex in {"weights": "weight$", "input_digests": "^input_digest/"}.items():
+            manager.get(name).include(regex)
+        runs = [started(folder, f"worker_{worker}", alone=count == 1) for worker in range(count)]
+        for worker, run in enumerate(runs):
+            run.write_collections(manager.to_json())
+            for step in range(steps):
+                file = run.begin_step(step, smd.modes.TRAIN, step)
+                for name, value in values(worker, step).items():
+                    file.add(name, np.asarray(value))
+                run.commit(file)
+        for run in runs:
+            run.close(True)
+        return opened(folder)
+
+    return make
+
+
 @pytest.fixture
 def boosted(tmp_path):
     """Make a run of an XGBoost training that saves all of each round."""
     xgboost = pytest.importorskip("xgboost")
     import smd_agent.xgboost as smd_xgboost
 
-    def make(parameters, rows, labels, rounds=20, **evaluated):
+    def make(parameters, rows, labels, rounds=20, too=(), **evaluated):
         folder = tmp_path / f"run{len([*tmp_path.iterdir()])}"
         data = xgboost.DMatrix(rows, label=labels)
         sets = [(xgboost.DMatrix(*of), name) for name, of in evaluated.items()] or [(data, "train")]
         hook = smd_xgboost.Hook(
             str(folder),
             save_config=smd_xgboost.SaveConfig(save_interval=1),
-            include_collections=["metrics", "labels", "predictions", "feature_importance", "trees"],
+            include_collections=["metrics", "labels", "predictions", "feature_importance", "trees", *too],
             hyperparameters=parameters,
+            train_data=data,
             validation_data=sets[-1][0],
         )
         parameters = {"nthread": 1, "seed": 0, **parameters}
@@ -163,8 +210,8 @@ def boosted(tmp_path):
             hook.close()
         finally:
             session.forget()
-        run = object.__new__(Trained)
-        run.folder, run.booster = str(folder), booster
+        run = opened(folder)
+        run.booster = booster
         return run
 
     return make

@@ -7,6 +7,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.rules import parameters
 from smd_agent.rules.built_in import BuiltInRule, Need
 from smd_agent.rules.finite import not_finite
+from smd_agent.rules.loss_scales import all_have_skipped
 from smd_agent.rules.parameters import COLLECTION_NAMES, TENSOR_REGEX, Parameter
 from smd_agent.rules.step_view import StepView
 
@@ -17,7 +18,8 @@ class ExplodingTensor(BuiltInRule):
     """Weights or gradients that are NaN or infinite.
 
     A loss scaler has gradients overflow now and then, and passes over the update; so a gradient has to be so at some
-    steps in a row, and is forgotten when it is finite again.
+    steps in a row, and is forgotten when it is finite again. Where a scaler's updates are known to be left out, they
+    are no matter of this rule, but of UpdatesSkipped.
     """
 
     meaning = "a tensor has an element that is NaN or infinite; a gradient, at several steps in a row and to the end"
@@ -60,6 +62,8 @@ class ExplodingTensor(BuiltInRule):
                 if self.patience > 1:
                     self.withdraw(step, key[0])
         gradients = {*step.names(CollectionKeys.GRADIENTS)} if bad else set()
+        if self.patience > 1 and gradients & bad.keys() and all_have_skipped(step):
+            bad = {name: counts for name, counts in bad.items() if name not in gradients}
         for name, counts in bad.items():
             row = self._in_a_row.get((name, step.mode), 0) + 1
             if name in gradients:

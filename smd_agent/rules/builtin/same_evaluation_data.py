@@ -1,0 +1,100 @@
+"""SameEvaluationData: evaluation sets of a boosted training that are the same rows."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
+from smd_agent.rules import parameters
+from smd_agent.rules.built_in import BuiltInRule, Need, Split
+from smd_agent.rules.finding import Severity
+from smd_agent.rules.parameters import Parameter
+from smd_agent.rules.step_view import Place, StepView
+
+# As boosted trainings name their metrics.
+_METRIC = re.compile("([^-/]+)-(.+)")
+
+
+@dataclass
+class _Pair:
+    """What is known of two evaluation sets.
+
+    Attributes:
+        first: the first round.
+        values: those of all metrics, of the rounds at which they were the same.
+        rounds: how many these are.
+        differ: whether any metric has ever been different.
+    """
+
+    first: Place
+    values: set[tuple[float, ...]] = field(default_factory=set)
+    rounds: int = 0
+    differ: bool = False
+
+
+class SameEvaluationData(BuiltInRule):
+    """Evaluation sets of a boosted training that are the same rows.
+
+    A metric such as an error may be the same of different rows by chance, or stand still. So all metrics of both sets
+    have to be the same to the last bit at all saved rounds, with several values.
+    """
+
+    meaning = "all metrics of two evaluation sets are the same to the last bit at all saved rounds"
+    parameters = (Parameter("values", parameters.whole, 3, "different values that the metrics must have had"),)
+    needs = (Need((CollectionKeys.METRICS,)),)
+    fewest_steps = 3
+    split = Split.WORKER
+    severity = Severity.WARNING
+    evidence = {
+        "rounds": "at how many saved rounds they were the same by then",
+        "metrics": "how many metrics they have",
+    }
+    cause = "Both evaluation sets were made of the same rows, so that one of them says nothing"
+    advice = "Give evals or eval_set rows that the model is not trained on; early stopping goes by the last set"
+
+    values: int
+
+    def start(self) -> None:
+        """Begin with nothing seen."""
+        self._pairs: dict[tuple[str, str, ModeKeys], _Pair] = {}
+
+    def take(self, step: StepView) -> None:
+        """Compare the metrics of a round."""
+        sets: dict[str, dict[str, float]] = {}
+        for name, value in step.numbers(step.names(CollectionKeys.METRICS)).items():
+            metric = _METRIC.fullmatch(name)
+            if metric is not None:
+                sets.setdefault(metric[1], {})[metric[2]] = value
+        for first, second in itertools.combinations(sorted(sets, key=_order), 2):
+            pair = self._pairs.setdefault((first, second, step.mode), _Pair(step.place))
+            tensor = f"{second}-{next(iter(sets[second]))}"
+            if pair.differ or sets[first] != sets[second]:
+                pair.differ = True
+                self.withdraw(step, tensor)
+                continue
+            pair.rounds += 1
+            pair.values.add(tuple(sets[first].values()))
+            if len(pair.values) >= self.values:
+                cause = f"The evaluation sets {first} and {second} were made of the same rows, so one says nothing"
+                where = step if self.finding_of(step, tensor) else pair.first
+                found = self.found(where, tensor, {"rounds": pair.rounds, "metrics": len(sets[first])}, cause=cause)
+                found.last_step, found.steps = step.step, pair.rounds
+
+    @property
+    def has_judged(self) -> bool:
+        """Whether there were two sets, at enough rounds."""
+        return super().has_judged and bool(self._pairs)
+
+    def fits(self, collections: Collection[str]) -> bool:
+        """Tell whether it is a boosted training with several evaluation sets, as far as that is known."""
+        is_boosted = CollectionKeys.FEATURE_IMPORTANCE in collections
+        return is_boosted and super().fits(collections) and (not self._steps_seen or bool(self._pairs))
+
+
+def _order(name: str) -> tuple[bool, str]:
+    """The training set comes first: the other one is what has to be mended."""
+    return "train" not in name.lower(), name
