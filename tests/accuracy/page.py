@@ -22,7 +22,7 @@ It is run with `python -m smd_agent --every 1 script.py`, and `check` judges it 
 There are no reference runs, and no settings for a single case.
 
 A clean training has nothing wrong with it; what is found there is a false alarm.
-Of a training with a fault a finding counts if its rule describes that fault, and not only what follows of it.
+Of a training with a fault a finding counts if its rule describes that fault: its cause and advice lead to it.
 Where a rule is among the first {first} findings, as `check` prints them, the fault is found.
 Findings in the tables are in that order.
 

@@ -39,10 +39,11 @@ def rare_class():
 
 
 def evaluated_on_itself():
-    """Early stopping watches the rows that are trained."""
+    """Both evaluation sets are made of the rows that are trained, and early stopping watches one of them."""
     x, y = load_diabetes(return_X_y=True)
-    train = xgb.DMatrix(x, y)
-    xgb.train({"max_depth": 5}, train, 80, evals=[(train, "validation")], early_stopping_rounds=5, verbose_eval=False)
+    train, validation = xgb.DMatrix(x, y), xgb.DMatrix(x, y)
+    sets = [(train, "train"), (validation, "validation")]
+    xgb.train({"max_depth": 5}, train, 80, evals=sets, early_stopping_rounds=5, verbose_eval=False)
 
 
 def rate_too_high():
