@@ -9,8 +9,8 @@ torch.manual_seed(1)
 data = load_diabetes()
 features = torch.tensor(data.data, dtype=torch.float32)
 target = torch.tensor(data.target, dtype=torch.float32)
-features = (features - features.mean(0)) / features.std(0)
-target = (target - target.mean()) / target.std()
+features = (features - features[:350].mean(0)) / features[:350].std(0)
+target = (target - target[:350].mean()) / target[:350].std()
 
 x_train, y_train = features[:350], target[:350]
 x_test, y_test = features[350:], target[350:]

@@ -23,7 +23,7 @@ data = load_digits()
 x = torch.tensor(data.data, dtype=torch.float32) / 16
 labels = torch.tensor(data.target)
 ink = x.sum(1)
-ink = (ink - ink.mean()) / ink.std()
+ink = (ink - ink[:1500].mean()) / ink[:1500].std()
 
 model = TwoHeads()
 optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)

@@ -23,7 +23,7 @@ def main():
         1600, 24, n_informative=10, n_classes=5, n_clusters_per_class=2, class_sep=1.6, random_state=44
     )
     x, y = torch.tensor(x, dtype=torch.float32), torch.tensor(y)
-    x = (x - x.mean(0)) / x.std(0)
+    x = (x - x[:1200].mean(0)) / x[:1200].std(0)
     model = make_model()
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
     for epoch in range(14):

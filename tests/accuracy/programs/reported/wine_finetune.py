@@ -30,11 +30,11 @@ def fit(model, optimizer, x, y, epochs, name):
 
 wine = load_wine()
 x = torch.tensor(wine.data, dtype=torch.float32)
-x = (x - x.mean(0)) / x.std(0)
 y = torch.tensor(wine.target)
 order = torch.randperm(len(x))
 x, y = x[order], y[order]
 train, test = slice(0, 128), slice(128, None)
+x = (x - x[train].mean(0)) / x[train].std(0)
 
 model = WineNet(outputs=2)
 two = y[train] < 2
