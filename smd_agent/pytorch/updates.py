@@ -13,10 +13,11 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from smd_agent import session
+from smd_agent.core.clock import RunPosition
 from smd_agent.framework.patching import replace
 from smd_agent.framework.training_steps import TrainingSteps
 from smd_agent.framework.update_rounds import UpdateRounds
-from smd_agent.pytorch.tracing import is_compiling, leave_uncompiled
+from smd_agent.pytorch.tracing import compiler, is_dynamo_compiling, leave_uncompiled
 
 _OPTIMIZERS_FILE = torch.optim.Optimizer.step.__code__.co_filename
 
@@ -38,6 +39,8 @@ class _Updates:
     def __init__(self) -> None:
         self.rounds = UpdateRounds(self._takes_part)
         self._trained: Trained | None = None
+        # Of what is trained; there is one before any update is looked at.
+        self._position: RunPosition
         # Of models that have been called, if only without gradients.
         self._in_use: dict[int, weakref.ref[torch.Tensor]] = {}
         self._installed = False
@@ -48,8 +51,9 @@ class _Updates:
     def follow(self, trained: Trained) -> None:
         """Have the updates that come end the steps of this hook, which has got a model."""
         self._trained = trained
+        self._position = trained.steps.position
         self._looked = False
-        trained.steps.position.unsure = True
+        self._position.unsure = True
         own = trained.trained_params()
         # An optimizer that has a scheduler lives on until the garbage collector runs.
         self.rounds.keep(lambda optimizer: not own.isdisjoint(_ids(optimizer)))
@@ -105,10 +109,9 @@ class _Updates:
 
         def after_update(optimizer: Any, args: Any, kwargs: Any) -> None:
             # First, so that a compiler that traces this folds it to True and sees nothing else.
-            if is_compiling() or self._trained is None:
+            if is_dynamo_compiling() or compiler._is_compiling_flag:
                 return
-            steps = self._trained.steps
-            position = steps.position
+            position = self._position
             if rounds.only == id(optimizer) and position.clock is position.train and not position.unsure:
                 # As ``TrainingSteps.updated`` does it.
                 position.awaits_update = False

@@ -13,10 +13,8 @@ PACKAGE, RUN = sys.argv[1:]
 rules = import_module(f"{PACKAGE}.rules")
 invoker = import_module(f"{PACKAGE}.rules.rule_invoker")
 Rule = import_module(f"{PACKAGE}.rules.rule").Rule
-if PACKAGE == "smdebug":
-    exceptions, create_trial = import_module("smdebug.exceptions"), import_module("smdebug.trials").create_trial
-else:
-    exceptions, create_trial = import_module("smd_agent.errors"), import_module("smd_agent").create_trial
+exceptions = import_module(f"{PACKAGE}.exceptions")
+create_trial = import_module(f"{PACKAGE}.trials").create_trial
 
 
 class VanishingGradientRule(Rule):

@@ -1,0 +1,7 @@
+"""Trials, under the name of the module that programs for smdebug import them from."""
+
+from __future__ import annotations
+
+from smd_agent.analysis.trial import LocalTrial, Trial, create_trial
+
+__all__ = ["LocalTrial", "Trial", "create_trial"]
