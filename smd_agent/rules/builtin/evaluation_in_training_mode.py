@@ -30,7 +30,6 @@ class EvaluationInTrainingMode(RuleOfUsage):
 
     meaning = "a model is called without gradients in training mode, and has dropout or batch normalisation"
     parameters = (Parameter("patience", parameters.whole, 2, "saved steps of evaluation in a row"),)
-    modes = (ModeKeys.EVAL,)
     kind = "model"
     facts = ("training",)
     severity = Severity.WARNING
@@ -44,6 +43,11 @@ class EvaluationInTrainingMode(RuleOfUsage):
         """Begin with nothing seen."""
         super().start()
         self._last: dict[str, tuple[int, int]] = {}
+
+    def take(self, step: StepView) -> None:
+        """Look at a step of evaluation; of a run that has none there is nothing to be said."""
+        if step.mode is ModeKeys.EVAL:
+            super().take(step)
 
     def look_at(self, step: StepView, of: str, numbers: Numbers) -> None:
         """Look at one model."""
