@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import deque
 from statistics import median
 
@@ -19,16 +20,26 @@ from smd_agent.rules.step_view import Names, Place, StepView
 # Standard deviations of noise that a rise must stand out by.
 _STANDS_OUT = 6.0
 _PARTS = 5
+# A loss that is so many times the first one, and finite, is that of a training that diverges.
+_MANY_TIMES = 100.0
+# What a loss that had fallen is beside its best part, with the part of the fall that it has given back.
+_LOST = ((2.0, 0.8), (10.0, 0.2))
+
+_DIVERGED = "The training diverged: an update was too large, and later ones have made it worse"
+_LOST_AGAIN = "The training had learned and has lost it again: an update was too large, or the data or the loss changed"
+_SMALLER = "Lower the learning rate, warm it up, or clip the gradients; look at the schedule at the step of the rise"
 
 
 class LossNotDecreasing(BuiltInRule):
     """A loss that does not fall, or rises.
 
     What commands judge by is that the training loss ends higher than it began, as `ls` has it, by far more than it
-    goes up and down from step to step. Losses of several optimizers work against each other, so they are left alone.
+    goes up and down from step to step. So is one that had fallen, and in its last fifth has given back most of that: it
+    is above all losses of its best fifth, and 2 times it with 0.8 of the fall, or 10 times with 0.2. Losses of several
+    optimizers work against each other, so they are left alone.
     """
 
-    meaning = "the training loss rises: the middle of its last fifth stands out above that of its first one"
+    meaning = "the training loss rises: the middle of its last fifth stands out above that of its first, or best, one"
     parameters = (
         COLLECTION_NAMES,
         TENSOR_REGEX,
@@ -50,6 +61,7 @@ class LossNotDecreasing(BuiltInRule):
     severity = Severity.WARNING
     evidence = {
         "first": "the loss that is compared with: the middle of the first fifth",
+        "best": "the middle of the best fifth, of a loss that had fallen",
         "last": "the loss: the middle of the last fifth",
         "noise": "how far it goes up and down, as a standard deviation of such a middle",
         "percent": "how much it has changed, in percent of the first",
@@ -114,27 +126,57 @@ class _Course:
     """A loss over the steps."""
 
     def __init__(self) -> None:
-        self._losses: KeptEvenly[float] = KeptEvenly()
-        self._first: Place | None = None
+        self._losses: KeptEvenly[tuple[Place, float]] = KeptEvenly()
         self._last: Place | None = None
+        self._found_at: Place | None = None
 
     def add(self, place: Place, loss: float) -> None:
-        self._first = self._first or place
         self._last = place
-        self._losses.add(loss)
+        self._losses.add((place, loss))
 
     def judge(self, rule: LossNotDecreasing, name: str, alone: bool) -> None:
-        if self._first is None or self._last is None or self._losses.count < rule.fewest_steps:
-            return
-        rule.withdraw(self._first, name)
-        losses = self._losses.items()
-        if not alone or trend_of(losses) != "rises" or min(losses) <= 0:
+        if self._found_at is not None:
+            rule.withdraw(self._found_at, name)
+        kept = self._losses.items()
+        losses = [loss for _, loss in kept]
+        if self._last is None or self._losses.count < rule.fewest_steps or not alone or not min(losses) > 0:
             return
         first, last = middles(losses, _PARTS)
-        jumps = [abs(later - earlier) for earlier, later in itertools.pairwise(losses)]
-        noise = 1.4826 * median(jumps) / (2 * len(losses) / _PARTS) ** 0.5
-        if last - first > _STANDS_OUT * noise:
-            percent = 100 * (last - first) / first
-            evidence = {"first": first, "last": last, "noise": noise, "percent": percent}
-            found = rule.found(self._first, name, evidence)
-            found.last_step, found.steps = self._last.step, self._losses.count
+        numbers, cause, begins = {"first": first, "last": last}, rule.cause, 0
+        if trend_of(losses) == "rises":
+            jumps = [abs(later - earlier) for earlier, later in itertools.pairwise(losses)]
+            numbers["noise"] = 1.4826 * median(jumps) / (2 * len(losses) / _PARTS) ** 0.5
+            if not last - first > _STANDS_OUT * numbers["noise"]:
+                return
+            cause = _DIVERGED if last >= _MANY_TIMES * first else cause
+        else:
+            lost = _lost_again(losses, first, last)
+            if lost is None:
+                return
+            cause, (begins, numbers["best"]) = _LOST_AGAIN, lost
+        numbers["percent"] = 100 * (last - first) / first
+        self._found_at = kept[begins][0]
+        advice = rule.advice if cause == rule.cause else _SMALLER
+        found = rule.found(self._found_at, name, numbers, cause=cause, advice=advice)
+        found.last_step = self._last.step
+        found.steps = self._losses.count * (len(losses) - begins) // len(losses)
+
+
+def _lost_again(losses: list[float], first: float, last: float) -> tuple[int, float] | None:
+    """Tell of positive losses that had fallen whether they have given back most of it.
+
+    Args:
+        losses: in their order.
+        first, last: the middles of the first and the last fifth.
+
+    Returns:
+        Which one is the first to the end that is above all of the best fifth, and the middle of that; else None.
+    """
+    part = max(len(losses) // _PARTS, 2)
+    parts = (losses[start : start + part] for start in range(len(losses) - 2 * part + 1))
+    best, highest = min(((median(some), max(some)) for some in parts), default=(math.inf, math.inf))
+    begins = len(losses)
+    while losses[begins - 1] > highest:
+        begins -= 1
+    has_lost = any(last >= times * best and last - best >= given * (first - best) for times, given in _LOST)
+    return (begins, best) if has_lost and first > best and len(losses) - begins >= part else None
