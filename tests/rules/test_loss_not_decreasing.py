@@ -88,6 +88,66 @@ def test_a_loss_that_falls_or_stays(trained, rate, noise):
     assert trained(descent(rate, noise=noise)).findings(LossNotDecreasing()) == []
 
 
+def test_a_loss_that_falls_and_is_lost_again(trained):
+    def training(capture):
+        model, truth = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 1)), torch.randn(6, 1)
+        capture(model)
+        optimizer = torch.optim.SGD(model.parameters(), 0.05)
+        for step in range(60):
+            x = torch.randn(32, 6)
+            if step == 40:
+                model[2].weight.data *= 0.4
+                optimizer.param_groups[0]["lr"] = 1e-4
+            optimizer.zero_grad()
+            functional.mse_loss(model(x), x @ truth).backward()
+            optimizer.step()
+
+    (found,) = trained(training).findings(LossNotDecreasing())
+    assert found.severity is Severity.WARNING
+    assert (found.first_step, found.last_step, found.steps) == (40, 59, 20)
+    assert found.evidence["best"] < found.evidence["first"]
+    assert found.cause.startswith("The training had learned and has lost it again")
+
+
+def course(written, losses):
+    run = written(losses="^loss$")
+    for loss in losses:
+        run.step(loss=loss)
+    return run.ended().findings(LossNotDecreasing())
+
+
+FALLEN = [*(1.0 - 0.09 * step for step in range(10)), *[0.1] * 20]
+
+
+@pytest.mark.parametrize(
+    "last, finds",
+    [
+        # The first fifth has the middle 0.73, so that the fall is 0.63; ten times the best is 1.
+        ([0.1 + 0.63 * 0.81] * 8, True),
+        ([0.1 + 0.63 * 0.79] * 8, False),
+        # A fifth of 38 is 7.
+        ([0.7] * 7, True),
+        ([0.7] * 6, False),
+        ([0.7] * 7 + [0.1], False),
+        ([0.7] * 3 + [0.1] + [0.7] * 4, False),
+    ],
+)
+def test_how_much_is_lost_and_for_how_long(written, last, finds):
+    assert bool(course(written, [*FALLEN, *last])) == finds
+
+
+@pytest.mark.parametrize("best, last, finds", [(0.01, 0.16, True), (0.01, 0.15, False), (0.03, 0.29, False)])
+def test_a_loss_that_is_many_times_its_best(written, best, last, finds):
+    """It has fallen from 0.73: of that a fifth has to be given back."""
+    assert bool(course(written, [*FALLEN[:10], *[best] * 20, *[last] * 8])) == finds
+
+
+@pytest.mark.parametrize("times, says_so", [(110, True), (90, False)])
+def test_a_loss_that_diverges_and_stays_finite(written, times, says_so):
+    (found,) = course(written, [*[1.0] * 8, *(1.0 + step for step in range(8)), *[float(times)] * 8])
+    assert found.cause.startswith("The training diverged") == says_so
+
+
 def test_what_is_kept_of_many_steps_is_bounded(trained):
     run = trained(descent(-0.001, 900))
     rule = LossNotDecreasing().fresh()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import deque
 from statistics import median
 
@@ -22,6 +23,14 @@ _STANDS_OUT = 6.0
 _PARTS = 5
 # Of two numbers of which one is a multiple of the other, as float32 has them.
 _ROUNDING = 1e-4
+# A loss that is so many times the first one, and finite, is that of a training that diverges.
+_MANY_TIMES = 100.0
+# What a loss that had fallen is beside its best part, with the part of the fall that it has given back.
+_LOST = ((2.0, 0.8), (10.0, 0.2))
+
+_DIVERGED = "The training diverged: an update was too large, and later ones have made it worse"
+_LOST_AGAIN = "The training had learned and has lost it again: an update was too large, or the data or the loss changed"
+_SMALLER = "Lower the learning rate, warm it up, or clip the gradients; look at the schedule at the step of the rise"
 _TURNED = "What is made smaller is this loss with the other sign"
 
 
@@ -29,12 +38,14 @@ class LossNotDecreasing(BuiltInRule):
     """A loss that does not fall, or rises.
 
     What commands judge by is that the training loss ends higher than it began, as `ls` has it, by far more than it
-    goes up and down from step to step. Losses of several optimizers work against each other, so they are left alone. So
-    are several losses of a step, unless each is a multiple of the other: that is one loss, and one with the other sign
-    tells that the sign is wrong. Losses of evaluation sets are left out where there are those of the training.
+    goes up and down from step to step. So is one that had fallen, and in its last fifth has given back most of that: it
+    is above all losses of its best fifth, and 2 times it with 0.8 of the fall, or 10 times with 0.2. Losses of several
+    optimizers work against each other, so they are left alone. So are several losses of a step, unless each is a
+    multiple of the other: that is one loss, and one with the other sign tells that the sign is wrong. Losses of
+    evaluation sets are left out where there are those of the training.
     """
 
-    meaning = "the training loss rises: the middle of its last fifth stands out above that of its first one"
+    meaning = "the training loss rises: the middle of its last fifth stands out above that of its first, or best, one"
     parameters = (
         COLLECTION_NAMES,
         TENSOR_REGEX,
@@ -56,6 +67,7 @@ class LossNotDecreasing(BuiltInRule):
     severity = Severity.WARNING
     evidence = {
         "first": "the loss that is compared with: the middle of the first fifth",
+        "best": "the middle of the best fifth, of a loss that had fallen",
         "last": "the loss: the middle of the last fifth",
         "noise": "how far it goes up and down, as a standard deviation of such a middle",
         "percent": "how much it has changed, in percent of the first",
@@ -123,18 +135,18 @@ class _Course:
     """A loss over the steps."""
 
     def __init__(self) -> None:
-        self._losses: KeptEvenly[float] = KeptEvenly()
-        self._first: Place | None = None
+        self._losses: KeptEvenly[tuple[Place, float]] = KeptEvenly()
         self._last: Place | None = None
+        self._found_at: Place | None = None
 
     def add(self, place: Place, loss: float) -> None:
-        self._first = self._first or place
         self._last = place
-        self._losses.add(loss)
+        self._losses.add((place, loss))
 
     def factor_of(self, other: _Course) -> float | None:
         """Return what this loss has to be multiplied by to be the other one at all steps, None if nothing does that."""
-        pairs = [*zip(self._losses.items(), other._losses.items(), strict=False)]
+        kept = self._losses.items(), other._losses.items()
+        pairs = [(own, theirs) for (_, own), (_, theirs) in zip(*kept, strict=False)]
         if self._losses.count != other._losses.count or not all(own for own, _ in pairs):
             return None
         factor = pairs[0][1] / pairs[0][0]
@@ -142,17 +154,48 @@ class _Course:
         return factor if same else None
 
     def judge(self, rule: LossNotDecreasing, name: str, alone: bool, cause: str) -> None:
-        if self._first is None or self._last is None or self._losses.count < rule.fewest_steps:
-            return
-        rule.withdraw(self._first, name)
-        losses = self._losses.items()
-        if not alone or trend_of(losses) != "rises" or min(losses) <= 0:
+        if self._found_at is not None:
+            rule.withdraw(self._found_at, name)
+        kept = self._losses.items()
+        losses = [loss for _, loss in kept]
+        if self._last is None or self._losses.count < rule.fewest_steps or not alone or not min(losses) > 0:
             return
         first, last = middles(losses, _PARTS)
-        jumps = [abs(later - earlier) for earlier, later in itertools.pairwise(losses)]
-        noise = 1.4826 * median(jumps) / (2 * len(losses) / _PARTS) ** 0.5
-        if last - first > _STANDS_OUT * noise:
-            percent = 100 * (last - first) / first
-            evidence = {"first": first, "last": last, "noise": noise, "percent": percent}
-            found = rule.found(self._first, name, evidence, cause=cause)
-            found.last_step, found.steps = self._last.step, self._losses.count
+        numbers, cause, begins = {"first": first, "last": last}, cause or rule.cause, 0
+        if trend_of(losses) == "rises":
+            jumps = [abs(later - earlier) for earlier, later in itertools.pairwise(losses)]
+            numbers["noise"] = 1.4826 * median(jumps) / (2 * len(losses) / _PARTS) ** 0.5
+            if not last - first > _STANDS_OUT * numbers["noise"]:
+                return
+            cause = _DIVERGED if last >= _MANY_TIMES * first and cause == rule.cause else cause
+        else:
+            lost = _lost_again(losses, first, last)
+            if lost is None:
+                return
+            cause, (begins, numbers["best"]) = _LOST_AGAIN, lost
+        numbers["percent"] = 100 * (last - first) / first
+        self._found_at = kept[begins][0]
+        advice = rule.advice if cause in (rule.cause, _TURNED) else _SMALLER
+        found = rule.found(self._found_at, name, numbers, cause=cause, advice=advice)
+        found.last_step = self._last.step
+        found.steps = self._losses.count * (len(losses) - begins) // len(losses)
+
+
+def _lost_again(losses: list[float], first: float, last: float) -> tuple[int, float] | None:
+    """Tell of positive losses that had fallen whether they have given back most of it.
+
+    Args:
+        losses: in their order.
+        first, last: the middles of the first and the last fifth.
+
+    Returns:
+        Which one is the first to the end that is above all of the best fifth, and the middle of that; else None.
+    """
+    part = max(len(losses) // _PARTS, 2)
+    parts = (losses[start : start + part] for start in range(len(losses) - 2 * part + 1))
+    best, highest = min(((median(some), max(some)) for some in parts), default=(math.inf, math.inf))
+    begins = len(losses)
+    while losses[begins - 1] > highest:
+        begins -= 1
+    has_lost = any(last >= times * best and last - best >= given * (first - best) for times, given in _LOST)
+    return (begins, best) if has_lost and first > best and len(losses) - begins >= part else None
