@@ -15,11 +15,13 @@ from smd_agent.rules.registry import built_in_rules
 PAGE = (TESTS.parent / "docs" / "rules-measured.md").read_text()
 RESULTS = page.read(PAGE)
 KINDS = {kind: {name for name, case in CASES.items() if case.kind == kind} for kind in ("clean", "planted", "reported")}
+# What is found of faults whose author has not seen the rules: no change may find fewer.
+BLIND = 0.5
 SAMPLE = (
     "small-all_data_in_one_batch",
     "head-after-optimizer",
     "log-of-zero",
-    "keras-diabetes",
+    "keras-fine-tuning",
     "tape-forgotten-layer",
     "gluon-wine",
     "gluon-forgotten-block",
@@ -58,10 +60,11 @@ def test_a_clean_training_in_forty_has_a_problem_at_most():
     assert len(problems) <= len(KINDS["clean"]) / 40, problems
 
 
-def test_nine_faults_in_ten_are_found_by_a_rule_that_describes_them():
-    ranks = {name: RESULTS[name].rank(CASES[name].rules) for name in KINDS["planted"] | KINDS["reported"]}
+@pytest.mark.parametrize("kind, least", [("planted", 0.9), ("reported", BLIND)])
+def test_faults_are_found_by_a_rule_that_describes_them(kind, least):
+    ranks = {name: RESULTS[name].rank(CASES[name].rules) for name in KINDS[kind]}
     missed = [name for name, rank in ranks.items() if not 0 < rank <= page.FIRST]
-    assert len(missed) <= len(ranks) / 10, missed
+    assert len(missed) <= (1 - least) * len(ranks), missed
 
 
 @pytest.mark.parametrize("name", SAMPLE)
