@@ -22,7 +22,7 @@ BY_DEFAULT = {name: rule for name, rule in RULES.items() if not rule.only_by_nam
 # Of trees, of labels, of losses of classes, or of an evaluation that few of the clean trainings have.
 FOR_OTHER_RUNS = {
     *("ClassImbalance", "ConstantLabels", "DoubleActivation", "EvaluationInTrainingMode"),
-    *("FeatureImportanceOverweight", "Overfit", "Overtraining"),
+    *("FeatureImportanceOverweight", "LossOfOtherShape", "Overfit", "Overtraining"),
 }
 
 
