@@ -76,6 +76,33 @@ def test_a_training_of_plain_arrays_is_told_in_one_line(program, module_runner):
     assert [told for told in said(launched) if told != LOOSE] == [line]
 
 
+COPIED = """
+import copy
+import torch
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+trained = {copy}
+for _ in range(4):
+    trained(torch.randn(8, 4)).pow(2).mean().backward()
+    optimizer.step()
+print(trained.weight.sum().item())
+"""
+
+
+def test_an_optimizer_of_another_model_than_the_one_that_is_trained_is_told(module_runner):
+    pytest.importorskip("torch")
+    runner = module_runner("copied")
+    runner.warm = ("torch",)
+    both = run_both(runner, runner.write(COPIED.format(copy="copy.deepcopy(model)")))
+    assert_untouched(both, stderr=False)
+    reason = "gradients were computed, but of none of the parameters that an optimizer was given"
+    assert both.said == [f"smd_agent: nothing was captured: {reason}"]
+    lines = said(runner.by_launcher("--out", "run", runner.write(COPIED.format(copy="model"))))
+    assert any("saved 4 steps " in line for line in lines)
+    assert not [line for line in lines if "nothing was captured" in line]
+
+
 EDITED = """
 import torch
 import smd_agent.pytorch as smd

@@ -260,6 +260,27 @@ def test_losses_of_other_kinds_shapes_and_numbers(out):
     assert "loss/cross_entropy_loss_4/classes" not in found
 
 
+@pytest.mark.filterwarnings("ignore:Using a target size")
+def test_how_often_elements_come_in_losses_of_numbers(out):
+    model = net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    hook = hooked(out, model)
+    output = model(batch()[0])
+    pairs = [
+        (functional.mse_loss, output, torch.ones(16, 4)),
+        (functional.mse_loss, output[:, :1], torch.ones(16)),
+        (functional.mse_loss, output, torch.ones(())),
+        (functional.l1_loss, output[:, None], torch.ones(3, 4)),
+        (functional.smooth_l1_loss, output[:1], torch.ones(5, 4)),
+    ]
+    sum(loss(input, target) for loss, input, target in pairs).backward()
+    optimizer.step()
+    found = {name.removeprefix("loss/"): value[0] for name, value in saved(hook).items() if name.startswith("loss/")}
+    expected = {"mse_loss_0": (1, 1), "mse_loss_1": (16, 16), "mse_loss_2": (1, 64)}
+    expected |= {"l1_loss_0": (3, 16), "smooth_l1_loss_0": (5, 1)}
+    assert {name: (found[f"{name}/input_repeated"], found[f"{name}/target_repeated"]) for name in expected} == expected
+
+
 def trained(model, optimizer):
     for _ in range(4):
         x, y = batch()

@@ -23,8 +23,8 @@ BY_DEFAULT = {name: rule for name, rule in RULES.items() if not rule.only_by_nam
 # trainings have.
 FOR_OTHER_RUNS = {
     *("ClassImbalance", "ConstantLabels", "DoubleActivation", "EvaluationInTrainingMode"),
-    *("FeatureImportanceOverweight", "LeakingFeature", "Overfit", "Overtraining", "ReplicasDiffer"),
-    *("SameEvaluationData", "SameBatchOnWorkers", "UpdatesSkipped"),
+    *("FeatureImportanceOverweight", "LeakingFeature", "LossOfOtherShape", "Overfit", "Overtraining"),
+    *("ReplicasDiffer", "SameEvaluationData", "SameBatchOnWorkers", "UpdatesSkipped"),
 }
 
 

@@ -1,4 +1,4 @@
-"""What losses of classes are given: whether it has been through softmax or sigmoid before, and which classes are meant.
+"""What losses are given: whether it has been through softmax or sigmoid before, which classes are meant, which shapes.
 
 ``usage/loss/<function>_<i>/<fact>``, of the step's first calls of ``cross_entropy_loss``, ``nll_loss`` and
 ``binary_cross_entropy_with_logits_loss``:
@@ -11,10 +11,15 @@
 ``labels``                    how many labels are looked at, without those that are ignored.
 ``label_min``, ``label_max``  the smallest and largest of them; the smallest is above the largest where all are ignored.
 ``ignored``                   the share of labels that are ignored.
+
+Of ``mse_loss``, ``l1_loss`` and ``smooth_l1_loss``:
+
+``input_repeated``, ``target_repeated``  how often each element comes, as the shapes of the two are not the same.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -29,6 +34,8 @@ from smd_agent.pytorch.tracing import graph_task, is_opaque
 _OF_CLASSES = {"cross_entropy_loss": 4, "nll_loss": 4}
 """And where ``ignore_index`` stands among the arguments."""
 _OF_LOGITS = "binary_cross_entropy_with_logits_loss"
+
+_OF_NUMBERS = ("mse_loss", "l1_loss", "smooth_l1_loss")
 
 # Calls of one function in a step, as the losses of several heads.
 _CALLS = 4
@@ -62,7 +69,7 @@ class LossInputs:
     @torch.no_grad()
     def look_at(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Save what a call of a functional loss was given."""
-        if not self._usage.wanted or not (function in _OF_CLASSES or function == _OF_LOGITS):
+        if not self._usage.wanted or function not in (*_OF_CLASSES, _OF_LOGITS, *_OF_NUMBERS):
             return
         values, target = _argument(args, kwargs, 0, "input"), _argument(args, kwargs, 1, "target")
         if not _can_be_read(values) or not _can_be_read(target) or not values.is_floating_point():
@@ -73,6 +80,10 @@ class LossInputs:
         number = self._calls.get(function, 0)
         self._calls[function] = number + 1
         if number >= _CALLS:
+            return
+        if function in _OF_NUMBERS:
+            repeated = {"input_repeated": _repeated(values), "target_repeated": _repeated(target)}
+            self._usage.save(f"loss/{function}_{number}", repeated)
             return
         applied = _is_activated(values.grad_fn, _APPLIED.get(function))
         numbers: dict[str, Any] = {} if applied is None else {"activated": applied}
@@ -102,6 +113,11 @@ def _is_activated(node: Any, wanted: str | None) -> float | None:
     if wanted is None or node is None or node.name() in _OPAQUE_NODES:
         return None
     return float(node.name() == wanted)
+
+
+def _repeated(tensor: torch.Tensor) -> float:
+    """How often each element of a tensor comes that has been broadcast, which has not copied it."""
+    return float(math.prod(size for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if not stride))
 
 
 def _rows(values: torch.Tensor) -> dict[str, Any]:

@@ -71,6 +71,8 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         # Whether the program has been seen to train tensors, and parameters of modules.
         self._plain_tensors = False
         self._parameters = False
+        # And gradients of others than those that its optimizers have.
+        self._trains_others = False
 
     def install(self) -> None:
         """Begin to watch; called once."""
@@ -97,6 +99,9 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             return None
         if self._transformed:
             return "gradients taken by torch.func cannot be seen"
+        given = [parameter for reference in self._pending_params.values() if (parameter := reference()) is not None]
+        if self._trains_others and given and all(parameter.grad is None for parameter in given):
+            return "gradients were computed, but of none of the parameters that an optimizer was given"
         plain = self._plain_tensors and not self._parameters
         return "gradients were computed, but of no parameters of a torch.nn.Module" if plain else None
 
@@ -252,7 +257,9 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             self._first_pass(leaves(tensors) if function == "backward" else _parameters_in(inputs))
             return False
         if function == "backward" and self._was_watching and self._pending_params:
-            evaluated = self._find_behind({id(parameter) for parameter in leaves(tensors)})
+            reached = {id(parameter) for parameter in leaves(tensors)}
+            self._trains_others = self._trains_others or (bool(reached) and reached.isdisjoint(self._pending_params))
+            evaluated = self._find_behind(reached)
             if evaluated and self.hook is not None and not self.hook.position.awaits_update:
                 self.hook.begin_training_step()
                 return True
