@@ -19,7 +19,7 @@ from smd_agent.xgboost.collection import BUILT_IN as BUILT_IN_OF_TREES
 
 RULES = built_in_rules()
 BY_DEFAULT = {name: rule for name, rule in RULES.items() if not rule.only_by_name}
-# Of trees, of labels, of a validation loss, a loss scaler or several workers, which few of the clean trainings have.
+# Of trees, labels, a validation loss, a loss scaler, several workers or float inputs, which not all trainings have.
 FOR_OTHER_RUNS = {
     "ClassImbalance",
     "FeatureImportanceOverweight",
@@ -29,6 +29,7 @@ FOR_OTHER_RUNS = {
     "ReplicasDiffer",
     "SameEvaluationData",
     "SameBatchOnWorkers",
+    "UnusualInputs",
     "UpdatesSkipped",
 }
 
