@@ -213,6 +213,11 @@ class StepView:
         form = self._run.trial.form(self._file, name)
         return None if form is None else tuple(form.shape)
 
+    def dtype(self, name: str) -> str:
+        """Return the name of a tensor's dtype, such as ``float32``; empty where it is not known."""
+        form = self._run.trial.form(self._file, name)
+        return "" if form is None else form.dtype
+
     def saved_at(self) -> float | None:
         """Return when the step was saved, in seconds since the epoch; None where that cannot be read."""
         payload = self._file.index.payload

@@ -246,17 +246,29 @@ def masked_attention(capture):
     train(model, torch.optim.AdamW(model.parameters(), 3e-3), data)
 
 
+class Larger(nn.Module):
+    """Makes the gradients of the next layer's weights as large as its inputs."""
+
+    def forward(self, x):
+        return x * 1e4
+
+
+def large_gradients():
+    model = nn.Sequential(Larger(), *mlp())
+    with torch.no_grad():
+        model[1].weight /= 1e4
+    return model
+
+
 @training
 def overflow_of_a_scaled_loss(capture):
     """The first gradients overflow, so that a loss scaler passes over the update and scales less."""
-    model = mlp()
-    with torch.no_grad():
-        model[0].weight /= 1e4
+    model = large_gradients()
     capture(model)
     optimizer, scale, overflown = torch.optim.SGD(model.parameters(), 1e-6), 2.0**124, 0
     for x, y in batches(count=2 * STEPS):
         optimizer.zero_grad()
-        (functional.cross_entropy(model(x * 1e4), y) * scale).backward()
+        (functional.cross_entropy(model(x), y) * scale).backward()
         gradients = [parameter.grad for parameter in model.parameters()]
         if all(bool(gradient.isfinite().all()) for gradient in gradients):
             for gradient in gradients:
@@ -351,15 +363,13 @@ def evaluation_in_between(capture):
 @training
 def scaler_that_finds_its_scale(capture):
     """Updates are left out until the scale is small enough, and again where it is raised."""
-    model = mlp()
-    with torch.no_grad():
-        model[0].weight /= 1e4
+    model = large_gradients()
     capture(model)
     optimizer = torch.optim.SGD(model.parameters(), 1e-6)
     scaler, skipped = torch.amp.GradScaler("cpu", init_scale=2.0**124, growth_interval=10), 0
     for x, y in batches(count=2 * STEPS):
         optimizer.zero_grad()
-        scaler.scale(functional.cross_entropy(model(x * 1e4), y)).backward()
+        scaler.scale(functional.cross_entropy(model(x), y)).backward()
         scaler.step(optimizer)
         before = scaler.get_scale()
         scaler.update()

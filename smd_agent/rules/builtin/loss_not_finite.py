@@ -10,10 +10,10 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.rules.built_in import BuiltInRule, Need
 from smd_agent.rules.finding import Severity
 from smd_agent.rules.finite import not_finite
+from smd_agent.rules.inputs import model_inputs
 from smd_agent.rules.step_view import StepView
 
 _WEIGHTS = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
-_INPUT = "_input_[0-9]+$"
 # What a loss that diverges has grown to, beside the first one.
 _DIVERGED = 100.0
 # A loss that goes up and down has not grown.
@@ -109,7 +109,7 @@ class LossNotFinite(BuiltInRule):
         diverged = last is not None and abs(last.loss) > _DIVERGED * abs(last.first)
         if bad.keys() & {*weights}:
             return "between" if last is not None and _was_well(last, step) else "weights"
-        if bad.keys() & {*_inputs(step)}:
+        if bad.keys() & {*model_inputs(step)}:
             return "inputs"
         if diverged:
             return "diverged"
@@ -119,10 +119,3 @@ class LossNotFinite(BuiltInRule):
 def _was_well(last: _Last, step: StepView) -> bool:
     """Tell whether the loss gave no sign of diverging, some steps before this one."""
     return last.finite >= _ENOUGH and abs(last.loss) <= _NOISE * abs(last.first) and last.step + 1 < step.step
-
-
-def _inputs(step: StepView) -> list[str]:
-    """Return what the models were called with; the names of their parameters and inputs begin with the model's."""
-    models = {name.partition("_")[0] for name in step.names(*_WEIGHTS)}
-    named = [name for name in step.names(patterns=(_INPUT,)) if name.rpartition("_input_")[0] in models]
-    return [*named, *step.names(CollectionKeys.INPUTS)]
