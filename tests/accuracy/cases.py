@@ -228,7 +228,7 @@ _REPORTED = {
     "forecast_keras": "DeadRelu AllZero",
     "fraud_xgboost": "ClassImbalance",
     "gestures_gru": "ConstantLabels",
-    "iris_validation": "",
+    "flowers_validation": "",
     "memory_rnn": "LossNotFinite ExplodingTensor",
     "moons_custom_init": "PoorWeightInitialization",
     "patches_transfer": "",
@@ -246,7 +246,7 @@ _REPORTED = {
     "views_contrastive": "",
     "wave_lstm": "",
     "wine_finetune": "ParameterNotOptimized OptimizerNotOfModel",
-    "wine_keras": "",
+    "cultivars_keras": "",
 }
 _TOLD = {"pytorch": "PyTorch", "keras": "Keras", "tensorflow": "Keras", "mxnet": "Gluon", "xgboost": "XGBoost"}
 _FOLDERS = {"PyTorch": "pytorch", "Keras": "keras", "Gluon": "mxnet", "XGBoost": "xgboost"}

@@ -73,6 +73,16 @@ def test_all_matrices_beside_a_bias(tmp_path, of_bias, finds):
     assert {*found(written(tmp_path / "run", steps), AllZero())} == finds
 
 
+@pytest.mark.parametrize("loss, finds", [(0.7, {A, B, C}), (0.0, set()), (np.nan, set())])
+def test_all_gradients_beside_a_loss(tmp_path, loss, finds):
+    """As of a net whose output is a dead ReLU: there is something to learn, and nothing comes back."""
+    steps = [step | {"loss": np.float32(loss)} for step in course([1.0] * 12, others=(1.0, 1.0))]
+    assert {*found(written(tmp_path / "a", steps), AllZero())} == finds
+    # Of two parts that are trained in turns one may rest.
+    steps = [step | {"loss": np.float32(loss)} for step in course([1.0] * 12, others=(1.0, 0.0))]
+    assert found(written(tmp_path / "b", steps), AllZero()) == {}
+
+
 def test_vectors_are_left_out(tmp_path):
     assert found(written(tmp_path / "run", course([1.0] * 12, shape=(8,))), AllZero()) == {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from smd_agent.core.collection_keys import CollectionKeys
@@ -19,7 +20,7 @@ class AllZero(BuiltInRule):
     """Tensors of which all elements are 0.
 
     Many rightly begin so. What `check` judges by are gradients of matrices that stay so to the end, while those of most
-    others do not, or that of a bias does not: a loss that has come to 0 has none at all.
+    others do not, or that of a bias does not, or the loss is not 0: one that has come to 0 has no gradients at all.
     """
 
     meaning = "the share of zeros reaches a threshold; of gradients of matrices, at many steps in a row and to the end"
@@ -80,7 +81,7 @@ class AllZero(BuiltInRule):
         if self.patience > 1 and others < len(reached):
             # A loss that is at rest has none of the vectors either.
             others = sum(share < 1 for name, share in shares.items() if name not in percents)
-            if not others:
+            if not others and not (len(reached) == len(percents) and self._has_loss(step)):
                 return
         for name, percent in percents.items():
             row = self._in_a_row.get((name, step.mode), 0) + 1 if name in reached else 0
@@ -89,3 +90,8 @@ class AllZero(BuiltInRule):
                 self.found(step, name, {"zero_percent": percent, "others": others})
             elif not row and self.patience > 1:
                 self.withdraw(step, name)
+
+    @staticmethod
+    def _has_loss(step: StepView) -> bool:
+        losses = step.numbers(step.names(CollectionKeys.LOSSES))
+        return any(math.isfinite(loss) and loss != 0 for _, loss in losses.items())

@@ -5,7 +5,7 @@ from torch import nn
 from torch.distributions import Categorical
 
 torch.manual_seed(0)
-CELLS, LONGEST, EPISODES = 10, 40, 150
+CELLS, LONGEST, EPISODES = 10, 40, 60
 policy = nn.Sequential(nn.Linear(CELLS, 32), nn.Tanh(), nn.Linear(32, 2))
 value = nn.Sequential(nn.Linear(CELLS, 32), nn.Tanh(), nn.Linear(32, 1))
 opt = torch.optim.Adam([*policy.parameters(), *value.parameters()], lr=5e-3)
