@@ -52,7 +52,6 @@ class KeptGradients:
         if self._wanted:
             self._parameters.update((id(one), weakref.ref(one)) for one in parameters if one.requires_grad)
 
-    @session.fence("looking at gradients before a backward pass")
     def before_backward(self) -> None:
         """A backward pass is about to add to gradients."""
         if not self._wanted:
@@ -66,12 +65,10 @@ class KeptGradients:
         self._before = dict(zip(found, _lengths([*found.values()]), strict=True))
         self._states = {key: _state(gradient) for key, gradient in found.items()}
 
-    @session.fence("looking at gradients after a backward pass")
     def after_backward(self) -> None:
         """It has added to them, in place."""
         self._note(self._before)
 
-    @session.fence("looking at the gradients of an update")
     def after_update(self, optimizer: Any) -> None:
         """An optimizer has used them."""
         if self._wanted and self._had_pass:

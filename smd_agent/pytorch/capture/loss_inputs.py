@@ -24,7 +24,6 @@ from typing import Any
 
 import torch
 
-from smd_agent import session
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import LOOKED_AT
 from smd_agent.framework.usage import Usage
@@ -65,7 +64,6 @@ class LossInputs:
         self._usage = usage
         self._calls: dict[str, int] = {}
 
-    @session.fence("looking at what a loss is given")
     @torch.no_grad()
     def look_at(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Save what a call of a functional loss was given."""

@@ -299,6 +299,7 @@ class SavedStep(CapturedStep):
         elif watch.listener is not None:
             watch.listener.before_loss(module, args, kwargs)
 
+    @session.fence("looking at what a loss is given")
     def _after_loss_function(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A functional loss has been computed of this."""
         if self.writer.position.step == self.step and not self._left_out():
@@ -355,9 +356,8 @@ class SavedStep(CapturedStep):
             return
         updated = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
         for tracked in self._saved:
-            called = (
-                tracked.last == self.writer.position.step and tracked.model is not None and not tracked.model.training
-            )
+            model = tracked.model
+            called = tracked.last == self.writer.position.step and model is not None and not model.training
             if (
                 called
                 and not tracked.by_gradients

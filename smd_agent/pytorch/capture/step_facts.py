@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from smd_agent import session
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.input_digests import InputDigests
 from smd_agent.framework.optimizer_settings import OptimizerSettings
@@ -60,6 +61,7 @@ class StepFacts:
         """A backward pass is about to begin."""
         self._kept.before_backward()
 
+    @session.fence("looking at gradients after a backward pass")
     def after_backward(self) -> None:
         """It is over."""
         self._kept.after_backward()
