@@ -23,6 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
+    from typing import Any
 
     from smd_agent.analysis.trial import Trial
     from smd_agent.rules.judging import Verdict
@@ -34,8 +35,10 @@ PROBLEM, NOT_JUDGED = 1, 2
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("run", metavar="RUN", nargs="?", help="folder of the run")
-    rules = "only these rules, separated by commas: names, and Python files with rules of your own"
+    rules = "only these rules, separated by commas: names, all, and Python files with rules of your own"
     parser.add_argument("--rules", metavar="NAMES", help=rules)
+    config = "take RuleConfigurations from this hook file, not from the one that the run was saved with"
+    parser.add_argument("--config", metavar="HOOK.json", help=config)
     parser.add_argument("--other", metavar="RUN", help="folder of a second run, for rules that compare two")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--list", action="store_true", help="list the rules instead")
@@ -52,7 +55,12 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError("name the folder of a run", USAGE_ERROR)
     trial = open_run(args.run)
     other = None if args.other is None else open_run(args.other)
-    verdict = _judge(trial, chosen if args.rules else _by_default(chosen), other)
+    configured = _configured(trial, args.config)
+    if configured and not args.rules:
+        chosen = {}
+        if not args.json:
+            emit("Rules    those of the configuration, as it has them; --rules all asks all")
+    verdict = _judge(trial, chosen if args.rules else _by_default(chosen), configured, other)
     for line in verdict_lines(trial, verdict, args.json):
         emit(line)
     for problem in verdict.problems:
@@ -66,18 +74,44 @@ def _by_default(known: Mapping[str, type[Rule]]) -> dict[str, type[Rule]]:
     return {name: rule for name, rule in known.items() if not getattr(rule, "only_by_name", False)}
 
 
-def _judge(trial: Trial, chosen: Mapping[str, type[Rule]], other: Trial | None) -> Verdict:
+def _configured(trial: Trial, config: str | None) -> list[tuple[str, dict[str, Any]]]:
+    """Return the rules of the hook file, of the one that the run was saved with unless another is named."""
+    if config is None:
+        return trial.collection_manager.rules
+    from smd_agent.config.hook_file import Source
+    from smd_agent.config.load import load_settings
+
+    found = load_settings(Source(config, origin="--config")).rules
+    if not found:
+        raise CommandError(f"{config} has no RuleConfigurations", USAGE_ERROR)
+    return [(rule.name, dict(rule.parameters)) for rule in found]
+
+
+def _judge(
+    trial: Trial,
+    chosen: Mapping[str, type[Rule]],
+    configured: list[tuple[str, dict[str, Any]]],
+    other: Trial | None,
+) -> Verdict:
     from smd_agent.rules.built_in import BuiltInRule
+    from smd_agent.rules.configured import configured_rules
     from smd_agent.rules.judging import Judging
+    from smd_agent.rules.registry import built_in_rules
 
     others = None if other is None else [other]
     rules = [
-        rule(other_trials=others) if issubclass(rule, BuiltInRule) else _made(rule, trial) for rule in chosen.values()
+        rule(other_trials=others) if issubclass(rule, BuiltInRule) else _made(rule, trial)
+        for name, rule in chosen.items()
+        if name not in {name for name, _ in configured}
     ]
-    judging = Judging(trial, rules)
+    asked = [one for one in configured if not chosen or one[0] in chosen]
+    made, left = configured_rules(asked, built_in_rules(), others)
+    judging = Judging(trial, [*rules, *made])
     with progress("looked at {} of {} steps") as tell:
         judging.take_new(tell, incomplete=True)
-    return judging.verdict()
+    verdict = judging.verdict()
+    verdict.not_judged += left
+    return verdict
 
 
 def _made(rule: type[Rule], trial: Trial) -> Rule:
@@ -105,6 +139,8 @@ def _chosen(words: str | None) -> dict[str, type[Rule]]:
                 raise CommandError(str(error), USAGE_ERROR) from error
         elif word in known:
             found[word] = known[word]
+        elif word == "all":
+            found.update(_by_default(known))
         else:
             raise CommandError(f"there is no rule {word}: there are {', '.join(known)}", USAGE_ERROR)
     if not found:

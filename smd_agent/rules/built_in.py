@@ -134,8 +134,7 @@ class BuiltInRule(Rule):
             self._values[parameter.name] = value
             setattr(self, parameter.name, value)
         if given:
-            known = ", ".join(parameter.name for parameter in self.parameters) or "none"
-            raise TypeError(f"{self.rule_name} has no parameter {', '.join(given)}: it has {known}")
+            raise TypeError(_has_no_parameter(self.rule_name, given, [one.name for one in self.parameters]))
         self.times_found = 0
         self._steps_seen = 0
         self._met: set[Need] = set()
@@ -143,6 +142,21 @@ class BuiltInRule(Rule):
         self._parts: dict[str, BuiltInRule] = {}
         self._run = None if base_trial is None else RunView(base_trial)
         self.start()
+
+    @classmethod
+    def as_documented(cls, given: Mapping[str, Any], other_trials: Iterable[Trial] | None = None) -> Self:
+        """Return one made without a trial, with the documented defaults where nothing is given.
+
+        Raises:
+            SMDebugValueError: a parameter has a wrong value.
+            TypeError: there is no such parameter.
+        """
+        known = [one.name for one in cls.parameters]
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            raise TypeError(_has_no_parameter(cls.__name__, unknown, known))
+        documented = {one.name: one.documented for one in cls.parameters if one.documented is not None}
+        return cls(**{"other_trials": other_trials, **documented, **given})
 
     def start(self) -> None:
         """Make what the rule remembers from step to step; its parameters are set by now."""
@@ -268,3 +282,7 @@ class BuiltInRule(Rule):
             part.offer(StepView(self._run, file))
             found += part.times_found - before
         return found > 0
+
+
+def _has_no_parameter(rule: str, unknown: Iterable[str], known: Iterable[str]) -> str:
+    return f"{rule} has no parameter {', '.join(unknown)}: it has {', '.join(known) or 'none'}"
