@@ -12,6 +12,7 @@ import numpy as np
 from smd_agent.analysis.statistics import compute
 from smd_agent.core.patterns import name_pattern
 from smd_agent.core.reduction_config import CHANNEL_SHARES, OPS
+from smd_agent.core.reductions import reduce_batch
 from smd_agent.errors import SMDebugError
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ class StepView:
         self._contents = run.trial.contents(file)
         self._columns: dict[tuple[Names, str], Column] = {}
         self._values: dict[str, npt.NDArray[Any] | None] = {}
-        self._numbers: dict[tuple[str, str], dict[str, float]] = {}
+        self._smalls: dict[Names, dict[str, npt.NDArray[Any]]] = {}
 
     def names(self, *collections: str, patterns: Names = ()) -> Names:
         """Return the sorted names of the tensors of the step; where something is named, of those alone."""
@@ -225,11 +226,14 @@ class StepView:
         found = {
             name: value for name, value, is_known in zip(sources.names, values.tolist(), known, strict=True) if is_known
         }
+        left = tuple(name for name in sources.names if name not in found)
+        # What has several elements is no number.
+        several = self._small(left) if left and not statistic else {}
         for name, place in zip(sources.names, sources.places, strict=True):
-            if name not in found:
+            if name not in found and len(several.get(name, ())) < 2:
                 found.update(self._single(name) if not statistic else self._stored(name, place))
-        for name in sources.whole:
-            found.update(self._computed(name, statistic))
+        if sources.whole:
+            found.update(self._computed(sources.whole, statistic))
         return Column(tuple(found), np.array([*found.values()], np.float64))
 
     def _single(self, name: str) -> dict[str, float]:
@@ -244,15 +248,30 @@ class StepView:
             self._run.problems[str(error)] = None
             return {}
 
-    def _computed(self, name: str, statistic: str) -> dict[str, float]:
-        key = (name, statistic)
-        if key not in self._numbers:
-            self._numbers[key] = self._compute(name, statistic)
-        return self._numbers[key]
+    def _small(self, names: Names) -> dict[str, npt.NDArray[Any]]:
+        """Return the elements of the small tensors among these, which are saved whole, flat."""
+        if names not in self._smalls:
+            arrays = zip(names, self._run.trial.arrays(self._file, names), strict=True)
+            self._smalls[names] = {name: array for name, array in arrays if array is not None}
+        return self._smalls[names]
+
+    def _computed(self, names: Names, statistic: str) -> dict[str, float]:
+        plain = statistic.removeprefix("abs_")
+        if plain not in OPS:
+            return {}
+        small = {name: array for name, array in self._small(names).items() if array.dtype.kind in "fiub"}
+        found: dict[str, float] = {}
+        if small:
+            arrays = [*small.values()] if plain == statistic else [np.abs(array) for array in small.values()]
+            found = dict(zip(small, reduce_batch(arrays, [(plain, False)])[:, 0].tolist(), strict=True))
+        for name in names:
+            if name not in found:
+                found.update(self._compute(name, statistic))
+        return found
 
     def _compute(self, name: str, statistic: str) -> dict[str, float]:
         value, plain = self.value(name), statistic.removeprefix("abs_")
-        if value is None or plain not in OPS or value.dtype.kind not in "fiub":
+        if value is None or value.dtype.kind not in "fiub":
             return {}
         computed = compute(np.abs(value) if plain != statistic else value, [plain])
         return {name: computed[plain]} if plain in computed else {}
