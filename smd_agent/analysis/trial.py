@@ -111,7 +111,7 @@ class Trial(Views):
         self._end_delay = env.training_end_delay()
         self._reader = RunReader(Path(self.path), first, end)
         # Many numbers, or small tensors, of one step at once: see `RunReader`.
-        self.column, self.arrays = self._reader.column, self._reader.arrays
+        self.column, self.rows = self._reader.column, self._reader.rows
         self._collections = CollectionsFiles(self._reader)
         self._collections.wait(timeout)
         self.refresh_data()

@@ -28,8 +28,8 @@ Numbers = tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]
 _KINDS = "fiub"
 
 
-Arrays = list[npt.NDArray[Any] | None]
-"""The elements of tensors, flat; None where they are not known."""
+Rows = list[tuple[npt.NDArray[np.int64], npt.NDArray[Any]]]
+"""The elements of tensors, flat: of those with the same dtype and size, which they are, and a row for each."""
 
 LARGEST_ARRAY = 1 << 12
 """In bytes: tensors that are worth reading with others."""
@@ -142,22 +142,20 @@ class ArrayColumn(_Column):
 
     _scalars = False
 
-    def arrays(self, data: bytes, starts: npt.NDArray[np.int64]) -> Arrays:
-        """Return the elements of each, flat; None where they are damaged, none, no numbers or many.
+    def rows(self, data: bytes, starts: npt.NDArray[np.int64]) -> Rows:
+        """Return the elements of those that are small tensors of numbers, and not damaged.
 
         Args:
             data: bytes of a step.
             starts: first byte of each record in them.
         """
-        found: Arrays = [None] * len(starts)
         known = self._known(data, starts)
         flat = np.frombuffer(data, np.uint8)
+        found = []
         for dtype, count, own in self._forms:
             own = own[known[own]]
             ends = starts[own] + self._lengths[own] - TAIL_BYTES
-            rows = _words(flat, ends - count * dtype.itemsize, count, dtype)
-            for number, row in zip(own.tolist(), rows, strict=True):
-                found[number] = row
+            found.append((own, _words(flat, ends - count * dtype.itemsize, count, dtype)))
         return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from smd_agent.analysis.statistics import compute
 from smd_agent.core.patterns import name_pattern
 from smd_agent.core.reduction_config import CHANNEL_SHARES, OPS
-from smd_agent.core.reductions import reduce_batch
+from smd_agent.core.reductions import reduce_rows
 from smd_agent.errors import SMDebugError
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 Names = tuple[str, ...]
 # About kinds of steps, of which a run has few.
 _ANSWERS_KEPT = 2000
+
+
+# Names of tensors, and a row with the elements of each.
+Smalls = list[tuple[list[str], "npt.NDArray[Any]"]]
 
 
 class Column(NamedTuple):
@@ -106,14 +111,21 @@ class Sources(NamedTuple):
 def _sources(file: StepIndex, contents: Contents, names: Names, statistic: str) -> Sources:
     is_whole = file.index.payload.tensors.positions.__contains__
     if not statistic:
-        own = tuple(filter(is_whole, names))
+        own = names if all(map(is_whole, names)) else tuple(filter(is_whole, names))
         return Sources(own, own, ())
     op = (statistic.removeprefix("abs_"), statistic.startswith("abs_"))
     stored = {name: place for name in names if (place := contents.reductions.get(name, {}).get(op))}
     # Values do not tell where their channels are.
     can_compute = statistic not in CHANNEL_SHARES
     rest = tuple(name for name in names if can_compute and name not in stored and is_whole(name))
-    return Sources(tuple(stored), tuple(stored.values()), rest)
+    return Sources(names if len(stored) == len(names) else tuple(stored), tuple(stored.values()), rest)
+
+
+def _places(names: Names, chosen: Names) -> npt.NDArray[np.int64] | None:
+    """Return where the chosen ones stand among the names; None unless all of them do."""
+    known = {name: place for place, name in enumerate(names)}
+    places = [known[name] for name in chosen if name in known]
+    return np.array(places, np.int64) if len(places) == len(chosen) else None
 
 
 class Place(NamedTuple):
@@ -142,7 +154,7 @@ class StepView:
         self._contents = run.trial.contents(file)
         self._columns: dict[tuple[Names, str], Column] = {}
         self._values: dict[str, npt.NDArray[Any] | None] = {}
-        self._smalls: dict[Names, dict[str, npt.NDArray[Any]]] = {}
+        self._smalls: dict[Names, Smalls] = {}
 
     def names(self, *collections: str, patterns: Names = ()) -> Names:
         """Return the sorted names of the tensors of the step; where something is named, of those alone."""
@@ -169,8 +181,17 @@ class StepView:
         """
         key = (names, statistic)
         if key not in self._columns:
-            self._columns[key] = self._column(statistic, names)
+            self._columns[key] = self._part_of_known(statistic, names) or self._column(statistic, names)
         return self._columns[key]
+
+    def _part_of_known(self, statistic: str, names: Names) -> Column | None:
+        """Return a column out of one that has more tensors, if there is one."""
+        for (others, other), column in self._columns.items():
+            if other == statistic and column.names is others and len(others) > len(names):
+                places = self._run.once(self._contents, (others, names, "places"), partial(_places, others, names))
+                if places is not None:
+                    return Column(names, column.values[places])
+        return None
 
     def numbers(self, names: Names) -> Column:
         """Return the values of tensors of one element, such as losses; those that are saved whole and are numbers."""
@@ -228,12 +249,15 @@ class StepView:
         }
         left = tuple(name for name in sources.names if name not in found)
         # What has several elements is no number.
-        several = self._small(left) if left and not statistic else {}
+        rows = self._small(left) if left and not statistic else []
+        several = {name for small, values in rows if values.shape[1] > 1 for name in small}
         for name, place in zip(sources.names, sources.places, strict=True):
-            if name not in found and len(several.get(name, ())) < 2:
+            if name not in found and name not in several:
                 found.update(self._single(name) if not statistic else self._stored(name, place))
         if sources.whole:
             found.update(self._computed(sources.whole, statistic))
+        if len(found) == len(names):
+            return Column(names, np.array([found[name] for name in names], np.float64))
         return Column(tuple(found), np.array([*found.values()], np.float64))
 
     def _single(self, name: str) -> dict[str, float]:
@@ -248,22 +272,22 @@ class StepView:
             self._run.problems[str(error)] = None
             return {}
 
-    def _small(self, names: Names) -> dict[str, npt.NDArray[Any]]:
-        """Return the elements of the small tensors among these, which are saved whole, flat."""
+    def _small(self, names: Names) -> Smalls:
+        """Return the elements of the small tensors of numbers among these, which are saved whole."""
         if names not in self._smalls:
-            arrays = zip(names, self._run.trial.arrays(self._file, names), strict=True)
-            self._smalls[names] = {name: array for name, array in arrays if array is not None}
+            found = self._run.trial.rows(self._file, names)
+            self._smalls[names] = [([names[place] for place in places.tolist()], rows) for places, rows in found]
         return self._smalls[names]
 
     def _computed(self, names: Names, statistic: str) -> dict[str, float]:
         plain = statistic.removeprefix("abs_")
         if plain not in OPS:
             return {}
-        small = {name: array for name, array in self._small(names).items() if array.dtype.kind in "fiub"}
         found: dict[str, float] = {}
-        if small:
-            arrays = [*small.values()] if plain == statistic else [np.abs(array) for array in small.values()]
-            found = dict(zip(small, reduce_batch(arrays, [(plain, False)])[:, 0].tolist(), strict=True))
+        for small, rows in self._small(names):
+            if small:
+                values = rows if plain == statistic else np.abs(rows)
+                found.update(zip(small, reduce_rows(values, [(plain, False)])[:, 0].tolist(), strict=True))
         for name in names:
             if name not in found:
                 found.update(self._compute(name, statistic))

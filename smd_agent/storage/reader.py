@@ -26,7 +26,7 @@ from smd_agent.errors import (
 from smd_agent.formats import paths
 from smd_agent.formats.event import Form, SavedTensor, decode_tensor, peek_form
 from smd_agent.formats.index import Index, IndexParser
-from smd_agent.formats.scalar_columns import ArrayColumn, Arrays, Numbers, ScalarColumn
+from smd_agent.formats.scalar_columns import ArrayColumn, Numbers, Rows, ScalarColumn
 from smd_agent.formats.scalars import scalar_value
 from smd_agent.formats.tfrecord import RecordError
 from smd_agent.printable import printable, shortened
@@ -281,19 +281,17 @@ class RunReader:
         made = _kept(self._columns, kind, lambda: ScalarColumn(names, found.lengths, found.data or b"", found.starts))
         return made.values(found.data, found.starts)
 
-    def arrays(self, place: StepIndex, names: tuple[str, ...]) -> Arrays:
+    def rows(self, place: StepIndex, names: tuple[str, ...]) -> Rows:
         """Read the elements of the small tensors among those of these names, all of them stored at the step.
 
-        Returns:
-            An array of one dimension for each name; None where it is not small, has no element, is no number, is
-            damaged or lies elsewhere; for that there is `read`.
+        What is not small, has no element, is no number, is damaged or lies elsewhere is left to `read`.
         """
         found = self._records_of(place, names)
         if found is None or found.data is None:
-            return [None] * len(names)
+            return []
         data, kind = found.data, (names, found.lengths.tobytes())
         made = _kept(self._array_columns, kind, lambda: ArrayColumn(names, found.lengths, data, found.starts))
-        return made.arrays(data, found.starts)
+        return made.rows(data, found.starts)
 
     def _known_payload(self, path: str, start: int, length: int) -> bytes | None:
         """Return the payload of a record out of what was read last; None if that does not have it."""
