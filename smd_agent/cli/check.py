@@ -40,6 +40,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     config = "take RuleConfigurations from this hook file, not from the one that the run was saved with"
     parser.add_argument("--config", metavar="HOOK.json", help=config)
     parser.add_argument("--other", metavar="RUN", help="folder of a second run, for rules that compare two")
+    cluster = "have a Dask cluster judge: a scheduler's address, or local:N for N processes here"
+    parser.add_argument("--dask", metavar="CLUSTER", help=cluster)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--list", action="store_true", help="list the rules instead")
 
@@ -60,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         chosen = {}
         if not args.json:
             emit("Rules    those of the configuration, as it has them; --rules all asks all")
-    verdict = _judge(trial, chosen if args.rules else _by_default(chosen), configured, other)
+    verdict = _judge(trial, chosen if args.rules else _by_default(chosen), configured, other, args.dask)
     for line in verdict_lines(trial, verdict, args.json):
         emit(line)
     for problem in verdict.problems:
@@ -92,6 +94,7 @@ def _judge(
     chosen: Mapping[str, type[Rule]],
     configured: list[tuple[str, dict[str, Any]]],
     other: Trial | None,
+    cluster: str | None,
 ) -> Verdict:
     from smd_agent.rules.built_in import BuiltInRule
     from smd_agent.rules.configured import configured_rules
@@ -106,10 +109,15 @@ def _judge(
     ]
     asked = [one for one in configured if not chosen or one[0] in chosen]
     made, left = configured_rules(asked, built_in_rules(), others)
-    judging = Judging(trial, [*rules, *made])
-    with progress("looked at {} of {} steps") as tell:
-        judging.take_new(tell, incomplete=True)
-    verdict = judging.verdict()
+    if cluster is not None:
+        from smd_agent.rules.on_cluster import judge_on_cluster
+
+        verdict = judge_on_cluster(trial, [*rules, *made], cluster)
+    else:
+        judging = Judging(trial, [*rules, *made])
+        with progress("looked at {} of {} steps") as tell:
+            judging.take_new(tell, incomplete=True)
+        verdict = judging.verdict()
     verdict.not_judged += left
     return verdict
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from crc32c import crc32c
 
 from smd_agent.analysis.statistics import compute
 from smd_agent.core.patterns import name_pattern
@@ -59,22 +60,34 @@ class Choice:
     patterns: Names = ()
 
 
+@dataclass(frozen=True)
+class Tensors:
+    """A part of the tensors of a run: part ``number`` of ``count``, which have about as many each."""
+
+    number: int = 0
+    count: int = 1
+
+    def has(self, name: str) -> bool:
+        """Tell whether a tensor is in it; every process says the same."""
+        return self.count == 1 or crc32c(name.encode("utf-8", "surrogatepass")) % self.count == self.number
+
+
 class RunView:
     """What is the same at all steps of a run: which names are in which collection, and where their numbers are.
 
-    ``problems`` has a sentence for each value that could not be read.
+    ``problems`` has a sentence for each value that could not be read. Tensors that are not among ``tensors`` are as
+    none.
     """
 
-    def __init__(self, trial: Trial) -> None:
+    def __init__(self, trial: Trial, tensors: Tensors = Tensors()) -> None:
         self.trial = trial
+        self.tensors = tensors
         self.problems: dict[str, None] = {}
         self._known: dict[tuple[Contents, object], Any] = {}
 
     def chosen(self, contents: Contents, choice: Choice) -> Names:
         """Return the names of a step's tensors that are meant, sorted; the same object for steps that are alike."""
-        chosen: Names = self.once(
-            contents, choice, lambda: tuple(sorted(filter(self._chooser(choice), contents.names)))
-        )
+        chosen: Names = self.once(contents, choice, lambda: tuple(sorted(self._choose(contents, choice))))
         return chosen
 
     def sources(self, file: StepIndex, contents: Contents, names: Names, statistic: str) -> Sources:
@@ -90,6 +103,9 @@ class RunView:
                 self._known.clear()
             self._known[key] = answer()
         return self._known[key]
+
+    def _choose(self, contents: Contents, choice: Choice) -> Iterable[str]:
+        return filter(self._chooser(choice), filter(self.tensors.has, contents.names))
 
     def _chooser(self, choice: Choice) -> Callable[[str], bool]:
         if not choice.collections and not choice.patterns:
@@ -171,6 +187,11 @@ class StepView:
         """Tell whether a statistic of any of these tensors is stored, or can be computed."""
         sources = self._run.sources(self._file, self._contents, names, statistic)
         return bool(sources.names or sources.whole)
+
+    def known(self, statistic: str, names: Names) -> Names:
+        """Return those of the tensors of which a statistic is stored, or can be computed."""
+        sources = self._run.sources(self._file, self._contents, names, statistic)
+        return (*sources.names, *sources.whole)
 
     def column(self, statistic: str, names: Names) -> Column:
         """Return a statistic of tensors, as far as it can be known: stored, or computed where they are saved whole.
