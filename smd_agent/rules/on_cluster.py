@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from smd_agent.analysis.trial import Trial, create_trial
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugRuntimeError, SMDebugValueError
-from smd_agent.rules.built_in import BuiltInRule, Need, Seen, Split
+from smd_agent.rules.built_in import BuiltInRule, Seen, Split
 from smd_agent.rules.judging import Judging, Verdict
 from smd_agent.rules.step_view import RunView, StepView, Tensors
 
@@ -126,11 +126,15 @@ def tasks_of(trial: Trial, rules: Mapping[int, BuiltInRule], slots: int) -> list
     if not steps:
         return []
     made = [Made(place, type(rule), _values_sent(rule)) for place, rule in rules.items()]
-    by_split = {split: [one for one in made if rules[one.place].split is split] for split in Split}
-    reach = {place: _reach(trial, rule) for place, rule in rules.items()}
+    reads = {place: _reads(trial, rule) for place, rule in rules.items()}
     workers = _workers(trial)
     shares = -(-slots // len(workers))
-    groups = _grouped(by_split[Split.WORKER], reach, shares)
+    fair = len(_read_by(made, reads)) / shares
+    by_split = {
+        split: [one for one in made if _split_of(rules[one.place], len(reads[one.place]) > fair) is split]
+        for split in Split
+    }
+    groups = _grouped(by_split[Split.WORKER], reads, shares)
     run, last = trial.path, steps[-1]
     tasks = [Task(run, None, last, Tensors(), tuple(by_split[Split.RUN]))]
     for worker in workers:
@@ -138,7 +142,7 @@ def tasks_of(trial: Trial, rules: Mapping[int, BuiltInRule], slots: int) -> list
         for number in range(shares):
             tasks.append(Task(run, worker, last, Tensors(number, shares), tuple(by_split[Split.TENSOR])))
     # The longest first, so that none is left over at the end.
-    tasks.sort(key=lambda task: -len(_reached(task.rules, reach)))
+    tasks.sort(key=lambda task: -len(_read_by(task.rules, reads)))
     return [task for task in tasks if task.rules]
 
 
@@ -180,7 +184,7 @@ def merged(verdict: Verdict, trial: Trial, rules: Mapping[int, BuiltInRule], ans
     for place, rule in rules.items():
         own = [part for answer in answers for part in answer.parts if part.made.place == place]
         own.sort(key=lambda part: 0 if part.worker is None else workers.index(part.worker))
-        if rule.split is Split.TENSOR:
+        if own and rule.split is Split.TENSOR:
             own = [_joined(rule, [part for part in own if part.worker == worker], known) for worker in workers]
         for part in own:
             verdict.findings += part.seen.findings
@@ -230,33 +234,43 @@ def _workers(trial: Trial) -> list[str]:
     return [*found]
 
 
-def _reach(trial: Trial, rule: BuiltInRule) -> frozenset[str]:
-    """Return the tensors that a rule looks at, by the last step of each mode."""
-    run = RunView(trial)
-    names: set[str] = set()
+def _split_of(rule: BuiltInRule, is_much: bool) -> Split:
+    """Tell how a rule is split: what is little to read is not read by several."""
+    return Split.WORKER if rule.split is Split.TENSOR and not is_much else rule.split
+
+
+Reads = frozenset[tuple[str, str]]
+"""What a rule reads at a step: tensors, each with a statistic, which is empty where it is the tensor itself."""
+
+
+def _reads(trial: Trial, rule: BuiltInRule) -> Reads:
+    """Return what a rule reads at the last step of each mode."""
+    run, asked = RunView(trial), rule.fresh()
+    found: set[tuple[str, str]] = set()
     for mode in trial.step_table.modes():
         last = trial.step_table.steps(mode, incomplete=True)[-1]
         for file in trial.step_table.files(last, mode).values():
             view = StepView(run, file)
-            for need in rule.needs or (Need(),):
-                names.update(name for one in need.statistics for name in view.known(one, need.names(view)))
-    return frozenset(names)
+            asked.offer(view)
+            found |= view.has_read
+    return frozenset(found)
 
 
-def _reached(rules: Sequence[Made], reach: Mapping[int, frozenset[str]]) -> frozenset[str]:
-    return frozenset().union(*(reach[made.place] for made in rules))
+def _read_by(rules: Sequence[Made], reads: Mapping[int, Reads]) -> Reads:
+    return frozenset().union(*(reads[made.place] for made in rules))
 
 
-def _grouped(rules: Sequence[Made], reach: Mapping[int, frozenset[str]], count: int) -> list[list[Made]]:
-    """Put rules into groups that look at about as many tensors each, and at few of them twice."""
+def _grouped(rules: Sequence[Made], reads: Mapping[int, Reads], count: int) -> list[list[Made]]:
+    """Put rules into groups that read about as much each, and little of it twice."""
     groups: list[list[Made]] = [[] for _ in range(count)]
-    for made in sorted(rules, key=lambda made: -len(reach[made.place])):
+    for made in sorted(rules, key=lambda made: -len(reads[made.place])):
+        before = [len(_read_by(group, reads)) for group in groups]
 
-        def cost(group: list[Made], made: Made = made) -> tuple[int, int]:
-            after = len(_reached([*group, made], reach))
-            return after, after - len(_reached(group, reach))
+        def cost(number: int, made: Made = made, before: list[int] = before) -> tuple[int, int]:
+            after = len(_read_by([*groups[number], made], reads))
+            return max(after, *before), after - before[number]
 
-        min(groups, key=cost).append(made)
+        groups[min(range(count), key=cost)].append(made)
     return groups
 
 

@@ -188,10 +188,11 @@ class StepView:
         sources = self._run.sources(self._file, self._contents, names, statistic)
         return bool(sources.names or sources.whole)
 
-    def known(self, statistic: str, names: Names) -> Names:
-        """Return those of the tensors of which a statistic is stored, or can be computed."""
-        sources = self._run.sources(self._file, self._contents, names, statistic)
-        return (*sources.names, *sources.whole)
+    @property
+    def has_read(self) -> set[tuple[str, str]]:
+        """What was asked for so far: tensors, each with a statistic, which is empty where it is the tensor itself."""
+        numbers = {(name, statistic) for (_, statistic), found in self._columns.items() for name in found.names}
+        return numbers | {(name, "") for name in self._values}
 
     def column(self, statistic: str, names: Names) -> Column:
         """Return a statistic of tensors, as far as it can be known: stored, or computed where they are saved whole.
