@@ -4,9 +4,11 @@ Exit code 0: all rules could judge, and there is no problem. 1: there is one. 2:
 judge, because what it needs was not saved; a line says what that is, and which option saves it. Warnings and notes
 do not count: a warning may be a mistake, a note is worth knowing.
 
+A run that was saved with RuleConfigurations is judged by those rules, as they are configured.
+
 A rule is left out of a run that cannot have what it needs, such as gradients of XGBoost; a few are applied only where
---rules names them. A run that goes on is judged
-by the steps that it has by now. --list says what rules there are and what each looks for.
+--rules names them. A run that goes on is judged by the steps that it has by now. --list says what rules there are and
+what each looks for.
 """
 
 from __future__ import annotations

@@ -67,11 +67,12 @@ RULE_CONFIGURATION_NAME = Key(
 RULE_PARAMETERS = Key(
     "RuleParameters", values.json_object, None, "the rule, as `rule_to_invoke`, and what it is told beside that"
 )
+OF_RULE = (RULE_CONFIGURATION_NAME, RULE_PARAMETERS)
 OF_SERVICE = tuple(
     Key(name, values.anything, None, "used by the training service alone")
     for name in ("RuleEvaluatorImage", "InstanceType", "VolumeSizeInGB", "LocalPath", "S3OutputPath")
 )
-RULE = (RULE_CONFIGURATION_NAME, RULE_PARAMETERS, *OF_SERVICE)
+RULE = (*OF_RULE, *OF_SERVICE)
 RULE_TO_INVOKE = Key("rule_to_invoke", values.text, None, "the rule's name")
 
 # In HookParameters and in CollectionParameters; each may have a mode before it, such as "train.save_interval".
