@@ -70,7 +70,9 @@ MOST_LINES = 150
 
 def all_keys():
     return [
-        one for listed in (keys.TOP, keys.COLLECTION, keys.OF_RULE, keys.STEPS, keys.FORM, keys.OF_HOOK) for one in listed
+        one
+        for listed in (keys.TOP, keys.COLLECTION, keys.OF_RULE, keys.STEPS, keys.FORM, keys.OF_HOOK)
+        for one in listed
     ]
 
 

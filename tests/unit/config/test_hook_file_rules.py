@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 from harness.hook_files import refusal
@@ -168,3 +170,23 @@ def test_wrong_structure_is_refused_in_one_sentence():
 
 def test_a_file_without_rules_has_none():
     assert load_settings(Source("hook.json", text="{}")).rules == ()
+
+
+LOADED = """
+import json, sys
+from smd_agent.config.hook_file import Source
+from smd_agent.config.load import load_settings
+rules = json.loads(sys.argv[1])
+found = load_settings(Source("hook.json", text=json.dumps({"RuleConfigurations": rules})))
+print(json.dumps([name for name in sys.modules if name.startswith(("smd_agent.rules", "smd_agent.config.rule"))]))
+"""
+
+
+def test_a_program_that_starts_does_not_import_the_rules():
+    def imported(*rules):
+        listed = json.dumps([{"RuleConfigurationName": rule} for rule in rules])
+        done = subprocess.run([sys.executable, "-c", LOADED, listed], capture_output=True, text=True, check=True)
+        return {*json.loads(done.stdout)}
+
+    assert imported() == set()
+    assert imported("VanishingGradient") == {"smd_agent.config.rules", "smd_agent.config.rule_collections"}
