@@ -20,6 +20,7 @@ NAMES = (
     "tensorflow_steps",
     "gluon_steps",
     "reading",
+    "judging",
 )
 
 

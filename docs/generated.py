@@ -164,6 +164,8 @@ def first_sentence(name: str) -> str:
 PARTS: dict[str, Callable[[], str]] = {
     "keys of the file": lambda: of_keys(*keys.TOP),
     "keys of a collection's entry": lambda: of_keys(*keys.COLLECTION),
+    "keys of a rule's entry": lambda: of_keys(*keys.RULE),
+    "keys of a rule's parameters": lambda: of_keys(keys.RULE_TO_INVOKE),
     "keys of steps": lambda: of_keys(*keys.STEPS),
     "keys of form": lambda: of_keys(*keys.FORM),
     "keys of a collection": lambda: of_keys(keys.SAVE_HISTOGRAM),

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from smd_agent.core.collection_manager import CollectionManager
     from smd_agent.formats.event import SavedTensor
-    from smd_agent.formats.scalar_columns import Numbers
     from smd_agent.storage.reader import StepIndex
 
 logger = logging.getLogger("smd_agent")
@@ -111,6 +110,8 @@ class Trial(Views):
         self._seen: set[Contents] = set()
         self._end_delay = env.training_end_delay()
         self._reader = RunReader(Path(self.path), first, end)
+        # Many numbers, or small tensors, of one step at once: see `RunReader`.
+        self.column, self.rows = self._reader.column, self._reader.rows
         self._collections = CollectionsFiles(self._reader)
         self._collections.wait(timeout)
         self.refresh_data()
@@ -323,10 +324,6 @@ class Trial(Views):
     def numbers(self, file: StepIndex, stored_names: Iterable[str]) -> dict[str, float]:
         """Read the numbers stored under some names at one step at once; some may be left out, for `number` to read."""
         return self._reader.numbers(file, stored_names)
-
-    def column(self, file: StepIndex, stored_names: tuple[str, ...]) -> Numbers:
-        """Read the numbers stored under some names at one step at once: the numbers, and which of them are known."""
-        return self._reader.column(file, stored_names)
 
     def form(self, file: StepIndex, stored_name: str) -> Form | None:
         """Tell dtype and shape of what one worker stored under a name, without reading its values."""

@@ -4,9 +4,11 @@ Exit code 0: all rules could judge, and there is no problem. 1: there is one. 2:
 judge, because what it needs was not saved; a line says what that is, and which option saves it. Warnings and notes
 do not count: a warning may be a mistake, a note is worth knowing.
 
+A run that was saved with RuleConfigurations is judged by those rules, as they are configured.
+
 A rule is left out of a run that cannot have what it needs, such as gradients of XGBoost; a few are applied only where
---rules names them. A run that goes on is judged
-by the steps that it has by now. --list says what rules there are and what each looks for.
+--rules names them. A run that goes on is judged by the steps that it has by now. --list says what rules there are and
+what each looks for.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
+    from typing import Any
 
     from smd_agent.analysis.trial import Trial
     from smd_agent.rules.judging import Verdict
@@ -34,9 +37,13 @@ PROBLEM, NOT_JUDGED = 1, 2
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("run", metavar="RUN", nargs="?", help="folder of the run")
-    rules = "only these rules, separated by commas: names, and Python files with rules of your own"
+    rules = "only these rules, separated by commas: names, all, and Python files with rules of your own"
     parser.add_argument("--rules", metavar="NAMES", help=rules)
+    config = "take RuleConfigurations from this hook file, not from the one that the run was saved with"
+    parser.add_argument("--config", metavar="HOOK.json", help=config)
     parser.add_argument("--other", metavar="RUN", help="folder of a second run, for rules that compare two")
+    cluster = "have a Dask cluster judge: a scheduler's address, or local:N for N processes here"
+    parser.add_argument("--dask", metavar="CLUSTER", help=cluster)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--list", action="store_true", help="list the rules instead")
 
@@ -52,7 +59,12 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError("name the folder of a run", USAGE_ERROR)
     trial = open_run(args.run)
     other = None if args.other is None else open_run(args.other)
-    verdict = _judge(trial, chosen if args.rules else _by_default(chosen), other)
+    configured = _configured(trial, args.config)
+    if configured and not args.rules:
+        chosen = {}
+        if not args.json:
+            emit("Rules    those of the configuration, as it has them; --rules all asks all")
+    verdict = _judge(trial, chosen if args.rules else _by_default(chosen), configured, other, args.dask)
     for line in verdict_lines(trial, verdict, args.json):
         emit(line)
     for problem in verdict.problems:
@@ -66,18 +78,50 @@ def _by_default(known: Mapping[str, type[Rule]]) -> dict[str, type[Rule]]:
     return {name: rule for name, rule in known.items() if not getattr(rule, "only_by_name", False)}
 
 
-def _judge(trial: Trial, chosen: Mapping[str, type[Rule]], other: Trial | None) -> Verdict:
+def _configured(trial: Trial, config: str | None) -> list[tuple[str, dict[str, Any]]]:
+    """Return the rules of the hook file, of the one that the run was saved with unless another is named."""
+    if config is None:
+        return trial.collection_manager.rules
+    from smd_agent.config.hook_file import Source
+    from smd_agent.config.load import load_settings
+
+    found = load_settings(Source(config, origin="--config")).rules
+    if not found:
+        raise CommandError(f"{config} has no RuleConfigurations", USAGE_ERROR)
+    return [(rule.name, dict(rule.parameters)) for rule in found]
+
+
+def _judge(
+    trial: Trial,
+    chosen: Mapping[str, type[Rule]],
+    configured: list[tuple[str, dict[str, Any]]],
+    other: Trial | None,
+    cluster: str | None,
+) -> Verdict:
     from smd_agent.rules.built_in import BuiltInRule
+    from smd_agent.rules.configured import configured_rules
     from smd_agent.rules.judging import Judging
+    from smd_agent.rules.registry import built_in_rules
 
     others = None if other is None else [other]
     rules = [
-        rule(other_trials=others) if issubclass(rule, BuiltInRule) else _made(rule, trial) for rule in chosen.values()
+        rule(other_trials=others) if issubclass(rule, BuiltInRule) else _made(rule, trial)
+        for name, rule in chosen.items()
+        if name not in {name for name, _ in configured}
     ]
-    judging = Judging(trial, rules)
-    with progress("looked at {} of {} steps") as tell:
-        judging.take_new(tell, incomplete=True)
-    return judging.verdict()
+    asked = [one for one in configured if not chosen or one[0] in chosen]
+    made, left = configured_rules(asked, built_in_rules(), others)
+    if cluster is not None:
+        from smd_agent.rules.on_cluster import judge_on_cluster
+
+        verdict = judge_on_cluster(trial, [*rules, *made], cluster)
+    else:
+        judging = Judging(trial, [*rules, *made])
+        with progress("looked at {} of {} steps") as tell:
+            judging.take_new(tell, incomplete=True)
+        verdict = judging.verdict()
+    verdict.not_judged += left
+    return verdict
 
 
 def _made(rule: type[Rule], trial: Trial) -> Rule:
@@ -105,6 +149,8 @@ def _chosen(words: str | None) -> dict[str, type[Rule]]:
                 raise CommandError(str(error), USAGE_ERROR) from error
         elif word in known:
             found[word] = known[word]
+        elif word == "all":
+            found.update(_by_default(known))
         else:
             raise CommandError(f"there is no rule {word}: there are {', '.join(known)}", USAGE_ERROR)
     if not found:

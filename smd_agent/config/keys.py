@@ -49,13 +49,31 @@ HOOK_PARAMETERS = Key("HookParameters", values.json_object, None, "keys for all 
 COLLECTIONS = Key("CollectionConfigurations", values.objects, None, "the collections to save, an object for each")
 S3_OUTPUT_PATH = Key("S3OutputPath", values.anything, None, "used by the training service alone, which copies the run")
 S3_PATH = Key("S3Path", values.anything, None, "as S3OutputPath")
-TOP = (LOCAL_PATH, HOOK_PARAMETERS, COLLECTIONS, S3_OUTPUT_PATH, S3_PATH)
+RULES = Key(
+    "RuleConfigurations", values.objects, None, "rules of `check`, an object for each; what they look at is saved, too"
+)
+TOP = (LOCAL_PATH, HOOK_PARAMETERS, COLLECTIONS, RULES, S3_OUTPUT_PATH, S3_PATH)
 UPLOADS = (S3_OUTPUT_PATH, S3_PATH)
 
 # In an object of CollectionConfigurations.
 COLLECTION_NAME = Key("CollectionName", values.text, None, "the collection: a built-in one or a name of your own")
 COLLECTION_PARAMETERS = Key("CollectionParameters", values.json_object, None, "keys for this collection alone")
 COLLECTION = (COLLECTION_NAME, COLLECTION_PARAMETERS)
+
+# In an object of RuleConfigurations.
+RULE_CONFIGURATION_NAME = Key(
+    "RuleConfigurationName", values.text, None, "a name of your own; the rule's where the parameters name none"
+)
+RULE_PARAMETERS = Key(
+    "RuleParameters", values.json_object, None, "the rule, as `rule_to_invoke`, and what it is told beside that"
+)
+OF_RULE = (RULE_CONFIGURATION_NAME, RULE_PARAMETERS)
+OF_SERVICE = tuple(
+    Key(name, values.anything, None, "used by the training service alone")
+    for name in ("RuleEvaluatorImage", "InstanceType", "VolumeSizeInGB", "LocalPath", "S3OutputPath")
+)
+RULE = (*OF_RULE, *OF_SERVICE)
+RULE_TO_INVOKE = Key("rule_to_invoke", values.text, None, "the rule's name")
 
 # In HookParameters and in CollectionParameters; each may have a mode before it, such as "train.save_interval".
 SAVE_INTERVAL = Key(

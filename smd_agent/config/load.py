@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from smd_agent.config import env, keys, precedence
 from smd_agent.config.hook_file import Source, read_object
 from smd_agent.config.keys import DEFAULT_OUT_DIR, LONGEST_NAME, Section, nearest
-from smd_agent.config.settings import CollectionSettings, HookSettings
+from smd_agent.config.settings import CollectionSettings, HookSettings, RuleSettings
 from smd_agent.core.collection_keys import BUILT_IN_NAMES
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL, SaveConfigMode
@@ -31,6 +31,7 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
     out_dir = top.take(keys.LOCAL_PATH) or DEFAULT_OUT_DIR
     hook = top.section(keys.HOOK_PARAMETERS)
     listed = top.take(keys.COLLECTIONS) or []
+    listed_rules = top.take(keys.RULES) or []
     for upload in keys.UPLOADS:
         if top.take(upload) and not env.in_training_job():
             top.warn(f"{upload.name} is not used: nothing is uploaded, the run stays in {shortened(str(out_dir))}")
@@ -53,13 +54,24 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
         collection = _collection(top, number, entry, hook_steps, default, reduction_config)
         collections[collection.name] = _after(collections.get(collection.name), collection, top)
     _warn_of_empty(top, named, collections)
+    included = tuple(dict.fromkeys([*named, *collections]))
+    rules: list[RuleSettings] = []
+    if listed_rules:
+        # Not for every program that starts: few files have any.
+        from smd_agent.config.rules import Hook, is_report, rules_of, with_rules
+
+        asked = rules_of(top, listed_rules)
+        all_of = Hook(hook_steps, default, reduction_config, frozenset(included), bool(save_all))
+        collections = with_rules(collections, asked, all_of, top)
+        included = tuple(dict.fromkeys([*included, *collections]))
+        rules = [rule for rule in asked if not is_report(rule)]
     return HookSettings(
         out_dir=out_dir,
         source=source.name,
         save_config=precedence.merged_steps([hook_steps], default),
         reduction_config=reduction_config,
         include_regex=include_regex,
-        include_collections=tuple(dict.fromkeys([*named, *collections])),
+        include_collections=included,
         save_all=bool(save_all),
         include_workers=include_workers or "one",
         dry_run=bool(dry_run),
@@ -67,6 +79,7 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
         export_tensorboard=tensorboard_dir is not None,
         tensorboard_dir=tensorboard_dir,
         collections=tuple(collections.values()),
+        rules=tuple(rules),
         warnings=tuple(warnings),
     )
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from smd_agent.core.reduction_config import ReductionConfig
     from smd_agent.core.save_config import SaveConfig
 
@@ -27,6 +29,17 @@ class CollectionSettings:
 
 
 @dataclass(frozen=True)
+class RuleSettings:
+    """One rule of the file.
+
+    parameters: what it is told, by name; JSON values, which are checked where the rule is made.
+    """
+
+    name: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class HookSettings:
     """Everything a hook is made from.
 
@@ -39,6 +52,7 @@ class HookSettings:
     include_workers: "one" or "all".
     step: "update" or "forward", which is what training steps end with.
     tensorboard_dir: absolute path, None unless TensorBoard files are wanted.
+    rules: that `check` is to apply; what they look at is among the collections.
     warnings: sentences for the user, each naming the file.
     """
 
@@ -55,4 +69,5 @@ class HookSettings:
     export_tensorboard: bool = False
     tensorboard_dir: str | None = None
     collections: tuple[CollectionSettings, ...] = ()
+    rules: tuple[RuleSettings, ...] = ()
     warnings: tuple[str, ...] = ()

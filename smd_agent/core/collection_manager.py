@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from smd_agent.core.save_config import SaveConfig
 
+# In the `_meta` object, of which smdebug takes num_workers alone.
+_RULES = "rules"
 _TOP_LEVEL_KEYS = ("collections", "_meta")
 
 
@@ -100,6 +102,17 @@ class CollectionManager:
         """Add facts to the `_meta` object of the file."""
         self._meta.update(meta)
 
+    @property
+    def rules(self) -> list[tuple[str, dict[str, Any]]]:
+        """The rules that the run's configuration has, by name and parameters; a file may have written anything."""
+        entries = self._meta.get(_RULES, ())
+        found = [_rule(entry) for entry in entries] if isinstance(entries, list) else []
+        return [rule for rule in found if rule is not None]
+
+    def set_rules(self, rules: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+        """State which rules, by name and parameters, the run's configuration has."""
+        self._meta[_RULES] = [{"name": name, "parameters": dict(parameters)} for name, parameters in rules]
+
     def prepare(
         self,
         save_config: SaveConfig,
@@ -165,6 +178,12 @@ class CollectionManager:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self.collections)})"
+
+
+def _rule(entry: Any) -> tuple[str, dict[str, Any]] | None:
+    """Return name and parameters of a rule; None where this is none."""
+    name, parameters = (entry.get("name"), entry.get("parameters")) if isinstance(entry, dict) else (None, None)
+    return (name, parameters) if isinstance(name, str) and isinstance(parameters, dict) else None
 
 
 def _prepare(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from smd_agent.rules.finding import Finding, NotJudged, Severity
 from smd_agent.rules.rule import Rule
@@ -28,11 +28,22 @@ if TYPE_CHECKING:
 
 
 class Split(enum.Enum):
-    """What a rule must see together: one tensor, all tensors of a worker, or all workers."""
+    """What a rule must see together: one tensor, all tensors of a worker, or all workers.
+
+    Of TENSOR nothing that is found on a tensor depends on others, its evidence included.
+    """
 
     TENSOR = "tensor"
     WORKER = "worker"
     RUN = "run"
+
+
+class Seen(NamedTuple):
+    """What a rule has seen of a run: what was found, the worst first, which needs were met, and at how many steps."""
+
+    findings: list[Finding]
+    met: set[Need]
+    steps: int
 
 
 @dataclass(frozen=True)
@@ -110,7 +121,7 @@ class BuiltInRule(Rule):
     needs: tuple[Need, ...] = ()
     modes: ClassVar[tuple[ModeKeys, ...]] = ()
     fewest_steps: int = 1
-    split: ClassVar[Split] = Split.TENSOR
+    split: Split = Split.WORKER
     only_by_name: ClassVar[bool] = False
     severity: ClassVar[Severity] = Severity.PROBLEM
     evidence: ClassVar[dict[str, str]] = {}
@@ -134,8 +145,7 @@ class BuiltInRule(Rule):
             self._values[parameter.name] = value
             setattr(self, parameter.name, value)
         if given:
-            known = ", ".join(parameter.name for parameter in self.parameters) or "none"
-            raise TypeError(f"{self.rule_name} has no parameter {', '.join(given)}: it has {known}")
+            raise TypeError(_has_no_parameter(self.rule_name, given, [one.name for one in self.parameters]))
         self.times_found = 0
         self._steps_seen = 0
         self._met: set[Need] = set()
@@ -143,6 +153,21 @@ class BuiltInRule(Rule):
         self._parts: dict[str, BuiltInRule] = {}
         self._run = None if base_trial is None else RunView(base_trial)
         self.start()
+
+    @classmethod
+    def as_documented(cls, given: Mapping[str, Any], other_trials: Iterable[Trial] | None = None) -> Self:
+        """Return one made without a trial, with the documented defaults where nothing is given.
+
+        Raises:
+            SMDebugValueError: a parameter has a wrong value.
+            TypeError: there is no such parameter.
+        """
+        known = [one.name for one in cls.parameters]
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            raise TypeError(_has_no_parameter(cls.__name__, unknown, known))
+        documented = {one.name: one.documented for one in cls.parameters if one.documented is not None}
+        return cls(**{"other_trials": other_trials, **documented, **given})
 
     def start(self) -> None:
         """Make what the rule remembers from step to step; its parameters are set by now."""
@@ -157,17 +182,18 @@ class BuiltInRule(Rule):
     def end(self) -> None:
         """The run has ended, or no step will come for now: add what can be said only then."""
 
-    def offer(self, step: StepView) -> None:
-        """Take a step, if it is one of those that the rule looks at."""
+    def offer(self, step: StepView) -> bool:
+        """Take a step, if it is one of those that the rule looks at; tell whether it is."""
         if self.modes and step.mode not in self.modes:
-            return
+            return False
         met = [need for need in self.needs if need.is_met_by(step)]
         self._met.update(met)
         if len(met) == len(self.needs):
             self._steps_seen += 1
             self.take(step)
-        else:
-            self.pass_over(step)
+            return True
+        self.pass_over(step)
+        return False
 
     def found(
         self,
@@ -223,6 +249,21 @@ class BuiltInRule(Rule):
         return tensor, where.mode, "" if self.split is Split.RUN else where.worker
 
     @property
+    def values(self) -> dict[str, Any]:
+        """The parameters by name."""
+        return dict(self._values)
+
+    @property
+    def seen(self) -> Seen:
+        """What it has seen so far; may be set on a fresh rule, to what others like it have seen."""
+        return Seen(self.findings, set(self._met), self._steps_seen)
+
+    @seen.setter
+    def seen(self, seen: Seen) -> None:
+        findings, self._met, self._steps_seen = seen
+        self._findings = {(one.tensor, one.mode, one.worker): one for one in findings}
+
+    @property
     def findings(self) -> list[Finding]:
         """What was found so far, the worst first."""
         return sorted(self._findings.values(), key=lambda one: one.order)
@@ -268,3 +309,7 @@ class BuiltInRule(Rule):
             part.offer(StepView(self._run, file))
             found += part.times_found - before
         return found > 0
+
+
+def _has_no_parameter(rule: str, unknown: Iterable[str], known: Iterable[str]) -> str:
+    return f"{rule} has no parameter {', '.join(unknown)}: it has {', '.join(known) or 'none'}"

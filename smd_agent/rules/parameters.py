@@ -39,7 +39,7 @@ class Parameter:
             return None
         try:
             return self.kind(given)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             message = f"{self.name} is {shortened(repr(given), 60)}, allowed is {self.kind.__doc__}"
             raise SMDebugValueError(message) from None
 

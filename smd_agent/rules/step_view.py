@@ -6,13 +6,16 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from crc32c import crc32c
 
 from smd_agent.analysis.statistics import compute
 from smd_agent.core.patterns import name_pattern
 from smd_agent.core.reduction_config import CHANNEL_SHARES, OPS
+from smd_agent.core.reductions import reduce_rows
 from smd_agent.errors import SMDebugError
 
 if TYPE_CHECKING:
@@ -28,6 +31,10 @@ Names = tuple[str, ...]
 _ANSWERS_KEPT = 2000
 # The end of the names of biases and of their gradients; TensorFlow's may have an output's number.
 _BIAS = re.compile(r"(?:^|[./_])bias(?:Grad)?(?::\d+)?$")
+
+
+# Names of tensors, and a row with the elements of each.
+Smalls = list[tuple[list[str], "npt.NDArray[Any]"]]
 
 
 class Column(NamedTuple):
@@ -56,22 +63,34 @@ class Choice:
     patterns: Names = ()
 
 
+@dataclass(frozen=True)
+class Tensors:
+    """A part of the tensors of a run: part ``number`` of ``count``, which have about as many each."""
+
+    number: int = 0
+    count: int = 1
+
+    def has(self, name: str) -> bool:
+        """Tell whether a tensor is in it; every process says the same."""
+        return self.count == 1 or crc32c(name.encode("utf-8", "surrogatepass")) % self.count == self.number
+
+
 class RunView:
     """What is the same at all steps of a run: which names are in which collection, and where their numbers are.
 
-    ``problems`` has a sentence for each value that could not be read.
+    ``problems`` has a sentence for each value that could not be read. Tensors that are not among ``tensors`` are as
+    none.
     """
 
-    def __init__(self, trial: Trial) -> None:
+    def __init__(self, trial: Trial, tensors: Tensors = Tensors()) -> None:
         self.trial = trial
+        self.tensors = tensors
         self.problems: dict[str, None] = {}
         self._known: dict[tuple[Contents, object], Any] = {}
 
     def chosen(self, contents: Contents, choice: Choice) -> Names:
         """Return the names of a step's tensors that are meant, sorted; the same object for steps that are alike."""
-        chosen: Names = self.once(
-            contents, choice, lambda: tuple(sorted(filter(self._chooser(choice), contents.names)))
-        )
+        chosen: Names = self.once(contents, choice, lambda: tuple(sorted(self._choose(contents, choice))))
         return chosen
 
     def sources(self, file: StepIndex, contents: Contents, names: Names, statistic: str) -> Sources:
@@ -87,6 +106,9 @@ class RunView:
                 self._known.clear()
             self._known[key] = answer()
         return self._known[key]
+
+    def _choose(self, contents: Contents, choice: Choice) -> Iterable[str]:
+        return filter(self._chooser(choice), filter(self.tensors.has, contents.names))
 
     def _chooser(self, choice: Choice) -> Callable[[str], bool]:
         if not choice.collections and not choice.patterns:
@@ -108,14 +130,21 @@ class Sources(NamedTuple):
 def _sources(file: StepIndex, contents: Contents, names: Names, statistic: str) -> Sources:
     is_whole = file.index.payload.tensors.positions.__contains__
     if not statistic:
-        own = tuple(filter(is_whole, names))
+        own = names if all(map(is_whole, names)) else tuple(filter(is_whole, names))
         return Sources(own, own, ())
     op = (statistic.removeprefix("abs_"), statistic.startswith("abs_"))
     stored = {name: place for name in names if (place := contents.reductions.get(name, {}).get(op))}
     # Values do not tell where their channels are.
     can_compute = statistic not in CHANNEL_SHARES
     rest = tuple(name for name in names if can_compute and name not in stored and is_whole(name))
-    return Sources(tuple(stored), tuple(stored.values()), rest)
+    return Sources(names if len(stored) == len(names) else tuple(stored), tuple(stored.values()), rest)
+
+
+def _places(names: Names, chosen: Names) -> npt.NDArray[np.int64] | None:
+    """Return where the chosen ones stand among the names; None unless all of them do."""
+    known = {name: place for place, name in enumerate(names)}
+    places = [known[name] for name in chosen if name in known]
+    return np.array(places, np.int64) if len(places) == len(chosen) else None
 
 
 class Place(NamedTuple):
@@ -144,7 +173,7 @@ class StepView:
         self._contents = run.trial.contents(file)
         self._columns: dict[tuple[Names, str], Column] = {}
         self._values: dict[str, npt.NDArray[Any] | None] = {}
-        self._numbers: dict[tuple[str, str], dict[str, float]] = {}
+        self._smalls: dict[Names, Smalls] = {}
 
     def names(self, *collections: str, patterns: Names = ()) -> Names:
         """Return the sorted names of the tensors of the step; where something is named, of those alone."""
@@ -162,6 +191,12 @@ class StepView:
         sources = self._run.sources(self._file, self._contents, names, statistic)
         return bool(sources.names or sources.whole)
 
+    @property
+    def has_read(self) -> set[tuple[str, str]]:
+        """What was asked for so far: tensors, each with a statistic, which is empty where it is the tensor itself."""
+        numbers = {(name, statistic) for (_, statistic), found in self._columns.items() for name in found.names}
+        return numbers | {(name, "") for name in self._values}
+
     def column(self, statistic: str, names: Names) -> Column:
         """Return a statistic of tensors, as far as it can be known: stored, or computed where they are saved whole.
 
@@ -171,8 +206,17 @@ class StepView:
         """
         key = (names, statistic)
         if key not in self._columns:
-            self._columns[key] = self._column(statistic, names)
+            self._columns[key] = self._part_of_known(statistic, names) or self._column(statistic, names)
         return self._columns[key]
+
+    def _part_of_known(self, statistic: str, names: Names) -> Column | None:
+        """Return a column out of one that has more tensors, if there is one."""
+        for (others, other), column in self._columns.items():
+            if other == statistic and column.names is others and len(others) > len(names):
+                places = self._run.once(self._contents, (others, names, "places"), partial(_places, others, names))
+                if places is not None:
+                    return Column(names, column.values[places])
+        return None
 
     def numbers(self, names: Names) -> Column:
         """Return the values of tensors of one element, such as losses; those that are saved whole and are numbers."""
@@ -242,11 +286,17 @@ class StepView:
         found = {
             name: value for name, value, is_known in zip(sources.names, values.tolist(), known, strict=True) if is_known
         }
+        left = tuple(name for name in sources.names if name not in found)
+        # What has several elements is no number.
+        rows = self._small(left) if left and not statistic else []
+        several = {name for small, values in rows if values.shape[1] > 1 for name in small}
         for name, place in zip(sources.names, sources.places, strict=True):
-            if name not in found:
+            if name not in found and name not in several:
                 found.update(self._single(name) if not statistic else self._stored(name, place))
-        for name in sources.whole:
-            found.update(self._computed(name, statistic))
+        if sources.whole:
+            found.update(self._computed(sources.whole, statistic))
+        if len(found) == len(names):
+            return Column(names, np.array([found[name] for name in names], np.float64))
         return Column(tuple(found), np.array([*found.values()], np.float64))
 
     def _single(self, name: str) -> dict[str, float]:
@@ -261,15 +311,30 @@ class StepView:
             self._run.problems[str(error)] = None
             return {}
 
-    def _computed(self, name: str, statistic: str) -> dict[str, float]:
-        key = (name, statistic)
-        if key not in self._numbers:
-            self._numbers[key] = self._compute(name, statistic)
-        return self._numbers[key]
+    def _small(self, names: Names) -> Smalls:
+        """Return the elements of the small tensors of numbers among these, which are saved whole."""
+        if names not in self._smalls:
+            found = self._run.trial.rows(self._file, names)
+            self._smalls[names] = [([names[place] for place in places.tolist()], rows) for places, rows in found]
+        return self._smalls[names]
+
+    def _computed(self, names: Names, statistic: str) -> dict[str, float]:
+        plain = statistic.removeprefix("abs_")
+        if plain not in OPS:
+            return {}
+        found: dict[str, float] = {}
+        for small, rows in self._small(names):
+            if small:
+                values = rows if plain == statistic else np.abs(rows)
+                found.update(zip(small, reduce_rows(values, [(plain, False)])[:, 0].tolist(), strict=True))
+        for name in names:
+            if name not in found:
+                found.update(self._compute(name, statistic))
+        return found
 
     def _compute(self, name: str, statistic: str) -> dict[str, float]:
         value, plain = self.value(name), statistic.removeprefix("abs_")
-        if value is None or plain not in OPS or value.dtype.kind not in "fiub":
+        if value is None or value.dtype.kind not in "fiub":
             return {}
         computed = compute(np.abs(value) if plain != statistic else value, [plain])
         return {name: computed[plain]} if plain in computed else {}

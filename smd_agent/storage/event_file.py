@@ -51,6 +51,15 @@ def read_payload(path: str, start: int, length: int) -> bytes:
         return _next_payload(io.BytesIO(read_bytes(file, min(left, length))), left, length)
 
 
+def payload_of(record: bytes) -> bytes:
+    """Return the payload of a record, frame included.
+
+    Raises:
+        RecordError: the frame is changed.
+    """
+    return _next_payload(io.BytesIO(record), len(record), len(record))
+
+
 def read_records(path: str, places: Iterable[tuple[int, int]]) -> Iterator[memoryview]:
     """Yield records, frames included, unchecked; those that lie close to each other are read at once.
 

@@ -11,7 +11,7 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,12 +26,12 @@ from smd_agent.errors import (
 from smd_agent.formats import paths
 from smd_agent.formats.event import Form, SavedTensor, decode_tensor, peek_form
 from smd_agent.formats.index import Index, IndexParser
-from smd_agent.formats.scalar_columns import Numbers, ScalarColumn
+from smd_agent.formats.scalar_columns import ArrayColumn, Numbers, Rows, ScalarColumn
 from smd_agent.formats.scalars import scalar_value
 from smd_agent.formats.tfrecord import RecordError
 from smd_agent.printable import printable, shortened
 from smd_agent.regular_file import NotARegularFile, read_text
-from smd_agent.storage.event_file import read_head, read_payload, read_range, read_records
+from smd_agent.storage.event_file import payload_of, read_head, read_payload, read_range, read_records
 from smd_agent.storage.index_cache import IndexCache
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ _MOST_BETWEEN = 32
 _COLUMNS_KEPT = 64
 # Other numbers of the same tensors lie within so many bytes.
 _AROUND = 1 << 12
+# Of a file that is asked twice, so many bytes are read.
+_WHOLE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,14 @@ class StepIndex:
     step: int
     worker: str
     index: Index
+
+
+class _Records(NamedTuple):
+    """Records of one event file: its bytes or a part of them, and where in these each record begins."""
+
+    data: bytes | None
+    starts: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
 
 
 class RunReader:
@@ -97,6 +107,7 @@ class RunReader:
         self._places: dict[tuple[Names, tuple[str, ...]], npt.NDArray[np.int64]] = {}
         self._last_read = "", 0, b""
         self._columns: dict[tuple[tuple[str, ...], bytes], ScalarColumn] = {}
+        self._array_columns: dict[tuple[tuple[str, ...], bytes], ArrayColumn] = {}
         self._retry_limit = env.event_file_retry_limit()
 
     def ended(self) -> float | None:
@@ -209,7 +220,7 @@ class RunReader:
         start, length = location
         try:
             try:
-                payload = read_payload(path, start, length)
+                payload = self._known_payload(path, start, length) or read_payload(path, start, length)
             except FileNotFoundError:
                 self._wait_for(path, place)
                 payload = read_payload(path, start, length)
@@ -261,30 +272,64 @@ class RunReader:
             Two arrays of as many elements as there are names: the numbers, and which of them are known. What is no
             single number is not, nor what is damaged or lies elsewhere; for that there is `read`.
         """
-        nothing = np.zeros(len(names)), np.zeros(len(names), bool)
+        found = self._records_of(place, names)
+        if found is None:
+            return np.zeros(len(names)), np.zeros(len(names), bool)
+        if found.data is None:
+            return self._column_by_name(place, names)
+        kind = names, found.lengths.tobytes()
+        made = _kept(self._columns, kind, lambda: ScalarColumn(names, found.lengths, found.data or b"", found.starts))
+        return made.values(found.data, found.starts)
+
+    def rows(self, place: StepIndex, names: tuple[str, ...]) -> Rows:
+        """Read the elements of the small tensors among those of these names, all of them stored at the step.
+
+        What is not small, has no element, is no number, is damaged or lies elsewhere is left to `read`.
+        """
+        found = self._records_of(place, names)
+        if found is None or found.data is None:
+            return []
+        data, kind = found.data, (names, found.lengths.tobytes())
+        made = _kept(self._array_columns, kind, lambda: ArrayColumn(names, found.lengths, data, found.starts))
+        return made.rows(data, found.starts)
+
+    def _known_payload(self, path: str, start: int, length: int) -> bytes | None:
+        """Return the payload of a record out of what was read last; None if that does not have it."""
+        known_path, begin, data = self._last_read
+        if known_path != path or start < begin or start + length > begin + len(data):
+            return None
+        return payload_of(data[start - begin : start - begin + length])
+
+    def _records_of(self, place: StepIndex, names: tuple[str, ...]) -> _Records | None:
+        """Return where records lie in bytes of the event file, without bytes where that takes too many.
+
+        None if there are no records, or the file cannot be read.
+        """
         payload = place.index.payload
         if not names or place.index.event_file is None:
-            return nothing
+            return None
         chosen = _kept(self._places, (payload.tensors, names), lambda: _positions(payload.tensors, names))
         starts, lengths = (np.frombuffer(numbers, np.int64)[chosen] for numbers in (payload.starts, payload.lengths))
         first = int(starts.min())
         size = int((starts + lengths).max()) - first
         if size > max(_LARGEST_SCALAR, min(_LARGEST_COLUMN, _MOST_BETWEEN * int(lengths.sum()))):
-            return self._column_by_name(place, names)
+            return _Records(None, starts, lengths)
         try:
             data, begin = self._bytes_around(f"{self._root}/{place.index.event_file}", first, size)
         except OSError:
-            return nothing
-        starts = starts - begin
-        kind = names, lengths.tobytes()
-        return _kept(self._columns, kind, lambda: ScalarColumn(names, lengths, data, starts)).values(data, starts)
+            return None
+        return _Records(data, starts - begin, lengths)
 
     def _bytes_around(self, path: str, first: int, size: int) -> tuple[bytes, int]:
         """Return bytes of a file, and where they begin; what was read last is taken again if it has them."""
         known_path, begin, data = self._last_read
         if known_path != path or first < begin or first + size > begin + len(data):
             begin = max(first - _AROUND, 0)
-            data = read_range(path, begin, first - begin + size + _AROUND)
+            most = first - begin + size + _AROUND
+            if known_path == path:
+                # Who asks twice asks again, and most files are read faster than they are opened.
+                begin, most = 0, max(first + size + _AROUND, _WHOLE)
+            data = read_range(path, begin, most)
             self._last_read = path, begin, data
         return data, begin
 

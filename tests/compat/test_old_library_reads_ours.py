@@ -76,6 +76,8 @@ def train(out_dir, options):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     hook = smd.Hook(str(out_dir), **{"save_config": smd.SaveConfig(save_interval=2), **options})
     hook.register_module(model)
+    # In a part of the collections file of which their reader takes one number.
+    hook.collection_manager.set_rules([("VanishingGradient", {"threshold": "0.0000001"})])
     for step in range(12):
         training = step % 3 < 2
         hook.set_mode(smd.modes.TRAIN if training else smd.modes.EVAL)

@@ -89,6 +89,27 @@ def reduce_batch(arrays: Sequence[Array], ops: Sequence[Op]) -> npt.NDArray[np.f
     return result
 
 
+def reduce_rows(matrix: Array, ops: Sequence[Op]) -> npt.NDArray[np.float64]:
+    """The same for the rows of a matrix of real numbers, integers or bools, which is dense and not empty.
+
+    Returns:
+        float64 array of shape ``(len(matrix), len(ops))``.
+
+    Raises:
+        TypeError: as `reduce_batch`.
+    """
+    ops = tuple(ops)
+    need = need_of(ops)
+    if _kernel is None or need.product or any(op not in FORMULAS for op in ops):
+        return reduce_batch([*matrix], ops)
+    result = np.empty((len(matrix), len(ops)), np.float64)
+    with np.errstate(all="ignore"):
+        sums = _kernel.sum_rows(matrix, need)
+        for j, op in enumerate(ops):
+            result[:, j] = FORMULAS[op](sums)
+    return result
+
+
 def count_by_size(array: Array) -> npt.NDArray[np.int64]:
     """The elements of one real array counted by sign and power of two, as ``histogram`` describes it.
 

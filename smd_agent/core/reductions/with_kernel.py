@@ -72,10 +72,23 @@ class Kernel:
     def sum_all(self, flat: Sequence[Array], need: Need) -> Sums:
         """The sums of several 1-D arrays, each field an array of shape ``(len(flat),)``."""
         known = [_known(values) for values in flat]
-        count = len(known)
         addresses = np.array([_address(values) for values in known], np.uintp)
         sizes = np.array([values.size for values in known], np.int64)
         kinds = np.array([_KINDS[values.dtype] for values in known], np.int32)
+        return self._all(addresses, sizes, kinds, need)
+
+    def sum_rows(self, matrix: Array, need: Need) -> Sums:
+        """The same for the rows of a matrix that lie one behind the other."""
+        known = _known(matrix)
+        count, size = known.shape
+        addresses = _address(known) + np.arange(count, dtype=np.uintp) * np.uintp(size * known.itemsize)
+        kinds = np.full(count, _KINDS[known.dtype], np.int32)
+        return self._all(addresses, np.full(count, size, np.int64), kinds, need)
+
+    def _all(
+        self, addresses: npt.NDArray[Any], sizes: npt.NDArray[np.int64], kinds: npt.NDArray[np.int32], need: Need
+    ) -> Sums:
+        count = len(addresses)
         out = np.empty((count, len(SUMMED)))
         self._sums(count, _address(addresses), _address(sizes), _address(kinds), _wanted(need), _address(out))
         return Sums(*out.T)

@@ -120,10 +120,11 @@ class DeadRelu(BuiltInRule):
         zeros, lowest = (dict(step.column(one, shares.names).items()) for one in ("zero_share", "min"))
         for name in looked_at:
             share = found.pop(name) / 100
-            zero, shape = zeros.get(name), step.shape(name)
+            zero = zeros.get(name)
+            shape = step.shape(name) if lowest.get(name) == 0 else None
             # At the least: whatever axis the units lie along, there are no more of them than along the longest.
             count = int(np.prod(shape)) // max(shape) if shape and min(shape) else 0
-            if zero is None or lowest.get(name) != 0 or count < self.samples:
+            if zero is None or count < self.samples:
                 continue
             found[name] = 100 * dead_beyond_chance(share, zero, count)
         return found

@@ -8,7 +8,7 @@ import numpy as np
 
 from smd_agent.errors import SMDebugValueError
 from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need
+from smd_agent.rules.built_in import BuiltInRule, Need, Split
 from smd_agent.rules.finding import Severity
 from smd_agent.rules.parameters import Parameter
 
@@ -34,6 +34,7 @@ class NLPSequenceRatio(BuiltInRule):
         Parameter("token_values", parameters.names, ("0",), "numbers of the tokens"),
         Parameter("token_thresholds_percent", parameters.names, ("50",), "for each its percentage"),
     )
+    split = Split.TENSOR
     only_by_name = True
     severity = Severity.NOTE
     evidence = {

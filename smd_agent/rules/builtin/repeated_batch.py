@@ -5,7 +5,7 @@ from __future__ import annotations
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need
+from smd_agent.rules.built_in import BuiltInRule, Need, Split
 from smd_agent.rules.finding import Severity
 from smd_agent.rules.parameters import Parameter
 from smd_agent.rules.step_view import StepView
@@ -23,6 +23,7 @@ class RepeatedBatch(BuiltInRule):
     needs = (Need((CollectionKeys.INPUT_DIGESTS,)),)
     modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
     fewest_steps = 3
+    split = Split.TENSOR
     severity = Severity.NOTE
     evidence = {"in_a_row": "how many steps in a row had the same inputs by then"}
     cause = "All data is one batch, or the loader hands out the same one: an iterator that is made anew in each step"

@@ -11,7 +11,7 @@ import numpy as np
 from smd_agent.analysis.trial import Trial, create_trial
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need
+from smd_agent.rules.built_in import BuiltInRule, Need, Split
 from smd_agent.rules.finding import NotJudged, Severity
 from smd_agent.rules.parameters import COLLECTION_NAMES, TENSOR_REGEX, Parameter
 from smd_agent.rules.step_view import RunView, StepView
@@ -43,6 +43,7 @@ class SimilarAcrossRuns(BuiltInRule):
         Parameter("rtol", parameters.number, 1e-5, "relative tolerance of `numpy.allclose`"),
         Parameter("atol", parameters.number, 1e-8, "absolute tolerance of `numpy.allclose`"),
     )
+    split = Split.TENSOR
     only_by_name = True
     severity = Severity.WARNING
     evidence = {

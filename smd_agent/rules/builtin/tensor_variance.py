@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need
+from smd_agent.rules.built_in import BuiltInRule, Need, Split
 from smd_agent.rules.finding import Severity
 from smd_agent.rules.parameters import COLLECTION_NAMES, TENSOR_REGEX, Parameter
 
@@ -35,6 +35,7 @@ class TensorVariance(BuiltInRule):
         Parameter("max_threshold", parameters.number, 10.0, "upper bound", documented=math.inf),
         Parameter("min_threshold", parameters.number, 1e-5, "lower bound", documented=0.0),
     )
+    split = Split.TENSOR
     only_by_name = True
     severity = Severity.NOTE
     evidence = {"variance": "population variance of the tensor, at the first step"}

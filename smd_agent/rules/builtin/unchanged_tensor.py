@@ -10,7 +10,7 @@ import numpy as np
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need
+from smd_agent.rules.built_in import BuiltInRule, Need, Split
 from smd_agent.rules.finding import Severity
 from smd_agent.rules.parameters import COLLECTION_NAMES, TENSOR_REGEX, Parameter
 
@@ -49,6 +49,7 @@ class UnchangedTensor(BuiltInRule):
             documented=False,
         ),
     )
+    split = Split.TENSOR
     severity = Severity.WARNING
     evidence = {
         "in_a_row": "at how many saved steps in a row it was the same by then",

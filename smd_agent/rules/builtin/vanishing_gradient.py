@@ -63,6 +63,7 @@ class VanishingGradient(BuiltInRule):
         """Begin with nothing seen."""
         if self.threshold is not None:
             self.fewest_steps = 1
+            self.split = Split.TENSOR
         self._in_a_row: dict[str, int] = {}
         self._models: dict[Names, list[npt.NDArray[np.int64]]] = {}
 

@@ -41,7 +41,11 @@ def test_all_keys_together_leave_no_warning():
     assert settings({**top, "HookParameters": hook, "CollectionConfigurations": [entry]}).warnings == ()
 
 
-@pytest.mark.parametrize("key", [*keys.TOP, *keys.COLLECTION, *IN_HOOK, keys.SAVE_HISTOGRAM], ids=lambda key: key.name)
+@pytest.mark.parametrize(
+    "key",
+    [*keys.TOP, *keys.COLLECTION, *keys.OF_RULE, keys.RULE_TO_INVOKE, *IN_HOOK, keys.SAVE_HISTOGRAM],
+    ids=lambda key: key.name,
+)
 def test_a_value_of_no_kind_is_refused_with_words(key):
     if key in keys.UPLOADS:
         return

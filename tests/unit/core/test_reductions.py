@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from smd_agent.core.reduction_config import CHANNEL_SHARES, COUNTS, OPS
-from smd_agent.core.reductions import reduce_batch, reduce_one, reducible
+from smd_agent.core.reductions import reduce_batch, reduce_one, reduce_rows, reducible
 from smd_agent.core.reductions.with_numpy import PIECE, RUN, SMALL
 
 pytestmark = pytest.mark.usefixtures("implementation")
@@ -159,3 +159,17 @@ def test_the_users_error_state_is_left_alone():
     with np.errstate(all="raise"):
         assert reduce_one(np.array([np.inf, -np.inf], np.float32), "std") != 0
         assert np.geterr()["over"] == "raise"
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i1", "u2", "i8", "?"])
+def test_rows_of_a_matrix_are_reduced_as_arrays_are(dtype):
+    matrix = np.random.default_rng(0).normal(0, 50, (7, 33)).astype(dtype)
+    if matrix.dtype.kind == "f":
+        matrix[3, 4], matrix[5, 6] = np.nan, np.inf
+    for ops in (ALL_OPS, *([op] for op in ALL_OPS)):
+        np.testing.assert_array_equal(reduce_rows(matrix, ops), reduce_batch([*matrix], ops))
+
+
+def test_rows_have_no_other_reductions():
+    with pytest.raises(TypeError, match="no reduction called 'mode'"):
+        reduce_rows(np.ones((2, 2)), [("mode", False)])
