@@ -225,7 +225,7 @@ def test_the_sdist_has_what_a_build_needs(tmp_path):
 
 
 SIZE = re.compile(r"\b\d+(?:\.\d+)? k?B\b")
-SHARE = re.compile(r"[<>]?\b\d+%")
+SHARE = re.compile(r"[<>]?\b\d+(?:\.\d+)?%")
 BARS = re.compile("[▁▂▃▄▅▆▇█]+")
 DECIMAL = re.compile(r"-?\b\d+(?:\.\d+(?:e[+-]?\d+)?|e[+-]?\d+)(?![\w.])")
 WITH_COMMANDS = [page for page in PAGES if blocks(page, "console", "pycon")]

@@ -1,8 +1,9 @@
 """Say what is wrong with a run: what each rule has found, the likely cause, and what to try.
 
-Exit code 0: all rules could judge, and there is no problem. 1: there is one. 2: there is none, but a rule could not
-judge, because what it needs was not saved; a line says what that is, and which option saves it. Warnings and notes
-do not count: a warning may be a mistake, a note is worth knowing.
+Exit code 0: there is no problem. 1: there is one. 2: there is none, but a rule could not judge, because what it needs
+was not saved; a line says what that is, and which option saves it. A rule for which there are too few steps does not
+count, unless there are for all of them. Warnings and notes do not count: a warning may be a mistake, a note is worth
+knowing.
 
 A rule is left out of a run that cannot have what it needs, such as gradients of XGBoost; a few are applied only where
 --rules names them. A run that goes on is judged
@@ -43,6 +44,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what rules say; the exit code says it, too."""
+    from smd_agent.rules.registry import applied_unasked
+
     chosen = _chosen(args.rules)
     if args.list:
         for line in list_lines(chosen, args.json):
@@ -52,18 +55,15 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError("name the folder of a run", USAGE_ERROR)
     trial = open_run(args.run)
     other = None if args.other is None else open_run(args.other)
-    verdict = _judge(trial, chosen if args.rules else _by_default(chosen), other)
+    verdict = _judge(trial, chosen if args.rules else applied_unasked(chosen), other)
     for line in verdict_lines(trial, verdict, args.json):
         emit(line)
     for problem in verdict.problems:
         guard.say(problem)
     if verdict.has_problem:
         return PROBLEM
-    return NOT_JUDGED if verdict.not_judged or verdict.problems or trial.problems else 0
-
-
-def _by_default(known: Mapping[str, type[Rule]]) -> dict[str, type[Rule]]:
-    return {name: rule for name, rule in known.items() if not getattr(rule, "only_by_name", False)}
+    lacking = [one for one in verdict.not_judged if not (one.too_few_steps and verdict.judged)]
+    return NOT_JUDGED if lacking or verdict.problems or trial.problems else 0
 
 
 def _judge(trial: Trial, chosen: Mapping[str, type[Rule]], other: Trial | None) -> Verdict:

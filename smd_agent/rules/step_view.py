@@ -53,15 +53,33 @@ class Choice:
     patterns: Names = ()
 
 
+class OutOfTime(Exception):
+    """There is no time to read further values."""
+
+
+class Limits(NamedTuple):
+    """What may be read of a run.
+
+    largest: bytes of a value; larger ones are passed over.
+    in_time: tells whether there is time for one more.
+    """
+
+    largest: int
+    in_time: Callable[[], bool]
+
+
 class RunView:
     """What is the same at all steps of a run: which names are in which collection, and where their numbers are.
 
-    ``problems`` has a sentence for each value that could not be read.
+    ``problems`` has a sentence for each value that could not be read, ``passed_over`` the names of those that are too
+    large for the limits.
     """
 
-    def __init__(self, trial: Trial) -> None:
+    def __init__(self, trial: Trial, limits: Limits | None = None) -> None:
         self.trial = trial
         self.problems: dict[str, None] = {}
+        self.passed_over: set[str] = set()
+        self._limits = limits
         self._known: dict[tuple[Contents, object], Any] = {}
 
     def chosen(self, contents: Contents, choice: Choice) -> Names:
@@ -84,6 +102,20 @@ class RunView:
                 self._known.clear()
             self._known[key] = answer()
         return self._known[key]
+
+    def may_read(self, name: str, size: int) -> bool:
+        """Tell whether a value of so many bytes may be read.
+
+        Raises:
+            OutOfTime: no value may be read any more.
+        """
+        if self._limits is None:
+            return True
+        if not self._limits.in_time():
+            raise OutOfTime
+        if size > self._limits.largest:
+            self.passed_over.add(name)
+        return size <= self._limits.largest
 
     def _chooser(self, choice: Choice) -> Callable[[str], bool]:
         if not choice.collections and not choice.patterns:
@@ -176,10 +208,16 @@ class StepView:
         return self.column("", names)
 
     def value(self, name: str) -> npt.NDArray[Any] | None:
-        """Return a whole tensor; None where it was not saved whole, or cannot be read."""
+        """Return a whole tensor; None where it was not saved whole, or cannot be read.
+
+        Raises:
+            OutOfTime: there is no time for it.
+        """
         if name not in self._values:
+            location = self._file.index.payload.location(name)
+            may_read = location is not None and self._run.may_read(name, location[1])
             self._values[name] = None
-            if self._file.index.payload.location(name) is not None:
+            if may_read:
                 try:
                     self._values[name] = self._run.trial.read(self._file, name).value
                 except SMDebugError as error:

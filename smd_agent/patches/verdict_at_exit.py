@@ -1,0 +1,67 @@
+"""The verdict on a run in one line when the program ends: what rules find, as far as a second tells."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from smd_agent import guard
+from smd_agent.config import env
+from smd_agent.stalled_disk import in_time
+
+if TYPE_CHECKING:
+    from smd_agent.core.hook import BaseHook
+
+BUDGET = 0.8
+"""In seconds: then judging ends by itself."""
+
+# In seconds: then it is not waited for any more, whatever it waits for.
+_PATIENCE = 1.0
+
+
+@guard.fence("judging the runs")
+def judge_runs(hooks: list[BaseHook]) -> None:
+    """Say what is wrong with the runs that this process has written and ended."""
+    ended = [hook for hook in hooks if hook.ended_worker]
+    if ended and env.verdict():
+        started = time.monotonic()
+        for hook in ended:
+            _judge(hook.out_dir, hook.ended_worker, started)
+
+
+def _judge(folder: str, worker: str, started: float) -> None:
+    check = f"python -m smd_agent check {folder}"
+    lines: list[str] = []
+    left = max(started + _PATIENCE - time.monotonic(), 0.0)
+    # The interpreter ends, and nothing of this is the program's.
+    failure = guard.attempt(lambda: lines.append(in_time(lambda: _verdict(folder, worker, started + BUDGET), left)))
+    if isinstance(failure, TimeoutError):
+        lines = [""]
+    if failure is None or isinstance(failure, TimeoutError):
+        guard.say(lines[0] or f"not judged within {_PATIENCE:g} s: {check}")
+    else:
+        guard.say(f"judging the run failed ({guard.describe(failure)}): {check}")
+
+
+def _verdict(folder: str, worker: str, until: float) -> str:
+    """Return the line; empty where there was no time for any."""
+    import logging
+
+    from smd_agent.analysis.own_part import OwnPart
+    from smd_agent.rules.short_look import in_one_line, look_shortly
+
+    logger = logging.getLogger("smd_agent")
+    # A reader's warnings would go to the handlers of the program.
+    was_disabled, logger.disabled = logger.disabled, True
+    try:
+        part = OwnPart(folder, worker)
+        several = part.num_workers > 1
+        look = look_shortly(part, part.saved_steps(), part.files_at, until, one_worker=several, attempt=guard.attempt)
+    finally:
+        logger.disabled = was_disabled
+    if not look.looked and not look.groups:
+        return ""
+    line = in_one_line(look)
+    if look.is_whole and not look.groups:
+        return line
+    return f"{line}; {'more' if look.is_whole else 'the rest'}: python -m smd_agent check {folder}"
