@@ -58,12 +58,12 @@ def test_ls_tells_a_running_process_from_a_killed_one(two_modes, command):
     claim = Claim(two_modes.root)
     assert claim.acquire() is None
     claim.sign()
-    assert f"running as process {os.getpid()}" in command("ls")[1][1]
+    assert f"running as process {os.getpid()}" in command("ls")[1][2]
     path = two_modes.root / "claim.smd"
     path.write_text(path.read_text().replace('"started": "', '"started": "9'))
-    assert f"was cut off: process {os.getpid()} is gone" in command("ls")[1][1]
+    assert f"was cut off: process {os.getpid()} is gone" in command("ls")[1][2]
     claim.release()
-    assert "not finished, last step written" in command("ls")[1][1]
+    assert "not finished, last step written" in command("ls")[1][2]
 
 
 def test_ls_tells_what_was_lost(two_modes, command):
