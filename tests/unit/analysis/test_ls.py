@@ -38,6 +38,22 @@ def test_ls_tells_steps_collections_and_tensors(two_modes, command):
     assert order == ["all:", "losses:", "weights:"]
 
 
+def test_ls_begins_with_the_verdict(run, command):
+    run.collections(losses="loss").step(0, {"loss": np.float32(1)}).step(1, {"loss": np.float32(np.nan)})
+    assert command("ls")[1][:3] == [
+        "Verdict  1 finding so far: loss not finite at step 1 (finite at 0)",
+        f"         more: python -m smd_agent check {run.root}",
+        f"Run      {run.root}",
+    ]
+    run.end()
+    assert command("ls")[1][0] == "Verdict  1 finding: loss not finite at step 1 (finite at 0)"
+
+
+def test_ls_of_a_run_without_steps_has_no_verdict(run, command):
+    run.collections(losses="loss").end()
+    assert command("ls")[1][0] == f"Run      {run.root}"
+
+
 def test_ls_adds_up_the_bytes_of_the_event_files(two_modes, command):
     total = sum(path.stat().st_size for path in two_modes.root.rglob("*.tfevents"))
     _, out, _ = command("ls")
