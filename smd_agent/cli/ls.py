@@ -25,6 +25,7 @@ from smd_agent.cli.output import emit
 from smd_agent.cli.run_folder import open_run
 from smd_agent.cli.runs import further_runs, list_runs, lost_lines, runs_in
 from smd_agent.cli.table import shape_text, size_text, table
+from smd_agent.config import env
 from smd_agent.printable import count_of, shortened
 
 TYPE_CHECKING = False
@@ -46,8 +47,6 @@ SHORT_LIST = 5
 _NUMBERS = 200_000
 _BYTES = 100_000_000
 _LARGEST = 10_000_000
-# What judging takes.
-_SECONDS = 1.0
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -194,10 +193,11 @@ def _verdict(trial: Trial) -> Iterator[str]:
 
     from smd_agent.rules.short_look import in_one_line, look_shortly
 
+    seconds = env.verdict_seconds()
     steps = trial.step_table.steps(_global(), incomplete=True)
-    if not steps:
+    if not steps or not seconds:
         return
-    look = look_shortly(trial, steps, trial.step_table.files, time.monotonic() + _SECONDS)
+    look = look_shortly(trial, steps, trial.step_table.files, time.monotonic() + seconds)
     yield f"Verdict  {in_one_line(look, so_far=not trial.loaded_all_steps)}"
     if look.groups or not look.is_whole:
         more = "more" if look.is_whole else "the rest"

@@ -12,33 +12,30 @@ from smd_agent.stalled_disk import in_time
 if TYPE_CHECKING:
     from smd_agent.core.hook import BaseHook
 
-BUDGET = 0.8
-"""In seconds: then judging ends by itself."""
-
-# In seconds: then it is not waited for any more, whatever it waits for.
-_PATIENCE = 1.0
+# Part of the time after which judging ends by itself; after the whole of it nobody waits any more.
+_BUDGET = 0.8
 
 
 @guard.fence("judging the runs")
 def judge_runs(hooks: list[BaseHook]) -> None:
     """Say what is wrong with the runs that this process has written and ended."""
     ended = [hook for hook in hooks if hook.ended_worker]
-    if ended and env.verdict():
+    seconds = env.verdict_seconds()
+    if ended and seconds:
         started = time.monotonic()
         for hook in ended:
-            _judge(hook.out_dir, hook.ended_worker, started)
+            _judge(hook.out_dir, hook.ended_worker, started, seconds)
 
 
-def _judge(folder: str, worker: str, started: float) -> None:
+def _judge(folder: str, worker: str, started: float, seconds: float) -> None:
     check = f"python -m smd_agent check {folder}"
     lines: list[str] = []
-    left = max(started + _PATIENCE - time.monotonic(), 0.0)
-    # The interpreter ends, and nothing of this is the program's.
-    failure = guard.attempt(lambda: lines.append(in_time(lambda: _verdict(folder, worker, started + BUDGET), left)))
+    left, until = max(started + seconds - time.monotonic(), 0.0), started + _BUDGET * seconds
+    failure = guard.attempt(lambda: lines.append(in_time(lambda: _verdict(folder, worker, until), left)))
     if isinstance(failure, TimeoutError):
         lines = [""]
     if failure is None or isinstance(failure, TimeoutError):
-        guard.say(lines[0] or f"not judged within {_PATIENCE:g} s: {check}")
+        guard.say(lines[0] or f"not judged within {seconds:g} s: {check}")
     else:
         guard.say(f"judging the run failed ({guard.describe(failure)}): {check}")
 

@@ -41,17 +41,19 @@ class ShortLook:
         looked: how many steps all of them have seen, which are the first ones.
         steps: how many there are.
         saw_last: whether some of them have seen the last one beside those.
+        unreadable: how many of the steps that were looked at cannot be read.
     """
 
     verdict: Verdict
     looked: int
     steps: int
     saw_last: bool = False
+    unreadable: int = 0
 
     @property
     def is_whole(self) -> bool:
         """Whether everything was looked at that `check` looks at."""
-        return self.looked == self.steps and not self.verdict.passed_over and not self.verdict.failed
+        return self.looked == self.steps and not _left_out(self)
 
     @property
     def groups(self) -> list[list[Finding]]:
@@ -86,16 +88,18 @@ def look_shortly(
     ends = [now + _FOR_THE_FIRST * (until - now)]
     limits = Limits(LARGEST_VALUE, lambda: time.monotonic() < ends[0])
     judging = Judging(trial, [rule for rule in rules if not (one_worker and rule.split is Split.RUN)], limits, attempt)
-    looked, saw_last = 0, False
+    looked, unreadable, saw_last = 0, 0, False
     try:
         for step in steps:
-            judging.take(step, files_of(step), _in_time(limits))
+            files = files_of(step)
+            judging.take(step, files, _in_time(limits))
             looked += 1
+            unreadable += not files
     except OutOfTime:
         ends[0] = until
         if looked + 1 < len(steps):
             saw_last = _look_at_last(judging, steps[-1], files_of, limits)
-    return ShortLook(judging.verdict(), looked, len(steps), saw_last)
+    return ShortLook(judging.verdict(), looked, len(steps), saw_last, unreadable)
 
 
 def _in_time(limits: Limits) -> Callable[[BuiltInRule], bool]:
@@ -132,10 +136,10 @@ def in_one_line(look: ShortLook, so_far: bool = False) -> str:
     if where:
         said += f" in {where}"
     elif not groups:
-        said += f" in {count_of(len(verdict.judged), 'rule')} over {count_of(look.steps, 'step')}"
+        said += f" in {count_of(len(verdict.judged), 'rule')} over {count_of(verdict.steps, 'step')}"
     if groups:
         said += f": {_phrases(groups)}"
-    return "; ".join((said, *_left_out(verdict)))
+    return "; ".join((said, *_left_out(look)))
 
 
 def _where(look: ShortLook) -> str:
@@ -146,8 +150,11 @@ def _where(look: ShortLook) -> str:
     return f"{parts or 'none'} of {count_of(look.steps, 'step')}"
 
 
-def _left_out(verdict: Verdict) -> list[str]:
-    left = []
+def _left_out(look: ShortLook) -> list[str]:
+    verdict, left = look.verdict, []
+    for number, noun in ((look.unreadable, "step"), (len(verdict.problems), "value")):
+        if number:
+            left.append(f"{count_of(number, noun)} cannot be read")
     if verdict.passed_over:
         left.append(f"{count_of(len(verdict.passed_over), 'large tensor')} not read")
     for name, error in [*verdict.failed.items()][:1]:
