@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from smd_agent import guard
 from smd_agent.cli.findings import finding_lines, trained_lines, untrained
 from smd_agent.cli.output import emit
 from smd_agent.cli.run_folder import open_run
@@ -197,7 +198,7 @@ def _verdict(trial: Trial) -> Iterator[str]:
     steps = trial.step_table.steps(_global(), incomplete=True)
     if not steps or not seconds:
         return
-    look = look_shortly(trial, steps, trial.step_table.files, time.monotonic() + seconds)
+    look = look_shortly(trial, steps, trial.step_table.files, time.monotonic() + seconds, attempt=guard.attempt)
     yield f"Verdict  {in_one_line(look, so_far=not trial.loaded_all_steps)}"
     if look.groups or not look.is_whole:
         more = "more" if look.is_whole else "the rest"

@@ -24,10 +24,10 @@ def judge_runs(hooks: list[BaseHook]) -> None:
     if ended and seconds:
         started = time.monotonic()
         for hook in ended:
-            _judge(hook.out_dir, hook.ended_worker, started, seconds)
+            _judge(hook.out_dir, hook.ended_worker, started, seconds, alone=len(ended) == 1)
 
 
-def _judge(folder: str, worker: str, started: float, seconds: float) -> None:
+def _judge(folder: str, worker: str, started: float, seconds: float, alone: bool) -> None:
     check = f"python -m smd_agent check {folder}"
     lines: list[str] = []
     left, until = max(started + seconds - time.monotonic(), 0.0), started + _BUDGET * seconds
@@ -35,7 +35,8 @@ def _judge(folder: str, worker: str, started: float, seconds: float) -> None:
     if isinstance(failure, TimeoutError):
         lines = [""]
     if failure is None or isinstance(failure, TimeoutError):
-        guard.say(lines[0] or f"not judged within {seconds:g} s: {check}")
+        line = lines[0] or f"not judged within {seconds:g} s: {check}"
+        guard.say(line if alone or folder in line else f"{line} of {folder}")
     else:
         guard.say(f"judging the run failed ({guard.describe(failure)}): {check}")
 

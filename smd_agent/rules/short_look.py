@@ -91,6 +91,7 @@ def look_shortly(
     looked, unreadable, saw_last = 0, 0, False
     try:
         for step in steps:
+            limits.check()
             files = files_of(step)
             judging.take(step, files, _in_time(limits))
             looked += 1
@@ -104,8 +105,7 @@ def look_shortly(
 
 def _in_time(limits: Limits) -> Callable[[BuiltInRule], bool]:
     def asks(rule: BuiltInRule) -> bool:
-        if not limits.in_time():
-            raise OutOfTime
+        limits.check()
         return True
 
     return asks
@@ -147,7 +147,7 @@ def _where(look: ShortLook) -> str:
         return ""
     first = f"the first {look.looked}" if look.looked > 1 else "the first" * look.looked
     parts = " and ".join(part for part in (first, "the last" * look.saw_last) if part)
-    return f"{parts or 'none'} of {count_of(look.steps, 'step')}"
+    return f"{parts or 'a part of the first'} of {count_of(look.steps, 'step')}"
 
 
 def _left_out(look: ShortLook) -> list[str]:
@@ -165,16 +165,14 @@ def _left_out(look: ShortLook) -> list[str]:
 
 def _phrases(groups: Sequence[Sequence[Finding]]) -> str:
     """Return what was found, as far as it fits; at least the worst."""
-    phrases = [*dict.fromkeys(_phrase(group) for group in groups)]
-    text = phrases[0]
-    shown = 1
-    for phrase in phrases[1:_PHRASES]:
-        if len(text) + len(phrase) > _LONGEST:
+    phrases = [_phrase(group) for group in groups]
+    shown: list[str] = []
+    for phrase in [*dict.fromkeys(phrases)][:_PHRASES]:
+        if shown and len("; ".join((*shown, phrase))) > _LONGEST:
             break
-        text += f"; {phrase}"
-        shown += 1
-    left = len(phrases) - shown
-    return f"{text}; and {left} more" if left else text
+        shown.append(phrase)
+    left = sum(phrase not in shown for phrase in phrases)
+    return "; ".join((*shown, *[f"and {left} more"] * bool(left)))
 
 
 def _phrase(group: Sequence[Finding]) -> str:

@@ -67,6 +67,15 @@ class Limits(NamedTuple):
     largest: int
     in_time: Callable[[], bool]
 
+    def check(self) -> None:
+        """Go on as long as there is time.
+
+        Raises:
+            OutOfTime: there is none left.
+        """
+        if not self.in_time():
+            raise OutOfTime
+
 
 class RunView:
     """What is the same at all steps of a run: which names are in which collection, and where their numbers are.
@@ -111,8 +120,7 @@ class RunView:
         """
         if self._limits is None:
             return True
-        if not self._limits.in_time():
-            raise OutOfTime
+        self._limits.check()
         if size > self._limits.largest:
             self.passed_over.add(name)
         return size <= self._limits.largest

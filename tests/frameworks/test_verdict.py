@@ -256,3 +256,16 @@ def test_a_reader_that_warns_does_not_reach_the_handlers_of_the_program(judged, 
     assert caplog.records == []
     create_trial(str(tmp_path / "run"), timeout=0)
     assert caplog.records != []
+
+
+def test_of_several_runs_each_line_names_its_own(judged, tmp_path, capsys):
+    hooks = []
+    for name in ("one", "other"):
+        hooks.append(Hook(str(tmp_path / name), save_config=SaveConfig(save_interval=1)))
+        hooks[-1].next_step(hooks[-1].recorder.clocks[ModeKeys.TRAIN])
+        hooks[-1].recorder.save_tensor_now("CrossEntropyLoss_output_0", 1.0)
+        hooks[-1].close()
+    capsys.readouterr()
+    verdict_at_exit.judge_runs(hooks)
+    ends = [line.rpartition(" ")[2] for line in capsys.readouterr().err.splitlines()]
+    assert ends == [str(tmp_path / "one"), str(tmp_path / "other")]
