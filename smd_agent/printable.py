@@ -20,3 +20,17 @@ def shortened(text: str, longest: int = LONGEST_NAME) -> str:
     # Cut first: what is left out may be large.
     text = printable(text[: longest + 1])
     return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def shortened_within(name: str, width: int) -> str:
+    """Return a name with ``..`` in place of what is too much inside of it: names mostly differ at their ends."""
+    name = printable(shortened(name))
+    if len(name) <= width:
+        return name
+    head = (width - 2) // 3
+    return f"{name[:head]}..{name[len(name) - (width - 2 - head) :]}"
+
+
+def count_of(number: int, noun: str) -> str:
+    """Write a number of things."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

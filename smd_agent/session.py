@@ -15,6 +15,7 @@ from smd_agent.config import env
 from smd_agent.config.hook_file import Source, find_source, is_there
 from smd_agent.config.load import load_settings
 from smd_agent.config.settings import HookSettings
+from smd_agent.core.own_time import own_time
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ _hooks: list[BaseHook] = []
 _prepared = False
 # The frameworks of which a failure of ours has switched the capture off; "" stands for all.
 _off: set[str] = set()
+_when_ended: list[Callable[[list[BaseHook]], object]] = []
 
 
 def read_settings(path: str | None = None, default_save_interval: int = DEFAULT_SAVE_INTERVAL) -> HookSettings:
@@ -121,7 +123,8 @@ def whole_or_off(framework: str) -> Iterator[None]:
     """Context in which the capture of a framework is put in place; where that fails, the framework is not captured."""
     is_whole = False
     try:
-        yield
+        with own_time.spending():
+            yield
         is_whole = True
     finally:
         if not is_whole:
@@ -129,8 +132,12 @@ def whole_or_off(framework: str) -> Iterator[None]:
 
 
 def fence(what: str) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
-    """``guard.fence`` that switches the current hook off when something of ours fails."""
-    return guard.fence(what, on_failure=switch_off)
+    """``guard.fence`` that switches the current hook off when something of ours fails, and counts its time as ours."""
+
+    def build(function: Callable[P, R]) -> Callable[P, R | None]:
+        return guard.fence(what, on_failure=switch_off)(own_time.counted(function))
+
+    return build
 
 
 def failed(what: str, error: Exception) -> None:
@@ -141,6 +148,12 @@ def failed(what: str, error: Exception) -> None:
 def finish_run(hook: BaseHook) -> None:
     """End the run: everything on disk, end mark set (inside a SageMaker job its agent does that)."""
     hook.finish(end_marker=not env.in_training_job())
+
+
+def when_ended(action: Callable[[list[BaseHook]], object]) -> None:
+    """Call this at exit with the hooks of the process, whose runs have ended then."""
+    if action not in _when_ended:
+        _when_ended.append(action)
 
 
 class _Forked:
@@ -170,9 +183,12 @@ def _finish(hook: BaseHook) -> None:
 def _at_exit() -> None:
     for hook in _hooks:
         _finish(hook)
+    for action in _when_ended:
+        action([*_hooks])
 
 
 def _after_fork() -> None:
+    own_time.begin_anew()
     # The thread, the claim and the open files are the parent's. A child that goes on training has a run of its own.
     for hook in _hooks:
         if hook.writing:

@@ -36,8 +36,10 @@ def waited_in_vain(stands_still: Callable[[], bool]) -> None:
     _standing.append(stands_still)
 
 
-def in_time(look: Callable[[], T]) -> T:
+def in_time(look: Callable[[], T], seconds: float | None = None) -> T:
     """Do something with a disk that may stand still; what comes of it.
+
+    ``seconds`` is how long to wait at most, if it is less than usual.
 
     Raises:
         TimeoutError: it has not answered.
@@ -55,7 +57,7 @@ def in_time(look: Callable[[], T]) -> T:
     if guard.attempt(thread.start) is not None:
         # There are as many threads as there may be.
         return look()
-    thread.join(patience(STALL_SECONDS))
+    thread.join(patience(STALL_SECONDS if seconds is None else seconds))
     if not failures:
         waited_in_vain(thread.is_alive)
         raise TimeoutError(errno.ETIMEDOUT, "it does not answer")

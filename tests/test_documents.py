@@ -230,7 +230,7 @@ def test_the_sdist_has_what_a_build_needs(tmp_path):
 
 
 SIZE = re.compile(r"\b\d+(?:\.\d+)? k?B\b")
-SHARE = re.compile(r"[<>]?\b\d+%")
+SHARE = re.compile(r"[<>]?\b\d+(?:\.\d+)?%")
 BARS = re.compile("[▁▂▃▄▅▆▇█]+")
 DECIMAL = re.compile(r"-?\b\d+(?:\.\d+(?:e[+-]?\d+)?|e[+-]?\d+)(?![\w.])")
 WITH_COMMANDS = [page for page in PAGES if blocks(page, "console", "pycon")]
@@ -249,7 +249,9 @@ def interpreter(needs):
 def run(command, folder, python):
     """Run a line of shell as a user does; return what appears on the terminal."""
     path = f"{Path(python).parent}:{os.environ['PATH']}"
-    quiet = {"PYTHONUNBUFFERED": "1", "PATH": path, "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
+    # Where much else runs, a second is too short for a verdict.
+    patient = {"SMD_AGENT_VERDICT_SECONDS": "60"}
+    quiet = {**patient, "PYTHONUNBUFFERED": "1", "PATH": path, "PYTHONWARNINGS": "ignore", "OMP_NUM_THREADS": "1"}
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     done = subprocess.run(
         command, shell=True, cwd=folder, env={**os.environ, **quiet}, timeout=120, check=False, **streams

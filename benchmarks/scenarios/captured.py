@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from smd_agent.errors import SMDebugError
 Notes = Mapping[str, Array]
 
 # Not of the scenario, but about the run.
-_ALWAYS_SAID = ("saving ", "saved ")
+_ALWAYS_SAID = re.compile(r"saving |saved |(?:no|\d+) findings?\b|no rule could judge|not judged ")
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def said(folder: Path) -> Iterator[str]:
     """Yield what the agent has said in a run, without its name in front."""
     for line in (folder / "stderr").read_text().splitlines():
         words = line.removeprefix("smd_agent: ")
-        if words != line and not words.startswith(_ALWAYS_SAID):
+        if words != line and not _ALWAYS_SAID.match(words):
             yield words.replace(str(folder / "run"), "the run")
 
 

@@ -73,12 +73,9 @@ class Trial(Views):
     counts them; GLOBAL counts those of all modes.
 
     Args:
-        name: the trial's name.
-        dirname: the run's folder.
+        name, dirname: the trial's name, and the run's folder.
         range_steps: (first, end) global steps to load, ``end`` excluded; either may be None.
-        parallel: not used, like ``check`` and ``index_mode``.
-        check: every checksum is always checked.
-        index_mode: the index files are always used.
+        parallel, check, index_mode: not used: every checksum is checked, and the index files are used.
         cache: keep every value that was read in memory.
         timeout: seconds to wait for the collections files of a run that has not ended.
 
@@ -113,6 +110,9 @@ class Trial(Views):
         # Many numbers, or small tensors, of one step at once: see `RunReader`.
         self.column, self.rows = self._reader.column, self._reader.rows
         self._collections = CollectionsFiles(self._reader)
+        self._open(timeout)
+
+    def _open(self, timeout: float) -> None:
         self._collections.wait(timeout)
         self.refresh_data()
 

@@ -1,8 +1,9 @@
 """Say what is wrong with a run: what each rule has found, the likely cause, and what to try.
 
-Exit code 0: all rules could judge, and there is no problem. 1: there is one. 2: there is none, but a rule could not
-judge, because what it needs was not saved; a line says what that is, and which option saves it. Warnings and notes
-do not count: a warning may be a mistake, a note is worth knowing.
+Exit code 0: there is no problem. 1: there is one. 2: there is none, but a rule could not judge, because what it needs
+was not saved; a line says what that is, and which option saves it. A rule for which there are too few steps does not
+count, unless there are for all of them. Warnings and notes do not count: a warning may be a mistake, a note is worth
+knowing.
 
 A run that was saved with RuleConfigurations is judged by those rules, as they are configured.
 
@@ -50,6 +51,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what rules say; the exit code says it, too."""
+    from smd_agent.rules.registry import applied_unasked
+
     chosen = _chosen(args.rules)
     if args.list:
         for line in list_lines(chosen, args.json):
@@ -64,18 +67,15 @@ def run(args: argparse.Namespace) -> int:
         chosen = {}
         if not args.json:
             emit("Rules    those of the configuration, as it has them; --rules all asks all")
-    verdict = _judge(trial, chosen if args.rules else _by_default(chosen), configured, other, args.dask)
+    verdict = _judge(trial, chosen if args.rules else applied_unasked(chosen), configured, other, args.dask)
     for line in verdict_lines(trial, verdict, args.json):
         emit(line)
     for problem in verdict.problems:
         guard.say(problem)
     if verdict.has_problem:
         return PROBLEM
-    return NOT_JUDGED if verdict.not_judged or verdict.problems or trial.problems else 0
-
-
-def _by_default(known: Mapping[str, type[Rule]]) -> dict[str, type[Rule]]:
-    return {name: rule for name, rule in known.items() if not getattr(rule, "only_by_name", False)}
+    lacking = [one for one in verdict.not_judged if not (one.too_few_steps and verdict.judged)]
+    return NOT_JUDGED if lacking or verdict.problems or trial.problems else 0
 
 
 def _configured(trial: Trial, config: str | None) -> list[tuple[str, dict[str, Any]]]:
@@ -135,7 +135,7 @@ def _made(rule: type[Rule], trial: Trial) -> Rule:
 
 def _chosen(words: str | None) -> dict[str, type[Rule]]:
     from smd_agent.errors import SMDebugValueError
-    from smd_agent.rules.registry import built_in_rules, rules_of_file
+    from smd_agent.rules.registry import applied_unasked, built_in_rules, rules_of_file
 
     known = built_in_rules()
     if words is None:
@@ -150,7 +150,7 @@ def _chosen(words: str | None) -> dict[str, type[Rule]]:
         elif word in known:
             found[word] = known[word]
         elif word == "all":
-            found.update(_by_default(known))
+            found.update(applied_unasked(known))
         else:
             raise CommandError(f"there is no rule {word}: there are {', '.join(known)}", USAGE_ERROR)
     if not found:

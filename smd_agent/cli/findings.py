@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from smd_agent.cli.table import WIDTH, count_of, shortened_within
+from smd_agent.cli.table import WIDTH
+from smd_agent.printable import count_of, shortened_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,5 +1,7 @@
 """List what a run has saved: its steps, collections and tensors. Of a folder of runs, list these.
 
+"Verdict" is what the rules of `check` find, as far as a second tells; "so far" of a run that has not ended.
+
 SAVED says in which form a tensor was saved: raw is the whole tensor, a name such as mean is a summary
 of it. Each tensor is listed under the smallest collection it belongs to. Long lists are cut short
 unless --all is given. "Lost" names steps that could not be written, "Further" runs that went beside this
@@ -18,12 +20,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from smd_agent import guard
 from smd_agent.cli.findings import finding_lines, trained_lines, untrained
 from smd_agent.cli.output import emit
 from smd_agent.cli.run_folder import open_run
 from smd_agent.cli.runs import further_runs, list_runs, lost_lines, runs_in
-from smd_agent.cli.table import count_of, shape_text, size_text, table
-from smd_agent.printable import shortened
+from smd_agent.cli.table import shape_text, size_text, table
+from smd_agent.config import env
+from smd_agent.printable import count_of, shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     if untrained(trained):
         for name in trained.keys() & lines.keys():
             lines[name].trained = trained[name]
-    head = (*_heading(trial, lines), *trained_lines(trained), *finding_lines(overview))
+    head = (*_verdict(trial), *_heading(trial, lines), *trained_lines(trained), *finding_lines(overview))
     for line in (*head, "", *_steps(trial), "", *_collections(trial, lines)):
         emit(line)
     groups = _groups(trial, lines)
@@ -183,6 +187,22 @@ def _trained(trial: Trial, lines: dict[str, TensorLine]) -> dict[str, str]:
 
     noted = trial.collections().get(CollectionKeys.PARAMETERS)
     return {} if noted is None else trained_states(trial, noted, sorted(lines))
+
+
+def _verdict(trial: Trial) -> Iterator[str]:
+    import time
+
+    from smd_agent.rules.short_look import in_one_line, look_shortly
+
+    seconds = env.verdict_seconds()
+    steps = trial.step_table.steps(_global(), incomplete=True)
+    if not steps or not seconds:
+        return
+    look = look_shortly(trial, steps, trial.step_table.files, time.monotonic() + seconds, attempt=guard.attempt)
+    yield f"Verdict  {in_one_line(look, so_far=not trial.loaded_all_steps)}"
+    if look.groups or not look.is_whole:
+        more = "more" if look.is_whole else "the rest"
+        yield f"         {more}: python -m smd_agent check {trial.path}"
 
 
 def _heading(trial: Trial, lines: dict[str, TensorLine]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smd_agent.printable import printable, shortened
+from smd_agent.printable import shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,15 +52,6 @@ def shape_text(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape)) or "()"
 
 
-def shortened_within(name: str, width: int) -> str:
-    """Return a name with ``..`` in place of what is too much inside of it: names mostly differ at their ends."""
-    name = printable(shortened(name))
-    if len(name) <= width:
-        return name
-    head = (width - 2) // 3
-    return f"{name[:head]}..{name[len(name) - (width - 2 - head) :]}"
-
-
 def number_text(value: float | None) -> str:
     """Write a number in eight characters, with up to four digits; ``-`` for None."""
     if value is None:
@@ -86,8 +77,3 @@ def share_text(share: float | None) -> str:
     if share not in (0, 1) and not 0.005 <= share < 0.995:
         return "<1%" if share < 0.5 else ">99%"
     return f"{share:.0%}"
-
-
-def count_of(number: int, noun: str) -> str:
-    """Write a number of things."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

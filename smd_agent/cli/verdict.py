@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 
-from smd_agent.cli.table import count_of, number_text, shortened_within
+from smd_agent.cli.table import number_text
+from smd_agent.printable import count_of, shortened_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from smd_agent.analysis.trial import Trial
-    from smd_agent.rules.finding import Finding
+    from smd_agent.rules.finding import Finding, NotJudged
     from smd_agent.rules.judging import Verdict
     from smd_agent.rules.rule import Rule
 
@@ -22,58 +23,62 @@ _LABEL = 10
 
 def verdict_lines(trial: Trial, verdict: Verdict, as_json: bool) -> Iterator[str]:
     """Yield what was found, the worst first, then what could not be judged."""
+    from smd_agent.rules.finding import alike
+
     if as_json:
         yield from json.dumps({"run": trial.path, **verdict.to_json()}, indent=2).splitlines()
         return
     yield f"Run      {trial.path}"
     yield f"Judged   {_summary(verdict)}"
     several = len(trial.workers()) > 1
-    for group in _alike(verdict.findings):
+    for group in alike(verdict.findings):
         yield ""
         yield from _finding_lines(group, several)
-    if verdict.not_judged:
-        yield ""
-        yield "Not judged"
-        width = max(len(one.rule) for one in verdict.not_judged)
-        for one in verdict.not_judged:
-            yield f"  {one.rule:<{width}}  {one.reason}"
-            if one.option:
-                yield f"  {'':<{width}}  {one.option}"
+    for heading, too_few_steps in (("Not judged", False), ("Too few steps", True)):
+        yield from _not_judged_lines(heading, [one for one in verdict.not_judged if one.too_few_steps is too_few_steps])
     if verdict.not_for_it:
         yield ""
         yield f"Not for this run: {', '.join(verdict.not_for_it)}"
 
 
+def _not_judged_lines(heading: str, rules: Sequence[NotJudged]) -> Iterator[str]:
+    if not rules:
+        return
+    yield ""
+    yield heading
+    width = max(len(one.rule) for one in rules)
+    for one in rules:
+        yield f"  {one.rule:<{width}}  {one.reason}"
+        if one.option:
+            yield f"  {'':<{width}}  {one.option}"
+
+
 def list_lines(rules: Mapping[str, type[Rule]], as_json: bool) -> Iterator[str]:
-    """Yield what each rule looks for."""
+    """Yield what each rule looks for, and whether it is applied only where it is asked for by its name."""
     from smd_agent.rules.built_in import BuiltInRule
+    from smd_agent.rules.registry import applied_unasked
 
     meanings = {name: rule.meaning if issubclass(rule, BuiltInRule) else "" for name, rule in rules.items()}
+    unasked = applied_unasked(rules)
     if as_json:
-        yield from json.dumps(meanings, indent=2).splitlines()
+        told = {name: {"meaning": meanings[name], "only_by_name": name not in unasked} for name in rules}
+        yield from json.dumps(told, indent=2).splitlines()
         return
     width = max(map(len, meanings))
     for name, meaning in meanings.items():
-        yield f"{name:<{width}}  {meaning}".rstrip()
+        by_name = "" if name in unasked else f" (only by --rules {name})"
+        yield f"{name:<{width}}  {meaning}{by_name}".rstrip()
 
 
 def _summary(verdict: Verdict) -> str:
-    from smd_agent.rules.finding import Severity
+    from smd_agent.rules.finding import Severity, alike
 
     counts = dict.fromkeys(Severity, 0)
-    for group in _alike(verdict.findings):
+    for group in alike(verdict.findings):
         counts[group[0].severity] += 1
     found = [count_of(number, severity.value) for severity, number in counts.items() if number]
     what = ", ".join(found) or "nothing found"
     return f"{count_of(len(verdict.judged), 'rule')} over {count_of(verdict.steps, 'step')}: {what}"
-
-
-def _alike(findings: Sequence[Finding]) -> list[list[Finding]]:
-    """Put findings together that differ only in their tensors and steps."""
-    groups: dict[tuple[object, ...], list[Finding]] = {}
-    for one in findings:
-        groups.setdefault((one.rule, one.severity, one.cause, one.advice), []).append(one)
-    return [*groups.values()]
 
 
 def _finding_lines(group: Sequence[Finding], several_workers: bool) -> Iterator[str]:

@@ -19,6 +19,7 @@ STEP_WINDOW = "SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW"
 RETRY_LIMIT = "SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT"
 HOOK = "SMD_AGENT_HOOK"
 STRICT = "SMD_AGENT_STRICT"
+VERDICT_SECONDS = "SMD_AGENT_VERDICT_SECONDS"
 LAUNCH_PID = "SMD_AGENT_LAUNCH_PID"
 REPORTED = "SMD_AGENT_REPORTED"
 RANK = "RANK"
@@ -47,6 +48,7 @@ VARIABLES = (
     Variable(RETRY_LIMIT, "integer", "100", "looks (2 s apart) for an event file that an index already names"),
     Variable(HOOK, "JSON", "", "the hook file's content itself; set by the launcher for its child processes"),
     Variable(STRICT, "boolean", "false", "our own failures stop the program instead of ending the capture"),
+    Variable(VERDICT_SECONDS, "seconds", "1", "what rules take to judge a run when it ends, and in ls; 0: they do not"),
     Variable(LAUNCH_PID, "integer", "", "pid of the process the launcher started; set by the launcher"),
     Variable(REPORTED, "text", "", "checksum of a complaint made already; set for the child processes"),
     Variable(
@@ -74,6 +76,11 @@ def use_smdebug() -> bool:
 def strict() -> bool:
     """Tell whether our own failures shall stop the user's program."""
     return _boolean(STRICT)
+
+
+def verdict_seconds() -> float:
+    """Return how long a run may be judged when it ends; 0 for not at all."""
+    return _number(VERDICT_SECONDS)
 
 
 def hook_json() -> str | None:

@@ -100,6 +100,11 @@ class BaseHook:
         """Whether this process has begun to write the run."""
         return self._output.sink.started
 
+    @property
+    def ended_worker(self) -> str:
+        """The worker as which this process has written the run and ended it; empty otherwise."""
+        return self._output.ended_worker
+
     def set_mode(self, mode: ModeKeys) -> None:
         """Count the steps that follow in this mode.
 

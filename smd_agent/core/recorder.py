@@ -18,6 +18,7 @@ from smd_agent.core.channels import ChannelAxes
 from smd_agent.core.clock import NEVER, ModeClock, RunPosition
 from smd_agent.core.given_values import GivenValues
 from smd_agent.core.modes import ModeKeys
+from smd_agent.core.own_time import own_time
 from smd_agent.core.ports import HeldStep, LateValues, OpenCapture
 from smd_agent.core.sink import StepSink
 from smd_agent.core.step_questions import StepQuestions
@@ -116,6 +117,8 @@ class Recorder(StepQuestions):
     @in_turn
     def open_step(self) -> bool:
         """Decide about the step that has just begun, and open it if something is saved."""
+        own_time.asked()
+        own_time.counts = False
         clock = self.position.clock
         if self.late is not None:
             self.late.settle()
@@ -128,6 +131,7 @@ class Recorder(StepQuestions):
         self.position.saving = bool(self._due) and self.output.begin(clock.mode)
         if self.position.saving:
             self._open_sink()
+        own_time.counts = self.position.saving
         if self._given.waiting:
             self._given.step_opened()
         self._ask_again_for_late_values()
@@ -184,6 +188,7 @@ class Recorder(StepQuestions):
         self.end_step()
         position = self.position
         position.step, position.clock, position.saving = aside.step, aside.clock, aside.saving
+        own_time.counts = aside.saving
         position.updated = False
         position.open = aside.sink is not None
         self._step_sink, self._open_step, self._due = aside.sink, aside.open_step, aside.due
@@ -216,7 +221,7 @@ class Recorder(StepQuestions):
         if capture is not None:
             capture.close()
         saving = self.position.saving
-        self.position.saving = self.position.open = False
+        self.position.saving = self.position.open = own_time.counts = False
         sink, self._step_sink = self._step_sink, None
         return None if sink is None else HeldStep(sink, self._open_step, self._due, saving)
 

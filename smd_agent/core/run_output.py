@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from smd_agent import guard
 from smd_agent.core.modes import ModeKeys
+from smd_agent.core.own_time import own_time
 from smd_agent.core.sink import RunSink
 from smd_agent.core.worker import Worker
 from smd_agent.errors import SMDebugValueError
@@ -47,6 +48,11 @@ class RunOutput:
         self._names_exported = -1
         self._told = ""
         self._forked = False
+
+    @property
+    def ended_worker(self) -> str:
+        """The worker whose steps have been summed up; empty if none has, or in a process that a fork has made."""
+        return self.sink.worker if self._told and not self._forked else ""
 
     def begin_anew(self) -> None:
         """Write a run of its own, in a process that a fork has made, once that trains."""
@@ -89,8 +95,9 @@ class RunOutput:
         """Put everything on disk, mark the run as ended if asked to, and say what was saved."""
         if not self.sink.started or self.off:
             return
-        self.export_collections(anew=True)
-        self.sink.close(end_marker and self._worker.rank == 0)
+        with own_time.spending():
+            self.export_collections(anew=True)
+            self.sink.close(end_marker and self._worker.rank == 0)
         summary = self.sink.summary()
         if summary == self._told:
             return
@@ -98,7 +105,8 @@ class RunOutput:
         missing = self._selection.never_found()
         if missing and not self.sink.dry_run:
             guard.say(f"no tensor of {', '.join(missing)} came up in a step that was saved")
-        guard.say(summary)
+        share = own_time.share()
+        guard.say(self.sink.summary("" if share is None else f", {share:.1%} of the run's time"))
 
     def _start(self) -> None:
         workers = self._worker.size if self.include_workers == "all" else 1

@@ -46,6 +46,10 @@ class RunSink(Protocol):
         """The run's folder or address, for messages."""
 
     @property
+    def worker(self) -> str:
+        """The name that ``start`` was called with; empty before."""
+
+    @property
     def started(self) -> bool:
         """Whether ``start`` has succeeded."""
 
@@ -77,5 +81,5 @@ class RunSink(Protocol):
     def close(self, end_marker: bool) -> None:
         """Store everything and, if asked to, mark the run as ended."""
 
-    def summary(self) -> str:
-        """One line on what has been stored."""
+    def summary(self, more: str = "") -> str:
+        """One line on what has been stored; ``more`` follows its size."""

@@ -15,6 +15,7 @@ from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL
 from smd_agent.errors import ConfigError, SMDebugError
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.patches.importer import report_bad_config
+from smd_agent.patches.verdict_at_exit import judge_runs
 from smd_agent.stalled_disk import in_time
 
 H = TypeVar("H", bound=FrameworkHook)
@@ -37,6 +38,7 @@ def wanted_settings(default_save_interval: int = DEFAULT_SAVE_INTERVAL) -> HookS
         except (FileNotFoundError, ConfigError) as error:
             report_bad_config(error)
             return None
+        session.when_ended(judge_runs)
     return _settings[default_save_interval]
 
 

@@ -13,6 +13,7 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from smd_agent.core.modes import ModeKeys
 from smd_agent.rules.finding import Finding, NotJudged, Severity
 from smd_agent.rules.rule import Rule
 from smd_agent.rules.step_view import Names, Place, RunView, StepView
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from smd_agent.analysis.trial import Trial
-    from smd_agent.core.modes import ModeKeys
     from smd_agent.rules.parameters import Parameter
 
 
@@ -101,9 +101,12 @@ class BuiltInRule(Rule):
         modes: of the steps that are looked at; with none, all.
         fewest_steps: how many such steps it takes to judge.
         split: what it must see together.
+        one_step_tells: whether one step alone can tell, so that the last is looked at where there is no time for all.
         only_by_name: whether `check` applies it only where it is asked for by its name.
         severity, cause, advice: of its findings, unless `found` is told otherwise.
         evidence: the numbers of its findings, with what each means.
+        short: its findings in a few words, unless `found` is told otherwise, see `Finding.short`; ``{step}`` stands for
+            the first step. Without, they are called as the rule is.
 
     Args:
         base_trial: the trial, where it is invoked step by step; the documented defaults then hold.
@@ -122,11 +125,13 @@ class BuiltInRule(Rule):
     modes: ClassVar[tuple[ModeKeys, ...]] = ()
     fewest_steps: int = 1
     split: Split = Split.WORKER
+    one_step_tells: ClassVar[bool] = False
     only_by_name: ClassVar[bool] = False
     severity: ClassVar[Severity] = Severity.PROBLEM
     evidence: ClassVar[dict[str, str]] = {}
     cause: ClassVar[str] = ""
     advice: ClassVar[str] = ""
+    short: ClassVar[str] = ""
 
     def __init__(
         self,
@@ -204,6 +209,7 @@ class BuiltInRule(Rule):
         severity: Severity | None = None,
         cause: str = "",
         advice: str = "",
+        short: str = "",
     ) -> Finding:
         """Note that there is something about a tensor; what was found on it already reaches up to this step.
 
@@ -211,7 +217,7 @@ class BuiltInRule(Rule):
             where: the step.
             tensor: its name; None for the training as a whole.
             evidence: numbers by name, each of which ``evidence`` of the class explains; those of the first step stay.
-            severity, cause, advice: in the place of the rule's own.
+            severity, cause, advice, short: in the place of the rule's own.
         """
         numbers = dict(evidence or {})
         assert numbers.keys() <= self.evidence.keys(), f"{self.rule_name} explains no {numbers.keys()}"
@@ -234,6 +240,7 @@ class BuiltInRule(Rule):
             cause or self.cause,
             advice or self.advice,
             global_step=place.global_step,
+            short=(short or self.short).replace("{step}", _spoken_step(place)),
         )
         return self._findings.setdefault(self._key(where, tensor), found)
 
@@ -292,8 +299,11 @@ class BuiltInRule(Rule):
         if lacking:
             reason = "; ".join(need.words for need in lacking) + modes
             return NotJudged(self.rule_name, reason, "; ".join(need.option for need in lacking))
-        steps = f"it takes {self.fewest_steps} steps{modes} to judge, and there are {self._steps_seen}"
-        return NotJudged(self.rule_name, steps, "save more steps, such as by --every 1")
+        return self.too_few(f"it takes {self.fewest_steps} steps{modes} to judge, and there are {self._steps_seen}")
+
+    def too_few(self, reason: str) -> NotJudged:
+        """Say that what the rule needs was saved, only not often enough."""
+        return NotJudged(self.rule_name, reason, "save more steps, such as by --every 1", self._steps_seen > 0)
 
     def fresh(self) -> Self:
         """Return a rule with the same parameters that has seen nothing."""
@@ -313,3 +323,8 @@ class BuiltInRule(Rule):
 
 def _has_no_parameter(rule: str, unknown: Iterable[str], known: Iterable[str]) -> str:
     return f"{rule} has no parameter {', '.join(unknown)}: it has {', '.join(known) or 'none'}"
+
+
+def _spoken_step(place: Place) -> str:
+    usual = place.mode in (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    return f"{place.step}" if usual else f"{place.step} of {place.mode.name}"

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from smd_agent.rules.rule import Rule
 
 _LONGEST = 60
-_OTHERS = ("other_trials", "other_trial")
+OTHER_RUNS = frozenset({"other_trials", "other_trial"})
+"""Parameters that name other runs."""
 
 
 def configured_rules(
@@ -50,7 +51,7 @@ def configured_rules(
 
 def _given(parameters: Mapping[str, Any], other_trials: Sequence[Trial] | None) -> dict[str, Any]:
     given = dict(parameters)
-    for key in _OTHERS:
+    for key in sorted(OTHER_RUNS):
         folders = given.pop(key, None)
         # Those that the command names count; of others nothing is waited for.
         if folders is not None and not other_trials:

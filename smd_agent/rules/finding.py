@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import enum
 import math
+import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from smd_agent.core.modes import ModeKeys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Severity(enum.Enum):
@@ -41,6 +45,7 @@ class Finding:
         cause: the likely cause, one sentence.
         advice: what to try, one sentence.
         global_step: the first step, counted over all modes.
+        short: the same in a few words; ``{}`` stands for the names of tensors.
     """
 
     rule: str
@@ -55,6 +60,7 @@ class Finding:
     advice: str = ""
     steps: int = 1
     global_step: int = 0
+    short: str = ""
 
     @property
     def order(self) -> tuple[int, int, str, str]:
@@ -65,7 +71,25 @@ class Finding:
         """Return an object for JSON; numbers that are not finite are text, such as ``"nan"``."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         evidence = {name: _json_number(value) for name, value in self.evidence.items()}
-        return {**values, "severity": self.severity.value, "mode": self.mode.name, "evidence": evidence}
+        words = {"severity": self.severity.value, "mode": self.mode.name, "short": self.in_short(self.tensor or "")}
+        return {**values, **words, "evidence": evidence}
+
+    def in_short(self, names: str) -> str:
+        """Return what was found in a few words.
+
+        Args:
+            names: of the tensors; empty where it is about none.
+        """
+        words = self.short or _spoken(self.rule) + (": {}" if names else "") + f" at step {self.first_step}"
+        return words.replace("{}", names)
+
+
+def alike(findings: Iterable[Finding]) -> list[list[Finding]]:
+    """Put findings together that differ only in their tensors and steps."""
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for one in findings:
+        groups.setdefault((one.rule, one.severity, one.cause, one.advice), []).append(one)
+    return [*groups.values()]
 
 
 @dataclass(frozen=True)
@@ -76,15 +100,22 @@ class NotJudged:
         rule: the rule's name.
         reason: what it lacks.
         option: what saves that; empty where no option does.
+        too_few_steps: whether all that it needs was saved, only not often enough.
     """
 
     rule: str
     reason: str
     option: str = ""
+    too_few_steps: bool = False
 
-    def to_json(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, str | bool]:
         """Return an object for JSON."""
-        return {"rule": self.rule, "reason": self.reason, "option": self.option}
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def _spoken(name: str) -> str:
+    """Return the name of a class as words."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
 
 
 def _json_number(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from smd_agent.core.modes import ModeKeys
@@ -15,13 +16,14 @@ from smd_agent.errors import (
 )
 from smd_agent.rules.built_in import BuiltInRule, Split
 from smd_agent.rules.finding import Finding, NotJudged, Severity
-from smd_agent.rules.step_view import RunView, StepView
+from smd_agent.rules.step_view import Limits, OutOfTime, RunView, StepView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from smd_agent.analysis.trial import Trial
     from smd_agent.rules.rule import Rule
+    from smd_agent.storage.reader import StepIndex
 
 
 @dataclass
@@ -35,6 +37,8 @@ class Verdict:
         not_for_it: the names of those that are for other kinds of runs.
         steps: how many steps were looked at.
         problems: what could not be read, each sentence once.
+        failed: by the names of rules that have failed, their errors.
+        passed_over: the names of tensors whose values were too large to be read.
     """
 
     findings: list[Finding] = field(default_factory=list)
@@ -43,6 +47,8 @@ class Verdict:
     not_for_it: list[str] = field(default_factory=list)
     steps: int = 0
     problems: list[str] = field(default_factory=list)
+    failed: dict[str, Exception] = field(default_factory=dict)
+    passed_over: set[str] = field(default_factory=set)
 
     @property
     def has_problem(self) -> bool:
@@ -67,11 +73,22 @@ class Judging:
     Args:
         trial: the run.
         rules: of ours, made without a trial; and those of old programs, made for this one.
+        limits: of what is read.
+        attempt: calls a function and returns the error that it raised; a rule that raised one is asked no more. By
+            default errors pass.
     """
 
-    def __init__(self, trial: Trial, rules: Sequence[Rule]) -> None:
-        self._run = RunView(trial)
+    def __init__(
+        self,
+        trial: Trial,
+        rules: Sequence[Rule],
+        limits: Limits | None = None,
+        attempt: Callable[[Callable[[], object]], Exception | None] | None = None,
+    ) -> None:
+        self._run = RunView(trial, limits)
         self._trial = trial
+        self._attempt = _call if attempt is None else attempt
+        self._failed: dict[str, Exception] = {}
         self._built_in = [rule for rule in rules if isinstance(rule, BuiltInRule)]
         self._old = [_OldRule(rule) for rule in rules if not isinstance(rule, BuiltInRule)]
         self._parts: list[dict[str, BuiltInRule]] = [{} for _ in self._built_in]
@@ -92,26 +109,42 @@ class Judging:
         for done, step in enumerate(steps):
             if progress is not None:
                 progress(done, len(steps))
-            self._take(step)
+            self.take(step, self._trial.step_table.files(step))
 
-    def _take(self, step: int) -> None:
-        files = {
-            worker: file
-            for worker, file in sorted(self._trial.step_table.files(step).items())
-            if step > self._last.get(worker, -1)
-        }
-        for worker, file in files.items():
+    def take(
+        self, step: int, files: Mapping[str, StepIndex], asks: Callable[[BuiltInRule], bool] = lambda rule: True
+    ) -> None:
+        """Look at the files of one step that have not been looked at.
+
+        Args:
+            step: counted over all modes; no step before it is looked at any more.
+            files: by worker.
+            asks: which rules look at it, asked before each.
+
+        Raises:
+            OutOfTime: the limits have been reached; some rules may have seen the step.
+        """
+        new = {worker: file for worker, file in sorted(files.items()) if step > self._last.get(worker, -1)}
+        for worker, file in new.items():
             self._last[worker] = step
             view = StepView(self._run, file)
             for rule, parts in zip(self._built_in, self._parts, strict=True):
-                own = "" if rule.split is Split.RUN else worker
-                if own not in parts:
-                    parts[own] = rule.fresh()
-                parts[own].offer(view)
-        if files:
+                if rule.rule_name not in self._failed and asks(rule):
+                    own = "" if rule.split is Split.RUN else worker
+                    if own not in parts:
+                        parts[own] = rule.fresh()
+                    self._ask(rule, partial(parts[own].offer, view))
+        if new:
             self._steps += 1
             for old in self._old:
                 old.take(self._trial, step)
+
+    def _ask(self, rule: BuiltInRule, question: Callable[[], object]) -> None:
+        failure = self._attempt(question)
+        if isinstance(failure, OutOfTime):
+            raise failure
+        if failure is not None:
+            self._failed[rule.rule_name] = failure
 
     def verdict(self) -> Verdict:
         """Return what can be said by now."""
@@ -119,8 +152,12 @@ class Judging:
         known = self._trial.collections()
         for rule, parts in zip(self._built_in, self._parts, strict=True):
             for part in parts.values():
-                part.end()
-                verdict.findings += part.findings
+                failure = self._attempt(part.end)
+                if failure is not None:
+                    self._failed.setdefault(rule.rule_name, failure)
+            if rule.rule_name in self._failed:
+                continue
+            verdict.findings += [finding for part in parts.values() for finding in part.findings]
             most = max(parts.values(), key=lambda part: part.progress, default=rule)
             if any(part.has_judged for part in parts.values()):
                 verdict.judged.append(rule.rule_name)
@@ -130,8 +167,14 @@ class Judging:
                 verdict.not_judged.append(most.not_judged())
         for old in self._old:
             old.add_to(verdict)
+        verdict.failed.update(self._failed)
+        verdict.passed_over |= self._run.passed_over
         verdict.findings.sort(key=lambda one: one.order)
         return verdict
+
+
+def _call(action: Callable[[], object]) -> None:
+    action()
 
 
 class _OldRule:

@@ -151,7 +151,7 @@ def answer_of(task: Task) -> Answer:
     trial = create_trial(task.run, timeout=0)
     trial.maybe_refresh()
     trial.take_as_it_is()
-    run = RunView(trial, task.tensors)
+    run = RunView(trial, tensors=task.tensors)
     rules = [made.kind(**made.values) for made in task.rules]
     steps: list[list[int]] = [[] for _ in rules]
     for step in trial.step_table.steps(ModeKeys.GLOBAL, incomplete=True):

@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import pkgutil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from smd_agent.errors import SMDebugValueError
 from smd_agent.rules import builtin
@@ -15,7 +15,10 @@ from smd_agent.rules.rule import Rule
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
     from types import ModuleType
+
+AnyRule = TypeVar("AnyRule", bound=Rule)
 
 
 def built_in_rules() -> dict[str, type[BuiltInRule]]:
@@ -26,6 +29,11 @@ def built_in_rules() -> dict[str, type[BuiltInRule]]:
             if issubclass(rule, BuiltInRule):
                 found[rule.__name__] = rule
     return dict(sorted(found.items()))
+
+
+def applied_unasked(rules: Mapping[str, type[AnyRule]]) -> dict[str, type[AnyRule]]:
+    """Return the rules without those that are applied only where they are asked for by their names."""
+    return {name: rule for name, rule in rules.items() if not getattr(rule, "only_by_name", False)}
 
 
 def rules_of_file(path: str | os.PathLike[str]) -> dict[str, type[Rule]]:

@@ -75,17 +75,43 @@ class Tensors:
         return self.count == 1 or crc32c(name.encode("utf-8", "surrogatepass")) % self.count == self.number
 
 
+class OutOfTime(Exception):
+    """There is no time to read further values."""
+
+
+class Limits(NamedTuple):
+    """What may be read of a run.
+
+    largest: bytes of a value; larger ones are passed over.
+    in_time: tells whether there is time for one more.
+    """
+
+    largest: int
+    in_time: Callable[[], bool]
+
+    def check(self) -> None:
+        """Go on as long as there is time.
+
+        Raises:
+            OutOfTime: there is none left.
+        """
+        if not self.in_time():
+            raise OutOfTime
+
+
 class RunView:
     """What is the same at all steps of a run: which names are in which collection, and where their numbers are.
 
-    ``problems`` has a sentence for each value that could not be read. Tensors that are not among ``tensors`` are as
-    none.
+    ``problems`` has a sentence for each value that could not be read, ``passed_over`` the names of those that are too
+    large for the limits. Tensors that are not among ``tensors`` are as none.
     """
 
-    def __init__(self, trial: Trial, tensors: Tensors = Tensors()) -> None:
+    def __init__(self, trial: Trial, limits: Limits | None = None, tensors: Tensors = Tensors()) -> None:
         self.trial = trial
         self.tensors = tensors
         self.problems: dict[str, None] = {}
+        self.passed_over: set[str] = set()
+        self._limits = limits
         self._known: dict[tuple[Contents, object], Any] = {}
 
     def chosen(self, contents: Contents, choice: Choice) -> Names:
@@ -109,6 +135,27 @@ class RunView:
 
     def _choose(self, contents: Contents, choice: Choice) -> Iterable[str]:
         return filter(self._chooser(choice), filter(self.tensors.has, contents.names))
+
+    def may_read(self, name: str, size: int) -> bool:
+        """Tell whether a value of so many bytes may be read.
+
+        Raises:
+            OutOfTime: no value may be read any more.
+        """
+        self.check_time()
+        if self._limits is None or size <= self._limits.largest:
+            return True
+        self.passed_over.add(name)
+        return False
+
+    def check_time(self) -> None:
+        """Go on as long as there is time.
+
+        Raises:
+            OutOfTime: there is none left.
+        """
+        if self._limits is not None:
+            self._limits.check()
 
     def _chooser(self, choice: Choice) -> Callable[[str], bool]:
         if not choice.collections and not choice.patterns:
@@ -223,10 +270,16 @@ class StepView:
         return self.column("", names)
 
     def value(self, name: str) -> npt.NDArray[Any] | None:
-        """Return a whole tensor; None where it was not saved whole, or cannot be read."""
+        """Return a whole tensor; None where it was not saved whole, or cannot be read.
+
+        Raises:
+            OutOfTime: there is no time for it.
+        """
         if name not in self._values:
+            location = self._file.index.payload.location(name)
+            may_read = location is not None and self._run.may_read(name, location[1])
             self._values[name] = None
-            if self._file.index.payload.location(name) is not None:
+            if may_read:
                 try:
                     self._values[name] = self._run.trial.read(self._file, name).value
                 except SMDebugError as error:
@@ -314,6 +367,7 @@ class StepView:
     def _small(self, names: Names) -> Smalls:
         """Return the elements of the small tensors of numbers among these, which are saved whole."""
         if names not in self._smalls:
+            self._run.check_time()
             found = self._run.trial.rows(self._file, names)
             self._smalls[names] = [([names[place] for place in places.tolist()], rows) for places, rows in found]
         return self._smalls[names]

@@ -146,6 +146,19 @@ class RunReader:
         if not self._first and self._end is None:
             self._cache.save()
 
+    def steps_of(self, worker: str) -> list[int]:
+        """Return the steps of which there is an index file of a worker, by the files' names alone."""
+        index_root = self.root / paths.INDEX_FOLDER
+        names = (name for folder in _names_in(index_root) for name in _names_in(index_root / folder))
+        found = (paths.parse_step_file(name) for name in names if name.endswith(".json"))
+        return sorted(step[0] for step in found if step is not None and step[1] == worker)
+
+    def index_of(self, step: int, worker: str) -> StepIndex | None:
+        """Read one index file; None where it cannot be read."""
+        path = self.root / paths.index_path(step, worker)
+        index = self._read_index(path.parent, path.name)
+        return None if index is None else StepIndex(step, worker, index)
+
     def _in_range(self, folder: str) -> bool:
         past_end = self._end is not None and folder > paths.index_folder(self._end)
         return folder >= paths.index_folder(self._first) and not past_end

@@ -102,6 +102,11 @@ class RunWriter:
         return self._folder.reason
 
     @property
+    def worker(self) -> str:
+        """The worker that writes; empty before ``start``."""
+        return self._worker
+
+    @property
     def started(self) -> bool:
         """Whether ``start`` has been called."""
         return bool(self._worker)
@@ -201,14 +206,14 @@ class RunWriter:
         if collections is None or collections.failure is None:
             self._closed = end_marker
 
-    def summary(self) -> str:
-        """One line on what has been saved."""
+    def summary(self, more: str = "") -> str:
+        """One line on what has been saved; ``more`` follows its size."""
         lost = f"; {self.steps_lost} could not be written" if self.steps_lost else ""
         if self._lost is not None and self._lost.gone:
             many = self._lost.gone > 1
             lost += f"; {self._lost.gone} more {'are gone with their' if many else 'is gone with its'} folder"
         steps = "1 step" if self.steps_saved == 1 else f"{self.steps_saved} steps"
-        saved = f"saved {steps} ({self.tensors_saved} values, {size_text(self.bytes_saved)}){lost}"
+        saved = f"saved {steps} ({self.tensors_saved} values, {size_text(self.bytes_saved)}{more}){lost}"
         return f"{saved}; to see them: python -m smd_agent ls {self.root}" if self._entered else saved
 
     # On the writer thread.

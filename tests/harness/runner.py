@@ -18,12 +18,13 @@ SITE_HOOK = Path(sysconfig.get_path("purelib")) / "smd_agent.pth"
 
 
 def environment(**variables):
+    """The variables of a run. It is not judged when it ends, which takes its time, unless they say so."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("SMD", "USE_SMDEBUG", "COV_", "COVERAGE_"))}
     if not SITE_HOOK.exists():
         # Tests started from a source tree: the folder with our sitecustomize takes the place of the site hook.
         inner = PACKAGE / "_site"
         kept["PYTHONPATH"] = str(inner if inner.exists() else PACKAGE.parent)
-    return {**kept, **variables}
+    return {**kept, "SMD_AGENT_VERDICT_SECONDS": "0", **variables}
 
 
 class Runner:

@@ -51,7 +51,7 @@ def _end(way: str, lines: list[str], disk: Path, before: list[str]) -> str:
         return "nothing lost"
     said = " ".join(lines)
     assert TELLS.search(said), f"{sum(steps.values())} of {PYTORCH.steps} steps, and no line says why: {lines}"
-    summary = SUMMARY.search(lines[-1])
+    summary = next(filter(None, map(SUMMARY.search, reversed(lines))), None)
     if summary is not None and "takes no more data" not in said:
         told = sum(int(number or 0) for number in summary.groups())
         assert told == PYTORCH.steps, f"{told} of {PYTORCH.steps} steps are accounted for: {lines}"

@@ -77,7 +77,7 @@ class Training:
         runner = Runner(folder)
         hook = runner.hook_file(name, EVERYTHING)
         python = sys.executable if self.python is None else os.environ[self.python]
-        environment = runner.environment(**QUIET, SMDEBUG_CONFIG_FILE_PATH=hook)
+        environment = runner.environment(**QUIET, SMDEBUG_CONFIG_FILE_PATH=hook, SMD_AGENT_VERDICT_SECONDS="1")
         # The same process for all of them, whatever is added for one.
         process = warm_process(self.modules, environment, (python,))
         words = [str(SUBJECTS / self.script)]

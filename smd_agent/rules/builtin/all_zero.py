@@ -53,6 +53,7 @@ class AllZero(BuiltInRule):
         "Nothing comes back to it from the loss: what it computes is not used, is detached, or is 0 after a dead ReLU"
     )
     advice = "Check that the module's output reaches the loss, without detach() or no_grad(), and that its units live"
+    short = "nearly all zeros: {}"
 
     collection_names: tuple[str, ...] | None
     tensor_regex: tuple[str, ...] | None

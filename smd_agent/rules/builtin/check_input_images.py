@@ -74,7 +74,7 @@ class CheckInputImages(BuiltInRule):
         if not self._images_seen:
             return super().not_judged()
         reason = f"it takes {self.threshold_samples} images to judge, and there are {self._images_seen}"
-        return NotJudged(self.rule_name, reason, "save more steps, such as by --every 1")
+        return self.too_few(reason)
 
     def take(self, step: StepView) -> None:
         """Add the images of a step."""

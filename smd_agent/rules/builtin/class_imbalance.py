@@ -128,7 +128,7 @@ class ClassImbalance(RuleOfClasses):
         if self._is_not_whole or not self._steps_seen or not self._labels.size:
             return super().not_judged()
         reason = f"it takes {self.samples} labels to judge, and there are {int(self._labels.sum())}"
-        return NotJudged(self.rule_name, reason, "save more steps, such as by --every 1")
+        return self.too_few(reason)
 
 
 _NEEDS = (whole_or_not(CollectionKeys.LABELS), whole_or_not(CollectionKeys.PREDICTIONS))

@@ -64,6 +64,7 @@ class DeadRelu(BuiltInRule):
     }
     cause = "An update has pushed the units so far below 0 that they are active for no input, and learn no more"
     advice = "Lower the learning rate, warm it up, check the initial biases, or use LeakyReLU or GELU"
+    short = "dead units: {}"
 
     tensor_regex: tuple[str, ...] | None
     threshold_inactivity: float

@@ -37,6 +37,7 @@ class ExplodingTensor(BuiltInRule):
     }
     cause = "An update was too large, or a value overflowed, in this tensor or in one that it is computed from"
     advice = "Find the first tensor and step, then lower the learning rate, clip gradients, or scale the loss"
+    short = "not finite from step {step} on: {}"
 
     collection_names: tuple[str, ...] | None
     tensor_regex: tuple[str, ...] | None

@@ -31,6 +31,7 @@ class LearningRateZero(BuiltInRule):
     }
     cause = "A schedule has ended or began at 0 and was never stepped, or it is stepped by batch where epochs are meant"
     advice = "Print the learning rate beside the loss, and check the schedule's number of steps"
+    short = "learning rate 0 from step {step} on: {}"
 
     patience: int
 

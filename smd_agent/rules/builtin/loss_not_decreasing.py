@@ -74,6 +74,7 @@ class LossNotDecreasing(BuiltInRule):
     }
     cause = "The learning rate is too high, the loss has the wrong sign, or the data gets harder"
     advice = "Lower the learning rate ten times; if it still rises, check the sign of the loss and of the gradients"
+    short = "loss rises: {}"
 
     collection_names: tuple[str, ...] | None
     tensor_regex: tuple[str, ...] | None

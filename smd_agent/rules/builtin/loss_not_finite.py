@@ -62,6 +62,7 @@ class LossNotFinite(BuiltInRule):
 
     meaning = "a loss has an element that is NaN or infinite; a warning if later ones are finite again"
     needs = (Need((CollectionKeys.LOSSES,), ("", "abs_mean", "l2", "mean")),)
+    one_step_tells = True
     evidence = {
         "last_finite_step": "the last saved step before it at which this loss was finite",
         "last_finite_loss": "the loss at that step",
@@ -98,10 +99,12 @@ class LossNotFinite(BuiltInRule):
         bad = not_finite(step, others)
         last = self._last.get((name, step.mode))
         evidence: dict[str, float] = {"others": len(others), "others_not_finite": len(bad)}
+        short = "loss not finite at step {step}"
         if last is not None:
+            short += f" (finite at {last.step})"
             evidence |= {"last_finite_step": last.step, "last_finite_loss": last.loss}
         cause, advice = _CAUSES[self._cause(step, bad, last)]
-        self.found(step, name, evidence, cause=cause, advice=advice)
+        self.found(step, name, evidence, cause=cause, advice=advice, short=short)
 
     @staticmethod
     def _cause(step: StepView, bad: dict[str, dict[str, float]], last: _Last | None) -> str:

@@ -43,6 +43,7 @@ class NotMoving(BuiltInRule):
     }
     cause = "The update is lost in rounding, as in bfloat16 or float16 weights, or the optimizer is not what updates it"
     advice = "Keep weights in float32, raise the learning rate, and check that nothing writes the old values back"
+    short = "not moved by updates: {}"
 
     patience: int
 

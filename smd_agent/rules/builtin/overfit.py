@@ -55,6 +55,7 @@ class Overfit(OfEvaluations):
     }
     cause = "The model learns its training data by heart: it is too large for the data, or trained too long"
     advice = "Stop at the best evaluation, or use more data, augmentation, weight decay, dropout or a smaller model"
+    short = "overfit from step {step} on: {}"
 
     tensor_regex: tuple[str, ...] | None
     start_step: int

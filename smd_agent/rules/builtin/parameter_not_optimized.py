@@ -25,6 +25,7 @@ class ParameterNotOptimized(BuiltInRule):
     }
     cause = "The parameter was made after the optimizer, as by replacing a layer, or was left out of its list"
     advice = "Make the optimizer after the model is complete, or freeze what shall not be trained (requires_grad=False)"
+    short = "in no optimizer: {}"
 
     def pass_over(self, step: StepView) -> None:
         """Facts are saved when they change: at a step without any, what was found holds."""

@@ -73,6 +73,7 @@ class SaturatedActivation(BuiltInRule):
     }
     cause = "What the layer gets is too large: inputs that are not scaled, or weights that begin too large"
     advice = "Scale the inputs to about 0 plus or minus 1, begin with smaller weights, or normalise before the layer"
+    short = "saturated: {}"
 
     collection_names: tuple[str, ...] | None
     tensor_regex: tuple[str, ...] | None

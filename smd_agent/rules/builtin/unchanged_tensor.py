@@ -57,6 +57,7 @@ class UnchangedTensor(BuiltInRule):
     }
     cause = "The loss does not depend on what is trained, or no update reaches the weights that it depends on"
     advice = "Check that the loss is computed from the model's output, that backward() and step() follow, and the rate"
+    short = "always the same: {}"
 
     collection_names: tuple[str, ...] | None
     tensor_regex: tuple[str, ...] | None

@@ -54,6 +54,7 @@ class VanishingGradient(BuiltInRule):
     }
     cause = "On the way back from the loss the gradient shrinks from layer to layer, as through saturated activations"
     advice = "Use ReLU-like activations, normalisation, residual connections, or another initialisation"
+    short = "gradient vanishes: {}"
 
     threshold: float | None
     ratio: float

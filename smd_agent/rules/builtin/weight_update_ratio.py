@@ -62,6 +62,7 @@ class WeightUpdateRatio(BuiltInRule):
     }
     cause = "The learning rate is far too high for these weights"
     advice = "Lower the learning rate; about 0.001 is usual for the ratio"
+    short = "updates too large: {}"
 
     num_steps: int | None
     large_threshold: float
@@ -104,6 +105,7 @@ class WeightUpdateRatio(BuiltInRule):
                 {"largest_ratio": self._largest},
                 cause="The learning rate is far too low for these weights, or the gradients are scaled down",
                 advice="Raise the learning rate, about 0.001 is usual for the ratio; check how gradients are scaled",
+                short="updates too small",
             )
             found.last_step, found.steps = self._last.step, self._taken
 
@@ -147,6 +149,7 @@ class WeightUpdateRatio(BuiltInRule):
                         {"ratio": ratio},
                         cause="The weights hardly move: the learning rate is too low, or they have no gradient",
                         advice="Check the learning rate, and that the parameter is trained",
+                        short="updates too small: {}",
                     )
             if self.num_steps is None:
                 before.clear()

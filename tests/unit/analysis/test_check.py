@@ -68,6 +68,33 @@ def test_what_could_not_be_judged(losses, command):
     ]
 
 
+def test_too_few_steps_are_no_lack(losses, command):
+    losses(3, 2)
+    code, out, _ = command("check", "--rules", "LossNotFinite,LossNotDecreasing")
+    assert code == 0
+    assert out[2:] == [
+        "",
+        "Too few steps",
+        "  LossNotDecreasing  it takes 10 steps to judge, and there are 2",
+        "                     save more steps, such as by --every 1",
+    ]
+
+
+def test_too_few_steps_for_all_rules_are(losses, command):
+    losses(3, 2)
+    code, out, _ = command("check", "--rules", "LossNotDecreasing", "--json")
+    assert code == 2
+    assert [one["too_few_steps"] for one in json.loads("\n".join(out))["not_judged"]] == [True]
+
+
+def test_too_few_steps_beside_what_was_not_saved(losses, command):
+    losses(3, 2)
+    code, out, _ = command("check", "--rules", "LossNotFinite,LossNotDecreasing,LearningRateZero", "--json")
+    assert code == 2
+    told = {one["rule"]: one["too_few_steps"] for one in json.loads("\n".join(out))["not_judged"]}
+    assert told == {"LossNotDecreasing": True, "LearningRateZero": False}
+
+
 def test_a_problem_counts_more_than_what_could_not_be_judged(losses, command):
     losses(np.inf)
     assert command("check")[0] == 1
@@ -157,6 +184,10 @@ def test_the_list(run, capsys):
     assert main(["check", "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == [*built_in_rules()]
+    by_name = {name for name, rule in built_in_rules().items() if rule.only_by_name}
+    assert {line.split()[0] for line in lines if "(only by --rules" in line} == by_name
     assert main(["check", "--list", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out).keys() == built_in_rules().keys()
+    told = json.loads(capsys.readouterr().out)
+    assert told.keys() == built_in_rules().keys()
+    assert {name for name, rule in told.items() if rule["only_by_name"]} == by_name
     assert main(["check"]) == 2

@@ -38,6 +38,22 @@ def test_ls_tells_steps_collections_and_tensors(two_modes, command):
     assert order == ["all:", "losses:", "weights:"]
 
 
+def test_ls_begins_with_the_verdict(run, command):
+    run.collections(losses="loss").step(0, {"loss": np.float32(1)}).step(1, {"loss": np.float32(np.nan)})
+    assert command("ls")[1][:3] == [
+        "Verdict  1 finding so far: loss not finite at step 1 (finite at 0)",
+        f"         more: python -m smd_agent check {run.root}",
+        f"Run      {run.root}",
+    ]
+    run.end()
+    assert command("ls")[1][0] == "Verdict  1 finding: loss not finite at step 1 (finite at 0)"
+
+
+def test_ls_of_a_run_without_steps_has_no_verdict(run, command):
+    run.collections(losses="loss").end()
+    assert command("ls")[1][0] == f"Run      {run.root}"
+
+
 def test_ls_adds_up_the_bytes_of_the_event_files(two_modes, command):
     total = sum(path.stat().st_size for path in two_modes.root.rglob("*.tfevents"))
     _, out, _ = command("ls")
@@ -58,12 +74,12 @@ def test_ls_tells_a_running_process_from_a_killed_one(two_modes, command):
     claim = Claim(two_modes.root)
     assert claim.acquire() is None
     claim.sign()
-    assert f"running as process {os.getpid()}" in command("ls")[1][1]
+    assert f"running as process {os.getpid()}" in command("ls")[1][2]
     path = two_modes.root / "claim.smd"
     path.write_text(path.read_text().replace('"started": "', '"started": "9'))
-    assert f"was cut off: process {os.getpid()} is gone" in command("ls")[1][1]
+    assert f"was cut off: process {os.getpid()} is gone" in command("ls")[1][2]
     claim.release()
-    assert "not finished, last step written" in command("ls")[1][1]
+    assert "not finished, last step written" in command("ls")[1][2]
 
 
 def test_ls_tells_what_was_lost(two_modes, command):

@@ -71,8 +71,8 @@ class MemoryRun:
     def close(self, end_marker):
         self.ends.append(end_marker)
 
-    def summary(self):
-        return f"{len(self.steps)} steps"
+    def summary(self, more=""):
+        return f"{len(self.steps)} steps{more}"
 
 
 def make(sink=None, **options):

@@ -1,0 +1,42 @@
+"""A worker's part of a run that has just ended, as that worker reads it: step by step, and waiting for nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from smd_agent.analysis.trial import Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from smd_agent.storage.reader import StepIndex
+
+
+class OwnPart(Trial):
+    """The steps that one worker has written. None is read, and none is kept, before it is asked for.
+
+    Args:
+        dirname: the run's folder.
+        worker: such as ``worker_0``.
+
+    Raises:
+        SMDebugRuntimeError: the collections file cannot be understood.
+    """
+
+    def __init__(self, dirname: str, worker: str) -> None:
+        self._worker = worker
+        super().__init__(dirname, dirname)
+
+    def _open(self, timeout: float) -> None:
+        self._collections.refresh()
+        self.take_as_it_is()
+        self.step_table.ended = True
+
+    def saved_steps(self) -> list[int]:
+        """Return the steps, counted over all modes."""
+        return self._reader.steps_of(self._worker)
+
+    def files_at(self, step: int) -> Mapping[str, StepIndex]:
+        """Read what the worker has noted of one step: its index file by the worker's name; none if it is unreadable."""
+        file = self._reader.index_of(step, self._worker)
+        return {} if file is None else {file.worker: file}

@@ -1,0 +1,87 @@
+"""The time that the agent takes of the program: of preparations and of saved steps, in the thread that trains.
+
+In a step that is not saved no clock is read.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class OwnTime:
+    """Adds up the time of one process.
+
+    Attributes:
+        counts: whether functions of the agent are timed now: until the first step is decided about, and in saved steps.
+    """
+
+    def __init__(self) -> None:
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forget everything, as in a process that a fork has made."""
+        self.counts = True
+        self._seconds = 0.0
+        self._since: float | None = None
+        self._asked_at = 0.0
+        self._inside = False
+        self._thread = threading.get_ident()
+
+    def asked(self) -> None:
+        """A step is due, which will be opened or not."""
+        self._asked_at = time.perf_counter()
+        self._thread = threading.get_ident()
+        if self._since is None:
+            self._since = self._asked_at
+
+    def counted(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Return a function that does the same and is timed where that counts; of one in another only the outer."""
+
+        @functools.wraps(function)
+        def timed(*args: P.args, **kwargs: P.kwargs) -> R:
+            if self._inside or (self.counts and threading.get_ident() != self._thread):
+                return function(*args, **kwargs)
+            begun = time.perf_counter() if self.counts else None
+            self._inside = True
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self._inside = False
+                if begun is not None:
+                    self._seconds += time.perf_counter() - begun
+                elif self.counts:
+                    self._seconds += time.perf_counter() - self._asked_at
+
+        return timed
+
+    @contextmanager
+    def spending(self) -> Iterator[None]:
+        """Context in which all time is the agent's."""
+        begun = time.perf_counter()
+        if self._since is None:
+            self._since = begun
+        outer, self._inside = self._inside, True
+        try:
+            yield
+        finally:
+            self._inside = outer
+            if not outer:
+                self._seconds += time.perf_counter() - begun
+
+    def share(self) -> float | None:
+        """Return which part of the time since the first preparation was the agent's; None if there was none."""
+        if self._since is None:
+            return None
+        return self._seconds / max(time.perf_counter() - self._since, 1e-9)
+
+
+own_time = OwnTime()
+"""That of this process."""

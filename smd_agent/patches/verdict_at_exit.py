@@ -1,0 +1,65 @@
+"""The verdict on a run in one line when the program ends: what rules find, as far as a second tells."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from smd_agent import guard
+from smd_agent.config import env
+from smd_agent.stalled_disk import in_time
+
+if TYPE_CHECKING:
+    from smd_agent.core.hook import BaseHook
+
+# Part of the time after which judging ends by itself; after the whole of it nobody waits any more.
+_BUDGET = 0.8
+
+
+@guard.fence("judging the runs")
+def judge_runs(hooks: list[BaseHook]) -> None:
+    """Say what is wrong with the runs that this process has written and ended."""
+    ended = [hook for hook in hooks if hook.ended_worker]
+    seconds = env.verdict_seconds()
+    if ended and seconds:
+        started = time.monotonic()
+        for hook in ended:
+            _judge(hook.out_dir, hook.ended_worker, started, seconds, alone=len(ended) == 1)
+
+
+def _judge(folder: str, worker: str, started: float, seconds: float, alone: bool) -> None:
+    check = f"python -m smd_agent check {folder}"
+    lines: list[str] = []
+    left, until = max(started + seconds - time.monotonic(), 0.0), started + _BUDGET * seconds
+    failure = guard.attempt(lambda: lines.append(in_time(lambda: _verdict(folder, worker, until), left)))
+    if isinstance(failure, TimeoutError):
+        lines = [""]
+    if failure is None or isinstance(failure, TimeoutError):
+        line = lines[0] or f"not judged within {seconds:g} s: {check}"
+        guard.say(line if alone or folder in line else f"{line} of {folder}")
+    else:
+        guard.say(f"judging the run failed ({guard.describe(failure)}): {check}")
+
+
+def _verdict(folder: str, worker: str, until: float) -> str:
+    """Return the line; empty where there was no time for any."""
+    import logging
+
+    from smd_agent.analysis.own_part import OwnPart
+    from smd_agent.rules.short_look import in_one_line, look_shortly
+
+    logger = logging.getLogger("smd_agent")
+    # A reader's warnings would go to the handlers of the program.
+    was_disabled, logger.disabled = logger.disabled, True
+    try:
+        part = OwnPart(folder, worker)
+        several = part.num_workers > 1
+        look = look_shortly(part, part.saved_steps(), part.files_at, until, one_worker=several, attempt=guard.attempt)
+    finally:
+        logger.disabled = was_disabled
+    if not look.looked and not look.groups:
+        return ""
+    line = in_one_line(look)
+    if look.is_whole and not look.groups:
+        return line
+    return f"{line}; {'more' if look.is_whole else 'the rest'}: python -m smd_agent check {folder}"

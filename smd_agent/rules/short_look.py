@@ -1,0 +1,191 @@
+"""A short look at a run: what the rules that are applied unasked say of as many steps as there is time for."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from smd_agent.printable import count_of, shortened_within
+from smd_agent.rules.built_in import BuiltInRule, Split
+from smd_agent.rules.configured import OTHER_RUNS, configured_rules
+from smd_agent.rules.finding import Finding, Severity, alike
+from smd_agent.rules.judging import Judging, Verdict
+from smd_agent.rules.registry import applied_unasked, built_in_rules
+from smd_agent.rules.step_view import Limits, OutOfTime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from smd_agent.analysis.trial import Trial
+    from smd_agent.storage.reader import StepIndex
+
+LARGEST_VALUE = 32 << 20
+"""In bytes: of what is read within a tenth of a second."""
+
+# Part of the time for the first steps; the rest is for the last one.
+_FOR_THE_FIRST = 0.85
+# Where there are several, these stand first: the others follow from them.
+_FIRST = ("LossNotFinite",)
+_PHRASES = 3
+# In characters: of a name, and of all phrases.
+_LONGEST_NAME = 40
+_LONGEST = 130
+
+
+@dataclass(frozen=True)
+class ShortLook:
+    """What a short look has seen.
+
+    Attributes:
+        verdict: what rules say.
+        looked: how many steps all of them have seen, which are the first ones.
+        steps: how many there are.
+        saw_last: whether some of them have seen the last one beside those.
+        unreadable: how many of the steps that were looked at cannot be read.
+    """
+
+    verdict: Verdict
+    looked: int
+    steps: int
+    saw_last: bool = False
+    unreadable: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything was looked at that `check` looks at."""
+        return self.looked == self.steps and not _left_out(self)
+
+    @property
+    def groups(self) -> list[list[Finding]]:
+        """Problems and warnings, those that are alike together: the worst first."""
+        groups = alike(one for one in self.verdict.findings if one.severity is not Severity.NOTE)
+        return sorted(
+            groups, key=lambda group: (group[0].severity is not Severity.PROBLEM, group[0].rule not in _FIRST)
+        )
+
+
+def look_shortly(
+    trial: Trial,
+    steps: Sequence[int],
+    files_of: Callable[[int], Mapping[str, StepIndex]],
+    until: float,
+    *,
+    one_worker: bool = False,
+    attempt: Callable[[Callable[[], object]], Exception | None] | None = None,
+) -> ShortLook:
+    """Judge the first steps of a run, and the last one where there is no time for all.
+
+    Args:
+        trial: the run.
+        steps: counted over all modes, in order.
+        files_of: gives the files of a step by worker.
+        until: when to end, as ``time.monotonic`` counts; what has begun by then may last a tenth of a second more.
+        one_worker: whether these are files of one worker of several: rules that must see all of them are left out.
+        attempt: see `Judging`.
+    """
+    rules = _rules(trial)
+    now = time.monotonic()
+    ends = [now + _FOR_THE_FIRST * (until - now)]
+    limits = Limits(LARGEST_VALUE, lambda: time.monotonic() < ends[0])
+    judging = Judging(trial, [rule for rule in rules if not (one_worker and rule.split is Split.RUN)], limits, attempt)
+    looked, unreadable, saw_last = 0, 0, False
+    try:
+        for step in steps:
+            limits.check()
+            files = files_of(step)
+            judging.take(step, files, _in_time(limits))
+            looked += 1
+            unreadable += not files
+    except OutOfTime:
+        ends[0] = until
+        if looked + 1 < len(steps):
+            saw_last = _look_at_last(judging, steps[-1], files_of, limits)
+    return ShortLook(judging.verdict(), looked, len(steps), saw_last, unreadable)
+
+
+def _rules(trial: Trial) -> list[BuiltInRule]:
+    """Return the rules of the run's configuration, but those that read other runs; else those that are applied unasked."""
+    known, configured = built_in_rules(), trial.collection_manager.rules
+    if not configured:
+        return [rule() for rule in applied_unasked(known).values()]
+    own = [(name, parameters) for name, parameters in configured if not OTHER_RUNS & parameters.keys()]
+    return configured_rules(own, known)[0]
+
+
+def _in_time(limits: Limits) -> Callable[[BuiltInRule], bool]:
+    def asks(rule: BuiltInRule) -> bool:
+        limits.check()
+        return True
+
+    return asks
+
+
+def _look_at_last(
+    judging: Judging, step: int, files_of: Callable[[int], Mapping[str, StepIndex]], limits: Limits
+) -> bool:
+    in_time = _in_time(limits)
+    try:
+        judging.take(step, files_of(step), lambda rule: in_time(rule) and rule.one_step_tells)
+    except OutOfTime:
+        return False
+    return True
+
+
+def in_one_line(look: ShortLook, so_far: bool = False) -> str:
+    """Return what a short look has found in a line of about 150 characters.
+
+    ``so_far`` is whether the run goes on.
+    """
+    groups, verdict = look.groups, look.verdict
+    where = _where(look)
+    if not where and not (groups or verdict.judged):
+        return "no rule could judge"
+    number = count_of(len(groups), "finding") if groups else "no findings"
+    said = f"{number}{' so far' * so_far}"
+    if where:
+        said += f" in {where}"
+    elif not groups:
+        said += f" in {count_of(len(verdict.judged), 'rule')} over {count_of(verdict.steps, 'step')}"
+    if groups:
+        said += f": {_phrases(groups)}"
+    return "; ".join((said, *_left_out(look)))
+
+
+def _where(look: ShortLook) -> str:
+    if look.looked == look.steps:
+        return ""
+    first = f"the first {look.looked}" if look.looked > 1 else "the first" * look.looked
+    parts = " and ".join(part for part in (first, "the last" * look.saw_last) if part)
+    return f"{parts or 'a part of the first'} of {count_of(look.steps, 'step')}"
+
+
+def _left_out(look: ShortLook) -> list[str]:
+    verdict, left = look.verdict, []
+    for number, noun in ((look.unreadable, "step"), (len(verdict.problems), "value")):
+        if number:
+            left.append(f"{count_of(number, noun)} cannot be read")
+    if verdict.passed_over:
+        left.append(f"{count_of(len(verdict.passed_over), 'large tensor')} not read")
+    for name, error in [*verdict.failed.items()][:1]:
+        others = f" and {len(verdict.failed) - 1} more" if len(verdict.failed) > 1 else ""
+        left.append(f"{name}{others} failed ({type(error).__name__})")
+    return left
+
+
+def _phrases(groups: Sequence[Sequence[Finding]]) -> str:
+    """Return what was found, as far as it fits; at least the worst."""
+    phrases = [_phrase(group) for group in groups]
+    shown: list[str] = []
+    for phrase in [*dict.fromkeys(phrases)][:_PHRASES]:
+        if shown and len("; ".join((*shown, phrase))) > _LONGEST:
+            break
+        shown.append(phrase)
+    left = sum(phrase not in shown for phrase in phrases)
+    return "; ".join((*shown, *[f"and {left} more"] * bool(left)))
+
+
+def _phrase(group: Sequence[Finding]) -> str:
+    names = [*dict.fromkeys(one.tensor for one in group if one.tensor is not None)]
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return group[0].in_short(shortened_within(names[0], _LONGEST_NAME) + more if names else "")

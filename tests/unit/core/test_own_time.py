@@ -1,0 +1,90 @@
+"""The time that is the agent's: counted in saved steps and preparations, and no clock is read elsewhere."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from smd_agent.core import own_time as module
+from smd_agent.core.own_time import OwnTime
+
+
+class Clock:
+    """A clock that goes on by a second with each look."""
+
+    def __init__(self):
+        self.looks = 0
+
+    def perf_counter(self):
+        self.looks += 1
+        return float(self.looks)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+def test_nothing_is_known_before_anything_was_prepared():
+    assert OwnTime().share() is None
+
+
+def test_no_clock_is_read_where_no_step_is_saved(clock):
+    own = OwnTime()
+    own.counts = False
+    assert own.counted(lambda: 7)() == 7
+    assert clock.looks == 0
+
+
+def test_a_function_in_a_saved_step_counts_once_however_many_it_calls(clock):
+    own = OwnTime()
+    own.asked()
+    inner = own.counted(time.monotonic)
+    own.counted(lambda: (inner(), inner()))()
+    # Begun at 1; from 2 to 3; asked at 4.
+    assert own.share() == pytest.approx(1 / 3)
+
+
+def test_a_step_that_opens_inside_of_a_function_counts_from_there_on(clock):
+    own = OwnTime()
+    own.counts = False
+
+    def opens():
+        own.asked()
+        own.counts = True
+
+    own.counted(opens)()
+    # From 1 to 2; asked at 3.
+    assert own.share() == pytest.approx(1 / 2)
+
+
+def test_other_threads_are_not_the_one_that_trains(clock):
+    own = OwnTime()
+    own.asked()
+    thread = threading.Thread(target=own.counted(time.monotonic))
+    thread.start()
+    thread.join()
+    assert clock.looks == 1
+
+
+def test_a_function_that_fails_counts_too(clock):
+    own = OwnTime()
+    own.asked()
+    with pytest.raises(ZeroDivisionError):
+        own.counted(lambda: 1 / 0)()
+    with own.spending():
+        pass
+    # From 2 to 3 and from 4 to 5; asked at 6.
+    assert own.share() == pytest.approx(2 / 5)
+
+
+def test_a_child_begins_anew(clock):
+    own = OwnTime()
+    with own.spending():
+        pass
+    own.begin_anew()
+    assert own.share() is None

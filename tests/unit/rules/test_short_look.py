@@ -1,0 +1,118 @@
+"""A short look, and its line: what is counted, in which words, and how long it gets."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from harness.rule_runs import written
+
+from smd_agent.core.modes import ModeKeys
+from smd_agent.rules import short_look
+from smd_agent.rules.finding import Finding, Severity
+from smd_agent.rules.judging import Verdict
+from smd_agent.rules.registry import applied_unasked, built_in_rules
+from smd_agent.rules.short_look import ShortLook, in_one_line, look_shortly
+
+PROBLEM, WARNING, NOTE = Severity
+
+
+def finding(rule, severity=PROBLEM, tensor=None, step=3, short="", mode=ModeKeys.TRAIN):
+    return Finding(rule, severity, tensor, mode, "worker_0", step, step, global_step=step, short=short)
+
+
+def line(*findings, looked=30, steps=30, saw_last=False, **more):
+    verdict = Verdict(sorted(findings, key=lambda one: one.order), ["LossNotFinite", "AllZero"], steps=looked)
+    return in_one_line(ShortLook(verdict, looked, steps, saw_last), **more)
+
+
+def test_notes_are_no_findings():
+    assert line(finding("Overtraining", NOTE)) == "no findings in 2 rules over 30 steps"
+
+
+def test_alike_ones_count_once_and_problems_stand_first():
+    said = line(
+        finding("VanishingGradient", WARNING, "gradient/a", 0, "gradient vanishes: {}"),
+        *(finding("ParameterNotOptimized", PROBLEM, f"Net_head.{name}", 7, "in no optimizer: {}") for name in "abc"),
+    )
+    assert said == "2 findings: in no optimizer: Net_head.a and 2 more; gradient vanishes: gradient/a"
+
+
+def test_a_loss_that_is_not_finite_stands_first():
+    said = line(finding("ExplodingTensor", short="not finite"), finding("LossNotFinite", step=9, short="loss"))
+    assert said == "2 findings: loss; not finite"
+
+
+def test_a_rule_without_words_is_called_by_its_name():
+    assert line(finding("DataStall", WARNING, step=4)) == "1 finding: data stall at step 4"
+    assert line(finding("DoubleSoftmax", WARNING, "Net_{out}", 4)) == "1 finding: double softmax: Net_{out} at step 4"
+
+
+def test_it_does_not_get_long():
+    many = [finding(f"Rule{letter}", WARNING, "layer" * 30, short="is as it is: {}") for letter in "abcdef"]
+    findings = [*many, *(finding(f"Rule{letter}", short=f"a {letter}") for letter in "xyz")]
+    assert line(*findings) == "9 findings: a x; a y; a z; and 6 more"
+    assert len(line(*many)) < 150
+    named = [finding(f"Rule{number}", short=f"{number}: {'x' * 60}") for number in range(4)]
+    assert line(*named) == f"4 findings: 0: {'x' * 60}; 1: {'x' * 60}; and 2 more"
+
+
+@pytest.mark.parametrize(
+    "looked, saw_last, said",
+    [
+        (30, False, "no findings so far in 2 rules over 30 steps"),
+        (7, False, "no findings so far in the first 7 of 30 steps"),
+        (7, True, "no findings so far in the first 7 and the last of 30 steps"),
+        (1, True, "no findings so far in the first and the last of 30 steps"),
+        (0, True, "no findings so far in the last of 30 steps"),
+    ],
+)
+def test_it_says_how_far_it_has_looked(looked, saw_last, said):
+    assert line(looked=looked, saw_last=saw_last, so_far=True) == said
+
+
+def test_where_no_rule_could_judge_nothing_is_claimed():
+    assert in_one_line(ShortLook(Verdict(), 3, 3)) == "no rule could judge"
+
+
+@pytest.fixture
+def trial(tmp_path):
+    return written(tmp_path / "run", [{"loss": 1.0 / (step + 1)} for step in range(12)])
+
+
+def test_the_rules_are_those_that_check_applies(trial):
+    steps = trial.step_table.steps(ModeKeys.GLOBAL, True)
+    look = look_shortly(trial, steps, trial.step_table.files, time.monotonic() + 60)
+    verdict = look.verdict
+    asked = {*verdict.judged, *verdict.not_for_it, *(one.rule for one in verdict.not_judged)}
+    assert asked == applied_unasked(built_in_rules()).keys()
+    assert look.is_whole
+
+
+def test_steps_that_cannot_be_read_take_their_time_too(trial):
+    def gone(step):
+        time.sleep(0.01)
+        return {}
+
+    begun = time.monotonic()
+    look = look_shortly(trial, range(10_000), gone, begun + 1)
+    assert time.monotonic() - begun < 3
+    assert 0 < look.looked == look.unreadable < 10_000
+    assert not look.is_whole
+
+
+def test_without_time_nothing_is_looked_at(trial):
+    steps = trial.step_table.steps(ModeKeys.GLOBAL, True)
+    look = look_shortly(trial, steps, trial.step_table.files, time.monotonic() - 1)
+    assert (look.looked, look.saw_last, look.groups) == (0, False, [])
+
+
+def test_of_one_worker_of_several_rules_about_all_are_left_out(trial, monkeypatch):
+    asked = short_look.built_in_rules()["StalledTrainingRule"]
+    monkeypatch.setattr(short_look, "applied_unasked", lambda rules: {"StalledTrainingRule": asked})
+    steps = trial.step_table.steps(ModeKeys.GLOBAL, True)
+    judged = [
+        look_shortly(trial, steps, trial.step_table.files, time.monotonic() + 60, one_worker=one).verdict.judged
+        for one in (False, True)
+    ]
+    assert judged == [["StalledTrainingRule"], []]
