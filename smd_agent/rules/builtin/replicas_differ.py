@@ -81,7 +81,7 @@ class ReplicasDiffer(OfWorkers[_Numbers]):
 
     Only models of which all weights are the same at the first step that workers have saved are looked at: parts of a
     sharded model, stages of a pipeline, experts and models of different seeds are not. Where weights become the same
-    again at a saved step, the finding is forgotten.
+    again at a saved step, the finding is forgotten. It is for runs that save every worker (`include_workers` is `all`).
     """
 
     meaning = "weights that were the same on all workers at first are not the same, at several steps and to the end"

@@ -45,7 +45,7 @@ class SameBatchOnWorkers(OfWorkers[_Seen]):
 
     Parts of one model that lie on several workers need the same inputs, and so may models that are compared with each
     other. So only workers with the same weights are looked at. A batch that does not change from step to step is one
-    for RepeatedBatch.
+    for RepeatedBatch. It is for runs that save every worker (`include_workers` is `all`).
     """
 
     meaning = "at most saved steps, workers with the same weights are given the same inputs"
