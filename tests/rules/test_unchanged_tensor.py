@@ -33,6 +33,15 @@ def test_losses_that_move_or_are_0(tmp_path, values):
     assert found(written(tmp_path / "run", losses(*values)), UnchangedTensor()) == {}
 
 
+@pytest.mark.parametrize(
+    "metric, finds",
+    [("logloss", True), ("error", False), ("merror", False), ("error@0.3", False), ("error_rate", True)],
+)
+def test_a_share_of_rows_may_stand_still(tmp_path, metric, finds):
+    trial = written(tmp_path / "run", [{"test-" + metric: np.float32(0.03)}] * 12, ModeKeys.GLOBAL)
+    assert bool(found(trial, UnchangedTensor(collection_names="all"))) == finds
+
+
 def test_too_few_steps_are_no_judgement(tmp_path):
     (one,) = verdict(written(tmp_path / "run", losses(*[0.7] * 9)), UnchangedTensor()).not_judged
     assert one.reason == "it takes 10 steps to judge, and there are 9"

@@ -67,6 +67,17 @@ def test_a_nan_that_the_loss_does_not_show(trained):
     assert (found.first_step, found.last_step, found.evidence) == (5, 5, {"nan_count": 1})
 
 
+class OfFloats(nn.Module):
+    """A model that is given the numbers of tokens as floats."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(300, 12), nn.Linear(144, 4)
+
+    def forward(self, x):
+        return self.head(self.embedding(x.long()).flatten(1))
+
+
 def embedded():
     return nn.Sequential(nn.Embedding(300, 12), nn.Flatten(), nn.Linear(144, 4))
 
@@ -77,12 +88,13 @@ def embedded():
         (lambda step: torch.randn(16, 12), None),
         (lambda step: torch.rand(16, 12), None),
         (lambda step: images(step).long(), embedded),
+        (images, OfFloats),
         (images, Scaled),
         (images, lambda: nn.Sequential(nn.BatchNorm1d(12), nn.Linear(12, 4))),
         (lambda step: torch.zeros(16, 12), None),
         (lambda step: torch.zeros(16, 12).fill_(-math.inf if step else 0), None),
     ],
-    ids=["normal", "from 0 to 1", "tokens", "scaled inside", "normalised inside", "zeros", "mask"],
+    ids=["normal", "from 0 to 1", "tokens", "tokens as floats", "scaled inside", "normalised inside", "zeros", "mask"],
 )
 def test_usual_inputs(trained, make, model):
     assert trained(given(make, model)).verdict(UnusualInputs()).findings == []

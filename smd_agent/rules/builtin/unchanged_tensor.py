@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +21,16 @@ if TYPE_CHECKING:
     from smd_agent.rules.step_view import StepView
 
 
+# A share of rows, as boosted trainings have it, moves only where a row changes sides.
+_SHARE_OF_ROWS = re.compile("-m?error(@|-mean$|$)")
+
+
 class UnchangedTensor(BuiltInRule):
     """Tensors that are the same step after step.
 
     Two tensors with the same statistics may still differ, so they have to be saved whole. A loss that is learned comes
     to rest; what `check` judges by is one that never moves, from the first training step to the last, and is not 0.
+    The error of boosted trees is a share of rows, which may well stand still.
     """
 
     meaning = "a tensor is equal at the last saved steps; a loss, at all of them, to the last bit"
@@ -84,6 +90,8 @@ class UnchangedTensor(BuiltInRule):
         if self.never_moved and step.mode not in (ModeKeys.TRAIN, ModeKeys.GLOBAL):
             return
         for name in self.needs[0].names(step):
+            if self.never_moved and _SHARE_OF_ROWS.search(name):
+                continue
             key = (name, step.mode)
             value = None if key in self._moved else step.value(name)
             if value is None or value.dtype.kind not in "fiubc" or not value.size:

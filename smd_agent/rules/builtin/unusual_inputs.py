@@ -44,8 +44,9 @@ class _Seen:
 class UnusualInputs(BuiltInRule):
     """Models that are given NaN, or numbers far from the scale that their layers are made for.
 
-    Integers, such as numbers of tokens, are left alone, and so are models that scale their inputs themselves: some
-    layer is given, or returns, a tensor of the same shape at a usual scale. That is known where layers are saved, too.
+    Integers, such as numbers of tokens, are left alone, also as floats where the model has an embedding. So are models
+    that scale their inputs themselves: some layer is given, or returns, a tensor of the same shape at a usual scale.
+    That is known where layers are saved, too.
     A NaN that reaches the loss is one for LossNotFinite.
     """
 
@@ -114,6 +115,8 @@ class UnusualInputs(BuiltInRule):
         scale = max(abs(numbers.get("mean", math.nan)), numbers.get("std", math.nan))
         if math.isnan(scale):
             return
+        if _has_embedding(step) and all(numbers.get(one, 0.5).is_integer() for one in ("min", "max")):
+            return
         seen = self._seen.setdefault((name, step.mode), _Seen())
         seen.steps += 1
         if (scale > self.largest or 0 < scale < self.smallest) and self._is_taken_as_it_is(step, name):
@@ -135,3 +138,8 @@ class UnusualInputs(BuiltInRule):
         means, deviations = (dict(step.column(one, alike).items()) for one in ("mean", "std"))
         usual = (self.smallest <= max(abs(means[one]), deviations.get(one, 0.0)) <= self.largest for one in means)
         return bool(names) and not any(usual)
+
+
+def _has_embedding(step: StepView) -> bool:
+    """Tell whether a weight is one of an embedding, by its name."""
+    return any("embed" in name.lower() for name in step.names(CollectionKeys.WEIGHTS))
