@@ -298,7 +298,9 @@ def _client_of(cluster: Any) -> Iterator[Any]:
         if not count.isdecimal() or not int(count):
             raise SMDebugValueError(f"the cluster is {address!r}, allowed is {LOCAL}N with N of 1 or more")
         options = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": logging.ERROR}
-        with distributed.LocalCluster(int(count), **options) as local, distributed.Client(local) as client:
+        # The processes would look a hundred times a second at what they are doing, and nobody at that.
+        quiet = import_module("dask").config.set({"distributed.worker.profile.enabled": False})
+        with quiet, distributed.LocalCluster(int(count), **options) as local, distributed.Client(local) as client:
             yield client
         return
     try:
