@@ -57,7 +57,9 @@ _EVERY_500 = {"save_interval": 500}
 _EVERY_5 = {"save_interval": 5}
 _LOSSES = Brought(CollectionKeys.LOSSES)
 _CLASSES = (Brought(CollectionKeys.LABELS), Brought(CollectionKeys.PREDICTIONS))
+_USAGE = (Brought(CollectionKeys.USAGE),)
 _FINITE = ("abs_mean", "nan_count", "inf_count")
+_PARAMETERS = tuple(Brought(name, ("abs_mean",)) for name in (CollectionKeys.WEIGHTS, CollectionKeys.BIASES))
 
 
 def _of_chosen(brings: tuple[str, ...], reductions: tuple[str, ...], *more: str) -> OfRule:
@@ -95,6 +97,7 @@ RULES: Mapping[str, OfRule] = {
         collections_by=("labels_collection", "predictions_collection"),
         regex_by=("labels", "predictions"),
     ),
+    "ConstantLabels": OfRule(("patience", "batch"), _USAGE),
     "CreateXgboostReport": OfRule(
         brings=(
             Brought(CollectionKeys.HYPERPARAMETERS, steps={"save_steps": [0]}),
@@ -110,12 +113,18 @@ RULES: Mapping[str, OfRule] = {
         (Brought("relu_output", (), (".*relu_output",), _EVERY_500),),
         regex_by=("tensor_regex",),
     ),
+    "DoubleActivation": OfRule(("patience",), _USAGE),
+    "EvaluationInTrainingMode": OfRule(("patience",), _USAGE),
     "ExplodingTensor": _of_chosen(
         (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, CollectionKeys.GRADIENTS), _FINITE, "only_nan", "patience"
     ),
     "FeatureImportanceOverweight": OfRule(
         ("threshold", "nfeatures", "tensor_regex", "fewest_features", "patience"),
         (Brought(CollectionKeys.FEATURE_IMPORTANCE, steps=_EVERY_500),),
+    ),
+    "GradientNotCleared": OfRule(("patience",), _USAGE),
+    "LeakingFeature": OfRule(
+        ("share", "right", "rows", "features"), (Brought(CollectionKeys.FEATURE_IMPORTANCE), *_CLASSES)
     ),
     "LearningRateZero": OfRule(("patience",), (Brought(CollectionKeys.OPTIMIZER),)),
     "LossNotDecreasing": OfRule(
@@ -127,6 +136,7 @@ RULES: Mapping[str, OfRule] = {
         collections_by=("collection_names",),
         regex_by=("tensor_regex",),
     ),
+    "LossOfOtherShape": OfRule(("patience",), _USAGE),
     "LossNotFinite": OfRule(
         always=(
             _LOSSES,
@@ -138,6 +148,7 @@ RULES: Mapping[str, OfRule] = {
         (Brought("input_sequence", (), (".*embedding0_input_0",), _EVERY_500),),
         regex_by=("tensor_regex",),
     ),
+    "NoGradient": OfRule(("patience",), (Brought(CollectionKeys.PARAMETERS),)),
     "NotMoving": OfRule(
         ("patience",),
         (
@@ -146,6 +157,7 @@ RULES: Mapping[str, OfRule] = {
             Brought(CollectionKeys.OPTIMIZER),
         ),
     ),
+    "OptimizerNotOfModel": OfRule(("patience",), _USAGE),
     "Overfit": OfRule(
         ("tensor_regex", "start_step", "patience", "ratio_threshold", "rise"), (_LOSSES,), regex_by=("tensor_regex",)
     ),
@@ -159,6 +171,9 @@ RULES: Mapping[str, OfRule] = {
         reductions=("std",),
     ),
     "RepeatedBatch": OfRule(("patience",), (Brought(CollectionKeys.INPUT_DIGESTS),)),
+    "ReplicasDiffer": OfRule(("patience", "tolerance"), _PARAMETERS),
+    "SameBatchOnWorkers": OfRule(("patience",), (Brought(CollectionKeys.INPUT_DIGESTS), *_PARAMETERS)),
+    "SameEvaluationData": OfRule(("values",), (Brought(CollectionKeys.METRICS),)),
     "SaturatedActivation": OfRule(
         (
             *("collection_names", "tensor_regex", "threshold_tanh_min", "threshold_tanh_max"),
@@ -171,10 +186,16 @@ RULES: Mapping[str, OfRule] = {
     "SimilarAcrossRuns": _of_chosen((CollectionKeys.LOSSES,), (), "other_trials", "other_trial", "rtol", "atol"),
     "StalledTrainingRule": OfRule(("threshold", "stop_training_on_fire", "training_job_name_prefix")),
     "TensorVariance": _of_chosen((CollectionKeys.WEIGHTS,), ("std",), "max_threshold", "min_threshold"),
+    "TrainingInEvaluationMode": OfRule(("patience",), _USAGE),
     "TreeDepth": OfRule(("depth",), (Brought(CollectionKeys.TREES),)),
     "UnchangedTensor": _of_chosen(
         (CollectionKeys.LOSSES,), (), "num_steps", "rtol", "atol", "equal_nan", "never_moved"
     ),
+    "UnusualInputs": OfRule(
+        ("largest", "smallest", "patience"),
+        (*_PARAMETERS, Brought("model_input", ("mean", "std", "nan_count", "inf_count"), ("_input_[0-9]+$",))),
+    ),
+    "UpdatesSkipped": OfRule(("patience", "steps"), (Brought(CollectionKeys.OPTIMIZER),)),
     "VanishingGradient": OfRule(
         ("threshold", "ratio", "patience"),
         (Brought(CollectionKeys.GRADIENTS, ("abs_mean", "zero_share"), steps=_EVERY_500),),

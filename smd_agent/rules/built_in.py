@@ -256,7 +256,7 @@ class BuiltInRule(Rule):
         return tensor, where.mode, "" if self.split is Split.RUN else where.worker
 
     @property
-    def values(self) -> dict[str, Any]:
+    def told(self) -> dict[str, Any]:
         """The parameters by name."""
         return dict(self._values)
 

@@ -222,7 +222,7 @@ def _can_be_sent(rule: Rule) -> TypeGuard[BuiltInRule]:
 def _values_sent(rule: BuiltInRule) -> dict[str, Any]:
     """Return the rule's parameters, with folders in the place of other runs."""
     others = "other_trials"
-    values = rule.values
+    values = rule.told
     return {**values, others: [trial.path for trial in values[others]]} if values.get(others) else values
 
 

@@ -105,7 +105,7 @@ def look_shortly(
 
 
 def _rules(trial: Trial) -> list[BuiltInRule]:
-    """Return the rules of the run's configuration, but those that read other runs; else those that are applied unasked."""
+    """Return those of the run's configuration, but for what reads other runs; else those that are applied unasked."""
     known, configured = built_in_rules(), trial.collection_manager.rules
     if not configured:
         return [rule() for rule in applied_unasked(known).values()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from smd_agent.core.modes import ModeKeys
 from smd_agent.rules.built_in import BuiltInRule, Split
@@ -22,7 +22,7 @@ class OfWorkers(BuiltInRule, Generic[Value]):
     """
 
     modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
-    split: ClassVar[Split] = Split.RUN
+    split = Split.RUN
 
     def start(self) -> None:
         """Begin with nothing seen."""
