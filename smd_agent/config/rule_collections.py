@@ -193,7 +193,10 @@ RULES: Mapping[str, OfRule] = {
     ),
     "UnusualInputs": OfRule(
         ("largest", "smallest", "patience"),
-        (*_PARAMETERS, Brought("model_input", ("mean", "std", "nan_count", "inf_count"), ("_input_[0-9]+$",))),
+        (
+            *(Brought(name, ("mean",)) for name in (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)),
+            Brought("model_input", ("mean", "std", "min", "max", "nan_count", "inf_count"), ("_input_[0-9]+$",)),
+        ),
     ),
     "UpdatesSkipped": OfRule(("patience", "steps"), (Brought(CollectionKeys.OPTIMIZER),)),
     "VanishingGradient": OfRule(

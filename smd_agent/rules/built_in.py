@@ -261,12 +261,12 @@ class BuiltInRule(Rule):
         return dict(self._values)
 
     @property
-    def seen(self) -> Seen:
+    def seen_so_far(self) -> Seen:
         """What it has seen so far; may be set on a fresh rule, to what others like it have seen."""
         return Seen(self.findings, set(self._met), self._steps_seen)
 
-    @seen.setter
-    def seen(self, seen: Seen) -> None:
+    @seen_so_far.setter
+    def seen_so_far(self, seen: Seen) -> None:
         findings, self._met, self._steps_seen = seen
         self._findings = {(one.tensor, one.mode, one.worker): one for one in findings}
 

@@ -73,7 +73,7 @@ class Part:
     Attributes:
         made: the rule.
         worker: whose steps the task has looked at; None for those of all.
-        seen: what the rule has seen, as `BuiltInRule.seen` has it.
+        seen: what the rule has seen, as `BuiltInRule.seen_so_far` has it.
         steps: at which it has looked, counted over all modes.
         judged, progress, fits, not_judged: as the rule says it.
     """
@@ -168,7 +168,7 @@ def answer_of(task: Task) -> Answer:
     for made, rule, looked_at in zip(task.rules, rules, steps, strict=True):
         rule.end()
         part = Part(
-            *(made, task.worker, rule.seen, looked_at),
+            *(made, task.worker, rule.seen_so_far, looked_at),
             *(rule.has_judged, rule.progress, rule.fits(known), rule.not_judged()),
         )
         parts.append(part)
@@ -205,11 +205,11 @@ def _joined(rule: BuiltInRule, parts: Sequence[Part], known: Mapping[str, object
     met = {need for part in parts for need in part.seen.met}
     findings = sorted((one for part in parts for one in part.seen.findings), key=lambda one: one.order)
     whole = rule.fresh()
-    whole.seen = Seen(findings, met, len(steps))
+    whole.seen_so_far = Seen(findings, met, len(steps))
     judged = whole.has_judged or any(part.judged for part in parts)
     first = parts[0]
     return Part(
-        *(first.made, first.worker, whole.seen, steps),
+        *(first.made, first.worker, whole.seen_so_far, steps),
         *(judged, whole.progress, whole.fits(known), whole.not_judged()),
     )
 

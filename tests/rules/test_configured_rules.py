@@ -19,8 +19,11 @@ from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.rules.registry import built_in_rules
 
 REPORTS = {name for name, rule in RULES.items() if rule.is_report}
-# Of what a training of PyTorch has not: labels, predictions, trees; or of another run.
-OF_OTHERS = {"ClassImbalance", "Confusion", "FeatureImportanceOverweight", "SimilarAcrossRuns", "TreeDepth"}
+# The training here has no labels, predictions, trees, targets of other shapes, workers, scaler, and no other run.
+OF_OTHERS = {
+    *("ClassImbalance", "Confusion", "FeatureImportanceOverweight", "LeakingFeature", "LossOfOtherShape"),
+    *("ReplicasDiffer", "SameBatchOnWorkers", "SameEvaluationData", "SimilarAcrossRuns", "TreeDepth", "UpdatesSkipped"),
+}
 # By their documented defaults they look at names that Gluon gives.
 PATTERNS = {
     "CheckInputImages": {"regex": "Net_input_0", "threshold_samples": "8"},
