@@ -18,6 +18,7 @@ from typing import NamedTuple
 from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.selection import Selection
+from smd_agent.printable import count_of
 
 WEIGHTS, BIASES = CollectionKeys.WEIGHTS, CollectionKeys.BIASES
 
@@ -92,7 +93,8 @@ class ParameterRoles:
                 left_out += self._leave_out(parameter.name)
         if left_out and not self._selection.saves_everything:
             line = (
-                f"{left_out} parameters of {model} that nothing trains are left out of weights and biases: "
+                f"{count_of(left_out, 'parameter')} of {model} that nothing trains "
+                f"{'is' if left_out == 1 else 'are'} left out of weights and biases: "
                 "to save them, ask for all or for a collection of your own"
             )
             guard.say_once((self, model, "not trained"), line)
