@@ -1,0 +1,331 @@
+"""Two runs compared step by step, up to where they part."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from smd_agent.compare.apart import Apart
+from smd_agent.compare.flow import UPDATE_RATIO, Kind, layer_of
+from smd_agent.compare.layout import Layout, TensorPair
+from smd_agent.compare.noise import PROFILES, UNITS, Noise, coarsest
+from smd_agent.compare.reading import Side
+from smd_agent.core.modes import ModeKeys
+
+if TYPE_CHECKING:
+    from smd_agent.analysis.names import Contents
+    from smd_agent.analysis.trial import Trial
+
+# Of which shapes tell too little: what a small net has.
+_FEWEST_ADDED, _FEWEST_LAYERS = 256, 4
+# Noise has been seen to grow 43 times from one saved step to the next.
+_JUMP = 100.0
+# What comes after the runs have parted is looked at here and there.
+_STEPS_AFTER = 20
+_OF_TRAINING = (Kind.WEIGHT, Kind.OUTPUT, Kind.LOSS, Kind.GRADIENT)
+_SET_FROM_OUTSIDE = (Kind.CONFIGURATION, Kind.INPUT, Kind.SETTING)
+
+
+class Outcome(enum.Enum):
+    """What two runs are to each other.
+
+    IDENTICAL: all that both have is the same.
+    NOISE: they differ, and never by more than rounding does.
+    GROWN: they differ by rounding at first, and by more later, without a step at which anything else has happened.
+    PARTED: there is a step at which something is not the same.
+    """
+
+    IDENTICAL = "identical"
+    NOISE = "float noise"
+    GROWN = "grown noise"
+    PARTED = "parted"
+
+
+class StepPair(NamedTuple):
+    """A step that both runs have.
+
+    mode: of the step.
+    step: as the mode counts it.
+    previous: the step of the mode that was compared before; -1 if there is none.
+    updates: steps of training before it.
+    sides: both runs' files by worker.
+    """
+
+    mode: ModeKeys
+    step: int
+    previous: int
+    updates: int
+    sides: Mapping[str, tuple[Side, Side]]
+
+    @property
+    def after_gap(self) -> bool:
+        """Whether steps that were not compared lie before it."""
+        return self.previous != self.step - 1
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A tensor of one worker that is not the same at a step; ``bound`` is how far float noise reaches there."""
+
+    tensor: TensorPair
+    apart: Apart
+    bound: float
+    worker: str
+
+    @property
+    def beyond(self) -> float:
+        """How many times the bound of float noise it is."""
+        return self.apart.relative / self.bound
+
+
+@dataclass(frozen=True)
+class StepDifferences:
+    """The tensors that differ at a step, in the order in which they come to be."""
+
+    step: StepPair
+    found: tuple[Difference, ...]
+
+    @property
+    def furthest(self) -> float:
+        """The largest of ``beyond``."""
+        return max(one.beyond for one in self.found)
+
+
+@dataclass
+class Comparison:
+    """What was found.
+
+    Attributes:
+        here: folder of the first run.
+        there: folder of the second one.
+        outcome: what they are to each other.
+        steps: number of compared steps.
+        only_here: names of tensors that no compared step of the second run has, nor one that passes for them.
+        only_there: the same of the first run.
+        renamed: names of the second run, by those of the first, where they are not the same.
+        not_alike: tensors that are saved in forms that cannot be compared.
+        steps_only_here: number of steps that the second run has not.
+        steps_only_there: number of steps that the first run has not.
+        workers_only_here: workers that the second run has not.
+        workers_only_there: workers that the first run has not.
+        tensors: number of compared tensors.
+        workers: that were compared.
+        first: the first step at which anything differs.
+        parted: where they part: the differences of that step, the first cause in front; None unless PARTED.
+        left_noise: the first step at which anything is beyond float noise.
+        last_same: the last step before the first difference; None if that is in the first step.
+        course: how far weights, outputs, losses and gradients are apart at each step from the first difference on,
+            relative, at most; steps after the runs have parted here and there.
+        dtypes: the coarsest type that either run computes in, as far as that is known.
+        noise: the bounds.
+        problems: what could not be read.
+    """
+
+    here: str
+    there: str
+    outcome: Outcome = Outcome.IDENTICAL
+    steps: int = 0
+    only_here: list[str] = field(default_factory=list)
+    only_there: list[str] = field(default_factory=list)
+    renamed: dict[str, str] = field(default_factory=dict)
+    not_alike: list[str] = field(default_factory=list)
+    steps_only_here: int = 0
+    steps_only_there: int = 0
+    workers_only_here: list[str] = field(default_factory=list)
+    workers_only_there: list[str] = field(default_factory=list)
+    tensors: int = 0
+    workers: list[str] = field(default_factory=list)
+    first: StepDifferences | None = None
+    parted: StepDifferences | None = None
+    left_noise: StepDifferences | None = None
+    last_same: StepPair | None = None
+    course: list[tuple[StepPair, float]] = field(default_factory=list)
+    dtypes: tuple[str | None, str | None] = (None, None)
+    noise: Noise = field(default_factory=lambda: Noise(UNITS["float32"]))
+    problems: dict[str, None] = field(default_factory=dict)
+
+
+def compare(
+    here: Trial, there: Trial, precision: str = "auto", tell: Callable[[int, int], None] | None = None
+) -> Comparison:
+    """Compare two runs by the steps and tensors that both have.
+
+    Args:
+        here: the first run.
+        there: the second one.
+        precision: whose float noise counts: one of `PROFILES`.
+        tell: is told how many steps have been compared, and how many there are.
+    """
+    return _Comparing(here, there, PROFILES[precision]).run(tell or (lambda done, total: None))
+
+
+def step_pairs(here: Trial, there: Trial) -> list[StepPair]:
+    """Return the steps that both runs have, in the order of the first one: as their modes count them, by worker."""
+    found: dict[tuple[ModeKeys, int], dict[str, tuple[Side, Side]]] = {}
+    for number in here.step_table.steps(ModeKeys.GLOBAL, incomplete=True):
+        for worker, file in sorted(here.step_table.files(number).items()):
+            side = Side(here, file)
+            other = side.counterpart(there)
+            if other is not None:
+                found.setdefault((file.index.mode, file.index.mode_step), {})[worker] = side, other
+    pairs: list[StepPair] = []
+    previous: dict[ModeKeys, int] = {}
+    updates = 0
+    for (mode, step), sides in found.items():
+        trains = mode in (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+        updates = step if trains else updates
+        pairs.append(StepPair(mode, step, previous.get(mode, -1), updates if trains else updates + 1, sides))
+        previous[mode] = step
+    return pairs
+
+
+class _Comparing:
+    """A comparison that is going on."""
+
+    def __init__(self, here: Trial, there: Trial, unit: float) -> None:
+        self._here, self._there, self._unit = here, there, unit
+        self._layouts: dict[tuple[Contents, Contents], Layout] = {}
+        self._found = Comparison(here.path, there.path)
+        self._furthest = 0.0
+
+    def run(self, tell: Callable[[int, int], None]) -> Comparison:
+        found = self._found
+        pairs = step_pairs(self._here, self._there)
+        found.steps = len(pairs)
+        self._note_what_is_alone(pairs)
+        # All layouts first: they tell the types, and so how far noise reaches.
+        for pair in pairs:
+            for sides in pair.sides.values():
+                self._layout(*sides)
+        self._note_layouts()
+        sampled = self._until_parted(pairs)
+        for done, pair in enumerate(sampled):
+            tell(done, len(pairs))
+            self._take(pair)
+        if found.first is not None and found.left_noise is None:
+            found.outcome = Outcome.NOISE
+        return found
+
+    def _until_parted(self, pairs: list[StepPair]) -> Iterator[StepPair]:
+        for number, pair in enumerate(pairs):
+            yield pair
+            if self._found.left_noise is not None:
+                rest = pairs[number + 1 :]
+                stride = max(math.ceil(len(rest) / _STEPS_AFTER), 1)
+                # Counted from the end, so that the last one is among them.
+                yield from rest[::-1][::stride][::-1]
+                return
+
+    def _take(self, pair: StepPair) -> None:
+        found = self._found
+        differences = self._differences(pair)
+        if differences is None:
+            if found.first is None:
+                found.last_same = pair
+            else:
+                found.course.append((pair, 0.0))
+            return
+        of_training = [one.apart.relative for one in differences.found if one.tensor.kind in _OF_TRAINING]
+        found.course.append((pair, max(of_training, default=0.0)))
+        if found.first is None:
+            found.first = differences
+        if found.left_noise is None and differences.furthest > 1:
+            found.left_noise = differences
+            self._judge(differences)
+        self._furthest = max(self._furthest, differences.furthest)
+
+    def _judge(self, left: StepDifferences) -> None:
+        """Tell whether something has happened, or noise has grown; and where."""
+        found = self._found
+        beyond = StepDifferences(left.step, tuple(one for one in left.found if one.beyond > 1))
+        if found.last_same is not None and found.first is not None:
+            found.outcome, found.parted = Outcome.PARTED, found.first
+            return
+        from_outside = beyond.found[0].tensor.kind in _SET_FROM_OUTSIDE
+        if left is found.first or from_outside or left.furthest > _JUMP * self._furthest:
+            found.outcome, found.parted = Outcome.PARTED, beyond
+        else:
+            found.outcome = Outcome.GROWN
+
+    def _differences(self, pair: StepPair) -> StepDifferences | None:
+        differences: list[Difference] = []
+        for worker, sides in pair.sides.items():
+            found = list(self._layout(*sides).apart(*sides, self._found.problems))
+            ratios = {tensor.here: apart for tensor, apart in found if tensor.here.startswith(UPDATE_RATIO)}
+            differences += [Difference(*one, self._bound(pair, one[0], ratios), worker) for one in found]
+        if not differences:
+            return None
+
+        def order(one: Difference) -> tuple[float, int, str]:
+            kind: float = one.tensor.kind
+            if one.tensor.kind is Kind.SETTING and pair.after_gap and pair.step:
+                # It may have been another one in steps that were not compared, and have changed the weights.
+                kind = Kind.INPUT + 0.5
+            return kind, one.tensor.place, one.worker
+
+        return StepDifferences(pair, tuple(sorted(differences, key=order)))
+
+    def _bound(self, pair: StepPair, tensor: TensorPair, ratios: Mapping[str, Apart]) -> float:
+        """Return how far float noise reaches; of an update, it is that of the weight which it is added to."""
+        noise = self._found.noise
+        bound = noise.bound(pair.updates)
+        ratio = ratios.get(UPDATE_RATIO + tensor.here.partition("/")[2]) if tensor.kind is Kind.UPDATE else None
+        sizes = [size for size in (ratio.here, ratio.there) if isinstance(size, float)] if ratio else []
+        return bound + noise.bound(0) / max(sizes) if sizes and max(sizes) > 0 else bound
+
+    def _layout(self, here: Side, there: Side) -> Layout:
+        key = self._here.contents(here.file), self._there.contents(there.file)
+        if key not in self._layouts:
+            self._layouts[key] = Layout(here, there, self._here.collections(), self._there.collections())
+        return self._layouts[key]
+
+    def _note_what_is_alone(self, pairs: list[StepPair]) -> None:
+        found = self._found
+        both = {(pair.mode, pair.step) for pair in pairs}
+        found.steps_only_here = len(_steps_of(self._here) - both)
+        found.steps_only_there = len(_steps_of(self._there) - both)
+        workers = {*self._here.workers()}, {*self._there.workers()}
+        found.workers_only_here, found.workers_only_there = (
+            sorted(workers[0] - workers[1]),
+            sorted(workers[1] - workers[0]),
+        )
+        found.workers = sorted({worker for pair in pairs for worker in pair.sides})
+
+    def _note_layouts(self) -> None:
+        found = self._found
+        names: dict[str, TensorPair] = {}
+        dtypes: tuple[set[str], set[str]] = set(), set()
+        alone: tuple[dict[str, None], dict[str, None], dict[str, None]] = {}, {}, {}
+        for layout in self._layouts.values():
+            names.update({pair.here: pair for pair in layout.pairs})
+            for known, own in zip(dtypes, layout.dtypes(), strict=True):
+                known |= own
+            for noted, own_names in zip(alone, (layout.only_here, layout.only_there, layout.not_alike), strict=True):
+                noted.update(dict.fromkeys(own_names))
+        found.tensors = len(names)
+        found.renamed = {name: pair.there for name, pair in names.items() if pair.there != name}
+        there = {pair.there for pair in names.values()}
+        found.only_here = [name for name in alone[0] if name not in names]
+        found.only_there = [name for name in alone[1] if name not in there]
+        found.not_alike = [name for name in alone[2] if name not in names]
+        found.dtypes = coarsest(dtypes[0]), coarsest(dtypes[1])
+        found.noise = _noise(self._unit, coarsest(dtypes[0] | dtypes[1]), names.values())
+
+
+def _noise(unit: float, dtype: str | None, pairs: Collection[TensorPair]) -> Noise:
+    # What has one dimension is added up along none of a layer's.
+    sizes = [size for pair in pairs if len(pair.shape or ()) > 1 for size in pair.shape or ()]
+    layers = {layer_of(pair.here) for pair in pairs if pair.kind is Kind.WEIGHT}
+    return Noise(unit or UNITS[dtype or "float32"], max([_FEWEST_ADDED, *sizes]), max(_FEWEST_LAYERS, len(layers)))
+
+
+def _steps_of(trial: Trial) -> set[tuple[ModeKeys, int]]:
+    table = trial.step_table
+    return {
+        (file.index.mode, file.index.mode_step)
+        for step in table.steps(ModeKeys.GLOBAL, incomplete=True)
+        for file in table.files(step).values()
+    }
