@@ -22,6 +22,7 @@ from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit, progress
 from smd_agent.cli.parting import as_json, diff_lines
 from smd_agent.cli.run_folder import open_run
+from smd_agent.cli.table import count_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _nothing_in_common(here: Trial, there: Trial, found: Comparison) -> str:
     if found.steps:
-        return f"{here.path} and {there.path} have saved no tensor in common at the {found.steps} steps that both have"
+        both = f"the {count_of(found.steps, 'step')} that both have"
+        return f"{here.path} and {there.path} have saved no tensor in common at {both}"
     if found.workers_only_here and not {*here.workers()} & {*there.workers()}:
         own, other = ", ".join(here.workers()), ", ".join(there.workers())
         return f"{here.path} and {there.path} have no worker in common: {own} | {other}"

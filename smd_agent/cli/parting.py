@@ -6,6 +6,7 @@ import math
 
 from smd_agent.cli.sparkline import sparkline
 from smd_agent.cli.table import count_of, number_text, shortened_within, table
+from smd_agent.printable import shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ _LONGEST_VALUE = 24
 _LINES_SHOWN = 10
 _NAMES_SHOWN = 3
 _BARS = 20
+_CONTEXT = 8
 
 
 def diff_lines(found: Comparison, here: Trial, there: Trial, every: bool) -> Iterator[str]:
@@ -68,7 +70,7 @@ def verdict(found: Comparison) -> str:
     if not before and cause.tensor.kind is Kind.WEIGHT:
         return f"weights differ at {at}: another seed or initialisation"
     if not before and kinds >= {Kind.INPUT, Kind.WEIGHT}:
-        return f"inputs and weights differ at {at}: another seed, or other data and another initialisation"
+        return f"inputs and weights differ at {at}: another seed, or data and initialisation"
     return f"{before}at {at} {_first_text(cause)}"
 
 
@@ -98,16 +100,30 @@ def likely(found: Comparison, here: Trial, there: Trial) -> str:
             Kind.UPDATE: "another optimizer, or another state of it, with the same gradients",
             Kind.RESULT: "another model, or what comes before it and was not saved",
         }[kind]
+        if kind in (Kind.SETTING, Kind.UPDATE):
+            cause = _of_settings(found) or cause
     from_outside = kind in (Kind.CONFIGURATION, Kind.INPUT, Kind.SETTING)
     if step.after_gap and not from_outside and step.step and kind is not Kind.WEIGHT:
         cause += f"; or something in {_gap_text(step)}"
     return cause
 
 
+def _of_settings(found: Comparison) -> str:
+    alone = [
+        sorted({name.split("/")[1] for name in names if name.startswith("optimizer/")})
+        for names in (found.only_here, found.only_there)
+    ]
+    if all(alone):
+        return f"another optimizer: {_listed(alone[0])} | {_listed(alone[1])}"
+    return ""
+
+
 def _of_inputs(shown: StepDifferences, found: Comparison, here: Trial, there: Trial) -> str:
     from smd_agent.compare.data import Data, data_of
     from smd_agent.compare.flow import Kind
 
+    if shown.step.previous < 0 and {Kind.INPUT, Kind.WEIGHT} <= {one.tensor.kind for one in shown.found}:
+        return "another seed, which the order of the data and the initialisation depend on"
     workers = list(dict.fromkeys(one.worker for one in shown.found if one.tensor.kind is Kind.INPUT))
     data = data_of(shown, here, there)
     if data is Data.SWAPPED:
@@ -116,8 +132,19 @@ def _of_inputs(shown: StepDifferences, found: Comparison, here: Trial, there: Tr
         Data.SAME: "the same batches in another order",
         Data.OTHER: "other data, or another order or preparation of it",
     }.get(data, "other data or another data order")
+    if _follow_by_noise(found, shown):
+        cause = "the same samples in another order within the batch, or prepared with other rounding"
     alone = f", on {_listed(workers)} only" if len(workers) < len(shown.step.sides) else ""
     return f"{cause}{alone}"
+
+
+def _follow_by_noise(found: Comparison, shown: StepDifferences) -> bool:
+    """Tell whether nothing but the inputs of a step is beyond float noise, though more than these is known."""
+    from smd_agent.compare.flow import Kind
+
+    whole = next(one for one in (found.first, found.left_noise, shown) if one is not None and one.step is shown.step)
+    rest = [one for one in whole.found if one.tensor.kind is not Kind.INPUT]
+    return bool(rest) and all(one.beyond <= 1 for one in rest)
 
 
 def _of_weights(shown: StepDifferences, found: Comparison) -> str:
@@ -241,10 +268,20 @@ def _apart_text(relative: float) -> str:
 
 def _values_text(apart: Apart) -> tuple[str, str]:
     here, there = (_value_text(value) for value in (apart.here, apart.there))
+    if apart.what == "text":
+        return _from_first_difference(str(apart.here), str(apart.there))
     if here == there and not isinstance(apart.here, str) and not isinstance(apart.there, str):
         # As many digits as it takes.
-        return f"{apart.here:.17g}", f"{apart.there:.17g}"
+        texts = ((f"{apart.here:.{digits}g}", f"{apart.there:.{digits}g}") for digits in (6, 9, 12, 17))
+        return next((pair for pair in texts if pair[0] != pair[1]), (here, there))
     return here, there
+
+
+def _from_first_difference(here: str, there: str) -> tuple[str, str]:
+    """Cut off what two texts begin with alike, but for a few characters."""
+    same = next((at for at, (mine, its) in enumerate(zip(here, there, strict=False)) if mine != its), 0)
+    start = max(same - _CONTEXT, 0)
+    return shortened(here[start:], _LONGEST_VALUE), shortened(there[start:], _LONGEST_VALUE)
 
 
 def _value_text(value: float | str) -> str:

@@ -27,8 +27,9 @@ STATISTICS_AGREE = 1e-5
 _NUMBERS = "fiubc"
 _SHARES = ("zero_share", *CHANNEL_SHARES)
 _NOT_FINITE = ("nan_count", "inf_count")
-_EXTREMES = ("min", "max", "abs_min", "abs_max", "p5", "p95", "abs_p5", "abs_p95")
-_TYPICAL = ("abs_mean", "std", "abs_std", "mean", "median", "p50", "abs_median", "abs_p50")
+_EXTREMES = ("min", "max", "abs_min", "abs_max")
+_PLAIN = ("mean", "std", "median", "p5", "p50", "p95")
+_TYPICAL = (*_PLAIN, *(f"abs_{name}" for name in _PLAIN))
 # A few elements on the other side of 0 are what rounding does.
 _SHARE_BY_ROUNDING = 0.02
 
@@ -44,6 +45,7 @@ class Apart:
         there: that of the second one.
         differing: number of elements that differ; None where only statistics are known.
         size: number of elements; None where it is not known.
+        scale: what the distance is relative to: about the largest element; 0 where it is not known.
     """
 
     relative: float
@@ -52,6 +54,7 @@ class Apart:
     there: float | str
     differing: int | None = None
     size: int | None = None
+    scale: float = 0.0
 
 
 def values_apart(here: Array, there: Array) -> Apart | None:
@@ -66,12 +69,12 @@ def values_apart(here: Array, there: Array) -> Apart | None:
     if not len(differ):
         return None
     if "f" in (here.dtype.kind, there.dtype.kind) or here.dtype.kind == "c" or there.dtype.kind == "c":
-        relative, worst = _relative(first, second, differ)
+        relative, worst, scale = _relative(first, second, differ)
     else:
-        relative, worst = NOT_COMPARABLE, int(differ[0])
+        relative, worst, scale = NOT_COMPARABLE, int(differ[0]), 0.0
     place = ", ".join(map(str, np.unravel_index(worst, here.shape))) if here.ndim else ""
     what = f"element ({place})" if here.size > 1 else "value"
-    return Apart(relative, what, _number(first[worst]), _number(second[worst]), len(differ), first.size)
+    return Apart(relative, what, _number(first[worst]), _number(second[worst]), len(differ), first.size, scale)
 
 
 def statistics_apart(
@@ -91,10 +94,10 @@ def statistics_apart(
         if its is None or mine == its or (mine != mine and its != its):
             continue
         relative = _statistic_apart(name, mine, its, (here, there), size)
-        if relative <= agree:
+        if agree and relative <= agree:
             continue
         if furthest is None or relative > furthest.relative:
-            furthest = Apart(relative, name, mine, its, None, size)
+            furthest = Apart(relative, name, mine, its, None, size, _largest((here, there), (*_TYPICAL, *_EXTREMES)))
     return furthest
 
 
@@ -112,19 +115,20 @@ def counts_apart(here: Array, there: Array) -> Apart | None:
     return Apart(relative, f"histogram {worst}", float(here[worst]), float(there[worst]), None, total)
 
 
-def _relative(first: Array, second: Array, differ: npt.NDArray[np.intp]) -> tuple[float, int]:
+def _relative(first: Array, second: Array, differ: npt.NDArray[np.intp]) -> tuple[float, int, float]:
     kind = np.complex128 if "c" in (first.dtype.kind, second.dtype.kind) else np.float64
     mine, its = first.astype(kind), second.astype(kind)
     finite = np.isfinite(mine) & np.isfinite(its)
     if not finite[differ].all():
-        return NOT_COMPARABLE, int(differ[~finite[differ]][0])
+        return NOT_COMPARABLE, int(differ[~finite[differ]][0]), 0.0
     apart = np.abs(mine[differ] - its[differ])
     worst = int(differ[int(np.argmax(apart))])
     sizes = [np.abs(one[finite]) for one in (mine, its)]
     # Scaled, because squares of large numbers are not finite.
     largest = max(float(one.max()) for one in sizes)
     norm = max(float(np.linalg.norm(one / largest)) for one in sizes)
-    return max(float(np.linalg.norm(apart / largest)) / norm, float(apart.max() / largest)), worst
+    relative = max(float(np.linalg.norm(apart / largest)) / norm, float(apart.max() / largest))
+    return relative, worst, largest
 
 
 def _statistic_apart(
@@ -135,8 +139,8 @@ def _statistic_apart(
     if name in _SHARES:
         return _beyond_rounding(abs(mine - its), size)
     typical = _largest(both, _TYPICAL)
-    if size and not typical:
-        typical = _largest(both, ("l2",)) / math.sqrt(size)
+    if size:
+        typical = max(typical, _largest(both, ("l2",)) / math.sqrt(size))
     scale = max(abs(mine), abs(its))
     if name in _EXTREMES:
         scale = max(scale, typical, _largest(both, ("min", "max")))

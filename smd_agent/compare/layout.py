@@ -195,7 +195,7 @@ def _renamed(
     kinds: tuple[Mapping[str, Kind], Mapping[str, Kind]],
     forms: tuple[Mapping[str, Form | None], Mapping[str, Form | None]],
 ) -> Iterator[tuple[str, str]]:
-    """Take tensors of one run only for the same, by their order: those of a kind and a shape of which both have as many."""
+    """Take tensors of one run only for the same, in order: those of a kind and a shape of which both have as many."""
     groups: tuple[dict[object, list[str]], dict[object, list[str]]] = ({}, {})
     for group, names, of_kind, own in zip(groups, alone, kinds, forms, strict=True):
         for name in names:

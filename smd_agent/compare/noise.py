@@ -7,8 +7,10 @@ Errors of layers and of steps are taken to be independent, so that those of L la
 
     bound = 4 (u √L + u' √n) √(t + 1)        u' = min(u, 2**-24)
 
-It is a bound on what is usual, of differences relative to the size of a tensor, and no proof. Trainings amplify
-small differences: what leaves it slowly is noise that has grown.
+It is a bound on what is usual, of differences relative to the size of a tensor, and no proof. Gradients have
+bound + 2 √bound: units of a ReLU that are about 0 are on in one run and off in the other, a share of them as large as
+the error, and the norm of what they change is its root. Trainings amplify small differences: what leaves the bounds
+slowly is noise that has grown.
 """
 
 from __future__ import annotations
@@ -64,6 +66,11 @@ class Noise:
         added = min(self.unit, _ACCUMULATED)
         once = self.unit * math.sqrt(max(self.layers, 1)) + added * math.sqrt(max(self.longest, 1))
         return _SAFETY * once * math.sqrt(max(updates, 0) + 1)
+
+    def gradient_bound(self, updates: int) -> float:
+        """Return the same for gradients, and what is made of them."""
+        bound = self.bound(updates)
+        return bound + 2 * math.sqrt(bound)
 
 
 def coarsest(dtypes: set[str]) -> str | None:

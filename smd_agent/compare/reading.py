@@ -79,6 +79,14 @@ class Common:
     computed: bool = False
 
     @property
+    def numbers(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """The values, or else the statistics as float64, in the same order."""
+        if self.values is not None:
+            return self.values
+        here, there = (np.array([*one.values()], np.float64) for one in self.statistics)
+        return here, there
+
+    @property
     def apart(self) -> Apart | None:
         """How far they are apart; None if they are the same."""
         if self.values is not None:

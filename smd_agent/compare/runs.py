@@ -182,6 +182,39 @@ def step_pairs(here: Trial, there: Trial) -> list[StepPair]:
     return pairs
 
 
+class _Reach:
+    """How far float noise reaches for tensors of one step.
+
+    Args:
+        noise: the bounds.
+        updates: steps of training before it.
+        found: the tensors that differ.
+    """
+
+    def __init__(self, noise: Noise, updates: int, found: Collection[tuple[TensorPair, Apart]]) -> None:
+        self._noise, self._updates = noise, updates
+        self._ratios = {tensor.here: apart for tensor, apart in found if tensor.here.startswith(UPDATE_RATIO)}
+        self._scales: dict[str, float] = {}
+        for tensor, apart in found:
+            if tensor.kind is Kind.GRADIENT:
+                layer = layer_of(tensor.here)
+                self._scales[layer] = max(self._scales.get(layer, 0.0), apart.scale)
+
+    def bound(self, tensor: TensorPair, apart: Apart) -> float:
+        """Return how far apart rounding can have brought the values of a tensor."""
+        if tensor.kind is Kind.GRADIENT:
+            # A gradient that is 0 but for rounding, as of a bias before a batch norm, has the noise of its layer.
+            beside = self._scales[layer_of(tensor.here)] / apart.scale if apart.scale else 1.0
+            return self._noise.gradient_bound(self._updates) * beside
+        if tensor.kind is Kind.UPDATE:
+            # It is the difference of two weights, and so has their noise, too.
+            ratio = self._ratios.get(UPDATE_RATIO + tensor.here.partition("/")[2])
+            sizes = [size for size in (ratio.here, ratio.there) if isinstance(size, float)] if ratio else []
+            of_weights = self._noise.bound(0) / max(sizes) if max(sizes, default=0.0) > 0 else 0.0
+            return self._noise.gradient_bound(self._updates) + of_weights
+        return self._noise.bound(self._updates)
+
+
 class _Comparing:
     """A comparison that is going on."""
 
@@ -229,7 +262,8 @@ class _Comparing:
                 found.course.append((pair, 0.0))
             return
         of_training = [one.apart.relative for one in differences.found if one.tensor.kind in _OF_TRAINING]
-        found.course.append((pair, max(of_training, default=0.0)))
+        sizes = [relative for relative in of_training if math.isfinite(relative)]
+        found.course.append((pair, max(sizes or of_training, default=0.0)))
         if found.first is None:
             found.first = differences
         if found.left_noise is None and differences.furthest > 1:
@@ -248,14 +282,14 @@ class _Comparing:
         if left is found.first or from_outside or left.furthest > _JUMP * self._furthest:
             found.outcome, found.parted = Outcome.PARTED, beyond
         else:
-            found.outcome = Outcome.GROWN
+            found.outcome, found.left_noise = Outcome.GROWN, beyond
 
     def _differences(self, pair: StepPair) -> StepDifferences | None:
         differences: list[Difference] = []
         for worker, sides in pair.sides.items():
             found = list(self._layout(*sides).apart(*sides, self._found.problems))
-            ratios = {tensor.here: apart for tensor, apart in found if tensor.here.startswith(UPDATE_RATIO)}
-            differences += [Difference(*one, self._bound(pair, one[0], ratios), worker) for one in found]
+            reach = _Reach(self._found.noise, pair.updates, found)
+            differences += [Difference(tensor, apart, reach.bound(tensor, apart), worker) for tensor, apart in found]
         if not differences:
             return None
 
@@ -267,14 +301,6 @@ class _Comparing:
             return kind, one.tensor.place, one.worker
 
         return StepDifferences(pair, tuple(sorted(differences, key=order)))
-
-    def _bound(self, pair: StepPair, tensor: TensorPair, ratios: Mapping[str, Apart]) -> float:
-        """Return how far float noise reaches; of an update, it is that of the weight which it is added to."""
-        noise = self._found.noise
-        bound = noise.bound(pair.updates)
-        ratio = ratios.get(UPDATE_RATIO + tensor.here.partition("/")[2]) if tensor.kind is Kind.UPDATE else None
-        sizes = [size for size in (ratio.here, ratio.there) if isinstance(size, float)] if ratio else []
-        return bound + noise.bound(0) / max(sizes) if sizes and max(sizes) > 0 else bound
 
     def _layout(self, here: Side, there: Side) -> Layout:
         key = self._here.contents(here.file), self._there.contents(there.file)
