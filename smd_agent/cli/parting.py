@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from smd_agent.analysis.trial import Trial
     from smd_agent.compare.apart import Apart
-    from smd_agent.compare.runs import Comparison, Difference, StepDifferences, StepPair
+    from smd_agent.compare.runs import Comparison, Difference, StepDifferences
+    from smd_agent.compare.steps import StepPair
 
 _LABEL = 10
 _LONGEST_NAME = 40

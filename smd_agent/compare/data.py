@@ -6,7 +6,7 @@ import enum
 from typing import TYPE_CHECKING
 
 from smd_agent.compare.flow import Kind
-from smd_agent.compare.runs import step_pairs
+from smd_agent.compare.steps import step_pairs
 from smd_agent.errors import SMDebugError
 
 if TYPE_CHECKING:

@@ -28,10 +28,15 @@ class Side:
     trial: Trial
     file: StepIndex
 
-    def counterpart(self, other: Trial) -> Side | None:
-        """Return the same step of the same worker of another run, as the mode counts it; None if it has none."""
+    def counterpart(self, other: Trial, worker: str | None = None) -> Side | None:
+        """Return the same step of another run, as the mode counts it, of the same worker; None if it has none.
+
+        Args:
+            other: the run.
+            worker: who stands for the worker there; by default the one of the same name.
+        """
         index = self.file.index
-        file = other.step_table.files(index.mode_step, index.mode).get(self.file.worker)
+        file = other.step_table.files(index.mode_step, index.mode).get(worker or self.file.worker)
         if file is None or (file.index.mode, file.index.mode_step) != (index.mode, index.mode_step):
             return None
         return Side(other, file)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from smd_agent.compare.apart import Apart
 from smd_agent.compare.flow import UPDATE_RATIO, Kind, layer_of
 from smd_agent.compare.layout import Layout, TensorPair
 from smd_agent.compare.noise import PROFILES, UNITS, Noise, coarsest
-from smd_agent.compare.reading import Side
-from smd_agent.core.modes import ModeKeys
+from smd_agent.compare.steps import StepPair, same_workers, step_pairs, steps_of
 
 if TYPE_CHECKING:
     from smd_agent.analysis.names import Contents
     from smd_agent.analysis.trial import Trial
+    from smd_agent.compare.reading import Side
 
 # Of which shapes tell too little: what a small net has.
 _FEWEST_ADDED, _FEWEST_LAYERS = 256, 4
@@ -25,6 +25,8 @@ _FEWEST_ADDED, _FEWEST_LAYERS = 256, 4
 _JUMP = 100.0
 # What comes after the runs have parted is looked at here and there.
 _STEPS_AFTER = 20
+# Runs whose shapes are others in every step have one for each.
+_LAYOUTS_KEPT = 300
 _OF_TRAINING = (Kind.WEIGHT, Kind.OUTPUT, Kind.LOSS, Kind.GRADIENT)
 _SET_FROM_OUTSIDE = (Kind.CONFIGURATION, Kind.INPUT, Kind.SETTING)
 
@@ -42,28 +44,6 @@ class Outcome(enum.Enum):
     NOISE = "float noise"
     GROWN = "grown noise"
     PARTED = "parted"
-
-
-class StepPair(NamedTuple):
-    """A step that both runs have.
-
-    mode: of the step.
-    step: as the mode counts it.
-    previous: the step of the mode that was compared before; -1 if there is none.
-    updates: steps of training before it.
-    sides: both runs' files by worker.
-    """
-
-    mode: ModeKeys
-    step: int
-    previous: int
-    updates: int
-    sides: Mapping[str, tuple[Side, Side]]
-
-    @property
-    def after_gap(self) -> bool:
-        """Whether steps that were not compared lie before it."""
-        return self.previous != self.step - 1
 
 
 @dataclass(frozen=True)
@@ -162,26 +142,6 @@ def compare(
     return _Comparing(here, there, PROFILES[precision]).run(tell or (lambda done, total: None))
 
 
-def step_pairs(here: Trial, there: Trial) -> list[StepPair]:
-    """Return the steps that both runs have, in the order of the first one: as their modes count them, by worker."""
-    found: dict[tuple[ModeKeys, int], dict[str, tuple[Side, Side]]] = {}
-    for number in here.step_table.steps(ModeKeys.GLOBAL, incomplete=True):
-        for worker, file in sorted(here.step_table.files(number).items()):
-            side = Side(here, file)
-            other = side.counterpart(there)
-            if other is not None:
-                found.setdefault((file.index.mode, file.index.mode_step), {})[worker] = side, other
-    pairs: list[StepPair] = []
-    previous: dict[ModeKeys, int] = {}
-    updates = 0
-    for (mode, step), sides in found.items():
-        trains = mode in (ModeKeys.TRAIN, ModeKeys.GLOBAL)
-        updates = step if trains else updates
-        pairs.append(StepPair(mode, step, previous.get(mode, -1), updates if trains else updates + 1, sides))
-        previous[mode] = step
-    return pairs
-
-
 class _Reach:
     """How far float noise reaches for tensors of one step.
 
@@ -221,6 +181,7 @@ class _Comparing:
     def __init__(self, here: Trial, there: Trial, unit: float) -> None:
         self._here, self._there, self._unit = here, there, unit
         self._layouts: dict[tuple[Contents, Contents], Layout] = {}
+        self._seen = _Seen()
         self._found = Comparison(here.path, there.path)
         self._furthest = 0.0
 
@@ -229,15 +190,17 @@ class _Comparing:
         pairs = step_pairs(self._here, self._there)
         found.steps = len(pairs)
         self._note_what_is_alone(pairs)
-        # All layouts first: they tell the types, and so how far noise reaches.
+        # Types and shapes first: they tell how far noise reaches.
         for pair in pairs:
             for sides in pair.sides.values():
-                self._layout(*sides)
-        self._note_layouts()
+                if len(self._layouts) < _LAYOUTS_KEPT:
+                    self._layout(*sides)
+        found.noise = self._seen.noise(self._unit)
         sampled = self._until_parted(pairs)
         for done, pair in enumerate(sampled):
             tell(done, len(pairs))
             self._take(pair)
+        self._seen.note(found)
         if found.first is not None and found.left_noise is None:
             found.outcome = Outcome.NOISE
         return found
@@ -305,40 +268,54 @@ class _Comparing:
     def _layout(self, here: Side, there: Side) -> Layout:
         key = self._here.contents(here.file), self._there.contents(there.file)
         if key not in self._layouts:
+            if len(self._layouts) >= _LAYOUTS_KEPT:
+                self._layouts.clear()
             self._layouts[key] = Layout(here, there, self._here.collections(), self._there.collections())
+            self._seen.add(self._layouts[key])
         return self._layouts[key]
 
     def _note_what_is_alone(self, pairs: list[StepPair]) -> None:
         found = self._found
         both = {(pair.mode, pair.step) for pair in pairs}
-        found.steps_only_here = len(_steps_of(self._here) - both)
-        found.steps_only_there = len(_steps_of(self._there) - both)
-        workers = {*self._here.workers()}, {*self._there.workers()}
-        found.workers_only_here, found.workers_only_there = (
-            sorted(workers[0] - workers[1]),
-            sorted(workers[1] - workers[0]),
-        )
+        found.steps_only_here = len(steps_of(self._here) - both)
+        found.steps_only_there = len(steps_of(self._there) - both)
+        named = same_workers(self._here, self._there)
+        found.workers_only_here = [worker for worker in self._here.workers() if worker not in named]
+        found.workers_only_there = [worker for worker in self._there.workers() if worker not in named.values()]
         found.workers = sorted({worker for pair in pairs for worker in pair.sides})
 
-    def _note_layouts(self) -> None:
-        found = self._found
-        names: dict[str, TensorPair] = {}
-        dtypes: tuple[set[str], set[str]] = set(), set()
-        alone: tuple[dict[str, None], dict[str, None], dict[str, None]] = {}, {}, {}
-        for layout in self._layouts.values():
-            names.update({pair.here: pair for pair in layout.pairs})
-            for known, own in zip(dtypes, layout.dtypes(), strict=True):
-                known |= own
-            for noted, own_names in zip(alone, (layout.only_here, layout.only_there, layout.not_alike), strict=True):
-                noted.update(dict.fromkeys(own_names))
-        found.tensors = len(names)
-        found.renamed = {name: pair.there for name, pair in names.items() if pair.there != name}
-        there = {pair.there for pair in names.values()}
-        found.only_here = [name for name in alone[0] if name not in names]
-        found.only_there = [name for name in alone[1] if name not in there]
-        found.not_alike = [name for name in alone[2] if name not in names]
-        found.dtypes = coarsest(dtypes[0]), coarsest(dtypes[1])
-        found.noise = _noise(self._unit, coarsest(dtypes[0] | dtypes[1]), names.values())
+
+class _Seen:
+    """What all layouts together say of two runs."""
+
+    def __init__(self) -> None:
+        self._pairs: dict[str, TensorPair] = {}
+        self._dtypes: tuple[set[str], set[str]] = set(), set()
+        self._alone: tuple[dict[str, None], dict[str, None], dict[str, None]] = {}, {}, {}
+
+    def add(self, layout: Layout) -> None:
+        """Take in what another layout says."""
+        for pair in layout.pairs:
+            self._pairs.setdefault(pair.here, pair)
+        for known, own in zip(self._dtypes, layout.dtypes(), strict=True):
+            known |= own
+        for noted, names in zip(self._alone, (layout.only_here, layout.only_there, layout.not_alike), strict=True):
+            noted.update(dict.fromkeys(names))
+
+    def note(self, found: Comparison) -> None:
+        """Say it in the comparison."""
+        there = {pair.there for pair in self._pairs.values()}
+        found.tensors = len(self._pairs)
+        found.renamed = {name: pair.there for name, pair in self._pairs.items() if pair.there != name}
+        found.only_here = [name for name in self._alone[0] if name not in self._pairs]
+        found.only_there = [name for name in self._alone[1] if name not in there]
+        found.not_alike = [name for name in self._alone[2] if name not in self._pairs]
+        found.dtypes = coarsest(self._dtypes[0]), coarsest(self._dtypes[1])
+
+    def noise(self, unit: float) -> Noise:
+        """Return the bounds; those of the coarsest type if the unit roundoff is 0."""
+        dtype = coarsest(self._dtypes[0] | self._dtypes[1])
+        return _noise(unit, dtype, self._pairs.values())
 
 
 def _noise(unit: float, dtype: str | None, pairs: Collection[TensorPair]) -> Noise:
@@ -346,12 +323,3 @@ def _noise(unit: float, dtype: str | None, pairs: Collection[TensorPair]) -> Noi
     sizes = [size for pair in pairs if len(pair.shape or ()) > 1 for size in pair.shape or ()]
     layers = {layer_of(pair.here) for pair in pairs if pair.kind is Kind.WEIGHT}
     return Noise(unit or UNITS[dtype or "float32"], max([_FEWEST_ADDED, *sizes]), max(_FEWEST_LAYERS, len(layers)))
-
-
-def _steps_of(trial: Trial) -> set[tuple[ModeKeys, int]]:
-    table = trial.step_table
-    return {
-        (file.index.mode, file.index.mode_step)
-        for step in table.steps(ModeKeys.GLOBAL, incomplete=True)
-        for file in table.files(step).values()
-    }

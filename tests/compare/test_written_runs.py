@@ -68,6 +68,33 @@ def test_another_number_of_workers(write, diff):
     assert line(lines, "Only in A") == "worker_1"
 
 
+def test_workers_that_are_called_otherwise(write, compared, diff):
+    first = write(steps([1, 2]), steps([3, 4]))
+    second = write(steps([1, 2]), steps([3, 5]))
+    for file in [*second.rglob("*worker_*")]:
+        number = file.name.index("worker_")
+        file.rename(file.with_name(f"{file.name[:number]}gpu_{file.name[number:]}"))
+    for file in second.rglob("index/*/*.json"):
+        file.write_text(file.read_text().replace("_worker_", "_gpu_worker_"))
+    found = compared(first, second)
+    assert found.workers_only_here == found.workers_only_there == []
+    assert [(one.worker, one.tensor.here) for one in found.parted.found] == [("worker_1", "input_digest/Net_0")]
+    assert found.parted.step.step == 1
+
+
+def test_shapes_that_change_from_step_to_step(write, compared, monkeypatch):
+    monkeypatch.setattr("smd_agent.compare.runs._LAYOUTS_KEPT", 2)
+
+    def of(last):
+        for step in range(6):
+            whole = np.full((step + 1, 3), 1.0 if step < 5 else last, np.float32)
+            yield {f"extra{step}.weight": {"mean": 1.0}, "fc.weight": whole, "loss": np.float32(step)}
+
+    assert compared(write(of(1.0)), write(of(1.0))).tensors == 8
+    found = compared(write(of(1.0)), write(of(2.0)))
+    assert (found.last_same.step, found.parted.step.step, found.parted.found[0].tensor.here) == (4, 5, "fc.weight")
+
+
 def test_other_names(write, compared, diff):
     def of(prefix, second=0.0):
         for step in range(2):
