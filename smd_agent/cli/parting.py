@@ -94,6 +94,7 @@ def likely(found: Comparison, here: Trial, there: Trial) -> str:
     else:
         cause = {
             Kind.CONFIGURATION: "another configuration of the training",
+            Kind.TREE: "another tree: a parameter that changes from round to round, the data, or the seed",
             Kind.OUTPUT: "other code of this layer, other random numbers such as those of dropout, or another mode",
             Kind.LOSS: "another loss, or what comes before it and was not saved",
             Kind.GRADIENT: "another backward pass: clipping, scaling, accumulation or averaging over workers",
@@ -315,7 +316,7 @@ def as_json(found: Comparison, here: Trial, there: Trial) -> dict[str, Any]:
         "first": _differences_json(found.first),
         "parted": _differences_json(found.parted),
         "beyond_noise": _step_json(found.left_noise.step if found.left_noise else None),
-        "course": [{**(_step_json(pair) or {}), "apart": _finite(apart)} for pair, apart in found.course],
+        "course": [{**(_step_json(pair) or {}), "apart": _distance(apart)} for pair, apart in found.course],
         "noise": {"of": _noise_name(found), "unit_roundoff": found.noise.unit, "at_first": found.noise.bound(0)},
         "types": list(found.dtypes),
         "only_a": {"tensors": found.only_here, "steps": found.steps_only_here, "workers": found.workers_only_here},
@@ -346,13 +347,17 @@ def _difference_json(one: Difference) -> dict[str, Any]:
         "of": apart.what,
         "a": apart.here if isinstance(apart.here, str) else _finite(apart.here),
         "b": apart.there if isinstance(apart.there, str) else _finite(apart.there),
-        "apart": _finite(apart.relative),
+        "apart": _distance(apart.relative),
         "noise": one.bound,
         "differing": apart.differing,
         "size": apart.size,
     }
 
 
-def _finite(number: float) -> float | str | None:
-    """Return a number as JSON has it: Inf and NaN as text, no distance as null."""
+def _finite(number: float) -> float | str:
+    """Return a number as JSON has it: NaN and Inf are text."""
     return number if math.isfinite(number) else str(number)
+
+
+def _distance(relative: float) -> float | None:
+    return relative if math.isfinite(relative) else None

@@ -25,12 +25,13 @@ class Kind(enum.IntEnum):
     CONFIGURATION = 0
     INPUT = 1
     WEIGHT = 2
-    OUTPUT = 3
-    LOSS = 4
-    GRADIENT = 5
-    SETTING = 6
-    UPDATE = 7
-    RESULT = 8
+    TREE = 3
+    OUTPUT = 4
+    LOSS = 5
+    GRADIENT = 6
+    SETTING = 7
+    UPDATE = 8
+    RESULT = 9
 
 
 # A tensor of several collections is of the first of these.
@@ -44,7 +45,7 @@ _COLLECTIONS = {
     CollectionKeys.UPDATES: Kind.UPDATE,
     CollectionKeys.OPTIMIZER_VARIABLES: Kind.UPDATE,
     CollectionKeys.GRADIENTS: Kind.GRADIENT,
-    CollectionKeys.TREES: Kind.WEIGHT,
+    CollectionKeys.TREES: Kind.TREE,
     CollectionKeys.WEIGHTS: Kind.WEIGHT,
     CollectionKeys.BIASES: Kind.WEIGHT,
     CollectionKeys.PREDICTIONS: Kind.OUTPUT,

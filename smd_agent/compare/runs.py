@@ -27,7 +27,7 @@ _JUMP = 100.0
 _STEPS_AFTER = 20
 # Runs whose shapes are others in every step have one for each.
 _LAYOUTS_KEPT = 300
-_OF_TRAINING = (Kind.WEIGHT, Kind.OUTPUT, Kind.LOSS, Kind.GRADIENT)
+_OF_TRAINING = (Kind.WEIGHT, Kind.TREE, Kind.OUTPUT, Kind.LOSS, Kind.GRADIENT)
 _SET_FROM_OUTSIDE = (Kind.CONFIGURATION, Kind.INPUT, Kind.SETTING)
 
 

@@ -21,6 +21,7 @@ REGEXES = {
     "input_digests": "^input_digest/",
     "parameters": "^parameters/",
     "hyperparameters": "^hyperparameters/",
+    "trees": "^trees/",
 }
 
 

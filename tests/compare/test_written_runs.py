@@ -160,6 +160,15 @@ def test_text_that_differs(write, diff):
     assert line(lines, "Likely") == "another configuration of the training"
 
 
+def test_a_tree_of_a_later_round(write, diff):
+    def of(gains):
+        return write([{"trees/Gain": np.array([1.0, gain]), "loss": np.float64(gain)} for gain in gains])
+
+    _, lines, _ = diff(of([3.0, 2.0, 1.0]), of([3.0, 2.0, 0.5]))
+    assert line(lines, "Verdict") == "identical up to step 1; at step 2 trees/Gain differs first"
+    assert line(lines, "Likely").startswith("another tree: ")
+
+
 def test_nan_is_like_nan_and_like_nothing_else(write, compared):
     values = np.array([1.0, np.nan, np.inf], np.float32)
     other = np.array([1.0, np.nan, 2.0], np.float32)
