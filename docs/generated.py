@@ -176,6 +176,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "help ls": lambda: help_text("ls"),
     "help show": lambda: help_text("show"),
     "help check": lambda: help_text("check"),
+    "help diff": lambda: help_text("diff"),
     "rules": of_rules,
     "floors": floors,
 }

@@ -13,6 +13,7 @@ import numpy as np
 from crc32c import crc32c
 
 from smd_agent.analysis.statistics import compute
+from smd_agent.compare.reading import Side
 from smd_agent.core.patterns import name_pattern
 from smd_agent.core.reduction_config import CHANNEL_SHARES, OPS
 from smd_agent.core.reductions import reduce_rows
@@ -326,6 +327,15 @@ class StepView:
         except SMDebugError as error:
             self._run.problems[str(error)] = None
             return None
+
+    @property
+    def side(self) -> Side:
+        """The step as one of two that are compared."""
+        return Side(self._run.trial, self._file)
+
+    def cannot_read(self, error: SMDebugError) -> None:
+        """Note that a value cannot be read."""
+        self._run.problems[str(error)] = None
 
     def run_has_ended(self) -> bool:
         """Tell whether the run says that it has ended."""

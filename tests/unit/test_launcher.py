@@ -1,6 +1,8 @@
 """The launcher's words: which are ours, which are the program's, and what ours make of a hook file."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -221,6 +223,31 @@ def test_words_named_like_commands_are_scripts_when_they_exist(no_variables, tmp
     assert cli.main(["ls", "x"]) == 0
     assert cli.main(["run", "ls"]) == 0
     assert launched == [["ls", "x"], ["ls"]]
+
+
+def test_commands_of_ours_come_before_programs_of_the_system(no_variables, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(run, "launch", lambda words: pytest.fail(f"{words} were launched"))
+    (tmp_path / "bin").mkdir()
+    for name in ("diff", "show", "check", "ls"):
+        tool = tmp_path / "bin" / name
+        tool.write_text("#!/bin/sh\nexit 77\n")
+        tool.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+        assert user_program.resolve([name])[0] == str(tool)
+        words = [name, str(tmp_path / "a"), str(tmp_path / "b")][: 3 if name == "diff" else 2]
+        assert cli.main(words) == 2
+        assert "there is no run at" in capsys.readouterr().err
+
+
+def test_a_script_called_diff_is_a_script(tmp_path):
+    (tmp_path / "diff").write_text("import sys; print('the script', sys.argv)")
+    command = [sys.executable, "-m", "smd_agent", "diff", "a", "b"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "the script ['diff', 'a', 'b']\n"), done.stderr
+    (tmp_path / "diff").unlink()
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "there is no run at a" in done.stderr
 
 
 def test_help_of_the_launcher_names_every_option(capsys):

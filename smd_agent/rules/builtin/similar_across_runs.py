@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from smd_agent.analysis.trial import Trial, create_trial
+from smd_agent.compare.reading import Side, common
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.errors import SMDebugError
 from smd_agent.rules import parameters
 from smd_agent.rules.built_in import BuiltInRule, Need, Split
 from smd_agent.rules.finding import NotJudged, Severity
 from smd_agent.rules.parameters import COLLECTION_NAMES, TENSOR_REGEX, Parameter
-from smd_agent.rules.step_view import RunView, StepView
+from smd_agent.rules.step_view import StepView
 
 _STATISTICS = ("mean", "std", "l2", "abs_mean", "min", "max")
 
@@ -78,45 +80,39 @@ class SimilarAcrossRuns(BuiltInRule):
         """Begin with nothing compared."""
         if self.collection_names:
             self.needs = (Need(self.collection_names, ("", *_STATISTICS)),)
-        self._views: dict[int, RunView] = {}
+        self._refreshed: set[Trial] = set()
         self._has_compared = False
 
     def take(self, step: StepView) -> None:
         """Compare the chosen tensors of a step with those of the other runs."""
         names = step.names(*(self.collection_names or ()), patterns=self.tensor_regex or ())
-        for number, trial in enumerate(self.other_trials or ()):
-            if number not in self._views:
+        for trial in self.other_trials or ():
+            if trial not in self._refreshed:
                 trial.maybe_refresh()
-                self._views[number] = RunView(trial)
-            file = trial.step_table.files(step.place.global_step).get(step.worker)
-            if file is None:
-                continue
-            other = StepView(self._views[number], file)
-            if (other.mode, other.step) == (step.mode, step.step):
-                present = {*other.names()}
+                self._refreshed.add(trial)
+            there = step.side.counterpart(trial)
+            if there is not None:
+                present = trial.contents(there.file).names
                 for name in names:
                     if name in present:
-                        self._compare(step, other, name)
+                        self._compare(step, there, name)
 
-    def _compare(self, step: StepView, other: StepView, name: str) -> None:
-        here, there = step.value(name), other.value(name)
-        if here is None or there is None:
-            pairs = [
-                (mine, its)
-                for statistic in _STATISTICS
-                for _, mine in step.column(statistic, (name,)).items()
-                for _, its in other.column(statistic, (name,)).items()
-            ]
-            if not pairs:
-                return
-            here, there = np.array(pairs).T
+    def _compare(self, step: StepView, there: Side, name: str) -> None:
+        try:
+            both = common(step.side, name, there, name)
+        except SMDebugError as error:
+            step.cannot_read(error)
+            return
+        if both is None:
+            return
         self._has_compared = True
-        are_numbers = here.dtype.kind in "fiub" and there.dtype.kind in "fiub"
-        if here.shape != there.shape or not are_numbers:
-            if not np.array_equal(here, there):
+        here, other = both.numbers
+        are_numbers = here.dtype.kind in "fiub" and other.dtype.kind in "fiub"
+        if here.shape != other.shape or not are_numbers:
+            if not np.array_equal(here, other):
                 self.found(step, name, {"shape": 1})
             return
-        mine, its = here.astype(np.float64).reshape(-1), there.astype(np.float64).reshape(-1)
+        mine, its = here.astype(np.float64).reshape(-1), other.astype(np.float64).reshape(-1)
         differ = np.flatnonzero(~np.isclose(mine, its, self.rtol, self.atol, equal_nan=True))
         if len(differ):
             apart = np.abs(mine[differ] - its[differ])

@@ -1,0 +1,132 @@
+"""What two runs have in common of a tensor at a step: both values, or the statistics that both have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from smd_agent.analysis.statistics import compute
+from smd_agent.compare.apart import STATISTICS_AGREE, Apart, counts_apart, statistics_apart, values_apart
+from smd_agent.core.reduction_config import CHANNEL_SHARES, HISTOGRAM_OP, OPS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from smd_agent.analysis.trial import Trial
+    from smd_agent.core.names import Op
+    from smd_agent.storage.reader import StepIndex
+
+
+@dataclass(frozen=True)
+class Side:
+    """One step of one worker of one of two runs."""
+
+    trial: Trial
+    file: StepIndex
+
+    def counterpart(self, other: Trial, worker: str | None = None) -> Side | None:
+        """Return the same step of another run, as the mode counts it, of the same worker; None if it has none.
+
+        Args:
+            other: the run.
+            worker: who stands for the worker there; by default the one of the same name.
+        """
+        index = self.file.index
+        file = other.step_table.files(index.mode_step, index.mode).get(worker or self.file.worker)
+        if file is None or (file.index.mode, file.index.mode_step) != (index.mode, index.mode_step):
+            return None
+        return Side(other, file)
+
+    def is_whole(self, name: str) -> bool:
+        """Tell whether the whole value of a tensor is saved."""
+        return self.file.index.payload.location(name) is not None
+
+    def value(self, name: str) -> npt.NDArray[Any]:
+        """Return the whole value; raises what `Trial.read` raises."""
+        return self.trial.read(self.file, name).value
+
+    def stored(self, name: str) -> Mapping[Op, str]:
+        """Return under which name each reduction of a tensor is stored."""
+        return self.trial.contents(self.file).reductions.get(name, {})
+
+    def can_know(self, name: str) -> set[Op]:
+        """Return the reductions that are stored, or can be computed."""
+        known = {op for op in self.stored(name) if op[0] in OPS}
+        return known | {(op, a) for op in OPS for a in (False, True)} if self.is_whole(name) else known
+
+    def statistics(self, name: str, wanted: set[Op]) -> dict[str, float]:
+        """Return reductions as `can_know` has them by name, those of absolute values as ``abs_mean``."""
+        stored = self.stored(name)
+        found = {_text(op): float(self.trial.number(self.file, stored[op])) for op in wanted if op in stored}
+        # Values do not tell where their channels are.
+        rest = [op for op in wanted if op not in stored and op[0] not in CHANNEL_SHARES]
+        if rest and self.is_whole(name):
+            value = self.value(name)
+            for absolute in {absolute for _, absolute in rest}:
+                names = [op for op, of_absolute in rest if of_absolute == absolute]
+                computed = compute(np.abs(value) if absolute else value, names)
+                found |= {_text((op, absolute)): number for op, number in computed.items()}
+        return found
+
+
+@dataclass(frozen=True)
+class Common:
+    """What two runs have of a tensor: whole values, or else statistics by name; ``size`` in elements, if known."""
+
+    values: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = None
+    statistics: tuple[dict[str, float], dict[str, float]] = ({}, {})
+    histograms: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = None
+    size: int | None = None
+    computed: bool = False
+
+    @property
+    def numbers(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        """The values, or else the statistics as float64, in the same order."""
+        if self.values is not None:
+            return self.values
+        here, there = (np.array([*one.values()], np.float64) for one in self.statistics)
+        return here, there
+
+    @property
+    def apart(self) -> Apart | None:
+        """How far they are apart; None if they are the same."""
+        if self.values is not None:
+            return values_apart(*self.values)
+        found = statistics_apart(*self.statistics, self.size, STATISTICS_AGREE if self.computed else 0.0)
+        return found or (counts_apart(*self.histograms) if self.histograms else None)
+
+
+def common(here: Side, name: str, there: Side, other_name: str) -> Common | None:
+    """Read what both have of a tensor; None if that is nothing.
+
+    Raises:
+        SMDebugError: a part of it cannot be read.
+    """
+    whole = here.is_whole(name), there.is_whole(other_name)
+    if all(whole):
+        return Common((here.value(name), there.value(other_name)))
+    wanted = here.can_know(name) & there.can_know(other_name)
+    mine, its = here.statistics(name, wanted), there.statistics(other_name, wanted)
+    both = {key for key in mine if key in its}
+    stored = here.stored(name), there.stored(other_name)
+    histograms = None
+    if all(HISTOGRAM_OP in one for one in stored):
+        histograms = here.value(stored[0][HISTOGRAM_OP]), there.value(stored[1][HISTOGRAM_OP])
+    if not both and histograms is None:
+        return None
+    statistics = {key: mine[key] for key in sorted(both)}, {key: its[key] for key in sorted(both)}
+    return Common(None, statistics, histograms, size_of(here, name), any(whole))
+
+
+def size_of(side: Side, name: str) -> int | None:
+    """Return how many elements a tensor has; None where that is not known."""
+    form = side.trial.form(side.file, name)
+    return None if form is None else int(np.prod(form.shape, dtype=np.int64))
+
+
+def _text(op: Op) -> str:
+    return f"abs_{op[0]}" if op[1] else op[0]
