@@ -22,7 +22,7 @@ from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit, progress
 from smd_agent.cli.parting import as_json, diff_lines
 from smd_agent.cli.run_folder import open_run
-from smd_agent.cli.table import count_of
+from smd_agent.printable import count_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

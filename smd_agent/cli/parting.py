@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from smd_agent.cli.sparkline import sparkline
-from smd_agent.cli.table import count_of, number_text, shortened_within, table
-from smd_agent.printable import shortened
+from smd_agent.cli.table import number_text, table
+from smd_agent.printable import count_of, shortened, shortened_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from smd_agent.rules.built_in import BuiltInRule, Split
 from smd_agent.rules.configured import OTHER_RUNS, configured_rules
 from smd_agent.rules.finding import Finding, Severity, alike
 from smd_agent.rules.judging import Judging, Verdict
+from smd_agent.rules.limits import Limits, OutOfTime
 from smd_agent.rules.registry import applied_unasked, built_in_rules
-from smd_agent.rules.step_view import Limits, OutOfTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -18,6 +18,7 @@ from smd_agent.core.patterns import name_pattern
 from smd_agent.core.reduction_config import CHANNEL_SHARES, OPS
 from smd_agent.core.reductions import reduce_rows
 from smd_agent.errors import SMDebugError
+from smd_agent.rules.limits import Limits
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -74,30 +75,6 @@ class Tensors:
     def has(self, name: str) -> bool:
         """Tell whether a tensor is in it; every process says the same."""
         return self.count == 1 or crc32c(name.encode("utf-8", "surrogatepass")) % self.count == self.number
-
-
-class OutOfTime(Exception):
-    """There is no time to read further values."""
-
-
-class Limits(NamedTuple):
-    """What may be read of a run.
-
-    largest: bytes of a value; larger ones are passed over.
-    in_time: tells whether there is time for one more.
-    """
-
-    largest: int
-    in_time: Callable[[], bool]
-
-    def check(self) -> None:
-        """Go on as long as there is time.
-
-        Raises:
-            OutOfTime: there is none left.
-        """
-        if not self.in_time():
-            raise OutOfTime
 
 
 class RunView:
