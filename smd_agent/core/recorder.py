@@ -74,6 +74,8 @@ class Recorder(StepQuestions):
         selection.on_change = self.ask_again
         self._to_array = to_array
         self._step_sink: StepSink | None = None
+        # Whether what captures the current step is being closed.
+        self._ends = False
         self._given = GivenValues(self, to_array)
         self._ended_step = self._open_step = -1
         self._aside: _Aside | None = None
@@ -219,7 +221,11 @@ class Recorder(StepQuestions):
         """
         capture, self.capture = self.capture, None
         if capture is not None:
-            capture.close()
+            self._ends = True
+            try:
+                capture.close()
+            finally:
+                self._ends = False
         saving = self.position.saving
         self.position.saving = self.position.open = own_time.counts = False
         sink, self._step_sink = self._step_sink, None
@@ -275,7 +281,8 @@ class Recorder(StepQuestions):
                 self._save_tensors(names, values)
 
     def _save_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
-        if not self.position.saving or self.left_out():
+        # A step may be ended by another thread than the one whose step it is.
+        if not self.position.saving or (not self._ends and self.left_out()):
             return
         if self.late is not None:
             names, values = self.late.ask(names, values)
