@@ -43,6 +43,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what rules say; the exit code says it, too."""
+    from smd_agent.rules.by_default import rules_by_default
+
     chosen = _chosen(args.rules)
     if args.list:
         for line in list_lines(chosen, args.json):
@@ -52,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError("name the folder of a run", USAGE_ERROR)
     trial = open_run(args.run)
     other = None if args.other is None else open_run(args.other)
-    verdict = _judge(trial, chosen if args.rules else _by_default(chosen), other)
+    verdict = _judge(trial, chosen if args.rules else rules_by_default(), other)
     for line in verdict_lines(trial, verdict, args.json):
         emit(line)
     for problem in verdict.problems:
@@ -60,10 +62,6 @@ def run(args: argparse.Namespace) -> int:
     if verdict.has_problem:
         return PROBLEM
     return NOT_JUDGED if verdict.not_judged or verdict.problems or trial.problems else 0
-
-
-def _by_default(known: Mapping[str, type[Rule]]) -> dict[str, type[Rule]]:
-    return {name: rule for name, rule in known.items() if not getattr(rule, "only_by_name", False)}
 
 
 def _judge(trial: Trial, chosen: Mapping[str, type[Rule]], other: Trial | None) -> Verdict:
