@@ -109,13 +109,12 @@ def missing_element(collected: Collected, verdict: Verdict) -> Element:
 
 
 def configuration_element(collected: Collected) -> Element:
-    """Return what the run tells of its configuration: settings that never changed, hyperparameters, collections."""
+    """Return what the run tells of its configuration: hyperparameters, and how collections were saved."""
     trial = collected.trial
-    settings = [(name, f"{value:.6g}") for name, value in collected.lines.constants().items()]
     parts = []
-    given = [*settings, *_hyperparameters(trial)]
+    given = [*_hyperparameters(trial)]
     if given:
-        parts.append(table(("setting", "value"), given))
+        parts.append(table(("hyperparameter", "value"), given))
     rows = [
         (name, ", ".join(map(shortened, one.include_regex[:4])) or "-", _form(trial, name))
         for name, one in sorted(trial.collections().items())

@@ -8,6 +8,7 @@ from smd_agent.report.markup import Element, element
 from smd_agent.report.words import count_of, number_text
 from smd_agent.rules.alike import alike
 from smd_agent.rules.finding import Severity
+from smd_agent.rules.registry import built_in_rules
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from smd_agent.rules.finding import Finding
     from smd_agent.rules.judging import Verdict
 
+_HEADLINES = 3
 _NAMES_SHOWN = 6
 _MOST_NAMES = 200
 
@@ -31,11 +33,12 @@ def verdict_element(verdict: Verdict) -> Element:
     else:
         kind, said = ("good", "Nothing found") if worst is None else (worst.value, said)
     parts = [element("strong", said[:1].upper() + said[1:])]
-    if groups:
-        parts.append(element("span", f"{_headline(groups[0])}"))
     judged = f"{count_of(len(verdict.judged), 'rule')} looked at {count_of(verdict.steps, 'step')}"
     left = f"; {len(verdict.not_judged)} could not judge" if verdict.not_judged else ""
-    return element("div", *parts, element("small", judged + left), class_=f"verdict {kind}", role="status")
+    parts.append(element("small", judged + left))
+    if groups:
+        parts.append(element("ul", *(element("li", _headline(group)) for group in groups[:_HEADLINES])))
+    return element("div", *parts, class_=f"verdict {kind}", role="status")
 
 
 def findings_element(trial: Trial, verdict: Verdict, is_linked: bool = True) -> Element:
@@ -79,6 +82,9 @@ def _item(trial: Trial, group: Sequence[Finding], several: bool, is_linked: bool
     severity = first.severity.value
     head = [element("b", severity, class_=f"badge {severity}"), element("h3", first.rule)]
     parts = [element("header", *head, element("span", _where(group, several), class_="where"))]
+    meaning = getattr(built_in_rules().get(first.rule), "meaning", "")
+    if meaning:
+        parts.append(element("p", f"{meaning[:1].upper()}{meaning[1:]}.", class_="quiet"))
     if first.cause:
         parts.append(element("p", f"{first.cause}."))
     if first.advice:

@@ -76,7 +76,7 @@ KINDS = (
     Kind(
         "gradient_norm",
         "Gradient norm",
-        "l2 of each gradient. A row that fades does not learn; one that becomes bright explodes.",
+        "l2 of each gradient. A row that fades does not learn; one that grows without end explodes.",
         (CollectionKeys.GRADIENTS,),
     ),
     Kind(

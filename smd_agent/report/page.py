@@ -21,9 +21,10 @@ from smd_agent.report.picture import picture
 from smd_agent.report.words import count_of, time_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from smd_agent.analysis.trial import Trial
+    from smd_agent.report.lines import Lines
     from smd_agent.report.workers import Workers
     from smd_agent.rules.judging import Verdict
 
@@ -146,9 +147,8 @@ def _sections(
     if collected.workers is not None:
         sections.append(("workers", "Workers", [*_workers(collected.workers), *_charts("workers", 0)]))
     sections.append(("tensors", "Tensors by step", [*_tensors(collected)]))
-    if lines.charts(CollectionKeys.OPTIMIZER):
-        charts = _charts(CollectionKeys.OPTIMIZER, lines.left_out(CollectionKeys.OPTIMIZER))
-        sections.append((CollectionKeys.OPTIMIZER, "Optimizer", charts))
+    if lines.found[CollectionKeys.OPTIMIZER]:
+        sections.append((CollectionKeys.OPTIMIZER, "Optimizer", [*_settings(collected.lines)]))
     if collected.outcome is not None:
         sections.append(("outcome", "Predictions and labels", [_outcome(collected.outcome)]))
     untrained = facts.parameters_element(collected)
@@ -180,6 +180,15 @@ def _charts(group: str, left_out: int) -> list[Element]:
     if left_out > 0:
         parts.append(element("p", f"{count_of(left_out, 'more line')} of this run have no room here.", class_="quiet"))
     return parts
+
+
+def _settings(lines: Lines) -> Iterator[Element]:
+    constants = [(name, f"{value:.6g}") for name, value in lines.constants().items()]
+    if lines.charts(CollectionKeys.OPTIMIZER):
+        yield from _charts(CollectionKeys.OPTIMIZER, lines.left_out(CollectionKeys.OPTIMIZER))
+    if constants:
+        yield element("p", "The same at all steps:", class_="quiet")
+        yield table(("setting", "value"), constants)
 
 
 def _tensors(collected: Collected) -> Sequence[Element]:
@@ -234,25 +243,23 @@ def _outcome(outcome: Outcome) -> Element:
     if len(counts) > MOST_CLASSES:
         words = f"There are {len(counts)} classes; a table is shown of at most {MOST_CLASSES}."
         return element("div", head, share, element("p", words, class_="quiet"))
-    largest = max(int((counts * (1 - _diagonal(len(counts)))).max()), 1)
     rows = [
         [
             element("b", str(label)),
             *(
-                element("span", str(count), class_="right" if place == label else f"wrong w{-(-4 * count // largest)}")
-                for place, count in enumerate(row.tolist())
+                element("span", str(count), class_="right" if place == label else f"w{_darkness(count, row)}")
+                for place, count in enumerate(row)
             ),
         ]
-        for label, row in enumerate(counts)
+        for label, row in enumerate(counts.tolist())
     ]
     header = ["label", *(f"pred. {place}" for place in range(len(counts)))]
     return element("div", head, share, table(header, rows, ",".join(header[1:])), class_="confusion")
 
 
-def _diagonal(size: int) -> Any:
-    import numpy as np
-
-    return np.eye(size, dtype=np.int64)
+def _darkness(count: int, row: Sequence[int]) -> int:
+    """Return from 0, for none, to 4 how much of a label is predicted so."""
+    return -(-4 * count // max(sum(row), 1))
 
 
 def _picture(collected: Collected) -> Element:

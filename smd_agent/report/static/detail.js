@@ -1,5 +1,5 @@
 // The panel about one tensor: what is known of it, its lines over the steps, and its histograms.
-let shownChart = null;
+let shownCharts = [];
 let returnTo = null;
 
 function showTensor(name, from = null) {
@@ -11,13 +11,17 @@ function showTensor(name, from = null) {
   close.addEventListener("click", hideTensor);
   panel.replaceChildren(made("header", {}, made("h3", { className: "name", textContent: parameter ?? name }), close));
   panel.hidden = false;
+  document.body.classList.add("open");
   const related = relatedNames(name, parameter);
   for (const one of data.findings.filter((found) => related.includes(found.tensor) || found.tensor === parameter)) {
-    panel.append(made("p", { className: one.severity === "problem" ? "odd" : "" , textContent: `${one.severity}: ${one.rule}, ${stepText(one.first)}` }));
+    const words = `${one.severity}: ${one.rule} of ${one.tensor}, ${stepText(one.first)}`;
+    panel.append(made("p", { className: one.severity === "problem" ? "odd" : "", textContent: words }));
   }
   panel.append(made("p", { className: "quiet", textContent: formOf(related) }));
-  const lines = linesOf(name, parameter);
-  if (lines.length) shownChart = chart(panel, { title: "over the steps", lines }, { height: 170 });
+  for (const [isShare, title] of [[false, "over the steps"], [true, "share"]]) {
+    const lines = linesOf(name, parameter, isShare);
+    if (lines.length) shownCharts.push(chart(panel, { title, lines }, { height: 170 }));
+  }
   for (const own of related) panel.append(...statisticsOf(own));
   panel.dataset.tensor = name;
 }
@@ -25,9 +29,10 @@ function showTensor(name, from = null) {
 function hideTensor() {
   const panel = document.getElementById("detail");
   if (panel.hidden) return;
-  if (shownChart) forgetChart(shownChart);
-  shownChart = null;
+  shownCharts.forEach(forgetChart);
+  shownCharts = [];
   panel.hidden = true;
+  document.body.classList.remove("open");
   panel.replaceChildren();
   if (returnTo) returnTo.focus({ preventScroll: true });
 }
@@ -51,10 +56,10 @@ function relatedNames(name, parameter) {
   return [...names];
 }
 
-function linesOf(name, parameter) {
+function linesOf(name, parameter, isShare) {
   const lines = [];
   for (const grid of data.grids) {
-    if (grid.key === "non_finite") continue;
+    if (grid.key === "non_finite" || grid.share !== isShare) continue;
     grid.names.forEach((own, row) => {
       if (own !== name && grid.parameters[row] !== parameter) return;
       const line = { label: grid.title, mode: "", steps: [], values: [] };
@@ -64,7 +69,8 @@ function linesOf(name, parameter) {
         line.steps.push(step);
         line.values.push(Number.isFinite(value) ? value : Number.isNaN(value) ? "nan" : "inf");
       });
-      if (line.steps.length) lines.push(line);
+      // A share that is 0 at all steps says nothing.
+      if (line.steps.length && !(isShare && line.values.every((value) => value === 0))) lines.push({ ...line, label: isShare ? own : line.label });
     });
   }
   return lines;
@@ -72,9 +78,9 @@ function linesOf(name, parameter) {
 
 function formOf(names) {
   const known = names.map((name) => data.details[name]).filter(Boolean);
-  const form = known.find((one) => one.shape);
+  const form = known.find((one) => one.shape?.length);
   const state = known.find((one) => one.state);
-  const parts = form ? [`${form.dtype}, shape ${form.shape.join("x") || "()"}`] : [];
+  const parts = form ? [`${form.dtype}, shape ${form.shape.join("x")}`] : [];
   if (state) parts.push(state.state === "trained" ? "trained" : `not trained: ${state.state}`);
   return parts.join("; ");
 }

@@ -3,11 +3,13 @@ const ROW = 17;
 const LOWEST = 40;
 const TALLEST = 430;
 const NAMED = 11;
+const MOST_NAMED = 60;
 
 class Heatmap {
   constructor(parent, grid) {
     this.grid = grid;
     this.rows = grid.names.map((_, row) => row);
+    this.labels = labelsOf(grid.names);
     this.cursor = null;
     this.dirty = true;
     this.visible = false;
@@ -36,7 +38,8 @@ class Heatmap {
     const ratio = devicePixelRatio || 1;
     this.gutter = axis.gutter();
     this.width = Math.max(this.plot.clientWidth, 80);
-    this.height = Math.round(Math.min(Math.max(this.rows.length * ROW, LOWEST), TALLEST));
+    const tallest = this.rows.length <= MOST_NAMED ? Math.max(TALLEST, this.rows.length * (NAMED + 1)) : TALLEST;
+    this.height = Math.round(Math.min(Math.max(this.rows.length * ROW, LOWEST), tallest));
     this.canvas.width = Math.round(this.width * ratio);
     this.canvas.height = Math.round(this.height * ratio);
     this.canvas.style.height = `${this.height}px`;
@@ -145,7 +148,7 @@ class Heatmap {
       }
       if (named) {
         context.fillStyle = styleColor(severity === "problem" ? "problem" : "ink");
-        context.fillText(fitting(context, this.grid.names[row], left - 12 * this.ratio), left - 9 * this.ratio, middle);
+        context.fillText(fitting(context, this.labels[row], left - 12 * this.ratio), left - 9 * this.ratio, middle);
       }
     });
     if (this.cursor) {
@@ -189,7 +192,7 @@ class Heatmap {
 
   wordsAt({ row, column }) {
     const value = valueAt(this.grid, row, column);
-    if (value === null) return "not saved";
+    if (value === null) return this.grid.key === "non_finite" ? "none" : "not saved";
     const shown = this.grid.bits === 16 ? numberText(value) : `about ${numberText(value, 2)}`;
     return this.grid.share && Number.isFinite(value) ? `${numberText(value * 100, 3)} %` : shown;
   }
@@ -278,6 +281,16 @@ class Heatmap {
   }
 }
 
+// Names without what all of them begin with, up to a slash.
+function labelsOf(names) {
+  const first = names[0] ?? "";
+  let shared = first.lastIndexOf("/") + 1;
+  while (shared > 0 && !names.every((name) => name.startsWith(first.slice(0, shared)))) {
+    shared = first.lastIndexOf("/", shared - 2) + 1;
+  }
+  return names.map((name) => name.slice(shared));
+}
+
 // What was found on each row, the worst of it.
 function severities(grid) {
   const order = ["note", "warning", "problem"];
@@ -312,5 +325,5 @@ function drawLegend(parent, grid) {
   const [low, high] = grid.share ? ["0 %", "100 %"] : [numberText(grid.low, 2), numberText(grid.high, 2)];
   parent.replaceChildren(made("span", {}, low, bar, high));
   if (!grid.share) parent.append(swatch(styleColor("zero"), "exactly 0"));
-  parent.append(swatch(styleColor("inf"), "Inf"), swatch(styleColor("nan"), "NaN"), swatch(styleColor("card"), "not saved"));
+  parent.append(swatch(styleColor("inf"), "Inf"), swatch(styleColor("nan"), "NaN"), swatch(styleColor("card"), grid.key === "non_finite" ? "none" : "not saved"));
 }

@@ -14,10 +14,10 @@ function chart(parent, spec, options = {}) {
   const first = bad.flatMap((place, i) => (place < 0 ? [] : [spec.lines[i].steps[place]]));
   if (first.length) head.append(made("span", { className: "badge problem", textContent: `not finite first at ${stepText(Math.min(...first))}` }));
   if (own.canLog) {
-    const button = made("button", { type: "button", textContent: own.log ? "linear" : "log" });
+    const button = made("button", { type: "button", textContent: own.log ? "linear scale" : "log scale" });
     button.addEventListener("click", () => {
       own.log = !own.log;
-      button.textContent = own.log ? "linear" : "log";
+      button.textContent = own.log ? "linear scale" : "log scale";
       drawChart(own);
     });
     head.append(button);
@@ -43,6 +43,7 @@ function drawChart(own) {
     {
       width: Math.max(own.body.clientWidth, 120),
       height: own.options.height ?? 190,
+      padding: [8, 0, 0, 0],
       scales: { x: { time: false, range: () => [axis.low, axis.high] }, y: { distr: own.log ? 3 : 1 } },
       axes: [{ ...look, values: numbers }, { ...look, size: axis.gutter(), values: numbers }],
       cursor: { drag: { x: true, y: false, setScale: false }, sync: { key: "steps" }, points: { size: 6 } },
