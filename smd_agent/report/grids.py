@@ -192,7 +192,7 @@ class NonFinite:
     kind = Kind(
         "non_finite",
         "NaN and Inf",
-        "Share of elements that are not finite, in the order in which it began.",
+        "Share of elements that are not finite, by the step at which that began.",
         is_share=True,
     )
 

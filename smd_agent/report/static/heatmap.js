@@ -272,7 +272,8 @@ class Heatmap {
 
   // Put the cursor on a tensor; tell whether it is here.
   find(name) {
-    const row = this.grid.names.findIndex((own, place) => own === name || this.grid.parameters[place] === name);
+    const exact = this.grid.names.indexOf(name);
+    const row = exact >= 0 ? exact : this.grid.parameters.indexOf(name);
     if (row >= 0) {
       this.cursor = { row, column: Math.max(columnOf(this.grid, axis.low), 0) };
       this.invalidate();

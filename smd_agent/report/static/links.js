@@ -22,7 +22,8 @@ function goTo(heatmaps, tensor, first, last, link) {
   const around = (axis.last - axis.first) * 0.15;
   axis.set(first - around, last + around);
   const drawn = charts.find((own) => tensor && own.spec.title === tensor);
-  const heatmap = tensor ? heatmaps.filter((one) => one.find(tensor))[0] : null;
+  const found = tensor ? heatmaps.filter((one) => one.find(tensor)) : [];
+  const heatmap = found.find((one) => one.grid.names.includes(tensor)) ?? found[0];
   const place = drawn?.element ?? heatmap?.element ?? document.getElementById("losses") ?? document.getElementById("tensors");
   if (heatmap && !drawn) showTensor(tensor, link);
   place.scrollIntoView({ block: "start" });
