@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -104,8 +105,16 @@ class Shown:
 
     def range_of(self, selector: str) -> list[float]:
         """The first and the last step that a picture shows."""
-        low, high = self.tab.evaluate(f"(({{dataset}}) => [dataset.low, dataset.high])(document.querySelector('{selector}'))")
+        shown = f"document.querySelector('{selector}').dataset"
+        low, high = self.tab.evaluate(f"[{shown}.low, {shown}.high]")
         return [float(low), float(high)]
+
+    def wait(self, condition: str) -> None:
+        """Wait until a JavaScript expression is true; Playwright's own way evaluates text, which the page forbids."""
+        deadline = time.monotonic() + 20
+        while not self.tab.evaluate(condition):
+            assert time.monotonic() < deadline, condition
+            self.tab.wait_for_timeout(20)
 
     def see(self, selector: str) -> None:
         """Scroll to a picture, and wait until it is painted."""
