@@ -174,6 +174,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "help ls": lambda: help_text("ls"),
     "help show": lambda: help_text("show"),
     "help check": lambda: help_text("check"),
+    "help report": lambda: help_text("report"),
     "rules": of_rules,
     "floors": floors,
 }
