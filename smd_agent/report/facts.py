@@ -40,6 +40,9 @@ def summary_rows(collected: Collected) -> list[tuple[str, str]]:
     ]
     rows.append(("saved", "; ".join(by_mode) or "no step"))
     rows.append(("workers", ", ".join(workers[:4]) + (f" and {len(workers) - 4} more" if len(workers) > 4 else "")))
+    if collected.states:
+        trained = sum(state == TRAINED for state in collected.states.values())
+        rows.append(("trained", f"{trained} of {count_of(len(collected.states), 'parameter')}"))
     if collected.times:
         rows.append(("time", " to ".join(dict.fromkeys(map(time_text, collected.times)))))
     return rows

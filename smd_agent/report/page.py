@@ -140,6 +140,9 @@ def _sections(
     collected: Collected, verdict: Verdict, against: tuple[Trial, Verdict] | None
 ) -> list[tuple[str, str, list[Element]]]:
     sections = [("findings", "Findings", [_findings(collected.trial, verdict, against)])]
+    untrained = facts.parameters_element(collected)
+    if untrained is not None:
+        sections.append(("parameters", "Parameters that are not trained", [untrained]))
     lines = collected.lines
     for group, title in _LINKED.items():
         if lines.found[group]:
@@ -151,9 +154,6 @@ def _sections(
         sections.append((CollectionKeys.OPTIMIZER, "Optimizer", [*_settings(collected.lines)]))
     if collected.outcome is not None:
         sections.append(("outcome", "Predictions and labels", [_outcome(collected.outcome)]))
-    untrained = facts.parameters_element(collected)
-    if untrained is not None:
-        sections.append(("parameters", "Parameters that are not trained", [untrained]))
     sections += [
         ("captured", "What was captured", [facts.captured_element(collected.trial)]),
         ("missing", "What was not, and why", [facts.missing_element(collected, verdict)]),
@@ -207,6 +207,8 @@ def _tensors(collected: Collected) -> Sequence[Element]:
         if grid.columns.per_column > 1:
             about.append(f"{grid.columns.per_column} saved steps share a column, which shows the largest number.")
         words = element("p", " ".join(about), class_="quiet")
+        if len(collected.trial.workers()) > 1:
+            about.append("Of several workers the largest number is shown.")
         title = element("h3", f"{grid.kind.title}")
         parts.append(element("div", title, words, class_="grid", data_grid=grid.kind.key, id=f"grid-{grid.kind.key}"))
     return parts

@@ -2,6 +2,8 @@
 const charts = [];
 
 const LOG_FROM = 50;
+// Steps are whole numbers, and so is what lies between two marks.
+const WHOLE = [...Array(12).keys()].flatMap((power) => [1, 2, 5].map((digit) => digit * 10 ** power));
 
 function chart(parent, spec, options = {}) {
   const own = { parent, spec, options, plot: null };
@@ -47,7 +49,7 @@ function drawChart(own) {
       height: own.options.height ?? 190,
       padding: [8, 0, 0, 0],
       scales: { x: { time: false, range: () => [axis.low, axis.high] }, y: { distr: own.log ? 3 : 1 } },
-      axes: [{ ...look, values: steps }, { ...look, size: axis.gutter(), values: numbers }],
+      axes: [{ ...look, values: steps, incrs: WHOLE }, { ...look, size: axis.gutter(), values: numbers }],
       cursor: { drag: { x: true, y: false, setScale: false }, sync: { key: "steps" }, points: { size: 6 } },
       legend: { markers: { width: 3 } },
       series: [
