@@ -30,32 +30,26 @@ class Line:
 
     Attributes:
         steps: of the points, counted over all modes.
-        mode_steps: the same as the mode counts them.
         values: of the points.
     """
 
     def __init__(self) -> None:
         self.steps: list[int] = []
-        self.mode_steps: list[int] = []
         self.values: list[float] = []
         self._last: int | None = None
 
-    def add(self, point: int, step: int, mode_step: int, value: float) -> None:
+    def add(self, point: int, step: int, value: float) -> None:
         """Take a number; ``point`` is the number of the point it belongs to."""
         if point == self._last:
             self.values[-1] = float(np.maximum(self.values[-1], value))
             return
         self._last = point
         self.steps.append(step)
-        self.mode_steps.append(mode_step)
         self.values.append(value)
 
     def to_json(self) -> dict[str, Any]:
         """Return an object for JSON; of numbers that are not finite, text."""
-        told: dict[str, Any] = {"steps": self.steps, "values": [number_or_text(value) for value in self.values]}
-        if self.mode_steps != self.steps:
-            told["modeSteps"] = self.mode_steps
-        return told
+        return {"steps": self.steps, "values": [number_or_text(value) for value in self.values]}
 
 
 class Lines:
@@ -82,7 +76,7 @@ class Lines:
             for name, value in step.numbers(names).items():
                 line = self.found[group].setdefault((name, step.mode), Line())
                 if not line.steps or line.steps[-1] != step.place.global_step or not math.isfinite(value):
-                    line.add(place, step.place.global_step, step.step, value)
+                    line.add(place, step.place.global_step, value)
 
     def charts(self, group: str) -> list[dict[str, Any]]:
         """Return the charts of a collection for JSON: those of one name, or of several sets, have their lines in one.

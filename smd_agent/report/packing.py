@@ -45,8 +45,13 @@ def packed(grid: npt.NDArray[np.floating[Any]], is_share: bool, bits: int) -> di
     if not is_share and positive.size:
         low, high = float(positive.min()), float(positive.max())
     codes = encoded(values, low, high, is_share, bits)
-    data = base64.b64encode(zlib.compress(codes.astype(codes.dtype.newbyteorder("<")).tobytes(), 6)).decode()
+    data = deflated(codes.astype(codes.dtype.newbyteorder("<")).tobytes())
     return {"low": low, "high": high, "log": not is_share, "bits": bits, "data": data}
+
+
+def deflated(content: bytes) -> str:
+    """Return bytes deflated, with the header and the checksum of zlib, in base64."""
+    return base64.b64encode(zlib.compress(content, 6)).decode()
 
 
 def encoded(

@@ -17,6 +17,7 @@ from smd_agent.report.findings import findings_element, marks, verdict_element
 from smd_agent.report.grids import Grid, to_json
 from smd_agent.report.markup import Element, element, joined, table
 from smd_agent.report.outcome import MOST_CLASSES, Outcome
+from smd_agent.report.packing import deflated
 from smd_agent.report.picture import picture
 from smd_agent.report.words import count_of, time_text
 
@@ -110,8 +111,7 @@ def _foot() -> Element:
 
 def _data(collected: Collected, trial: Trial, verdict: Verdict) -> dict[str, Any]:
     grids = _grids(collected)
-    modes = {step: trial.step_table.mode_step(step) for grid in grids for step in grid.columns.steps}
-    told = {step: [found[0].name, found[1]] for step, found in modes.items() if found is not None and found[1] != step}
+    told = _steps_of_modes(collected, grids, [one.global_step for one in verdict.findings])
     found = [
         one | {"tensor": printable(str(one["tensor"])) if one["tensor"] else None} for one in marks(trial, verdict)
     ]
@@ -126,9 +126,18 @@ def _data(collected: Collected, trial: Trial, verdict: Verdict) -> dict[str, Any
         "charts": charts,
         "grids": to_json(grids),
         "findings": found,
-        "details": collected.details,
+        "details": deflated(json.dumps(collected.details, allow_nan=False).encode()),
         "residuals": outcome.bins if outcome is not None else [],
     }
+
+
+def _steps_of_modes(collected: Collected, grids: Sequence[Grid], further: Sequence[int]) -> dict[int, tuple[str, int]]:
+    """Return of the steps that the page shows how their modes count them, where that is otherwise."""
+    steps = [*further, *(step for grid in grids for step in grid.columns.steps)]
+    for group in collected.lines.found.values():
+        steps += [step for line in group.values() for step in line.steps]
+    found = {step: collected.trial.step_table.mode_step(step) for step in steps}
+    return {step: (one[0].name, one[1]) for step, one in found.items() if one is not None and one[1] != step}
 
 
 def _grids(collected: Collected) -> list[Grid]:

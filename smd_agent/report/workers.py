@@ -68,7 +68,7 @@ class Workers:
             if len(numbers):
                 value = float(numbers[0] if quantity == "loss" else np.sqrt(np.square(numbers).sum()))
                 line = self._lines[quantity].setdefault(step.worker, Line())
-                line.add(place, step.place.global_step, step.step, value)
+                line.add(place, step.place.global_step, value)
 
     def charts(self) -> list[dict[str, Any]]:
         """Return a chart of each quantity for JSON, with a line for each worker, the odd ones first."""

@@ -1,13 +1,17 @@
 // What the page was made with: the JSON island, and its grids of numbers, which are deflated.
 const data = JSON.parse(document.getElementById("data").textContent);
 
-// A grid's codes become `codes`, as they are, and `bytes`, of eight bits, which are painted.
-async function unpack(grid) {
-  const text = atob(grid.data);
+async function inflated(base64) {
+  const text = atob(base64);
   const packed = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) packed[i] = text.charCodeAt(i);
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const buffer = await new Response(stream).arrayBuffer();
+  return new Response(stream).arrayBuffer();
+}
+
+// A grid's codes become `codes`, as they are, and `bytes`, of eight bits, which are painted.
+async function unpack(grid) {
+  const buffer = await inflated(grid.data);
   grid.data = null;
   grid.codes = grid.bits === 16 ? new Uint16Array(buffer) : new Uint8Array(buffer);
   grid.last = 2 ** grid.bits - 3;

@@ -19,6 +19,7 @@ function redraw() {
 
 async function start() {
   await Promise.all(data.grids.map(unpack));
+  data.details = JSON.parse(new TextDecoder().decode(await inflated(data.details)));
   document.documentElement.classList.add("ready");
   for (const place of document.querySelectorAll("[data-charts]")) {
     for (const spec of data.charts[place.dataset.charts] ?? []) chart(place, spec);

@@ -35,7 +35,7 @@ def test_modes_are_lines_of_one_chart(tmp_path):
     (chart,) = lines_of(tmp_path, steps).charts("losses")
     assert chart["title"] == "loss"
     train, evaluated = chart["lines"]
-    assert (train["label"], train["steps"], train["modeSteps"], train["values"]) == ("TRAIN", [0, 2], [0, 1], [3, 2])
+    assert (train["label"], train["steps"], train["values"]) == ("TRAIN", [0, 2], [3, 2])
     assert (evaluated["label"], evaluated["steps"], evaluated["values"]) == ("EVAL", [1], [4])
 
 

@@ -14,7 +14,10 @@ import pytest
 from harness.hostile_run import hostile_run
 from harness.pages import large_page, opened, page_of
 from harness.rule_runs import written
+from harness.written_runs import started
 
+from smd_agent.core.collection_manager import CollectionManager
+from smd_agent.core.modes import ModeKeys
 from smd_agent.report.page import STYLES, island
 from smd_agent.rules.by_default import judge
 
@@ -107,6 +110,48 @@ def test_what_rules_lack_is_said_with_what_saves_it(clean):
         assert f"rule {one.rule}" in text
         assert one.reason in text
         assert one.option in text
+
+
+def test_steps_as_their_modes_count_them(tmp_path):
+    modes = [ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.EVAL, ModeKeys.TRAIN]
+    run = started(tmp_path / "run")
+    counts = dict.fromkeys(modes, 0)
+    for step, mode in enumerate(modes):
+        file = run.begin_step(step, mode, counts[mode])
+        counts[mode] += 1
+        file.add("loss", np.array(1.0))
+        run.commit(file)
+        assert run.flush()
+    manager = CollectionManager()
+    manager.get("losses").include("loss")
+    run.write_collections(manager.to_json())
+    run.close(True)
+    page = page_of(tmp_path / "run")
+    assert json.loads(Parsed(page).raw["script"][0])["modeSteps"] == {
+        "1": ["EVAL", 0],
+        "2": ["EVAL", 1],
+        "3": ["TRAIN", 1],
+    }
+    assert "TRAIN 2 steps, 0 to 1; EVAL 2 steps, 0 to 1" in words(page)
+
+
+def test_parameters_that_are_not_trained(tmp_path):
+    run, manager = started(tmp_path / "run"), CollectionManager()
+    manager.get("parameters").include("^parameters/")
+    run.write_collections(manager.to_json())
+    file = run.begin_step(0, ModeKeys.TRAIN, 0)
+    facts = {
+        "Net_a": {"requires_grad": True, "optimizer": "Adam/group_0", "gradient": True},
+        "Net_<b>": {"requires_grad": True, "optimizer": None, "gradient": True},
+        "Net_c": {"requires_grad": False, "optimizer": "Adam/group_0", "gradient": False},
+    }
+    file.add_text("parameters/Net", [json.dumps(facts)])
+    run.commit(file)
+    run.close(True)
+    text = words(page_of(tmp_path / "run"))
+    assert "1 of 3 parameters are trained." in text
+    assert "no optimizer 1 Net_<b>" in text
+    assert "frozen 1 Net_c" in text
 
 
 def test_findings_of_two_runs(sick, clean):

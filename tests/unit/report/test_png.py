@@ -46,7 +46,7 @@ def test_pixels_come_back():
 def test_a_picture_shows_nan_in_red():
     line = Line()
     for step, value in enumerate([3.0, 2.0, np.nan, np.nan]):
-        line.add(step, step, step, value)
+        line.add(step, step, value)
     grid = Grid(KINDS[0], ["a", "b"], range(4))
     grid.values[:] = [[1, 2, np.nan, np.nan], [3, 4, 5, 6]]
     image, width, height = picture([line], [grid])
