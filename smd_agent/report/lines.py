@@ -10,6 +10,7 @@ import numpy as np
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import OPTIMIZER
+from smd_agent.printable import printable
 from smd_agent.report.columns import Columns
 
 if TYPE_CHECKING:
@@ -89,8 +90,10 @@ class Lines:
                 continue
             title, own = _title_of(name, group)
             label = " ".join(part for part in (own, mode.name if mode is not ModeKeys.GLOBAL else "") if part)
-            charts.setdefault(title, []).append({"label": label or title, "mode": mode.name, **line.to_json()})
-        return [{"title": title, "lines": lines[:MOST_LINES]} for title, lines in charts.items()][:MOST_CHARTS]
+            told = {"label": printable(label or title), "mode": mode.name, **line.to_json()}
+            charts.setdefault(title, []).append(told)
+        drawn = [*charts.items()][:MOST_CHARTS]
+        return [{"title": printable(title), "lines": lines[:MOST_LINES]} for title, lines in drawn]
 
     def left_out(self, group: str) -> int:
         """Return how many lines of a collection there are that `charts` has no room for."""

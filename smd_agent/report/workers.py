@@ -11,6 +11,7 @@ import numpy as np
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
+from smd_agent.printable import printable
 from smd_agent.report.columns import Columns
 from smd_agent.report.lines import MOST_LINES, MOST_POINTS, Line
 
@@ -76,7 +77,9 @@ class Workers:
         return [
             {
                 "title": QUANTITIES[quantity],
-                "lines": [{"label": name, "mode": "", **lines[name].to_json()} for name in order if name in lines],
+                "lines": [
+                    {"label": printable(name), "mode": "", **lines[name].to_json()} for name in order if name in lines
+                ],
             }
             for quantity, lines in self._lines.items()
             if lines

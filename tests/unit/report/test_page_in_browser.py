@@ -7,6 +7,10 @@ import pytest
 from harness.hostile_run import NAMES, hostile_run
 from harness.pages import ARGUMENTS, PHONE, browser_path, large_page, page_of, shown
 from harness.rule_runs import written
+from harness.written_runs import started
+
+from smd_agent.core.collection_manager import CollectionManager
+from smd_agent.core.modes import ModeKeys
 
 GRADIENTS, UPDATES = '[data-grid="gradient_norm"]', '[data-grid="update_ratio"]'
 
@@ -200,7 +204,26 @@ def test_names_are_text(browser, folder):
         assert opened.tab.locator("#detail").is_visible()
         assert title == opened.tab.title() == "hostile – smd_agent"
         assert opened.tab.evaluate("document.querySelectorAll('svg, img[src=x]').length") == 0
+        assert not {"\u202e", "\u2028"} & {*opened.tab.evaluate("document.body.textContent")}
         assert opened.tab.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+        assert (opened.errors, opened.requests) == ([], [])
+
+
+def test_residuals_are_drawn(browser, folder):
+    run, manager = started(folder / "regression"), CollectionManager()
+    for name in ("labels", "predictions"):
+        manager.get(name).include(f"^{name}$")
+    run.write_collections(manager.to_json())
+    file = run.begin_step(0, ModeKeys.GLOBAL, 0)
+    file.add("labels", np.linspace(0.5, 2, 50))
+    file.add("predictions", np.linspace(0.5, 2, 50) + np.linspace(-1, 1, 50) ** 3)
+    run.commit(file)
+    run.close(True)
+    with shown(browser, folder, page_of(folder / "regression")) as opened:
+        bars = opened.tab.locator("#outcome canvas.bars")
+        assert bars.is_visible()
+        assert bars.get_attribute("aria-label").startswith("Residuals: -0.97: ")
+        assert opened.tab.inner_text("#outcome").endswith("50 elements")
         assert (opened.errors, opened.requests) == ([], [])
 
 
