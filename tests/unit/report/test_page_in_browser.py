@@ -209,6 +209,32 @@ def test_names_are_text(browser, folder):
         assert (opened.errors, opened.requests) == ([], [])
 
 
+@pytest.mark.parametrize(
+    "name, steps",
+    [
+        ("none", []),
+        ("one", [{"loss": 1.0, "gradient/a": np.ones(3)}]),
+        ("nan", [{"loss": np.nan, "gradient/a": np.full(3, np.nan)}] * 3),
+        ("inf", [{"loss": -np.inf, "gradient/a": np.full(3, np.inf)}] * 3),
+        ("zero", [{"loss": 0.0, "gradient/a": np.zeros(3)}] * 3),
+        (
+            "huge",
+            [{"loss": 1e300, "gradient/a": np.full(3, 1e300)}, {"loss": 1e-300, "gradient/a": np.full(3, 1e-300)}],
+        ),
+    ],
+)
+def test_runs_with_little_or_strange_in_them(browser, folder, name, steps):
+    written(folder / name, steps)
+    with shown(browser, folder, page_of(folder / name)) as opened:
+        if steps:
+            opened.see(GRADIENTS)
+            opened.tab.mouse.click(*center(opened, GRADIENTS))
+            assert opened.tab.locator("#detail").is_visible()
+        opened.tab.click("[data-zoom=in]")
+        opened.tab.click("[data-zoom=all]")
+        assert (opened.errors, opened.requests) == ([], [])
+
+
 def test_residuals_are_drawn(browser, folder):
     run, manager = started(folder / "regression"), CollectionManager()
     for name in ("labels", "predictions"):
