@@ -177,6 +177,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "help show": lambda: help_text("show"),
     "help check": lambda: help_text("check"),
     "help diff": lambda: help_text("diff"),
+    "help report": lambda: help_text("report"),
     "rules": of_rules,
     "floors": floors,
 }

@@ -176,7 +176,7 @@ def test_command_lines_can_be_followed(page):
     for block in blocks(page, "sh"):
         for line in block.text.splitlines():
             words = shlex.split(line, comments=True)
-            if words[:3] == ["python", "-m", "smd_agent"] and words[3] not in ("ls", "show", "check", "diff"):
+            if words[:3] == ["python", "-m", "smd_agent"] and words[3] not in ("ls", "show", "check", "diff", "report"):
                 _, target = launcher.split(words[3:])
                 assert target, line
 
@@ -226,7 +226,9 @@ def test_the_sdist_has_what_a_build_needs(tmp_path):
         metadata = opened.read(next(name for name in files if name.endswith("dist-info/METADATA"))).decode()
     assert {"smd_agent.pth", "smd_agent.start", "smd_agent/_site/sitecustomize.py", "smd_agent/py.typed"} <= set(files)
     assert any(name.endswith("licenses/LICENSE") for name in files)
-    assert "License-Expression: Apache-2.0" in metadata
+    assert any(name.endswith("licenses/smd_agent/report/static/uPlot.LICENSE") for name in files)
+    assert {"smd_agent/report/static/page.html", "smd_agent/report/static/uPlot.iife.min.js"} <= set(files)
+    assert "License-Expression: Apache-2.0 AND MIT" in metadata
 
 
 SIZE = re.compile(r"\b\d+(?:\.\d+)? k?B\b")

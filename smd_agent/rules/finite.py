@@ -25,13 +25,13 @@ def not_finite(step: StepView, names: Names) -> dict[str, dict[str, float]]:
             left = ()
         elif column.names:
             left = step.without(left, column.names)
-    found = {}
-    for name in (*suspicious, *left):
-        numbers = {
-            statistic: value
-            for statistic in (*_TELLING, *_FURTHER)
-            for _, value in step.column(statistic, (name,)).items()
-        }
-        if not all_finite(numbers):
-            found[name] = {count: numbers[count] for count in _COUNTS if count in numbers}
-    return found
+    known: dict[str, dict[str, float]] = {name: {} for name in (*suspicious, *left)}
+    # At once for all of them: at the next steps they are the same ones.
+    for statistic in (*_TELLING, *_FURTHER) if known else ():
+        for name, value in step.column(statistic, tuple(known)).items():
+            known[name][statistic] = value
+    return {
+        name: {count: numbers[count] for count in _COUNTS if count in numbers}
+        for name, numbers in known.items()
+        if not all_finite(numbers)
+    }

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from smd_agent.printable import count_of, shortened_within
 from smd_agent.rules.built_in import BuiltInRule, Split
-from smd_agent.rules.configured import OTHER_RUNS, configured_rules
+from smd_agent.rules.by_default import rules_of_run
 from smd_agent.rules.finding import Finding, Severity, alike
 from smd_agent.rules.judging import Judging, Verdict
 from smd_agent.rules.limits import Limits, OutOfTime
-from smd_agent.rules.registry import applied_unasked, built_in_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -84,7 +83,7 @@ def look_shortly(
         one_worker: whether these are files of one worker of several: rules that must see all of them are left out.
         attempt: see `Judging`.
     """
-    rules = _rules(trial)
+    rules = rules_of_run(trial)
     now = time.monotonic()
     ends = [now + _FOR_THE_FIRST * (until - now)]
     limits = Limits(LARGEST_VALUE, lambda: time.monotonic() < ends[0])
@@ -102,15 +101,6 @@ def look_shortly(
         if looked + 1 < len(steps):
             saw_last = _look_at_last(judging, steps[-1], files_of, limits)
     return ShortLook(judging.verdict(), looked, len(steps), saw_last, unreadable)
-
-
-def _rules(trial: Trial) -> list[BuiltInRule]:
-    """Return those of the run's configuration, but for what reads other runs; else those that are applied unasked."""
-    known, configured = built_in_rules(), trial.collection_manager.rules
-    if not configured:
-        return [rule() for rule in applied_unasked(known).values()]
-    own = [(name, parameters) for name, parameters in configured if not OTHER_RUNS & parameters.keys()]
-    return configured_rules(own, known)[0]
 
 
 def _in_time(limits: Limits) -> Callable[[BuiltInRule], bool]:

@@ -1,0 +1,73 @@
+"""Write a page about a run: what is wrong with it, losses and metrics, norms of all tensors over the steps.
+
+The page is one HTML file that asks nothing of any network, for a browser on a desk or a phone. What rules find stands
+at its top, as `check` says it, with links to the steps and tensors. Drag or turn the wheel with Ctrl in a picture to
+see fewer steps, in all pictures at once; click a row to see the tensor's lines and its histogram.
+
+Where there are more than 1,000 steps, several share a column, which shows their largest number; NaN and Inf stay.
+Without JavaScript the page shows tables and a still picture.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from smd_agent.cli.errors import CommandError
+from smd_agent.cli.output import emit, progress
+from smd_agent.cli.run_folder import open_run
+from smd_agent.cli.table import size_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+
+    from smd_agent.analysis.trial import Trial
+    from smd_agent.rules.judging import Verdict
+
+DEFAULT = "report.html"
+
+
+def prepare_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("run", metavar="RUN", help="folder of the run")
+    parser.add_argument("-o", "--out", metavar="FILE", default=DEFAULT, help=f"file to write (default: {DEFAULT})")
+    parser.add_argument("--against", metavar="RUN", help="folder of a second run, whose findings stand beside these")
+    parser.add_argument("--open", action="store_true", help="show the page in the browser, too")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the page; 1 if a part of the run cannot be read, which the page says, too."""
+    from smd_agent.report.page import made_page
+
+    path = Path(args.out).expanduser()
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder: name a file for the page")
+    trial = open_run(args.run)
+    against = None if args.against is None else open_run(args.against)
+    verdict = _judged(trial)
+    second = None if against is None else (against, _judged(against))
+    with progress("read {} of {} steps") as tell:
+        page = made_page(trial, verdict, second, tell).encode()
+    _write(path, page)
+    emit(f"wrote {path} ({size_text(len(page))})")
+    if args.open:
+        import webbrowser
+
+        webbrowser.open(path.absolute().as_uri())
+    return 1 if verdict.problems or trial.problems else 0
+
+
+def _judged(trial: Trial) -> Verdict:
+    from smd_agent.rules.by_default import judge
+
+    with progress("looked at {} of {} steps") as tell:
+        return judge(trial, tell)
+
+
+def _write(path: Path, page: bytes) -> None:
+    from smd_agent.storage.whole_file import replace_file
+
+    try:
+        replace_file(path.absolute().parent, path.name, page)
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,176 @@
+"""What a run has saved and what not, and its configuration as far as it stores that, as parts of the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from smd_agent.analysis.trained import TRAINED
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
+from smd_agent.errors import SMDebugError
+from smd_agent.formats.paths import index_path
+from smd_agent.printable import shortened
+from smd_agent.report.markup import Element, element, table
+from smd_agent.report.words import count_of, size_text, time_text
+from smd_agent.storage.lost_steps import read_lost_steps
+from smd_agent.storage.state import describe_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from smd_agent.analysis.names import Contents
+    from smd_agent.analysis.trial import Trial
+    from smd_agent.report.collecting import Collected
+    from smd_agent.rules.judging import Verdict
+
+_NAMES_SHOWN = 12
+_LINES_SHOWN = 50
+
+
+def summary_rows(collected: Collected) -> list[tuple[str, str]]:
+    """Return what stands below the page's title: names and values."""
+    trial, steps = collected.trial, collected.steps
+    workers = trial.workers()
+    rows = [("run", trial.path), ("state", _state(trial, steps))]
+    by_mode = [
+        f"{mode.name} {count_of(len(own), 'step')}, {own[0]} to {own[-1]}"
+        for mode in sorted({*trial.step_table.modes()} or {ModeKeys.GLOBAL}, key=lambda mode: mode.value)
+        if (own := trial.step_table.steps(mode, incomplete=True))
+    ]
+    rows.append(("saved", "; ".join(by_mode) or "no step"))
+    rows.append(("workers", ", ".join(workers[:4]) + (f" and {len(workers) - 4} more" if len(workers) > 4 else "")))
+    if collected.states:
+        trained = sum(state == TRAINED for state in collected.states.values())
+        rows.append(("trained", f"{trained} of {count_of(len(collected.states), 'parameter')}"))
+    if collected.times:
+        rows.append(("time", " to ".join(dict.fromkeys(map(time_text, collected.times)))))
+    return rows
+
+
+def parameters_element(collected: Collected) -> Element | None:
+    """Return which parameters are not trained, and why; None where all are, or the run does not tell."""
+    untrained: dict[str, list[str]] = {}
+    for name, state in collected.states.items():
+        if state != TRAINED:
+            untrained.setdefault(state, []).append(name)
+    if not untrained:
+        return None
+    left = len(collected.states) - sum(map(len, untrained.values()))
+    rows = [(state, str(len(names)), _listed(names)) for state, names in untrained.items()]
+    head = element("p", f"{left} of {count_of(len(collected.states), 'parameter')} are trained. The others:")
+    return element("div", head, table(("why not", "how many", "which"), rows, "how many"))
+
+
+def captured_element(trial: Trial) -> Element:
+    """Return a table of the collections: how many tensors each has, at how many steps, and how much it is."""
+    found: dict[str, tuple[set[str], set[int], int]] = {}
+    collections = trial.collections()
+    for contents, (files, sizes) in _alike(trial).items():
+        for name, collection in collections.items():
+            own = {tensor for tensor in contents.names if collection.matches(tensor)}
+            size = sum(sizes.get(tensor, 0) for tensor in own)
+            size += sum(sizes.get(place, 0) for tensor in own for place in contents.reductions.get(tensor, {}).values())
+            if own:
+                known = found.setdefault(name, (set(), set(), 0))
+                found[name] = (known[0] | own, known[1] | files, known[2] + size)
+    rows = [
+        (name, f"{len(names):,}", f"{len(steps):,}", size_text(size), _form(trial, name))
+        for name, (names, steps, size) in sorted(found.items())
+    ]
+    if not rows:
+        return element("p", "No tensor was saved.", class_="quiet")
+    return table(("collection", "tensors", "steps", "size", "form"), rows, "tensors,steps,size")
+
+
+def missing_element(collected: Collected, verdict: Verdict) -> Element:
+    """Return what was not captured and why: collections without tensors, lost steps, damage, rules without values."""
+    trial = collected.trial
+    rows: list[tuple[str, str, str]] = []
+    for lost in read_lost_steps(Path(trial.path)):
+        why = lost.reason or "its folder was removed or moved"
+        rows.append((f"{count_of(lost.count + lost.gone, 'step')} of {lost.worker}", shortened(why), ""))
+    rows += [(path, why, "") for path, why in trial.problems.items()]
+    rows += [("a value", problem, "") for problem in dict.fromkeys((*verdict.problems, *collected.problems))]
+    rows += [(f"rule {one.rule}", one.reason, one.option) for one in verdict.not_judged]
+    names = {*trial.tensor_names()}
+    empty = [
+        name
+        for name, collection in sorted(trial.collections().items())
+        if not any(map(collection.matches, names)) and name not in (CollectionKeys.ALL, CollectionKeys.DEFAULT)
+    ]
+    if empty:
+        rows.append((f"collections {_listed(empty)}", "no tensor of theirs came up", ""))
+    parts = [table(("what", "why", "what saves it"), rows[:_LINES_SHOWN])] if rows else []
+    if len(rows) > _LINES_SHOWN:
+        parts.append(element("p", f"and {len(rows) - _LINES_SHOWN} more", class_="quiet"))
+    if not rows:
+        parts.append(element("p", "Nothing is missing that a rule needs, and everything can be read.", class_="quiet"))
+    if verdict.not_for_it:
+        parts.append(element("p", f"Rules for other kinds of runs: {', '.join(verdict.not_for_it)}.", class_="quiet"))
+    return element("div", *parts)
+
+
+def configuration_element(collected: Collected) -> Element:
+    """Return what the run tells of its configuration: hyperparameters, and how collections were saved."""
+    trial = collected.trial
+    parts = []
+    given = [*_hyperparameters(trial)]
+    if given:
+        parts.append(table(("hyperparameter", "value"), given))
+    rows = [
+        (name, ", ".join(map(shortened, one.include_regex[:4])) or "-", _form(trial, name))
+        for name, one in sorted(trial.collections().items())
+    ]
+    body = table(("collection", "names that match", "saved as"), rows)
+    parts.append(element("details", element("summary", f"{count_of(len(rows), 'collection')} as configured"), body))
+    words = "The run stores no versions, command line or hardware; they are not on this page."
+    return element("div", *parts, element("p", words, class_="quiet"))
+
+
+def _state(trial: Trial, steps: Sequence[int]) -> str:
+    root = Path(trial.path)
+    last = next(iter(trial.step_table.files(steps[-1]))) if steps else None
+    return describe_state(root, None if last is None else root / index_path(steps[-1], last))
+
+
+def _hyperparameters(trial: Trial) -> Iterator[tuple[str, str]]:
+    if CollectionKeys.HYPERPARAMETERS not in trial.collections():
+        return
+    for name in trial.tensor_names(collection=CollectionKeys.HYPERPARAMETERS):
+        try:
+            tensor = trial.tensor(name)
+            value = tensor.value(tensor.steps()[-1]).reshape(-1)
+        except (SMDebugError, IndexError):
+            continue
+        text = ", ".join(map(str, value[:8].tolist())) + (", ..." if value.size > 8 else "")
+        yield name.removeprefix(f"{CollectionKeys.HYPERPARAMETERS}/"), shortened(text)
+
+
+def _form(trial: Trial, name: str) -> str:
+    config = trial.collections()[name].reduction_config
+    if config is None:
+        return "-"
+    parts = [config.describe()] if config.to_tokens() else []
+    if config.save_raw_tensor or not parts:
+        parts.insert(0, "whole")
+    elif config.save_raw_up_to:
+        parts.append(f"whole up to {config.save_raw_up_to} elements")
+    return ", ".join(parts)
+
+
+def _alike(trial: Trial) -> dict[Contents, tuple[set[int], dict[str, int]]]:
+    """Return by the contents of files the steps that have them, and the bytes of each record in all of them."""
+    found: dict[Contents, tuple[set[int], dict[str, int]]] = {}
+    for step in trial.step_table.steps(ModeKeys.GLOBAL, incomplete=True):
+        for file in trial.step_table.files(step).values():
+            steps, sizes = found.setdefault(trial.contents(file), (set(), {}))
+            steps.add(step)
+            for name, length in zip(file.index.payload.tensors.names, file.index.payload.lengths, strict=True):
+                sizes[name] = sizes.get(name, 0) + int(length)
+    return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(map(shortened, names[:_NAMES_SHOWN]))
+    return shown + (f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else "")
