@@ -175,6 +175,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "help show": lambda: help_text("show"),
     "help check": lambda: help_text("check"),
     "help diff": lambda: help_text("diff"),
+    "help export": lambda: help_text("export"),
     "rules": of_rules,
     "floors": floors,
 }
