@@ -178,6 +178,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "help check": lambda: help_text("check"),
     "help diff": lambda: help_text("diff"),
     "help report": lambda: help_text("report"),
+    "help export": lambda: help_text("export"),
     "rules": of_rules,
     "floors": floors,
 }

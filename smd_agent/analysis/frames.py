@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Row = tuple[StepIndex, Measured]
 
-_PLACE = ("step", "mode", "mode_step", "worker", "tensor")
+PLACE = ("step", "mode", "mode_step", "worker", "tensor")
 _NAN = float("nan")
 
 
@@ -27,23 +27,20 @@ def to_pandas(rows: Iterable[Row], collections: Mapping[str, Collection]) -> Any
     Raises:
         SMDebugRuntimeError: pandas is not installed.
     """
-    pandas = _imported("pandas", "to_pandas")
-    columns: dict[str, list[Any]] = {name: [] for name in (*_PLACE, "value", *STATISTICS)}
+    pandas = imported("pandas", "to_pandas")
+    columns: dict[str, list[Any]] = {name: [] for name in (*PLACE, "value", *STATISTICS)}
     problems = {}
     for length, (file, measured) in enumerate(rows):
-        index = file.index
-        place = (file.step, index.mode.name, index.mode_step, file.worker, measured.name)
         for name in measured.numbers.keys() - columns.keys():
             columns[name] = [_NAN] * length
-        row = {**dict.fromkeys(columns, _NAN), **measured.numbers, **dict(zip(_PLACE, place, strict=True))}
-        row["value"] = _single(measured)
+        row = {**dict.fromkeys(columns, _NAN), **row_of(file, measured)}
         for name, cells in columns.items():
             cells.append(row[name])
         if measured.problem is not None:
             problems[file.step, file.worker, measured.name] = str(measured.problem)
     frame = pandas.DataFrame(columns)
     groups = collections_of(set(columns["tensor"]), collections)
-    frame.insert(len(_PLACE), "collection", [groups[name] for name in columns["tensor"]])
+    frame.insert(len(PLACE), "collection", [groups[name] for name in columns["tensor"]])
     frame.attrs["problems"] = problems
     return frame
 
@@ -54,7 +51,7 @@ def to_xarray(rows: Iterable[Row], collections: Mapping[str, Collection]) -> Any
     Raises:
         SMDebugRuntimeError: xarray or pandas is not installed.
     """
-    _imported("xarray", "to_xarray")
+    imported("xarray", "to_xarray")
     frame = to_pandas(rows, collections)
     steps = frame.drop_duplicates("step").set_index("step")
     tensors = frame.drop_duplicates("tensor").set_index("tensor")
@@ -67,12 +64,24 @@ def to_xarray(rows: Iterable[Row], collections: Mapping[str, Collection]) -> Any
     )
 
 
-def _imported(name: str, method: str) -> Any:
+def row_of(file: StepIndex, measured: Measured) -> dict[str, Any]:
+    """Return a row of a table: `PLACE`, value, and the statistics that are known."""
+    index = file.index
+    place = (file.step, index.mode.name, index.mode_step, file.worker, measured.name)
+    return {**measured.numbers, **dict(zip(PLACE, place, strict=True)), "value": _single(measured)}
+
+
+def imported(name: str, method: str) -> Any:
+    """Return a library that may not be there.
+
+    Raises:
+        SMDebugRuntimeError: it is not.
+    """
     try:
         return import_module(name)
     except ImportError as error:
         raise SMDebugRuntimeError(
-            f"{method} needs {name}, which cannot be imported ({error}): pip install {name}"
+            f"{method} needs {name}, which cannot be imported ({error}): pip install {name.partition('.')[0]}"
         ) from error
 
 

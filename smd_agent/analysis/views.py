@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from smd_agent.analysis import frames
-from smd_agent.analysis.statistics import measure
+from smd_agent.analysis import frames, parquet
+from smd_agent.analysis.statistics import STATISTICS, measure
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
+from smd_agent.core.reduction_config import OPS
 from smd_agent.errors import InvalidWorker
 
 if TYPE_CHECKING:
@@ -159,6 +161,32 @@ class Views(ABC):
             SMDebugRuntimeError: xarray or pandas is not installed.
         """
         return frames.to_xarray(self._measured(regex, collection, mode, steps, worker), self.collections())
+
+    def to_parquet(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        regex: str | Iterable[Any] | None = None,
+        collection: str | Collection | None = None,
+        mode: ModeKeys = ModeKeys.GLOBAL,
+        steps: Iterable[int] | None = None,
+        worker: str | None = None,
+    ) -> dict[tuple[int, str, str], str]:
+        """Write the table of `to_pandas` into a Parquet file, and return what is damaged, by (step, worker, tensor).
+
+        Whole tensors are not in it. What cannot be known is null. `iterate` has the other arguments.
+
+        Raises:
+            SMDebugRuntimeError: pyarrow is not installed, or the file cannot be written.
+        """
+        files = list(self._files(regex, collection, mode, steps, worker))
+        source = self._as_source()
+        stored = dict.fromkeys(source.contents(file) for file, _ in files)
+        ops = {op for contents in stored for own in contents.reductions.values() for op in own if op[0] in OPS}
+        further = sorted({f"abs_{op}" if absolute else op for op, absolute in ops} - {*STATISTICS})
+        rows = ((file, measured) for file, names in files for measured in measure(source, file, names))
+        known = sorted({name for _, names in files for name in names})
+        return parquet.write(rows, known, further, self.collections(), os.fspath(path))
 
     def inputs(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list[npt.NDArray[Any]]:
         """Return the values of the collection ``inputs`` at a step, ordered by the numbers at the ends of their names.

@@ -68,9 +68,10 @@ def verdict(found: Comparison) -> str:
     before = "" if found.parted.step is found.first.step else "within float noise before; "
     kinds = {one.tensor.kind for one in found.parted.found}
     at = step_text(found.parted.step)
-    if not before and cause.tensor.kind is Kind.WEIGHT:
+    opens = not before and found.parted.step.step == 0
+    if opens and cause.tensor.kind is Kind.WEIGHT:
         return f"weights differ at {at}: another seed or initialisation"
-    if not before and kinds >= {Kind.INPUT, Kind.WEIGHT}:
+    if opens and kinds >= {Kind.INPUT, Kind.WEIGHT}:
         return f"inputs and weights differ at {at}: another seed, or data and initialisation"
     return f"{before}at {at} {_first_text(cause)}"
 
@@ -124,7 +125,11 @@ def _of_inputs(shown: StepDifferences, found: Comparison, here: Trial, there: Tr
     from smd_agent.compare.data import Data, data_of
     from smd_agent.compare.flow import Kind
 
-    if shown.step.previous < 0 and {Kind.INPUT, Kind.WEIGHT} <= {one.tensor.kind for one in shown.found}:
+    if (
+        shown.step.step == 0
+        and found.last_same is None
+        and {Kind.INPUT, Kind.WEIGHT} <= {one.tensor.kind for one in shown.found}
+    ):
         return "another seed, which the order of the data and the initialisation depend on"
     workers = list(dict.fromkeys(one.worker for one in shown.found if one.tensor.kind is Kind.INPUT))
     data = data_of(shown, here, there)
@@ -154,7 +159,7 @@ def _of_weights(shown: StepDifferences, found: Comparison) -> str:
 
     step = shown.step
     names = {one.tensor.here for one in shown.found if one.tensor.kind is Kind.WEIGHT}
-    if step.previous < 0:
+    if step.previous < 0 and found.last_same is None:
         before = f", or something in {_gap_text(step)}" if step.step else ""
         return f"another seed, initialisation or checkpoint, in {count_of(len(names), 'weight')}{before}"
     if step.after_gap:

@@ -83,7 +83,7 @@ def write(folders):
         else:
             file.add(name, np.asarray(value))
 
-    def make(*workers, mode=ModeKeys.TRAIN, every=1):
+    def make(*workers, mode=ModeKeys.TRAIN, start=0):
         folder = folders()
         for number, steps in enumerate(workers):
             run = started(folder, f"worker_{number}", len(workers) == 1)
@@ -92,8 +92,8 @@ def write(folders):
                 manager.get(name).include(regex)
             manager.set_num_workers(len(workers))
             run.write_collections(manager.to_json())
-            for step, tensors in enumerate(steps):
-                file = run.begin_step(step * every, mode, step * every)
+            for step, tensors in enumerate(steps, start):
+                file = run.begin_step(step, mode, step)
                 for name, value in tensors.items():
                     save(file, name, value)
                 run.commit(file)

@@ -128,6 +128,16 @@ def test_tensors_that_only_one_has(write, compared, diff):
     assert (found.renamed, found.only_here, found.only_there) == ({}, ["a.weight"], ["b.weight", "c.weight"])
 
 
+def test_the_first_step_that_was_saved_is_not_the_first_of_the_training(write, diff):
+    def of(weight):
+        return write([{"fc.weight": np.full((4, 3), weight), "loss": 1.0}], start=50)
+
+    _, lines, _ = diff(of(1.0), of(2.0))
+    assert line(lines, "Verdict") == "at step 50 weights differ first: fc.weight"
+    before = "or something in steps 0 to 49, which were not compared"
+    assert line(lines, "Likely") == f"another seed, initialisation or checkpoint, in 1 weight, {before}"
+
+
 def test_steps_that_only_one_has(write, compared, diff):
     first, second = write(steps([1, 2, 3, 4])), write(steps([1, 2]))
     found = compared(first, second)
