@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from smd_agent.report.markup import Element, element
 from smd_agent.report.words import count_of, number_text
-from smd_agent.rules.finding import alike
-from smd_agent.rules.finding import Severity
+from smd_agent.rules.finding import Severity, alike
 from smd_agent.rules.registry import built_in_rules
 
 if TYPE_CHECKING:
