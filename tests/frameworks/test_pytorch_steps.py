@@ -9,10 +9,10 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
+from harness import nothing_compiled as others
 from torch import nn
 
 import smd_agent.pytorch as smd
-from smd_agent.pytorch.capture import persistent_hooks
 
 EVERY = smd.SaveConfig(save_interval=1)
 
@@ -101,10 +101,10 @@ class Task(nn.Module):
 
 
 @pytest.fixture
-def nothing_compiled(monkeypatch):
+def nothing_compiled():
     """Have the agent take this process, in which other tests run too, for one that has compiled nothing."""
-    monkeypatch.setattr(persistent_hooks, "has_compiled", lambda: False)
-    monkeypatch.setattr(persistent_hooks.watch, "_stays", False)
+    with others.nothing_compiled():
+        yield
 
 
 def rows(count=4):

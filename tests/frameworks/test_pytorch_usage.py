@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
+from harness.nothing_compiled import nothing_compiled
 from torch import nn
 from torch.nn import functional
 
@@ -19,6 +20,12 @@ from smd_agent.framework import optimizer_settings
 from smd_agent.pytorch.capture import unowned_parameters
 
 EVERY = smd.SaveConfig(save_interval=1)
+
+
+@pytest.fixture(autouse=True)
+def others_have_not_compiled():
+    with nothing_compiled():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,8 @@ from smd_agent.rules.judging import Judging
 
 torch = pytest.importorskip("torch")
 
+from harness.nothing_compiled import nothing_compiled
+
 import smd_agent.pytorch as smd
 
 
@@ -25,6 +27,12 @@ def _loaded(name):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(autouse=True)
+def others_have_not_compiled():
+    with nothing_compiled():
+        yield
 
 
 CLEAN = _loaded("clean_trainings").TRAININGS
@@ -55,8 +63,9 @@ class Trained:
             return hook
 
         try:
-            training(capture)
-            hook.close()
+            with nothing_compiled():
+                training(capture)
+                hook.close()
         finally:
             hook.disable()
             session.forget()
