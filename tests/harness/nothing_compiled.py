@@ -14,6 +14,6 @@ def nothing_compiled() -> Iterator[None]:
     """Have the agent watch everything in saved steps, as in a process that has not compiled."""
     with ExitStack() as stack:
         for module in (losses, persistent_hooks):
-            stack.enter_context(mock.patch.object(module, "has_compiled", lambda: False))
+            stack.enter_context(mock.patch.object(module, "has_compiled", return_value=False))
         stack.enter_context(mock.patch.object(persistent_hooks.watch, "_stays", False))
         yield
