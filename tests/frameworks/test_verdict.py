@@ -14,7 +14,7 @@ from smd_agent import create_trial
 from smd_agent.core.modes import ModeKeys
 from smd_agent.patches import verdict_at_exit
 from smd_agent.pytorch import Hook, SaveConfig
-from smd_agent.rules import short_look
+from smd_agent.rules import by_default, short_look
 from smd_agent.rules.built_in import BuiltInRule, Need
 
 WARM = ("torch",)
@@ -189,7 +189,7 @@ def judged(tmp_path, monkeypatch, capsys):
 
     def judge(*rules, nan=False, seconds=60):
         known = {**short_look.built_in_rules(), **{rule.__name__: rule for rule in rules}}
-        monkeypatch.setattr(short_look, "built_in_rules", lambda: known)
+        monkeypatch.setattr(by_default, "built_in_rules", lambda: known)
         monkeypatch.setenv("SMD_AGENT_VERDICT_SECONDS", str(seconds))
         hook = Hook(str(tmp_path / "run"), save_config=SaveConfig(save_interval=1))
         for step in range(20):
