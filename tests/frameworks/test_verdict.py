@@ -188,7 +188,7 @@ def judged(tmp_path, monkeypatch, capsys):
     """Judge a run of twenty steps, whose last loss is NaN if it shall be, by some rules more; what is said."""
 
     def judge(*rules, nan=False, seconds=60):
-        known = {**short_look.built_in_rules(), **{rule.__name__: rule for rule in rules}}
+        known = {**by_default.built_in_rules(), **{rule.__name__: rule for rule in rules}}
         monkeypatch.setattr(by_default, "built_in_rules", lambda: known)
         monkeypatch.setenv("SMD_AGENT_VERDICT_SECONDS", str(seconds))
         hook = Hook(str(tmp_path / "run"), save_config=SaveConfig(save_interval=1))

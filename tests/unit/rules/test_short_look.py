@@ -8,7 +8,7 @@ import pytest
 from harness.rule_runs import written
 
 from smd_agent.core.modes import ModeKeys
-from smd_agent.rules import by_default, short_look
+from smd_agent.rules import by_default
 from smd_agent.rules.finding import Finding, Severity
 from smd_agent.rules.judging import Verdict
 from smd_agent.rules.registry import applied_unasked, built_in_rules
@@ -108,7 +108,7 @@ def test_without_time_nothing_is_looked_at(trial):
 
 
 def test_of_one_worker_of_several_rules_about_all_are_left_out(trial, monkeypatch):
-    asked = short_look.built_in_rules()["StalledTrainingRule"]
+    asked = by_default.built_in_rules()["StalledTrainingRule"]
     monkeypatch.setattr(by_default, "applied_unasked", lambda rules: {"StalledTrainingRule": asked})
     steps = trial.step_table.steps(ModeKeys.GLOBAL, True)
     judged = [
