@@ -179,11 +179,13 @@ class Layout:
 
 
 def _stored_names(side: Side) -> list[str]:
-    """Return the names of a step's tensors in the order in which they were saved."""
+    """Return the names of a step's tensors in the order in which they were saved, without what follows of others."""
     contents = side.trial.contents(side.file)
     of_place = {place: name for name, ops in contents.reductions.items() for place in ops.values()}
     stored = (of_place.get(place, place) for place in side.file.index.payload.tensors.names)
-    return list(dict.fromkeys([*stored, *sorted(contents.names)]))
+    usage = side.trial.collections().get(CollectionKeys.USAGE)
+    names = dict.fromkeys([*stored, *sorted(contents.names)])
+    return [name for name in names if usage is None or not usage.matches(name)]
 
 
 def _forms(side: Side, names: Sequence[str]) -> dict[str, Form | None]:

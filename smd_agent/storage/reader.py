@@ -32,6 +32,7 @@ from smd_agent.formats.tfrecord import RecordError
 from smd_agent.printable import printable, shortened
 from smd_agent.regular_file import NotARegularFile, read_text
 from smd_agent.storage.event_file import payload_of, read_head, read_payload, read_range, read_records
+from smd_agent.storage.folders import change_time, names_in
 from smd_agent.storage.index_cache import IndexCache
 
 if TYPE_CHECKING:
@@ -120,14 +121,14 @@ class RunReader:
     def collections_files(self) -> dict[str, Path]:
         """Return the collections files by worker, in the order of their names."""
         folder = self.root / paths.COLLECTIONS_FOLDER
-        workers = {name: paths.parse_collections_file(name) for name in sorted(_names_in(folder))}
+        workers = {name: paths.parse_collections_file(name) for name in sorted(names_in(folder))}
         return {worker: folder / name for name, worker in workers.items() if worker is not None}
 
     def workers(self) -> set[str]:
         """Return the workers that have an index file in the first folder of them."""
         index_root = self.root / paths.INDEX_FOLDER
-        for folder in sorted(_names_in(index_root)):
-            names = (name for name in _names_in(index_root / folder) if name.endswith(".json"))
+        for folder in sorted(names_in(index_root)):
+            names = (name for name in names_in(index_root / folder) if name.endswith(".json"))
             found = {parsed[1] for parsed in map(paths.parse_step_file, names) if parsed is not None}
             if found:
                 return found
@@ -140,7 +141,7 @@ class RunReader:
         changes.
         """
         index_root = self.root / paths.INDEX_FOLDER
-        for folder in sorted(_names_in(index_root)):
+        for folder in sorted(names_in(index_root)):
             if folder.isdecimal() and self._in_range(folder):
                 yield from self._new_in(index_root / folder)
         if not self._first and self._end is None:
@@ -149,7 +150,7 @@ class RunReader:
     def steps_of(self, worker: str) -> list[int]:
         """Return the steps of which there is an index file of a worker, by the files' names alone."""
         index_root = self.root / paths.INDEX_FOLDER
-        names = (name for folder in _names_in(index_root) for name in _names_in(index_root / folder))
+        names = (name for folder in names_in(index_root) for name in names_in(index_root / folder))
         found = (paths.parse_step_file(name) for name in names if name.endswith(".json"))
         return sorted(step[0] for step in found if step is not None and step[1] == worker)
 
@@ -164,12 +165,12 @@ class RunReader:
         return folder >= paths.index_folder(self._first) and not past_end
 
     def _new_in(self, folder: Path) -> Iterator[StepIndex]:
-        changed = _change_time(folder)
+        changed = change_time(folder)
         bad = any(name.startswith(f"{folder.name}/") for name in self._bad)
         if changed is None or (self._settled.get(folder.name) == changed and not bad):
             return
         known = self._known.setdefault(folder.name, set())
-        for name in sorted(_names_in(folder) - known):
+        for name in sorted(names_in(folder) - known):
             parsed = paths.parse_step_file(name) if name.endswith(".json") else None
             if parsed is None or not self._wanted(parsed[0]):
                 known.add(name)
@@ -360,7 +361,7 @@ class RunReader:
             return
         index_path = self.root / paths.index_path(place.step, place.worker)
         limit = time.time() + self._retry_limit * EVENT_FILE_POLL_SECONDS
-        written = _change_time(index_path)
+        written = change_time(index_path)
         if written is not None:
             limit = min(limit, written / 1e9 + self._retry_limit * EVENT_FILE_POLL_SECONDS)
         while time.time() < limit and self.ended() is None and not self._has_later_step(place):
@@ -370,9 +371,9 @@ class RunReader:
 
     def _has_later_step(self, place: StepIndex) -> bool:
         index_root = self.root / paths.INDEX_FOLDER
-        for folder in _names_in(index_root):
+        for folder in names_in(index_root):
             if folder >= paths.index_folder(place.step):
-                steps = (paths.parse_step_file(name) for name in _names_in(index_root / folder))
+                steps = (paths.parse_step_file(name) for name in names_in(index_root / folder))
                 if any(step and step[1] == place.worker and step[0] > place.step for step in steps):
                     return True
         return False
@@ -391,20 +392,5 @@ def _positions(tensors: Names, names: tuple[str, ...]) -> npt.NDArray[np.int64]:
     return np.array([tensors.positions[name] for name in names], np.int64)
 
 
-def _names_in(folder: Path) -> set[str]:
-    try:
-        return set(os.listdir(folder))
-    except OSError:
-        return set()
-
-
 def _reason(error: RecordError | NotARegularFile) -> str:
     return str(error.strerror) if isinstance(error, NotARegularFile) else str(error)
-
-
-def _change_time(path: Path) -> int | None:
-    """Return when a file or folder was changed, in nanoseconds since the epoch; None when it is not there."""
-    try:
-        return path.stat().st_mtime_ns
-    except OSError:
-        return None

@@ -75,12 +75,11 @@ def test_all_names_are_those_of_the_reference(out):
     hook.register_loss(criterion)
     x, y = data()
     criterion(model(x), y).backward()
-    io_names = [f"{layer}_{kind}_0" for layer in LAYERS for kind in ("input", "output")]
-    io_names += ["relu_input_1", "relu_output_1", "Net_input_0", "Net_output_0"]
-    losses = ["CrossEntropyLoss_input_0", "CrossEntropyLoss_input_1", "CrossEntropyLoss_output_0"]
-    names = [f"Net_{name}" for name in PARAMETERS] + [f"gradient/Net_{name}" for name in PARAMETERS]
+    io_names = [f"{layer}_{kind}_0" for layer in (*LAYERS, "Net") for kind in ("input", "output")]
+    losses = [f"CrossEntropyLoss_{name}" for name in ("input_0", "input_1", "output_0")]
+    names = [f"{of}Net_{name}" for name in PARAMETERS for of in ("", "gradient/")]
     found = [name for name in trial_of(hook).tensor_names() if not name.startswith("usage/")]
-    assert found == sorted([*names, *io_names, *losses, "input_digest/Net_0"])
+    assert found == sorted([*names, *io_names, "relu_input_1", "relu_output_1", *losses, "input_digest/Net_0"])
 
 
 def test_values_are_those_of_the_step(out):

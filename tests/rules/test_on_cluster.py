@@ -112,9 +112,7 @@ def test_tasks_find_what_one_process_finds(slots, trained, workers):
 @pytest.mark.parametrize("slots", [2, 3, 7])
 def test_a_rule_about_single_tensors_is_asked_about_parts_of_them(name, slots, trained):
     run = trained(broken)
-    other = trained(lambda capture: (torch.manual_seed(1), broken(capture))).folder
     told = {
-        "SimilarAcrossRuns": {"other_trials": [other], "collection_names": "weights"},
         "NLPSequenceRatio": {"tensor_regex": "output", "token_values": "0", "token_thresholds_percent": "1"},
         "TensorVariance": {"min_threshold": "0.5", "collection_names": "weights,gradients,biases"},
         "UnchangedTensor": {"collection_names": "losses,biases", "never_moved": "false"},

@@ -45,7 +45,7 @@ class SimilarAcrossRuns(BuiltInRule):
         Parameter("rtol", parameters.number, 1e-5, "relative tolerance of `numpy.allclose`"),
         Parameter("atol", parameters.number, 1e-8, "absolute tolerance of `numpy.allclose`"),
     )
-    split = Split.TENSOR
+    split = Split.WORKER
     only_by_name = True
     severity = Severity.WARNING
     evidence = {
