@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from threading import get_ident
 from typing import TYPE_CHECKING
 
 from smd_agent import guard
@@ -10,6 +11,8 @@ from smd_agent.config import env
 from smd_agent.stalled_disk import in_time
 
 if TYPE_CHECKING:
+    from logging import LogRecord
+
     from smd_agent.core.hook import BaseHook
 
 # Part of the time after which judging ends by itself; after the whole of it nobody waits any more.
@@ -48,15 +51,19 @@ def _verdict(folder: str, worker: str, until: float) -> str:
     from smd_agent.analysis.own_part import OwnPart
     from smd_agent.rules.short_look import in_one_line, look_shortly
 
-    logger = logging.getLogger("smd_agent")
+    logger, thread = logging.getLogger("smd_agent"), get_ident()
+
+    def is_of_another_thread(record: LogRecord) -> bool:
+        return record.thread != thread
+
     # A reader's warnings would go to the handlers of the program.
-    was_disabled, logger.disabled = logger.disabled, True
+    logger.addFilter(is_of_another_thread)
     try:
         part = OwnPart(folder, worker)
         several = part.num_workers > 1
         look = look_shortly(part, part.saved_steps(), part.files_at, until, one_worker=several, attempt=guard.attempt)
     finally:
-        logger.disabled = was_disabled
+        logger.removeFilter(is_of_another_thread)
     if not look.looked and not look.groups:
         return ""
     line = in_one_line(look)

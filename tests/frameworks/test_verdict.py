@@ -166,14 +166,14 @@ def test_each_worker_judges_its_own_steps(runner):
 
 
 class Slow(BuiltInRule):
-    """Takes a quarter of a second for each step."""
+    """Takes half a second for each step."""
 
     meaning = "made up"
     needs = (Need(("losses",)),)
     evidence = {"loss": "the loss"}  # noqa: RUF012
 
     def take(self, step):
-        time.sleep(0.25)
+        time.sleep(0.5)
 
 
 class Broken(Slow):
@@ -208,11 +208,11 @@ def judged(tmp_path, monkeypatch, capsys):
 
 
 def test_what_takes_too_long_is_left_to_check(judged, tmp_path):
-    line = judged(Slow, nan=True, seconds=3)
-    assert judged.seconds < 3.5
+    line = judged(Slow, nan=True, seconds=8)
+    assert judged.seconds < 8.5
     rest = re.escape(f"; the rest: python -m smd_agent check {tmp_path / 'run'}")
     seen = r"in the first (?:\d+ )?and the last of 20 steps"
-    assert re.fullmatch(rf"1 finding {seen}: loss not finite at step 19 \(finite at \d\){rest}", line), line
+    assert re.fullmatch(rf"1 finding {seen}: loss not finite at step 19 \(finite at \d+\){rest}", line), line
 
 
 def test_a_rule_that_fails_is_left_out_and_named(judged):
