@@ -38,10 +38,12 @@ help:
 	echo 'make setup   only make the environments'
 	echo 'make clean   remove the environments and the demo runs'
 
+# Two pips at a time in one environment see each other's half-written packages: what goes into .venv comes one by one.
 setup:
 	$(MAKE) --no-print-directory --jobs $(JOBS) environments
+	$(MAKE) --no-print-directory $(VENV)/.lint
 
-environments: $(VENV)/.test $(VENV)/.lint $(OTHERS:=/.python) $(TESTED:=/.wheel)
+environments: $(VENV)/.test $(OTHERS:=/.python) $(TESTED:=/.wheel)
 
 demo: $(VENV)/.demo
 	rm -rf $(DEMO_RUN)
