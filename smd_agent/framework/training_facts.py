@@ -21,6 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.reductions import mixed_sum
+from smd_agent.core.reductions.mixed import mixed
 
 UPDATE = "update/"
 UPDATE_RATIO = "update_ratio/"
@@ -41,9 +43,6 @@ LOOKED_AT = 65_536
 """Elements of a tensor that are looked at; of one that has more, ``RUNS`` runs of equal length, spread evenly."""
 
 RUNS = 64
-
-# The constants of MurmurHash3's finalizer, which spread each bit of a number over all.
-_FACTORS = (-49064778989728563, -4265267296055464877)
 
 
 def looked_at(flat: Any) -> Any:
@@ -88,8 +87,8 @@ def settings(groups: Sequence[Mapping[str, Any]], names: Iterable[str]) -> Itera
 def digest(parts: Iterable[tuple[Any, str, Sequence[int]]], library: Any) -> Any:
     """64 bits that are the same for the same arrays in the same order: an int64 array or tensor of shape (1,).
 
-    It is the sum, modulo 2**64, of the words of all arrays, each mixed with its place as MurmurHash3 does it. Where the
-    words are on an accelerator, so is the digest.
+    It is the sum, modulo 2**64, of the words of all arrays, each mixed with its place: see ``core.reductions.mixed``.
+    Where the words are on an accelerator, so is the digest.
 
     Args:
         parts: of each array the bits of the elements that were looked at, as int64 words in one dimension, the name of
@@ -98,10 +97,7 @@ def digest(parts: Iterable[tuple[Any, str, Sequence[int]]], library: Any) -> Any
     """
     found = None
     for number, (words, dtype, shape) in enumerate(parts):
-        places = library.arange(1, words.shape[0] + 1, dtype=library.int64, **_device(words, library))
-        mixed = (words + places) * _FACTORS[0]
-        mixed = (mixed ^ (mixed >> 29)) * _FACTORS[1]
-        part = mixed.sum().reshape(1) * (2 * number + 1) + _kind(dtype, shape)
+        part = _mixed_sum(words, library) * (2 * number + 1) + _kind(dtype, shape)
         found = part if found is None else found + part
     return found
 
@@ -114,8 +110,13 @@ def words_of(array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     return flat.view(word).astype(np.int64)
 
 
-def _device(words: Any, library: Any) -> dict[str, Any]:
-    return {} if library is np else {"device": words.device}
+def _mixed_sum(words: Any, library: Any) -> Any:
+    if library is np:
+        return np.array([mixed_sum(words)])
+    if words.device.type == "cpu":
+        return library.tensor([mixed_sum(words.numpy())], device="cpu")
+    places = library.arange(1, words.shape[0] + 1, dtype=library.int64, device=words.device)
+    return mixed(words, places).sum().reshape(1)
 
 
 def _kind(dtype: str, shape: Sequence[int]) -> int:

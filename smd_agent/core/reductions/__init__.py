@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from smd_agent.core.names import Op, Ops
-from smd_agent.core.reductions import channels, histogram, with_kernel, with_numpy
+from smd_agent.core.reductions import channels, histogram, mixed, with_kernel, with_numpy
 from smd_agent.core.reductions.formulas import COUNTED, FORMULAS, NOTHING, QUANTILES, Need, Sums, need_of
 from smd_agent.core.reductions.quantile import between, quantile
 
@@ -45,6 +45,11 @@ def use_kernel(wanted: bool) -> bool:
     global _kernel
     _kernel = with_kernel.load() if wanted else None
     return has_kernel()
+
+
+def mixed_sum(words: npt.NDArray[np.int64]) -> int:
+    """A number that tells apart words of one dimension; see ``mixed``."""
+    return mixed.mixed_sum(words) if _kernel is None else _kernel.mixed_sum(words)
 
 
 def reducible(dtype: np.dtype[Any], ops: Iterable[Op]) -> bool:

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define INTERFACE 3
+#define INTERFACE 4
 #define LANES 16
 #define BLOCK 8192
 #define WIDE_BLOCK 4096
@@ -48,6 +48,11 @@ enum { SPREAD_WANTED = 1, ABS_SPREAD_WANTED = 2, ABS_LOW_WANTED = 4 };
 /* As channels in with_kernel.py says it, and END in channels.py. */
 enum { DEAD_WANTED = 1, SATURATED_WANTED = 2 };
 #define CHANNEL_END (1.0 / 1024)
+
+/* As in mixed.py. */
+#define MIXED_FIRST 0xff51afd7ed558ccdu
+#define MIXED_SECOND 0xc4ceb9fe1a85ec53u
+#define MIXED_SHIFT 29
 
 /* One block's sums in one pass. A NaN is kept out of the extremes by the comparisons, and put into them afterwards. A
    block without NaN and Inf, which its sum of absolute values tells, is not looked through for them. `with_abs_low` is
@@ -564,4 +569,14 @@ EXPORT void smd_agent_channels(const void *x, int64_t outer, int64_t channels, i
     }
 #endif
     channels_plain(x, outer, channels, inner, kind, wanted, elsewhere, left, high, low, out);
+}
+
+/* The same as mixed_sum in mixed.py. */
+EXPORT int64_t smd_agent_mixed(const int64_t *words, int64_t n) {
+    uint64_t total = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t mixed = ((uint64_t)words[i] + (uint64_t)i + 1) * MIXED_FIRST;
+        total += (mixed ^ (uint64_t)((int64_t)mixed >> MIXED_SHIFT)) * MIXED_SECOND;
+    }
+    return (int64_t)total;
 }

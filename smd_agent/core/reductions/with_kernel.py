@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 LIBRARY = Path(__file__).with_name("kernel.so")
 
 # Must be that of the kernel, whose file may be left over from another release.
-_INTERFACE = 3
+_INTERFACE = 4
 _KINDS = {
     np.dtype(name): number
     for number, name in enumerate(
@@ -61,6 +61,9 @@ class Kernel:
         numbers = [ctypes.c_int32, ctypes.c_int32, ctypes.c_int64]
         self._channels.argtypes = [ctypes.c_void_p, *three, *numbers, *4 * [ctypes.c_void_p]]
         self._channels.restype = None
+        self._mixed = loaded.smd_agent_mixed
+        self._mixed.argtypes = [ctypes.c_void_p, ctypes.c_int64]
+        self._mixed.restype = ctypes.c_int64
 
     def sum_one(self, values: Array, need: Need) -> Sums:
         """The sums of one 1-D array, as floats."""
@@ -133,6 +136,12 @@ class Kernel:
         low = high + 4 * channels
         self._channels(_address(values), outer, channels, inner, kind, wanted, elsewhere, left, high, low, found)
         return found[0], found[1]
+
+    def mixed_sum(self, words: npt.NDArray[np.int64]) -> int:
+        """The same as ``mixed.mixed_sum``."""
+        words = np.require(words, np.int64, ["C", "A"])
+        found: int = self._mixed(_address(words), words.size)
+        return found
 
 
 def _address(array: Array) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from smd_agent.core.reductions import mixed, with_kernel
 from smd_agent.framework import training_facts as facts
 
 
@@ -31,6 +32,15 @@ def by_hand(*arrays):
 def test_a_digest_is_the_sum_of_mixed_words(dtype):
     arrays = [np.arange(12).reshape(3, 4).astype(dtype), np.ones(5, dtype)]
     assert digest(*arrays) == by_hand(*arrays)
+
+
+@pytest.mark.parametrize("size", [1, 4095, 4096, 4097, 20_000])
+def test_the_kernel_and_numpy_give_the_same_digest(size):
+    words = np.random.default_rng(size).integers(-(2**62), 2**62, size)
+    kernel = with_kernel.load()
+    assert kernel is not None
+    assert kernel.mixed_sum(words) == mixed.mixed_sum(words) == int(mixed.mixed(words, np.arange(1, size + 1)).sum())
+    assert kernel.mixed_sum(words[::-1]) == mixed.mixed_sum(words[::-1])
 
 
 def test_order_shape_and_dtype_tell_arrays_apart():
