@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import time
 
@@ -233,6 +234,26 @@ def test_a_failure_of_the_verdict_is_one_line(judged, monkeypatch):
     line = judged(nan=True)
     assert line.startswith("judging the run failed (TypeError: ")
     assert "\n" not in line
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_garbage_collector_has_no_turn_meanwhile(judged, enabled):
+    turns, before = [], gc.get_threshold()
+
+    class Wasteful(Slow):
+        def take(self, step):
+            turns.append(gc.isenabled())
+            assert [[] for _ in range(100)]
+
+    (gc.enable if enabled else gc.disable)()
+    gc.set_threshold(10)
+    try:
+        assert judged(Wasteful).startswith("no findings in ")
+        assert gc.isenabled() is enabled
+    finally:
+        gc.set_threshold(*before)
+        gc.enable()
+    assert turns == [False] * 20
 
 
 def test_large_values_are_not_read(monkeypatch, tmp_path):
