@@ -7,11 +7,12 @@ usage: python -m smd_agent [options] script.py [args ...]     run a script with 
        python -m smd_agent ls RUN                             what a run has saved
        python -m smd_agent show RUN [TENSORS]                 how they go over the steps, what is unusual
        python -m smd_agent check RUN                          what is wrong, why, and what to try
+       python -m smd_agent watch RUN                          both while it goes on
        python -m smd_agent diff RUN_A RUN_B                   where two runs part
        python -m smd_agent report RUN                         a page for the browser: findings, charts, all tensors
        python -m smd_agent export RUN --parquet DIR           the statistics of a run as a table
 
-`python -m smd_agent COMMAND --help` describes run (the options above), ls, show, check, diff, report and export.
+`python -m smd_agent COMMAND --help` describes run (the options above), ls, show, check, watch, diff, report and export.
 A script named like a command is taken for the script when it exists; `run` and `--` may stand before it.
 """
 
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-COMMANDS = {name: f"smd_agent.cli.{name}" for name in ("run", "ls", "show", "check", "diff", "report", "export")}
+_NAMES = ("run", "ls", "show", "check", "watch", "diff", "report", "export")
+COMMANDS = {name: f"smd_agent.cli.{name}" for name in _NAMES}
 """Command -> its module; the module's docstring is the command's help."""
 
 

@@ -18,9 +18,13 @@ _FIRST_AFTER, _AGAIN_AFTER = 1.0, 0.2
 
 def emit(line: str = "") -> None:
     """Print a line; what would act on the terminal, or is not in its character set, is written as in Python."""
-    line = printable(line)
+    print(fitting(line))
+
+
+def fitting(line: str) -> str:
+    """Return a line as ``emit`` prints it."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    print(line.encode(encoding, "backslashreplace").decode(encoding))
+    return printable(line).encode(encoding, "backslashreplace").decode(encoding)
 
 
 @contextmanager

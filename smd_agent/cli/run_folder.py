@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 
 TYPE_CHECKING = False
@@ -27,3 +29,13 @@ def open_run(path: str) -> Trial:
         raise CommandError(str(error), USAGE_ERROR) from error
     trial.take_as_it_is()
     return trial
+
+
+def is_awaited(path: str) -> bool:
+    """Whether a run may yet come where there is none: no folder, an empty one, or one without collections and steps."""
+    from smd_agent.formats import paths
+
+    root = Path(path.strip()).expanduser()
+    if root.exists() and not root.is_dir():
+        return False
+    return not any((root / name).is_dir() for name in (paths.COLLECTIONS_FOLDER, paths.INDEX_FOLDER))

@@ -33,7 +33,7 @@ def verdict_lines(trial: Trial, verdict: Verdict, as_json: bool) -> Iterator[str
     several = len(trial.workers()) > 1
     for group in alike(verdict.findings):
         yield ""
-        yield from _finding_lines(group, several)
+        yield from group_lines(group, several)
     for heading, too_few_steps in (("Not judged", False), ("Too few steps", True)):
         yield from _not_judged_lines(heading, [one for one in verdict.not_judged if one.too_few_steps is too_few_steps])
     if verdict.not_for_it:
@@ -81,7 +81,8 @@ def _summary(verdict: Verdict) -> str:
     return f"{count_of(len(verdict.judged), 'rule')} over {count_of(verdict.steps, 'step')}: {what}"
 
 
-def _finding_lines(group: Sequence[Finding], several_workers: bool) -> Iterator[str]:
+def group_lines(group: Sequence[Finding], several_workers: bool) -> Iterator[str]:
+    """Yield what was found on some tensors that are alike, where, by which numbers, why, and what to try."""
     first = group[0]
     names = list(dict.fromkeys(one.tensor for one in group if one.tensor is not None))
     about = f": {_listed(names)}" if names else ""

@@ -1,0 +1,178 @@
+"""Follow a run while it goes on: losses and metrics, how fast it is, and what rules find as soon as they find it.
+
+On a terminal it is a screen that is drawn again every few seconds; into a file or a pipe it is a line for each look
+that brings new steps. It may be started before the run. It ends when the run has ended, or with Ctrl-C, which the
+training does not notice: it may run on another machine that sees the folder.
+
+STEPS/S is the rate of the last saved training steps, from the times at which they were written.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from contextlib import contextmanager
+
+from smd_agent import guard
+from smd_agent.cli.courses import course_lines
+from smd_agent.cli.errors import USAGE_ERROR, CommandError
+from smd_agent.cli.output import emit, fitting
+from smd_agent.cli.run_folder import is_awaited, open_run
+from smd_agent.cli.table import number_text
+from smd_agent.cli.verdict import group_lines
+from smd_agent.printable import count_of, printable, shortened_within
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Sequence
+
+    from smd_agent.analysis.course import Course
+    from smd_agent.analysis.trial import Trial
+    from smd_agent.cli.live import LiveRun, Look
+
+SECONDS = 2.0
+_SHORTEST = 0.1
+# A line, not a screen: so many losses and metrics of each mode.
+_IN_A_LINE = 3
+_LONGEST_NAME = 40
+_LINES_OF_COURSES = 12
+# A screen of its own, which leaves what the terminal has shown before as it was; and back to that.
+_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+_HOME, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
+
+
+def prepare_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("run", metavar="RUN", help="folder of the run; it need not be there yet")
+    words = f"time between two looks, in seconds (default: {SECONDS:g})"
+    parser.add_argument("--every", type=float, default=SECONDS, metavar="S", help=words)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show the run until it has ended; 1 if a rule has found a problem."""
+    from smd_agent.cli.live import LiveRun
+
+    if not args.every >= _SHORTEST:
+        raise CommandError(f"--every is {args.every:g}, and {_SHORTEST:g} seconds is the shortest", USAGE_ERROR)
+    live = LiveRun(_awaited(args.run, args.every))
+    look = _on_screen(live, args.every) if sys.stdout.isatty() else _in_lines(live, args.every)
+    return 1 if look.verdict.verdict.has_problem else 0
+
+
+def _awaited(path: str, seconds: float) -> Trial:
+    """Open a run, if need be as soon as it is there."""
+    told = False
+    while is_awaited(path):
+        if not told:
+            guard.say(f"there is no run in {printable(path)} yet; waiting for it (Ctrl-C ends this)")
+            told = True
+        time.sleep(seconds)
+    return open_run(path)
+
+
+def _on_screen(live: LiveRun, seconds: float) -> Look:
+    with _own_screen():
+        while True:
+            look = live.look()
+            if look.ended:
+                break
+            _draw(list(_screen(live, look)))
+            time.sleep(seconds)
+    for line in _screen(live, look):
+        emit(line)
+    return look
+
+
+def _in_lines(live: LiveRun, seconds: float) -> Look:
+    emit(f"Run      {live.trial.path}")
+    several = len(live.trial.workers()) > 1
+    while True:
+        look = live.look()
+        if look.steps:
+            emit(_line(live, look))
+            sys.stdout.flush()
+        for group in look.findings:
+            for line in group_lines(group, several):
+                emit(line)
+            sys.stdout.flush()
+        if look.ended:
+            break
+        time.sleep(seconds)
+    for line in (_state(look), _verdict(look)):
+        emit(line)
+    return look
+
+
+def _screen(live: LiveRun, look: Look) -> Iterator[str]:
+    yield f"Run      {live.trial.path}"
+    yield _state(look)
+    yield f"Steps    {_steps(live)}"
+    yield _verdict(look)
+    if live.courses:
+        yield ""
+        yield from course_lines(live.courses, with_mode=True, most=_LINES_OF_COURSES)
+    several = len(live.trial.workers()) > 1
+    for group in look.verdict.groups:
+        yield ""
+        yield from group_lines(group, several)
+
+
+def _state(look: Look) -> str:
+    return f"State    {look.state}"
+
+
+def _verdict(look: Look) -> str:
+    from smd_agent.rules.short_look import in_one_line
+
+    return f"Verdict  {in_one_line(look.verdict, so_far=not look.ended)}"
+
+
+def _steps(live: LiveRun) -> str:
+    table = live.trial.step_table
+    parts = []
+    for mode in sorted(live.trial.modes(), key=lambda one: one.value):
+        own = table.steps(mode, incomplete=True)
+        parts.append(f"{mode.name} {own[-1]} ({count_of(len(own), 'saved step')})")
+    rate = live.rate()
+    if rate is not None:
+        parts.append(f"{rate:.3g} steps/s")
+    return "; ".join(parts) or "none saved so far"
+
+
+def _line(live: LiveRun, look: Look) -> str:
+    """Say of each mode with new steps where it is, and its losses there."""
+    new = {live.trial.mode_modestep(step)[0] for step in look.steps}
+    rate = live.rate()
+    speed = "" if rate is None else f"  {rate:.3g} steps/s"
+    parts = []
+    for mode in sorted((one for one in new if one is not None), key=lambda one: one.value):
+        step = live.trial.step_table.steps(mode, incomplete=True)[-1]
+        own = [course for course in live.courses if course.mode is mode][:_IN_A_LINE]
+        parts.append("  ".join((f"{mode.name} step {step}", *map(_last, own))))
+    return "; ".join(parts) + speed
+
+
+def _last(course: Course) -> str:
+    return f"{shortened_within(course.name, _LONGEST_NAME)} {number_text(course.points[-1].size)}"
+
+
+@contextmanager
+def _own_screen() -> Iterator[None]:
+    sys.stdout.write(_ENTER)
+    try:
+        yield
+    finally:
+        sys.stdout.write(_LEAVE)
+        sys.stdout.flush()
+
+
+def _draw(lines: Sequence[str]) -> None:
+    """Draw the first lines that fit over what is there."""
+    columns, rows = shutil.get_terminal_size()
+    shown = [fitting(line)[:columns] for line in lines]
+    if len(shown) > rows - 1:
+        shown = [*shown[: rows - 2], f"... {len(lines) - rows + 2} more lines"]
+    sys.stdout.write(_HOME + "".join(f"{line}{_REST_OF_LINE}\n" for line in shown) + _REST_OF_SCREEN)
+    sys.stdout.flush()
