@@ -177,6 +177,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "help show": lambda: help_text("show"),
     "help check": lambda: help_text("check"),
     "help diff": lambda: help_text("diff"),
+    "help watch": lambda: help_text("watch"),
     "help report": lambda: help_text("report"),
     "help export": lambda: help_text("export"),
     "rules": of_rules,

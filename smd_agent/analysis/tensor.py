@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from smd_agent.analysis import shown
 from smd_agent.analysis.steps import StepState
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.reduction_config import CHANNEL_SHARES, HISTOGRAM_OP, STORED_OPS
@@ -242,6 +243,9 @@ class Tensor:
         if value.shape != (BUCKETS,) or value.dtype.kind != "i":
             raise DamagedRecord(str(file.index.event_file), stored_name, file.step, "it is no histogram")
         return value
+
+    def _repr_html_(self) -> str:
+        return shown.html_of("tensor", self)
 
     def __repr__(self) -> str:
         return f"Tensor({self.name!r})"

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from smd_agent.analysis import frames, parquet
+from smd_agent.analysis import frames, parquet, plots, shown
 from smd_agent.analysis.statistics import STATISTICS, measure
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
@@ -187,6 +187,39 @@ class Views(ABC):
         rows = ((file, measured) for file, names in files for measured in measure(source, file, names))
         known = sorted({name for _, names in files for name in names})
         return parquet.write(rows, known, further, self.collections(), os.fspath(path))
+
+    def plot(
+        self,
+        *,
+        regex: str | Iterable[Any] | None = None,
+        collection: str | Collection | None = None,
+        mode: ModeKeys = ModeKeys.GLOBAL,
+        steps: Iterable[int] | None = None,
+        worker: str | None = None,
+        statistic: str | None = None,
+        logarithmic: bool = False,
+    ) -> Any:
+        """Draw tensors over the steps; return a ``matplotlib.figure.Figure``, which a notebook shows.
+
+        Without a choice these are the losses; `iterate` has the arguments that choose. NaN and Inf are red crosses at
+        the upper edge.
+
+        Args:
+            statistic: one of the columns of `to_pandas`, such as ``"std"``; by default the value of a tensor of one
+                element, and the l2 norm of a larger one.
+            logarithmic: whether the axis of the numbers is.
+
+        Raises:
+            SMDebugRuntimeError: matplotlib is not installed.
+            SMDebugValueError: nothing of that was saved.
+        """
+        if regex is None and collection is None:
+            collection = CollectionKeys.LOSSES
+        rows = self._measured(regex, collection, mode, steps, worker)
+        return plots.plot(rows, mode, statistic, logarithmic)
+
+    def _repr_html_(self) -> str:
+        return shown.html_of("trial", self)
 
     def inputs(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list[npt.NDArray[Any]]:
         """Return the values of the collection ``inputs`` at a step, ordered by the numbers at the ends of their names.

@@ -1,7 +1,8 @@
-"""The lines that commands print: the one way to stdout of what comes from a run or a user, and to say how far it is."""
+"""What commands print: the one way to stdout of what comes from a run or a user, and to say how far something is."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from contextlib import contextmanager
@@ -10,19 +11,21 @@ from smd_agent.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 # In seconds: what is done sooner needs no progress, and nobody reads faster.
 _FIRST_AFTER, _AGAIN_AFTER = 1.0, 0.2
+# A screen of its own, which leaves what the terminal has shown before as it was; and back to that.
+_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+_HOME, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
 
 
 def emit(line: str = "") -> None:
     """Print a line; what would act on the terminal, or is not in its character set, is written as in Python."""
-    print(fitting(line))
+    print(_fitting(line))
 
 
-def fitting(line: str) -> str:
-    """Return a line as ``emit`` prints it."""
+def _fitting(line: str) -> str:
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     return printable(line).encode(encoding, "backslashreplace").decode(encoding)
 
@@ -50,3 +53,24 @@ def progress(words: str) -> Iterator[Callable[[int, int], None]]:
         if shown:
             sys.stderr.write(f"\r{' ' * len(shown)}\r")
             sys.stderr.flush()
+
+
+@contextmanager
+def own_screen() -> Iterator[None]:
+    """Have a terminal show a screen of its own, and what it has shown before at the end."""
+    sys.stdout.write(_ENTER)
+    try:
+        yield
+    finally:
+        sys.stdout.write(_LEAVE)
+        sys.stdout.flush()
+
+
+def draw(lines: Sequence[str]) -> None:
+    """Draw the first lines that fit over what the screen shows."""
+    columns, rows = shutil.get_terminal_size()
+    shown = [_fitting(line)[:columns] for line in lines]
+    if len(shown) > rows - 1:
+        shown = [*shown[: rows - 2], f"... {len(lines) - rows + 2} more lines"]
+    sys.stdout.write(_HOME + "".join(f"{line}{_REST_OF_LINE}\n" for line in shown) + _REST_OF_SCREEN)
+    sys.stdout.flush()

@@ -9,15 +9,13 @@ STEPS/S is the rate of the last saved training steps, from the times at which th
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
-from contextlib import contextmanager
 
 from smd_agent import guard
 from smd_agent.cli.courses import course_lines
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
-from smd_agent.cli.output import emit, fitting
+from smd_agent.cli.output import draw, emit, own_screen
 from smd_agent.cli.run_folder import is_awaited, open_run
 from smd_agent.cli.table import number_text
 from smd_agent.cli.verdict import group_lines
@@ -26,7 +24,7 @@ from smd_agent.printable import count_of, printable, shortened_within
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from smd_agent.analysis.course import Course
     from smd_agent.analysis.trial import Trial
@@ -38,9 +36,6 @@ _SHORTEST = 0.1
 _IN_A_LINE = 3
 _LONGEST_NAME = 40
 _LINES_OF_COURSES = 12
-# A screen of its own, which leaves what the terminal has shown before as it was; and back to that.
-_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
-_HOME, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -73,12 +68,12 @@ def _awaited(path: str, seconds: float) -> Trial:
 
 
 def _on_screen(live: LiveRun, seconds: float) -> Look:
-    with _own_screen():
+    with own_screen():
         while True:
             look = live.look()
             if look.ended:
                 break
-            _draw(list(_screen(live, look)))
+            draw(list(_screen(live, look)))
             time.sleep(seconds)
     for line in _screen(live, look):
         emit(line)
@@ -156,23 +151,3 @@ def _line(live: LiveRun, look: Look) -> str:
 
 def _last(course: Course) -> str:
     return f"{shortened_within(course.name, _LONGEST_NAME)} {number_text(course.points[-1].size)}"
-
-
-@contextmanager
-def _own_screen() -> Iterator[None]:
-    sys.stdout.write(_ENTER)
-    try:
-        yield
-    finally:
-        sys.stdout.write(_LEAVE)
-        sys.stdout.flush()
-
-
-def _draw(lines: Sequence[str]) -> None:
-    """Draw the first lines that fit over what is there."""
-    columns, rows = shutil.get_terminal_size()
-    shown = [fitting(line)[:columns] for line in lines]
-    if len(shown) > rows - 1:
-        shown = [*shown[: rows - 2], f"... {len(lines) - rows + 2} more lines"]
-    sys.stdout.write(_HOME + "".join(f"{line}{_REST_OF_LINE}\n" for line in shown) + _REST_OF_SCREEN)
-    sys.stdout.flush()

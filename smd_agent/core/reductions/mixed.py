@@ -17,7 +17,7 @@ _BLOCK = 4096
 
 
 def mixed(words: Any, places: Any) -> Any:
-    """Each word mixed with its place: int64 arrays of NumPy or tensors of PyTorch, of the same shape."""
+    """Each word mixed with its place: int64 arrays of one dimension, of NumPy or of a framework."""
     found = (words + places) * _FACTORS[0]
     return (found ^ (found >> _SHIFT)) * _FACTORS[1]
 
