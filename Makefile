@@ -25,7 +25,7 @@ SLOWEST := --durations=25 --durations-min=1
 .SILENT:
 
 help:
-	echo 'make demo    train the example under the agent, then list and show what was saved'
+	echo 'make demo    train the example under the agent, list and show what was saved; then one with a fault, and its report'
 	echo 'make test    all tests and a build of the documentation, against the installed wheel; with the oldest frameworks too'
 	echo 'make lint    ruff, mypy, import floors'
 	echo 'make bench   what it costs, as a table'
@@ -52,6 +52,12 @@ demo: $(VENV)/.demo
 	$(VENV)/bin/python -m smd_agent ls $(DEMO_RUN)
 	echo; echo "\$$ python -m smd_agent show $(DEMO_RUN) 'gradient/.*conv1.*' --mode train"
 	$(VENV)/bin/python -m smd_agent show $(DEMO_RUN) 'gradient/.*conv1.*' --mode train
+	echo; echo 'A learning rate that is too high:'
+	rm -rf $(DEMO_RUN)-sick
+	echo '$$ python -m smd_agent --out $(DEMO_RUN)-sick --every 10 examples/pytorch_digits.py --epochs 1 --lr 1e6'
+	$(VENV)/bin/python -m smd_agent --out $(DEMO_RUN)-sick --every 10 examples/pytorch_digits.py --epochs 1 --lr 1e6
+	echo; echo '$$ python -m smd_agent report $(DEMO_RUN)-sick -o $(DEMO_RUN)-sick.html'
+	$(VENV)/bin/python -m smd_agent report $(DEMO_RUN)-sick -o $(DEMO_RUN)-sick.html
 	echo; echo 'The same with XGBoost: $(VENV)/bin/python -m smd_agent --out smd_runs/cancer --save all --every 20 examples/xgboost_cancer.py'
 	echo 'And with MXNet, after "make setup": .venv-mxnet/bin/python -m smd_agent --out smd_runs/gluon --every 20 examples/gluon_digits.py'
 

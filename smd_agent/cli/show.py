@@ -145,10 +145,11 @@ def _matching(trial: Trial, wanted: str) -> list[str]:
     try:
         pattern = name_pattern(wanted)
         found = [name for name in names if pattern.found_in(name) or (members and members.matches(name))]
-        if not found:
+        if not _without_usage(found, wanted):
             with suppress(UnfitPattern):
                 pattern = name_pattern(f"(?i:{wanted})")
-                found = [name for name in names if pattern.found_in(name)]
+                found = [name for name in names if pattern.found_in(name)] or found
+        found = _without_usage(found, wanted) or found
     except UnfitPattern as error:
         raise CommandError(str(error), USAGE_ERROR) from error
     if not found:
@@ -156,6 +157,15 @@ def _matching(trial: Trial, wanted: str) -> list[str]:
         hint = f"the nearest are {', '.join(map(shortened, nearest))}" if nearest else "no tensor was saved"
         raise CommandError(f"no tensor of {trial.path} matches {shortened(repr(wanted))}: {hint}")
     return found
+
+
+def _without_usage(names: Sequence[str], wanted: str) -> list[str]:
+    """Leave out how things are used: "loss" rather means CrossEntropyLoss than what such a loss was given."""
+    from smd_agent.framework.training_facts import USAGE
+
+    if not wanted or USAGE.startswith(wanted.lower()) or wanted.lower().startswith(USAGE):
+        return list(names)
+    return [name for name in names if not name.startswith(USAGE)]
 
 
 def _steps_of(trial: Trial, names: Sequence[str], mode: ModeKeys) -> dict[str, set[int]]:

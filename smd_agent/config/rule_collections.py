@@ -127,6 +127,7 @@ RULES: Mapping[str, OfRule] = {
         ("share", "right", "rows", "features"), (Brought(CollectionKeys.FEATURE_IMPORTANCE), *_CLASSES)
     ),
     "LearningRateZero": OfRule(("patience",), (Brought(CollectionKeys.OPTIMIZER),)),
+    "LossExploding": OfRule(("factor",), (_LOSSES,)),
     "LossNotDecreasing": OfRule(
         (
             *("collection_names", "tensor_regex", "use_losses_collection"),

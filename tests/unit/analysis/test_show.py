@@ -229,6 +229,17 @@ def test_long_lists_are_cut_unless_told_otherwise(run, command):
     assert len([line for line in command("show", ".", "--all")[1] if line.startswith("t")]) == 40
 
 
+def test_how_losses_are_used_does_not_hide_the_losses(run, command):
+    run.collections(usage="^usage/")
+    for step in range(3):
+        run.step(step, {"CrossEntropyLoss_output_0": np.float32(step), "usage/loss/nll/max": np.float32(3)})
+    assert list(courses(command("show", "loss")[1])) == ["CrossEntropyLoss_output_0"]
+    assert list(courses(command("show", "max")[1])) == ["usage/loss/nll/max"]
+    for word in ("usage", "usage/loss"):
+        assert list(courses(command("show", word)[1])) == ["usage/loss/nll/max"]
+    assert len(courses(command("show")[1])) == 2
+
+
 def test_capitals_matter_only_where_that_leaves_something(sick, command):
     assert [*courses(command("show", "loss")[1])] == ["OtherLoss_output_0", "TrainLoss_output_0"]
     assert [*courses(command("show", "trainloss")[1])] == ["TrainLoss_output_0"]

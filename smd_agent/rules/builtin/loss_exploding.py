@@ -1,0 +1,52 @@
+"""LossExploding: a loss of training that has grown beyond all measure, and is finite."""
+
+from __future__ import annotations
+
+import math
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
+from smd_agent.rules import parameters
+from smd_agent.rules.built_in import BuiltInRule, Need
+from smd_agent.rules.finding import Severity
+from smd_agent.rules.parameters import Parameter
+from smd_agent.rules.step_view import StepView
+
+
+class LossExploding(BuiltInRule):
+    """A loss of training that has grown beyond all measure, and is finite.
+
+    No task lets a loss grow a hundred million times, so two saved steps tell; `LossNotDecreasing` needs more of them. A
+    first loss below 1 counts as 1, because some begin at 0.
+    """
+
+    meaning = "a loss of training is many times as large as at its first step; a warning if later ones are not"
+    parameters = (Parameter("factor", parameters.number, 1e8, "so many times as large as at the first step, or as 1"),)
+    needs = (Need((CollectionKeys.LOSSES,), ("", "mean")),)
+    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    fewest_steps = 2
+    evidence = {
+        "first": "the loss at the first saved step",
+        "loss": "the loss at the first step at which it is too large",
+    }
+    cause = "Updates were too large, each on a steeper place than the one before, or the sign of the loss is wrong"
+    advice = "Lower the learning rate, warm it up, or clip the gradients; check that the loss has a lower bound"
+    short = "loss exploded at step {step}: {}"
+
+    factor: float
+
+    def start(self) -> None:
+        """Begin with nothing seen."""
+        self._first: dict[str, float] = {}
+
+    def take(self, step: StepView) -> None:
+        """Look at the losses of a step."""
+        for name, loss in step.numbers(step.names(CollectionKeys.LOSSES)).items():
+            if not math.isfinite(loss):
+                continue
+            first = self._first.setdefault(name, loss)
+            known = self.finding_of(step, name)
+            if abs(loss) >= self.factor * max(abs(first), 1.0):
+                self.found(step, name, {"first": first, "loss": loss}).severity = Severity.PROBLEM
+            elif known is not None:
+                known.severity = Severity.WARNING
