@@ -17,8 +17,10 @@ from smd_agent.report.findings import findings_element, marks, verdict_element
 from smd_agent.report.grids import Grid, to_json
 from smd_agent.report.markup import Element, element, joined, table
 from smd_agent.report.outcome import MOST_CLASSES, Outcome
+from smd_agent.report.overlay import Overlay
 from smd_agent.report.packing import deflated
 from smd_agent.report.picture import picture
+from smd_agent.report.surroundings import environment_element
 from smd_agent.report.words import count_of, time_text
 
 if TYPE_CHECKING:
@@ -52,7 +54,8 @@ def made_page(
         progress: is told how many steps are done, of how many.
     """
     collected = collect(trial, [one.tensor for one in verdict.findings if one.tensor is not None], progress)
-    sections = [*_sections(collected, verdict, against)]
+    overlay = None if against is None else Overlay(against[0], trial)
+    sections = [*_sections(collected, verdict, against, overlay)]
     links = [element("a", title, href=f"#{key}") for key, title, _ in sections]
     bodies = [element("section", element("h2", title), *parts, id=key) for key, title, parts in sections]
     rows = [element("div", element("dt", name), element("dd", value)) for name, value in facts.summary_rows(collected)]
@@ -68,7 +71,7 @@ def made_page(
         "PICTURE": joined([_picture(collected)]),
         "SECTIONS": joined(bodies),
         "FOOT": joined([_foot()]),
-        "DATA": island(_data(collected, trial, verdict)),
+        "DATA": island(_data(collected, trial, verdict, overlay)),
         "LICENCE": _static(LICENCE),
         "LIBRARY": library,
         "SCRIPT": script,
@@ -109,19 +112,22 @@ def _foot() -> Element:
     return element("p", f"Made by smd_agent {version} at {time_text(time.time())}. Lines: uPlot 1.6.32, MIT licence.")
 
 
-def _data(collected: Collected, trial: Trial, verdict: Verdict) -> dict[str, Any]:
+def _data(collected: Collected, trial: Trial, verdict: Verdict, overlay: Overlay | None) -> dict[str, Any]:
     grids = _grids(collected)
     told = _steps_of_modes(collected, grids, [one.global_step for one in verdict.findings])
     found = [
         one | {"tensor": printable(str(one["tensor"])) if one["tensor"] else None} for one in marks(trial, verdict)
     ]
     charts = {group: collected.lines.charts(group) for group in collected.lines.found}
+    if overlay is not None:
+        charts |= {group: overlay.charts(group, charts[group]) for group in _LINKED}
+        told = overlay.told | told
     if collected.workers is not None:
         charts["workers"] = collected.workers.charts()
     outcome = collected.outcome
     return {
         "first": collected.steps[0] if collected.steps else 0,
-        "last": collected.steps[-1] if collected.steps else 1,
+        "last": max(collected.steps[-1] if collected.steps else 1, overlay.last if overlay is not None else 0),
         "modeSteps": told,
         "charts": charts,
         "grids": to_json(grids),
@@ -146,7 +152,7 @@ def _grids(collected: Collected) -> list[Grid]:
 
 
 def _sections(
-    collected: Collected, verdict: Verdict, against: tuple[Trial, Verdict] | None
+    collected: Collected, verdict: Verdict, against: tuple[Trial, Verdict] | None, overlay: Overlay | None
 ) -> list[tuple[str, str, list[Element]]]:
     sections = [("findings", "Findings", [_findings(collected.trial, verdict, against)])]
     untrained = facts.parameters_element(collected)
@@ -154,7 +160,7 @@ def _sections(
         sections.append(("parameters", "Parameters that are not trained", [untrained]))
     lines = collected.lines
     for group, title in _LINKED.items():
-        if lines.found[group]:
+        if lines.found[group] or (overlay is not None and overlay.lines.found[group]):
             sections.append((group, title, _charts(group, lines.left_out(group))))
     if collected.workers is not None:
         sections.append(("workers", "Workers", [*_workers(collected.workers), *_charts("workers", 0)]))
@@ -167,6 +173,7 @@ def _sections(
         ("captured", "What was captured", [facts.captured_element(collected.trial)]),
         ("missing", "What was not, and why", [facts.missing_element(collected, verdict)]),
         ("configuration", "Configuration", [facts.configuration_element(collected)]),
+        ("environment", "Environment", [environment_element(collected.trial, against[0] if against else None)]),
     ]
     return sections
 

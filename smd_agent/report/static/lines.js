@@ -58,7 +58,7 @@ function drawChart(own) {
           label: line.label,
           stroke: lineColor(number),
           width: 1.6,
-          dash: line.mode === "EVAL" ? [5, 4] : undefined,
+          dash: dashOf(line),
           spanGaps: false,
           points: { show: line.steps.length < 60, size: 4 },
           value: (plot, value, series, place) => {
@@ -78,6 +78,13 @@ function drawChart(own) {
   own.plot.over.addEventListener("dblclick", () => axis.reset());
   own.element.dataset.low = axis.low;
   own.element.dataset.high = axis.high;
+}
+
+// The second run of two has dashes in training, too.
+function dashOf(line) {
+  const isEval = line.mode === "EVAL";
+  if (line.run === 1) return isEval ? [2, 4] : [10, 4];
+  return isEval ? [5, 4] : undefined;
 }
 
 function selected(plot) {
