@@ -37,13 +37,18 @@ STYLES = ("uPlot.min.css", "page.css")
 LIBRARY = "uPlot.iife.min.js"
 LICENCE = "uPlot.LICENSE"
 SCRIPTS = (
-    "data.js", "axis.js", "colors.js", "lines.js", "heatmap.js", "histogram.js", "detail.js", "links.js", "main.js",
+    "data.js", "axis.js", "colors.js", "lines.js", "heatmap.js", "histogram.js", "detail.js", "links.js", "live.js",
+    "main.js",
 )  # fmt: skip
 _LINKED = {CollectionKeys.LOSSES: "Losses", CollectionKeys.METRICS: "Metrics"}
 
 
 def made_page(
-    trial: Trial, verdict: Verdict, against: tuple[Trial, Verdict] | None = None, progress: Progress = None
+    trial: Trial,
+    verdict: Verdict,
+    against: tuple[Trial, Verdict] | None = None,
+    progress: Progress = None,
+    live: str | None = None,
 ) -> str:
     """Return the HTML text of the page about a run.
 
@@ -52,6 +57,7 @@ def made_page(
         verdict: what rules say of it.
         against: a second run, and what rules say of that.
         progress: is told how many steps are done, of how many.
+        live: the mark of a page that is served, which asks its server for another one; None of a file.
     """
     collected = collect(trial, [one.tensor for one in verdict.findings if one.tensor is not None], progress)
     overlay = None if against is None else Overlay(against[0], trial)
@@ -64,14 +70,15 @@ def made_page(
     hashes = {"SCRIPTS": _hashes(library, script), "STYLES": _hashes(styles)}
     parts = {
         **hashes,
+        "CONNECT": "" if live is None else " connect-src 'self';",
         "TITLE": _title(trial),
         "STYLE": styles,
-        "SUMMARY": joined([element("h1", trial.name or trial.path), element("dl", *rows), verdict_element(verdict)]),
+        "SUMMARY": joined(_summary(trial, verdict, rows, live)),
         "LINKS": joined(links),
         "PICTURE": joined([_picture(collected)]),
         "SECTIONS": joined(bodies),
         "FOOT": joined([_foot()]),
-        "DATA": island(_data(collected, trial, verdict, overlay)),
+        "DATA": island({**_data(collected, trial, verdict, overlay), "live": live}),
         "LICENCE": _static(LICENCE),
         "LIBRARY": library,
         "SCRIPT": script,
@@ -101,6 +108,14 @@ def _script() -> str:
 def _hashes(*texts: str) -> str:
     digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts)
     return " ".join(f"'sha256-{digest}'" for digest in digests)
+
+
+def _summary(trial: Trial, verdict: Verdict, rows: Sequence[Element], live: str | None) -> Iterator[Element]:
+    yield element("h1", trial.name or trial.path)
+    yield verdict_element(verdict)
+    if live is not None:
+        yield element("p", "", id="live", class_="quiet", role="status")
+    yield element("dl", *rows)
 
 
 def _title(trial: Trial) -> str:
