@@ -45,7 +45,7 @@ def environment_element(trial: Trial, other: Trial | None) -> Element:
     if not keys:
         words = "The run has noted nothing of it: an older release or library has saved it."
         return element("p", words, class_="quiet")
-    header = ("", "what", *(["value"] if other is None else [one.path for one in runs]))
+    header = ("kind", "what", *(["value"] if other is None else [one.path for one in runs]))
     rows: list[list[Element]] = []
     before = ""
     for group, name in keys:

@@ -40,6 +40,9 @@ function drawChart(own) {
   const grid = { stroke: styleColor("line"), width: 1 };
   const font = "12px system-ui, sans-serif";
   const look = { stroke: styleColor("quiet"), grid, ticks: grid, font };
+  // Of many powers of ten only these have a line.
+  const powers = (plot, splits) => splits.map((value) => (Number.isInteger(Math.round(1e6 * Math.log10(value)) / 1e6) ? value : null));
+  const rows = own.log ? { grid: { ...grid, filter: powers }, ticks: { ...grid, filter: powers } } : {};
   // One at the very end would be cut off.
   const steps = (plot, values) => values.map((value) => (value > axis.high - 0.02 * (axis.high - axis.low) ? "" : numberText(value, 9)));
   const numbers = (plot, values) => values.map((value) => (value === null ? "" : numberText(value, 3)));
@@ -49,7 +52,7 @@ function drawChart(own) {
       height: own.options.height ?? 190,
       padding: [8, 0, 0, 0],
       scales: { x: { time: false, range: () => [axis.low, axis.high] }, y: { distr: own.log ? 3 : 1 } },
-      axes: [{ ...look, values: steps, incrs: WHOLE }, { ...look, size: axis.gutter(), values: numbers }],
+      axes: [{ ...look, values: steps, incrs: WHOLE }, { ...look, ...rows, size: axis.gutter(), values: numbers }],
       cursor: { drag: { x: true, y: false, setScale: false }, sync: { key: "steps" }, points: { size: 6 } },
       legend: { markers: { width: 3 } },
       series: [

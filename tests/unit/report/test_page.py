@@ -78,7 +78,7 @@ def words(page):
 def test_the_verdict_is_that_of_check(sick):
     said, page = judge(opened(sick)), page_of(sick)
     text = words(page)
-    assert "LossNotFinite – loss, from TRAIN step 2 on" in text
+    assert "Loss not finite at step 2 (finite at 1) LossNotFinite, from TRAIN step 2 on" in text
     for finding in said.findings:
         assert finding.rule in text
         assert f"{finding.cause}." in text

@@ -68,7 +68,10 @@ def test_the_page_and_its_mark(server):
     assert asked(server, f"/{server.word}/", method="HEAD")[:2] == (200, b"")
 
 
-@pytest.mark.parametrize
+WRONG = ("/", "/mark", "//mark", "/WORD", "/WORDx/", "/xWORD/", "/wrong/", "/%2e%2e/WORD/", "*")
+
+
+@pytest.mark.parametrize("path", WRONG)
 def test_who_does_not_know_the_word_is_refused(server, path):
     status, body, _ = asked(server, path.replace("WORD", server.word))
     assert status == (404 if path == "/WORD" else 403)

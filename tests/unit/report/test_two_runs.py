@@ -13,6 +13,7 @@ from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.about import to_text
 from smd_agent.report.overlay import Overlay
+from smd_agent.rules.by_default import judge
 
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
 
@@ -91,6 +92,17 @@ def test_with_what_both_ran(tmp_path):
     assert '<b class="differs">2.13</b>' in page
     assert '<b class="differs">3.11</b>' not in page
     assert "<span>3.11</span>" in page
+
+
+def test_the_first_finding_says_at_the_top_what_to_do(tmp_path):
+    nan = np.nan
+    written(tmp_path / "run", [{"loss": np.float32(x), "a.weight": np.full(2, x)} for x in (3, 2, nan, nan)])
+    first, second = judge(opened(tmp_path / "run")).findings[:2]
+    top = page_of(tmp_path / "run").split('class="verdict problem"')[1].split("</ul>")[0]
+    assert top.count("Try:") == 1
+    assert first.advice in top
+    assert second.advice not in top
+    assert "Not finite from step 2 on: a.weight" in top
 
 
 def test_what_saving_took(tmp_path):
