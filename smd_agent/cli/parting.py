@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from smd_agent.cli.sparkline import sparkline
+from smd_agent.cli.surroundings import fact_lines, facts_as_json
 from smd_agent.cli.table import number_text, table
 from smd_agent.printable import count_of, shortened, shortened_within
 
@@ -29,6 +30,8 @@ _CONTEXT = 8
 
 def diff_lines(found: Comparison, here: Trial, there: Trial, every: bool) -> Iterator[str]:
     """Yield where the runs part, the likely cause, and which tensors differ there; ``every`` lists all of them."""
+    from smd_agent.compare.environments import facts_apart
+
     yield _line("A", found.here)
     yield _line("B", found.there)
     yield _line("Compared", _compared(found))
@@ -36,6 +39,8 @@ def diff_lines(found: Comparison, here: Trial, there: Trial, every: bool) -> Ite
     cause = likely(found, here, there)
     if cause:
         yield _line("Likely", cause)
+    for label, text in fact_lines(facts_apart(here, there), _may_be_random(found)):
+        yield _line(label, text)
     if found.first is not None:
         yield _line("Noise", _noise(found))
         yield _line("Apart", _course(found))
@@ -109,6 +114,13 @@ def likely(found: Comparison, here: Trial, there: Trial) -> str:
     if step.after_gap and not from_outside and step.step and kind is not Kind.WEIGHT:
         cause += f"; or something in {_gap_text(step)}"
     return cause
+
+
+def _may_be_random(found: Comparison) -> bool:
+    from smd_agent.compare.flow import Kind
+
+    shown = found.parted or found.first
+    return shown is not None and shown.found[0].tensor.kind in (Kind.INPUT, Kind.WEIGHT, Kind.OUTPUT)
 
 
 def _of_settings(found: Comparison) -> str:
@@ -308,6 +320,8 @@ def _line(label: str, text: str) -> str:
 
 def as_json(found: Comparison, here: Trial, there: Trial) -> dict[str, Any]:
     """Return all of it for programs; a distance that has no size is null."""
+    from smd_agent.compare.environments import facts_apart
+
     return {
         "a": found.here,
         "b": found.there,
@@ -328,6 +342,7 @@ def as_json(found: Comparison, here: Trial, there: Trial) -> dict[str, Any]:
         "only_b": {"tensors": found.only_there, "steps": found.steps_only_there, "workers": found.workers_only_there},
         "renamed": found.renamed,
         "not_compared": found.not_alike,
+        "environment": facts_as_json(facts_apart(here, there)),
         "problems": list(found.problems),
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,7 @@ class BaseHook:
 
     def __init__(self, sink: RunSink, selection: Selection, include_workers: str = "one") -> None:
         self.selection = selection
-        self._output = RunOutput(sink, selection, include_workers, self.worker)
+        self._output = RunOutput(sink, selection, include_workers, self.worker, self.environment)
         self.recorder = Recorder(selection, self._output, self.to_array)
         self.position = self.recorder.position
 
@@ -214,3 +214,7 @@ class BaseHook:
     def worker(self) -> tuple[int, int]:
         """This process's rank and the number of workers, as they are known when the first step is saved."""
         return 0, 1
+
+    def environment(self) -> Mapping[str, Mapping[str, str]]:
+        """Facts as text, by group and name, of where this process runs, as they are when the first step is saved."""
+        return {}

@@ -76,11 +76,11 @@ class OwnTime:
             if not outer:
                 self._seconds += time.perf_counter() - begun
 
-    def share(self) -> float | None:
-        """Return which part of the time since the first preparation was the agent's; None if there was none."""
+    def took(self) -> tuple[float, float] | None:
+        """Return the seconds that were the agent's, and all since the first preparation; None if there was none."""
         if self._since is None:
             return None
-        return self._seconds / max(time.perf_counter() - self._since, 1e-9)
+        return self._seconds, max(time.perf_counter() - self._since, 1e-9)
 
 
 own_time = OwnTime()

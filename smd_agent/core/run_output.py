@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from smd_agent import guard
@@ -24,6 +24,7 @@ class RunOutput:
         selection: what is saved.
         include_workers: ``"one"`` lets only worker 0 write, ``"all"`` every worker.
         rank_and_size: gives this process's rank and the number of workers, asked when the first step is saved.
+        environment: gives facts as text, by group and name, of where it runs; asked then, too.
 
     Attributes:
         sink: the same.
@@ -36,6 +37,7 @@ class RunOutput:
         selection: Selection,
         include_workers: str,
         rank_and_size: Callable[[], tuple[int, int]],
+        environment: Callable[[], Mapping[str, Mapping[str, str]]],
     ) -> None:
         if include_workers not in ("one", "all"):
             raise SMDebugValueError(f"include_workers is {include_workers!r}, allowed are 'one' and 'all'")
@@ -44,6 +46,8 @@ class RunOutput:
         self.off = False
         self._selection = selection
         self._rank_and_size = rank_and_size
+        self._ask_environment = environment
+        self._environment: Mapping[str, Mapping[str, str]] = {}
         self._worker = Worker(sink, include_workers)
         self._names_exported = -1
         self._told = ""
@@ -97,6 +101,11 @@ class RunOutput:
             return
         with own_time.spending():
             self.export_collections(anew=True)
+            # Before what it took is told: the wait for the disk is the agent's time, too.
+            self.sink.flush()
+        took = own_time.took()
+        with own_time.spending():
+            self.sink.write_about(self._environment, took)
             self.sink.close(end_marker and self._worker.rank == 0)
         summary = self.sink.summary()
         if summary == self._told:
@@ -105,12 +114,13 @@ class RunOutput:
         missing = self._selection.never_found()
         if missing and not self.sink.dry_run:
             guard.say(f"no tensor of {', '.join(missing)} came up in a step that was saved")
-        share = own_time.share()
-        guard.say(self.sink.summary("" if share is None else f", {share:.1%} of the run's time"))
+        guard.say(self.sink.summary("" if took is None else f", {took[0] / took[1]:.1%} of the run's time"))
 
     def _start(self) -> None:
         workers = self._worker.size if self.include_workers == "all" else 1
         self._selection.manager.set_num_workers(workers)
+        self._environment = self._ask_environment()
+        self.sink.write_about(self._environment, None)
         self.export_collections(anew=True)
         why = f" ({self.sink.detour})" if self.sink.detour else ""
         where = f"{self.sink.location}{why}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -74,6 +74,14 @@ class RunSink(Protocol):
 
     def write_collections(self, text: str) -> None:
         """Take the text of the collections file."""
+
+    def write_about(self, environment: Mapping[str, Mapping[str, str]], took: tuple[float, float] | None) -> None:
+        """Note where this worker runs, and what saving took.
+
+        Args:
+            environment: facts as text, by group and name.
+            took: seconds of the program's time that were the agent's, and all seconds; None where it is not over.
+        """
 
     def flush(self) -> bool:
         """Store everything handed over so far; False if that is not possible."""

@@ -6,6 +6,7 @@
 ``collections/000000000/<worker>_collections.json``     the collections of one worker
 ``training_job_end.ts``                                 empty; the run came to its end
 ``lost/<worker>.json``                                  the steps that one worker could not save
+``about/<worker>.json``                                 with what one worker ran, and what saving took
 ``index_cache.smd``                                     what the index files say, in one; never needed
 ``claim.smd``                                           locked by the process that writes, and names it
 ``claim_<worker>.smd``                                  the same, for each of several workers
@@ -20,6 +21,7 @@ import re
 
 END_MARKER = "training_job_end.ts"
 LOST_FOLDER = "lost"
+ABOUT_FOLDER = "about"
 EVENTS_FOLDER = "events"
 INDEX_FOLDER = "index"
 COLLECTIONS_FOLDER = "collections/000000000"
@@ -55,6 +57,11 @@ def collections_path(worker: str) -> str:
 def lost_path(worker: str) -> str:
     """Name the file of the steps that a worker could not save."""
     return f"{LOST_FOLDER}/{_encoded(worker)}.json"
+
+
+def about_path(worker: str) -> str:
+    """Name the file in which a worker notes with what it ran, and what saving took."""
+    return f"{ABOUT_FOLDER}/{_encoded(worker)}.json"
 
 
 def claim_path(worker: str | None = None) -> str:

@@ -17,6 +17,7 @@ from smd_agent.core.hook import BaseHook
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL, SaveConfig, SaveConfigMode
 from smd_agent.core.selection import Selection
+from smd_agent.framework.environment import Sources, environment
 from smd_agent.storage.run_folder import refuse_finished_run
 from smd_agent.storage.run_writer import RunWriter
 
@@ -50,6 +51,7 @@ class FrameworkHook(BaseHook):
         default_saved: the collections that are saved whatever is asked for.
         collection_class: what the framework's collections are.
         default_save_interval: in steps.
+        facts: give what the framework knows of where it runs.
 
     Raises:
         RuntimeError: there is no ``out_dir``.
@@ -60,6 +62,7 @@ class FrameworkHook(BaseHook):
     default_saved: ClassVar[tuple[str, ...]] = ()
     collection_class: ClassVar[type[Collection]] = Collection
     default_save_interval: ClassVar[int] = DEFAULT_SAVE_INTERVAL
+    facts: ClassVar[Sources] = ()
 
     def __init__(
         self,
@@ -97,6 +100,10 @@ class FrameworkHook(BaseHook):
 
     def set_up(self) -> None:
         """Give a new hook what only its framework's hooks have; called once, by the constructor."""
+
+    def environment(self) -> Mapping[str, Mapping[str, str]]:
+        """Facts as text, by group and name, of where this process runs; no user, host, folder or argument is named."""
+        return environment(*self.facts)
 
     def count_forwards(self) -> None:
         """Count each call of a model as a step, as smdebug does; to be called before a model is known.

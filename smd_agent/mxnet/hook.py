@@ -23,6 +23,7 @@ from smd_agent.framework.training_steps import TrainingSteps
 from smd_agent.mxnet import backward_calls, block_calls
 from smd_agent.mxnet.arrays import to_array
 from smd_agent.mxnet.collection import BUILT_IN, Collection
+from smd_agent.mxnet.environment import facts
 from smd_agent.mxnet.hybridized import GraphTap, watch_tracing
 from smd_agent.mxnet.loss_names import LossBlocks
 from smd_agent.mxnet.saved_step import SavedStep
@@ -45,6 +46,7 @@ class Hook(FrameworkHook):
     built_in = BUILT_IN
     default_saved = DEFAULT_SAVED
     collection_class = Collection
+    facts = (facts,)
 
     def set_up(self) -> None:
         """No block is known yet."""

@@ -24,6 +24,7 @@ from smd_agent.pytorch.capture.saved_step import SavedStep
 from smd_agent.pytorch.capture.trained_losses import TrainedLosses
 from smd_agent.pytorch.collection import BUILT_IN, Collection
 from smd_agent.pytorch.device.late_values import LateValues
+from smd_agent.pytorch.environment import facts
 from smd_agent.pytorch.model.step_counter import StepCounter, TrackedModule
 from smd_agent.pytorch.model.wrappers import class_name, named_layers, unwrapped
 from smd_agent.pytorch.patching import Installed
@@ -46,6 +47,7 @@ class Hook(FrameworkHook):
     built_in = BUILT_IN
     default_saved = DEFAULT_SAVED
     collection_class = Collection
+    facts = (facts,)
 
     def set_up(self) -> None:
         """No model is known yet."""

@@ -12,6 +12,7 @@ from smd_agent.errors import SMDebugError
 from smd_agent.formats.paths import index_path
 from smd_agent.printable import shortened
 from smd_agent.report.markup import Element, element, table
+from smd_agent.report.surroundings import cost_rows
 from smd_agent.report.words import count_of, size_text, time_text
 from smd_agent.storage.lost_steps import read_lost_steps
 from smd_agent.storage.state import describe_state
@@ -43,6 +44,7 @@ def summary_rows(collected: Collected) -> list[tuple[str, str]]:
     if collected.states:
         trained = sum(state == TRAINED for state in collected.states.values())
         rows.append(("trained", f"{trained} of {count_of(len(collected.states), 'parameter')}"))
+    rows += cost_rows(trial)
     if collected.times:
         rows.append(("time", " to ".join(dict.fromkeys(map(time_text, collected.times)))))
     return rows
@@ -124,8 +126,7 @@ def configuration_element(collected: Collected) -> Element:
     ]
     body = table(("collection", "names that match", "saved as"), rows)
     parts.append(element("details", element("summary", f"{count_of(len(rows), 'collection')} as configured"), body))
-    words = "The run stores no versions, command line or hardware; they are not on this page."
-    return element("div", *parts, element("p", words, class_="quiet"))
+    return element("div", *parts)
 
 
 def _state(trial: Trial, steps: Sequence[int]) -> str:

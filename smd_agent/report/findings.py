@@ -36,7 +36,12 @@ def verdict_element(verdict: Verdict) -> Element:
     left = f"; {len(verdict.not_judged)} could not judge" if verdict.not_judged else ""
     parts.append(element("small", judged + left))
     if groups:
-        parts.append(element("ul", *(element("li", _headline(group)) for group in groups[:_HEADLINES])))
+        several = len({one.worker for one in verdict.findings if one.worker}) > 1
+        lines = (_headline(group, several, is_first=group is groups[0]) for group in groups[:_HEADLINES])
+        parts.append(element("ul", *lines))
+        below = len(groups) - _HEADLINES
+        if below > 0:
+            parts.append(element("small", f"and {below} more below"))
     return element("div", *parts, class_=f"verdict {kind}", role="status")
 
 
@@ -69,11 +74,19 @@ def marks(trial: Trial, verdict: Verdict) -> list[dict[str, object]]:
     ]
 
 
-def _headline(group: Sequence[Finding]) -> str:
+def _headline(group: Sequence[Finding], several: bool, is_first: bool) -> Element:
+    """Return what was found in a line; of the first, which is where to begin, the cause and what to try, too."""
     first = group[0]
     names = [*dict.fromkeys(one.tensor for one in group if one.tensor is not None)]
-    about = f" – {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "") if names else ""
-    return f"{first.rule}{about}, from {_step(first)} on" if first.steps > 1 else f"{first.rule}{about}, {_step(first)}"
+    said = first.in_short(names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "") if names else "")
+    whose = f" on {first.worker}" if several and first.worker and len({one.worker for one in group}) == 1 else ""
+    since = f"{first.rule}, {'from ' if first.steps > 1 else ''}{_step(first)}{' on' if first.steps > 1 else ''}"
+    parts = [element("b", f"{said[:1].upper()}{said[1:]}{whose}"), element("small", f" {since}")]
+    if is_first and first.cause:
+        parts.append(element("p", f"{first.cause}."))
+    if is_first and first.advice:
+        parts.append(element("p", element("i", "Try: "), f"{first.advice}.", class_="try"))
+    return element("li", *parts)
 
 
 def _item(trial: Trial, group: Sequence[Finding], several: bool, is_linked: bool) -> Element:

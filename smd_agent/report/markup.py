@@ -10,7 +10,7 @@ from smd_agent.printable import printable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_VOID = frozenset({"img", "input", "br"})
+_VOID = frozenset({"img", "input", "br", "meta"})
 
 
 class Element:
@@ -23,7 +23,7 @@ class Element:
 Part = Element | str
 
 
-def element(name: str, *parts: Part, **attributes: str | int | None) -> Element:
+def element(name: str, /, *parts: Part, **attributes: str | int | None) -> Element:
     """Return an element.
 
     Args:

@@ -17,8 +17,10 @@ from smd_agent.report.findings import findings_element, marks, verdict_element
 from smd_agent.report.grids import Grid, to_json
 from smd_agent.report.markup import Element, element, joined, table
 from smd_agent.report.outcome import MOST_CLASSES, Outcome
+from smd_agent.report.overlay import Overlay
 from smd_agent.report.packing import deflated
 from smd_agent.report.picture import picture
+from smd_agent.report.surroundings import environment_element
 from smd_agent.report.words import count_of, time_text
 
 if TYPE_CHECKING:
@@ -35,13 +37,18 @@ STYLES = ("uPlot.min.css", "page.css")
 LIBRARY = "uPlot.iife.min.js"
 LICENCE = "uPlot.LICENSE"
 SCRIPTS = (
-    "data.js", "axis.js", "colors.js", "lines.js", "heatmap.js", "histogram.js", "detail.js", "links.js", "main.js",
+    "data.js", "axis.js", "colors.js", "lines.js", "heatmap.js", "histogram.js", "detail.js", "links.js", "live.js",
+    "main.js",
 )  # fmt: skip
 _LINKED = {CollectionKeys.LOSSES: "Losses", CollectionKeys.METRICS: "Metrics"}
 
 
 def made_page(
-    trial: Trial, verdict: Verdict, against: tuple[Trial, Verdict] | None = None, progress: Progress = None
+    trial: Trial,
+    verdict: Verdict,
+    against: tuple[Trial, Verdict] | None = None,
+    progress: Progress = None,
+    live: str | None = None,
 ) -> str:
     """Return the HTML text of the page about a run.
 
@@ -50,9 +57,11 @@ def made_page(
         verdict: what rules say of it.
         against: a second run, and what rules say of that.
         progress: is told how many steps are done, of how many.
+        live: the mark of a page that is served, which asks its server for another one; None of a file.
     """
     collected = collect(trial, [one.tensor for one in verdict.findings if one.tensor is not None], progress)
-    sections = [*_sections(collected, verdict, against)]
+    overlay = None if against is None else Overlay(against[0], trial)
+    sections = [*_sections(collected, verdict, against, overlay)]
     links = [element("a", title, href=f"#{key}") for key, title, _ in sections]
     bodies = [element("section", element("h2", title), *parts, id=key) for key, title, parts in sections]
     rows = [element("div", element("dt", name), element("dd", value)) for name, value in facts.summary_rows(collected)]
@@ -61,14 +70,15 @@ def made_page(
     hashes = {"SCRIPTS": _hashes(library, script), "STYLES": _hashes(styles)}
     parts = {
         **hashes,
+        "CONNECT": "" if live is None else " connect-src 'self';",
         "TITLE": _title(trial),
         "STYLE": styles,
-        "SUMMARY": joined([element("h1", trial.name or trial.path), element("dl", *rows), verdict_element(verdict)]),
+        "SUMMARY": joined(_summary(trial, verdict, rows, live)),
         "LINKS": joined(links),
         "PICTURE": joined([_picture(collected)]),
         "SECTIONS": joined(bodies),
         "FOOT": joined([_foot()]),
-        "DATA": island(_data(collected, trial, verdict)),
+        "DATA": island({**_data(collected, trial, verdict, overlay), "live": live}),
         "LICENCE": _static(LICENCE),
         "LIBRARY": library,
         "SCRIPT": script,
@@ -100,6 +110,14 @@ def _hashes(*texts: str) -> str:
     return " ".join(f"'sha256-{digest}'" for digest in digests)
 
 
+def _summary(trial: Trial, verdict: Verdict, rows: Sequence[Element], live: str | None) -> Iterator[Element]:
+    yield element("h1", trial.name or trial.path)
+    yield verdict_element(verdict)
+    if live is not None:
+        yield element("p", "", id="live", class_="quiet", role="status")
+    yield element("dl", *rows)
+
+
 def _title(trial: Trial) -> str:
     return joined([f"{trial.name or trial.path} – smd_agent"])
 
@@ -109,19 +127,22 @@ def _foot() -> Element:
     return element("p", f"Made by smd_agent {version} at {time_text(time.time())}. Lines: uPlot 1.6.32, MIT licence.")
 
 
-def _data(collected: Collected, trial: Trial, verdict: Verdict) -> dict[str, Any]:
+def _data(collected: Collected, trial: Trial, verdict: Verdict, overlay: Overlay | None) -> dict[str, Any]:
     grids = _grids(collected)
     told = _steps_of_modes(collected, grids, [one.global_step for one in verdict.findings])
     found = [
         one | {"tensor": printable(str(one["tensor"])) if one["tensor"] else None} for one in marks(trial, verdict)
     ]
     charts = {group: collected.lines.charts(group) for group in collected.lines.found}
+    if overlay is not None:
+        charts |= {group: overlay.charts(group, charts[group]) for group in _LINKED}
+        told = overlay.told | told
     if collected.workers is not None:
         charts["workers"] = collected.workers.charts()
     outcome = collected.outcome
     return {
         "first": collected.steps[0] if collected.steps else 0,
-        "last": collected.steps[-1] if collected.steps else 1,
+        "last": max(collected.steps[-1] if collected.steps else 1, overlay.last if overlay is not None else 0),
         "modeSteps": told,
         "charts": charts,
         "grids": to_json(grids),
@@ -146,7 +167,7 @@ def _grids(collected: Collected) -> list[Grid]:
 
 
 def _sections(
-    collected: Collected, verdict: Verdict, against: tuple[Trial, Verdict] | None
+    collected: Collected, verdict: Verdict, against: tuple[Trial, Verdict] | None, overlay: Overlay | None
 ) -> list[tuple[str, str, list[Element]]]:
     sections = [("findings", "Findings", [_findings(collected.trial, verdict, against)])]
     untrained = facts.parameters_element(collected)
@@ -154,7 +175,7 @@ def _sections(
         sections.append(("parameters", "Parameters that are not trained", [untrained]))
     lines = collected.lines
     for group, title in _LINKED.items():
-        if lines.found[group]:
+        if lines.found[group] or (overlay is not None and overlay.lines.found[group]):
             sections.append((group, title, _charts(group, lines.left_out(group))))
     if collected.workers is not None:
         sections.append(("workers", "Workers", [*_workers(collected.workers), *_charts("workers", 0)]))
@@ -167,6 +188,7 @@ def _sections(
         ("captured", "What was captured", [facts.captured_element(collected.trial)]),
         ("missing", "What was not, and why", [facts.missing_element(collected, verdict)]),
         ("configuration", "Configuration", [facts.configuration_element(collected)]),
+        ("environment", "Environment", [environment_element(collected.trial, against[0] if against else None)]),
     ]
     return sections
 

@@ -27,6 +27,16 @@ class Severity(enum.Enum):
 
 _ORDER = [*Severity]
 
+# Of those that begin at the same step, these stand behind the others, which are mistakes of the program or the data:
+# a loss that breaks names its cause, what layers do follows from that, and what becomes of tensors from all of it.
+_FOLLOWING = {
+    "LossNotFinite": 1,
+    **dict.fromkeys(("DeadRelu", "SaturatedActivation", "VanishingGradient"), 2),
+    **dict.fromkeys(
+        ("AllZero", "ExplodingTensor", "LossNotDecreasing", "NotMoving", "TensorVariance", "UnchangedTensor"), 3
+    ),
+}
+
 
 @dataclass
 class Finding:
@@ -63,9 +73,10 @@ class Finding:
     short: str = ""
 
     @property
-    def order(self) -> tuple[int, int, str, str]:
-        """What findings are sorted by, which is severity, first step, rule and tensor."""
-        return _ORDER.index(self.severity), self.global_step, self.rule, self.tensor or ""
+    def order(self) -> tuple[int, int, int, str, str]:
+        """What findings are sorted by: severity, first step, what explains the others, rule and tensor."""
+        follows = _FOLLOWING.get(self.rule, 0)
+        return _ORDER.index(self.severity), self.global_step, follows, self.rule, self.tensor or ""
 
     def to_json(self) -> dict[str, Any]:
         """Return an object for JSON; numbers that are not finite are text, such as ``"nan"``."""

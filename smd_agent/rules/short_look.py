@@ -24,8 +24,6 @@ LARGEST_VALUE = 32 << 20
 
 # Part of the time for the first steps; the rest is for the last one.
 _FOR_THE_FIRST = 0.85
-# Where there are several, these stand first: the others follow from them.
-_FIRST = ("LossNotFinite",)
 _PHRASES = 3
 # In characters: of a name, and of all phrases.
 _LONGEST_NAME = 40
@@ -57,11 +55,8 @@ class ShortLook:
 
     @property
     def groups(self) -> list[list[Finding]]:
-        """Problems and warnings, those that are alike together: the worst first."""
-        groups = alike(one for one in self.verdict.findings if one.severity is not Severity.NOTE)
-        return sorted(
-            groups, key=lambda group: (group[0].severity is not Severity.PROBLEM, group[0].rule not in _FIRST)
-        )
+        """Problems and warnings, those that are alike together: the worst first, as in the verdict."""
+        return alike(one for one in self.verdict.findings if one.severity is not Severity.NOTE)
 
 
 def look_shortly(

@@ -209,7 +209,7 @@ def _remove_temporaries(root: Path, owner: dict[str, object] | None) -> None:
     no locks between two hosts.
     """
     limit = time.time() - (0.0 if owner is not None and is_gone(owner) else _OLD_SECONDS)
-    folders = ["", paths.COLLECTIONS_FOLDER, paths.LOST_FOLDER]
+    folders = ["", paths.COLLECTIONS_FOLDER, paths.LOST_FOLDER, paths.ABOUT_FOLDER]
     for name in (paths.EVENTS_FOLDER, paths.INDEX_FOLDER):
         folders += [f"{name}/{inner}" for inner in sorted(names_in(root, name))[-_STEPS_IN_FLIGHT:]]
     for folder in folders:

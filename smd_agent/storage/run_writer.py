@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
 from smd_agent import guard
 from smd_agent.core.modes import ModeKeys
+from smd_agent.formats import about
 from smd_agent.formats.encoder import Stamp
-from smd_agent.formats.paths import END_MARKER, collections_path
+from smd_agent.formats.paths import END_MARKER, about_path, collections_path
 from smd_agent.storage.disk_failures import DiskFailures
 from smd_agent.storage.due_file import DueFile
 from smd_agent.storage.forecast import FIRST_STEPS, LARGE_STEP, size_text, tell
@@ -85,6 +86,7 @@ class RunWriter:
         self._writer = Writer(self._budget_bytes, self._failures.write_failed)
         self._collections: DueFile | None = None
         self._lost: LostSteps | None = None
+        self._about: DueFile | None = None
 
     @property
     def root(self) -> Path:
@@ -145,6 +147,7 @@ class RunWriter:
         self._worker = worker
         self._collections = DueFile(collections_path(worker))
         self._lost = LostSteps(worker)
+        self._about = DueFile(about_path(worker))
         return None
 
     def leave(self) -> None:
@@ -152,7 +155,7 @@ class RunWriter:
         self.close(end_marker=False)
         self._met_late = True
         self._worker = ""
-        self._collections = self._lost = None
+        self._collections = self._lost = self._about = None
 
     def begin_anew(self) -> None:
         """Forget everything, in a process that a fork has made: folder and thread are its parent's."""
@@ -186,6 +189,11 @@ class RunWriter:
             self._collections.text = text
             self._closed = None
             self._writer.submit(self._put_files)
+
+    def write_about(self, environment: Mapping[str, Mapping[str, str]], took: tuple[float, float] | None) -> None:
+        """Note where this worker runs, and what saving took; put in place with the next step, and at the end."""
+        if self._about is not None:
+            self._about.text = about.to_text(environment, took)
 
     def flush(self) -> bool:
         """Wait until all committed steps are on disk; False when the disk stands still."""
@@ -270,7 +278,7 @@ class RunWriter:
         gone = self.steps_saved
         self._entered = False
         self._last_index = ""
-        for file in (self._collections, self._lost):
+        for file in (self._collections, self._lost, self._about):
             if file is not None:
                 file.forget()
         self.steps_saved = self.tensors_saved = self.bytes_saved = 0
@@ -305,7 +313,7 @@ class RunWriter:
             return
         if self._lost is not None:
             self._lost.reason = self._failures.reason
-        for file in (self._collections, self._lost):
+        for file in (self._collections, self._lost, self._about):
             if file is not None and file.due:
                 failure = guard.attempt(partial(file.put, self.root))
                 if failure is not None:

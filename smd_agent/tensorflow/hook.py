@@ -12,6 +12,7 @@ from smd_agent.core.values import Captured
 from smd_agent.framework.keras.logs import KerasLogs
 from smd_agent.tensorflow.arrays import to_array
 from smd_agent.tensorflow.collection import Collection
+from smd_agent.tensorflow.environment import facts
 from smd_agent.tensorflow.types import Optimizer, Tape
 
 T = TypeVar("T")
@@ -37,6 +38,7 @@ class TensorflowHook(KerasLogs):
     """
 
     collection_class = Collection
+    facts = (facts, *KerasLogs.facts)
     watching: ClassVar[Watching]
 
     def set_up(self) -> None:

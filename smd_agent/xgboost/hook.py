@@ -11,6 +11,7 @@ from smd_agent.framework.boosting.hook import BoostingHook
 from smd_agent.framework.boosting.products import Training
 from smd_agent.xgboost.collection import BUILT_IN
 from smd_agent.xgboost.data import as_matrix
+from smd_agent.xgboost.environment import facts
 from smd_agent.xgboost.products import Products
 from smd_agent.xgboost.rounds import Rounds
 from smd_agent.xgboost.worker import rank_and_size
@@ -38,6 +39,7 @@ class Hook(BoostingHook[xgboost.DMatrix | tuple[str, str]], TrainingCallback):
 
     built_in = BUILT_IN
     library = "XGBoost"
+    facts = (facts,)
     as_data = staticmethod(as_matrix)
     rank_and_size = staticmethod(rank_and_size)
     _rounds: Rounds | None = None

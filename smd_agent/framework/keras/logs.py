@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy.typing as npt
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.environment import Sources
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.framework.keras.collection import BUILT_IN, DEFAULT_SAVED
+from smd_agent.framework.keras.environment import facts
 from smd_agent.framework.keras.types import Model
 from smd_agent.framework.parameter_roles import ParameterRoles
 
@@ -25,6 +27,7 @@ class KerasLogs(FrameworkHook):
 
     built_in = BUILT_IN
     default_saved = DEFAULT_SAVED
+    facts: ClassVar[Sources] = (facts,)
 
     def set_up(self) -> None:
         """The reductions of a tensor are stored under its name without the output's number."""

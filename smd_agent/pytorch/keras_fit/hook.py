@@ -9,11 +9,14 @@ import torch
 from smd_agent.core.values import Captured
 from smd_agent.framework.keras.logs import KerasLogs
 from smd_agent.pytorch.arrays import to_array
+from smd_agent.pytorch.environment import facts
 from smd_agent.pytorch.worker import rank_and_size
 
 
 class KerasHook(KerasLogs):
     """Saves ``fit``, ``evaluate`` and ``predict`` of Keras 3 on PyTorch."""
+
+    facts = (facts, *KerasLogs.facts)
 
     def set_up(self) -> None:
         """The mode follows the call."""

@@ -44,7 +44,8 @@ function numberText(value, digits = 4) {
   if (value === null || value === undefined) return "–";
   if (Number.isNaN(value)) return "NaN";
   if (!Number.isFinite(value)) return value > 0 ? "Inf" : "-Inf";
-  return String(Number(value.toPrecision(digits)));
+  const rounded = Number(value.toPrecision(digits));
+  return Math.abs(rounded) >= 10 ** (digits + 3) ? rounded.toExponential() : String(rounded);
 }
 
 // A step over all modes, with the number that its mode gives it where that is another one.

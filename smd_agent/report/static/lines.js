@@ -40,6 +40,9 @@ function drawChart(own) {
   const grid = { stroke: styleColor("line"), width: 1 };
   const font = "12px system-ui, sans-serif";
   const look = { stroke: styleColor("quiet"), grid, ticks: grid, font };
+  // Of many powers of ten only these have a line.
+  const powers = (plot, splits) => splits.map((value) => (Number.isInteger(Math.round(1e6 * Math.log10(value)) / 1e6) ? value : null));
+  const rows = own.log ? { grid: { ...grid, filter: powers }, ticks: { ...grid, filter: powers } } : {};
   // One at the very end would be cut off.
   const steps = (plot, values) => values.map((value) => (value > axis.high - 0.02 * (axis.high - axis.low) ? "" : numberText(value, 9)));
   const numbers = (plot, values) => values.map((value) => (value === null ? "" : numberText(value, 3)));
@@ -49,7 +52,7 @@ function drawChart(own) {
       height: own.options.height ?? 190,
       padding: [8, 0, 0, 0],
       scales: { x: { time: false, range: () => [axis.low, axis.high] }, y: { distr: own.log ? 3 : 1 } },
-      axes: [{ ...look, values: steps, incrs: WHOLE }, { ...look, size: axis.gutter(), values: numbers }],
+      axes: [{ ...look, values: steps, incrs: WHOLE }, { ...look, ...rows, size: axis.gutter(), values: numbers }],
       cursor: { drag: { x: true, y: false, setScale: false }, sync: { key: "steps" }, points: { size: 6 } },
       legend: { markers: { width: 3 } },
       series: [
@@ -58,7 +61,7 @@ function drawChart(own) {
           label: line.label,
           stroke: lineColor(number),
           width: 1.6,
-          dash: line.mode === "EVAL" ? [5, 4] : undefined,
+          dash: dashOf(line),
           spanGaps: false,
           points: { show: line.steps.length < 60, size: 4 },
           value: (plot, value, series, place) => {
@@ -78,6 +81,13 @@ function drawChart(own) {
   own.plot.over.addEventListener("dblclick", () => axis.reset());
   own.element.dataset.low = axis.low;
   own.element.dataset.high = axis.high;
+}
+
+// The second run of two has dashes in training, too.
+function dashOf(line) {
+  const isEval = line.mode === "EVAL";
+  if (line.run === 1) return isEval ? [2, 4] : [10, 4];
+  return isEval ? [5, 4] : undefined;
 }
 
 function selected(plot) {

@@ -45,6 +45,8 @@ async function start() {
   const [low, high] = [axis.low, axis.high];
   axis.low = axis.high = NaN;
   axis.set(low, high);
+  restoreView();
+  if (data.live !== null) follow();
   dark.addEventListener("change", redraw);
   let width = window.innerWidth;
   window.addEventListener("resize", () => {

@@ -47,6 +47,7 @@ class MemoryRun:
     def __init__(self, dry_run=False, owner=None):
         self.dry_run, self.owner = dry_run, owner
         self.started, self.steps, self.collections, self.ends = False, [], [], []
+        self.about = []
 
     def start(self, worker, alone):
         self.started = self.owner is None
@@ -64,6 +65,9 @@ class MemoryRun:
 
     def write_collections(self, text):
         self.collections.append(text)
+
+    def write_about(self, environment, took):
+        self.about.append((environment, took))
 
     def flush(self):
         return True

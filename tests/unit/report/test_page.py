@@ -18,7 +18,7 @@ from harness.written_runs import started
 
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
-from smd_agent.report.page import STYLES, island
+from smd_agent.report.page import STYLES, island, made_page
 from smd_agent.rules.by_default import judge
 
 PINNED = {
@@ -78,7 +78,7 @@ def words(page):
 def test_the_verdict_is_that_of_check(sick):
     said, page = judge(opened(sick)), page_of(sick)
     text = words(page)
-    assert "LossNotFinite – loss, from TRAIN step 2 on" in text
+    assert "Loss not finite at step 2 (finite at 1) LossNotFinite, from TRAIN step 2 on" in text
     for finding in said.findings:
         assert finding.rule in text
         assert f"{finding.cause}." in text
@@ -221,10 +221,21 @@ def test_parts_that_are_put_into_a_script_or_style_do_not_end_it():
 
 
 def test_own_scripts_put_texts_in_as_texts():
-    found = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|\bFunction\(|fetch\(|XMLHttp")
+    acts = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|\bFunction\(|XMLHttp"
+    found = re.compile(acts + r"|fetch\((?!\"mark\")")
     own = [part for part in STATIC.iterdir() if part.name.endswith(".js") and not part.name.startswith("uPlot")]
     assert len(own) > 5
     assert [part.name for part in own if found.search(part.read_text("utf-8"))] == []
+    # A page that is served asks its own server; that of a file may ask nobody.
+    assert [part.name for part in own if "fetch(" in part.read_text("utf-8")] == ["live.js"]
+
+
+def test_only_a_page_that_is_served_may_connect(clean):
+    trial = opened(clean)
+    assert "connect-src" not in made_page(trial, judge(trial)).split("<style>")[0]
+    served = made_page(trial, judge(trial), live="mark").split("<style>")[0]
+    assert "default-src 'none'" in served
+    assert served.count("connect-src 'self';") == 1
 
 
 def test_500_tensors_by_1000_steps_are_5_megabytes_at_most(clean, monkeypatch):

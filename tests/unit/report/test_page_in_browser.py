@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from harness.hostile_run import NAMES, hostile_run
-from harness.pages import ARGUMENTS, PHONE, browser_path, large_page, page_of, shown
+from harness.pages import PHONE, large_page, page_of, shown
 from harness.rule_runs import written
 from harness.written_runs import started
 
@@ -13,17 +13,6 @@ from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
 
 GRADIENTS, UPDATES = '[data-grid="gradient_norm"]', '[data-grid="update_ratio"]'
-
-
-@pytest.fixture(scope="module")
-def browser():
-    path = browser_path()
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=[*ARGUMENTS])
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

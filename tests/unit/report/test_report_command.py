@@ -40,7 +40,7 @@ def test_a_page_is_written(runs, command):
 def test_an_old_page_is_replaced(runs, command, monkeypatch):
     monkeypatch.chdir(runs)
     assert command("bad")[0] == command("good")[0] == 0
-    assert "LossNotFinite –" not in (runs / "report.html").read_text("utf-8")
+    assert "LossNotFinite, from" not in (runs / "report.html").read_text("utf-8")
 
 
 def test_two_runs(runs, command):

@@ -38,9 +38,14 @@ def test_alike_ones_count_once_and_problems_stand_first():
     assert said == "2 findings: in no optimizer: Net_head.a and 2 more; gradient vanishes: gradient/a"
 
 
-def test_a_loss_that_is_not_finite_stands_first():
-    said = line(finding("ExplodingTensor", short="not finite"), finding("LossNotFinite", step=9, short="loss"))
+def test_at_one_step_the_loss_that_is_not_finite_stands_before_what_follows_from_it():
+    said = line(finding("ExplodingTensor", short="not finite"), finding("LossNotFinite", short="loss"))
     assert said == "2 findings: loss; not finite"
+
+
+def test_what_began_first_stands_first():
+    said = line(finding("ExplodingTensor", short="not finite"), finding("LossNotFinite", step=9, short="loss"))
+    assert said == "2 findings: not finite; loss"
 
 
 def test_a_rule_without_words_is_called_by_its_name():
