@@ -387,7 +387,7 @@ class SavedStep(CapturedStep):
     @session.fence("looking at a backward pass")
     def _before_backward(self, tensors: Any) -> float:
         self._gradients.before_backward()
-        self._facts.before_backward()
+        self._facts.before_backward(tensors)
         return self._losses.before_backward(tensors)
 
 

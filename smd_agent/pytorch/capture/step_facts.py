@@ -18,6 +18,7 @@ from smd_agent.pytorch.capture.kept_gradients import KeptGradients
 from smd_agent.pytorch.capture.layer_modes import LayerModes
 from smd_agent.pytorch.capture.looked_at import Parameters, Weights, digest_of, settings_of
 from smd_agent.pytorch.capture.loss_inputs import LossInputs
+from smd_agent.pytorch.capture.own_losses import OwnLosses
 from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.capture.unowned_parameters import UnownedParameters
 
@@ -41,6 +42,7 @@ class StepFacts:
         self._kept = KeptGradients(usage)
         self._modes = LayerModes(usage)
         self._loss_inputs = LossInputs(usage)
+        self._own_losses = OwnLosses(usage)
 
     def add_parameters(self, model: str, pairs: Sequence[tuple[str, torch.Tensor]]) -> None:
         """Save the facts of a model's parameters, given with the names they are saved under."""
@@ -57,8 +59,9 @@ class StepFacts:
         """A functional loss has been computed of these arguments."""
         self._loss_inputs.look_at(function, args, kwargs)
 
-    def before_backward(self) -> None:
-        """A backward pass is about to begin."""
+    def before_backward(self, tensors: Any) -> None:
+        """A backward pass is about to begin, from these tensors."""
+        self._own_losses.before_backward(tensors)
         self._kept.before_backward()
 
     @session.fence("looking at gradients after a backward pass")
