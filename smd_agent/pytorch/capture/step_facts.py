@@ -14,6 +14,7 @@ from smd_agent.framework.optimizer_settings import OptimizerSettings
 from smd_agent.framework.parameter_facts import ParameterFacts
 from smd_agent.framework.usage import Usage
 from smd_agent.framework.weight_changes import WeightChanges
+from smd_agent.pytorch.capture.discarded_gradients import DiscardedGradients
 from smd_agent.pytorch.capture.kept_gradients import KeptGradients
 from smd_agent.pytorch.capture.layer_modes import LayerModes
 from smd_agent.pytorch.capture.looked_at import Parameters, Weights, digest_of, settings_of
@@ -40,6 +41,7 @@ class StepFacts:
         usage = Usage(writer, models.roles)
         self._unowned = UnownedParameters(usage, models.trained_params)
         self._kept = KeptGradients(usage)
+        self._discarded = DiscardedGradients(usage)
         self._modes = LayerModes(usage)
         self._loss_inputs = LossInputs(usage)
         self._own_losses = OwnLosses(usage)
@@ -49,6 +51,7 @@ class StepFacts:
         self._changes.add_parameters(pairs, self._updating)
         self._parameters.add_parameters(model, pairs)
         self._kept.add_parameters(parameter for _, parameter in pairs)
+        self._discarded.add_parameters(parameter for _, parameter in pairs)
 
     def before_call(self, name: str, model: torch.nn.Module | None, inputs: Any) -> None:
         """A model is about to be called."""
@@ -63,16 +66,19 @@ class StepFacts:
         """A backward pass is about to begin, from these tensors."""
         self._own_losses.before_backward(tensors)
         self._kept.before_backward()
+        self._discarded.before_backward()
 
     @session.fence("looking at gradients after a backward pass")
     def after_backward(self) -> None:
         """It is over."""
         self._kept.after_backward()
+        self._discarded.after_backward()
 
     def before_optimizer(self, optimizer: Any) -> None:
         """An optimizer is about to use gradients."""
         self._parameters.before_optimizer(optimizer)
         self._unowned.before_optimizer(optimizer)
+        self._discarded.before_optimizer(optimizer)
 
     def before_update(self, optimizer: Any) -> None:
         """An optimizer is about to update its parameters."""
@@ -84,9 +90,11 @@ class StepFacts:
         self._settings.save(optimizer, settings_of)
         self._changes.after_update(optimizer)
         self._kept.after_update(optimizer)
+        self._discarded.after_update()
 
     def close(self) -> None:
         """The step ends."""
         self._parameters.close()
         self._kept.close()
+        self._discarded.close()
         self._changes.close()
