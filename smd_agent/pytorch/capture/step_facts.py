@@ -22,6 +22,8 @@ from smd_agent.pytorch.capture.loss_inputs import LossInputs
 from smd_agent.pytorch.capture.own_losses import OwnLosses
 from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.capture.unowned_parameters import UnownedParameters
+from smd_agent.pytorch.capture.unregistered_parameters import left_untrained
+from smd_agent.pytorch.model.step_counter import TrackedModule
 
 
 class StepFacts:
@@ -34,6 +36,7 @@ class StepFacts:
 
     def __init__(self, models: TrainedModels, writer: StepWriter) -> None:
         self._updating = models.updating
+        self._trained_params = models.trained_params
         self._changes = WeightChanges(writer, models.roles, Weights())
         self._settings = OptimizerSettings(writer, models.roles)
         self._digests = InputDigests(writer, digest_of)
@@ -46,10 +49,12 @@ class StepFacts:
         self._loss_inputs = LossInputs(usage)
         self._own_losses = OwnLosses(usage)
 
-    def add_parameters(self, model: str, pairs: Sequence[tuple[str, torch.Tensor]]) -> None:
+    def add_parameters(self, model: TrackedModule, pairs: Sequence[tuple[str, torch.Tensor]]) -> None:
         """Save the facts of a model's parameters, given with the names they are saved under."""
         self._changes.add_parameters(pairs, self._updating)
-        self._parameters.add_parameters(model, pairs)
+        if self._parameters.wanted:
+            untrained = left_untrained(model, self._trained_params)
+            self._parameters.add_parameters(model.title, pairs, untrained)
         self._kept.add_parameters(parameter for _, parameter in pairs)
         self._discarded.add_parameters(parameter for _, parameter in pairs)
 
