@@ -2,7 +2,7 @@
 
 ``usage/optimizer/<title>/discarded_passes`` is how many backward passes of a step gave all that the optimizer is going
 to use a gradient, which was cleared before the pass that it does use; ``usage/optimizer/<title>/passes`` is how many
-backward passes came before its update. Up to 16 parameters are looked at.
+backward passes came before its update. Up to 16 parameters of a model are looked at.
 
 A program may differentiate more than once for one update, and mean it: to perturb its weights, to measure gradients, to
 put them together by itself. So a pass counts only where it was started from the same place of the program as the one
@@ -72,7 +72,6 @@ class DiscardedGradients:
         self._usage = usage
         self._wanted = usage.wanted and usage.writer.mode is not ModeKeys.EVAL
         self._parameters: dict[int, weakref.ref[torch.Tensor]] = {}
-        self._looked_at: list[int] = []
         self._told: set[str] = set()
         self._updating = False
         self._place = 0
@@ -88,11 +87,10 @@ class DiscardedGradients:
         self._gradients: Parts = {}
 
     def add_parameters(self, parameters: Iterable[torch.Tensor]) -> None:
-        """Look at the gradients of these too."""
+        """Look at the gradients of these too, of a model."""
         if self._wanted:
-            self._parameters.update((id(one), weakref.ref(one)) for one in parameters if one.requires_grad)
-            keys = [*self._parameters]
-            self._looked_at = keys[:: len(keys) // _MOST + 1]
+            trained = [one for one in parameters if one.requires_grad]
+            self._parameters.update((id(one), weakref.ref(one)) for one in trained[:: len(trained) // _MOST + 1])
 
     @torch.no_grad()
     def before_backward(self) -> None:
@@ -125,7 +123,7 @@ class DiscardedGradients:
         """It has added to them."""
         if self._wanted and not self._updating:
             self._passes += 1
-            found = self._gradients_of(self._looked_at)
+            found = self._gradients_of(self._parameters)
             states = {key: _state(gradient) for key, gradient in found.items()}
             self._last = _Pass(self._place, states, self._versions(found)) if found else None
             self._gradients = _parts(found) if self._discarded else {}
@@ -140,7 +138,7 @@ class DiscardedGradients:
         if last is None or title in self._told:
             return
         own = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
-        used = self._gradients_of(own.intersection(self._looked_at))
+        used = self._gradients_of(own & self._parameters.keys())
         if used:
             self._told.add(title)
             numbers = {"passes": self._passes, "discarded_passes": self._count(used, last)}
