@@ -122,6 +122,7 @@ RULES: Mapping[str, OfRule] = {
         ("threshold", "nfeatures", "tensor_regex", "fewest_features", "patience"),
         (Brought(CollectionKeys.FEATURE_IMPORTANCE, steps=_EVERY_500),),
     ),
+    "GradientDiscarded": OfRule(("patience",), _USAGE),
     "GradientNotCleared": OfRule(("patience",), _USAGE),
     "LeakingFeature": OfRule(
         ("share", "right", "rows", "features"), (Brought(CollectionKeys.FEATURE_IMPORTANCE), *_CLASSES)

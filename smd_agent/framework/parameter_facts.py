@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from smd_agent import session
@@ -35,23 +35,35 @@ class ParameterFacts:
         writer: takes the text.
         told: the text that was saved last, by model; of the whole run.
         parameters: knows the parameters.
+
+    Attributes:
+        wanted: whether the step saves them.
     """
 
     def __init__(self, writer: StepWriter, told: dict[str, str], parameters: Parameters) -> None:
         self._writer = writer
-        self._wanted = CollectionKeys.PARAMETERS in writer.collections_due()
+        self.wanted = CollectionKeys.PARAMETERS in writer.collections_due()
         self._told = told
         self._parameters = parameters
         # Weakly: a step stays open until the next one begins, and a model that the program lets go must go.
         self._models: dict[str, list[tuple[str, int, weakref.ref[Any]]]] = {}
+        self._unregistered: set[int] = set()
         # By the ids of the parameters.
         self._facts: dict[int, dict[str, object]] = {}
         self._optimizers: dict[int, str] = {}
 
-    def add_parameters(self, model: str, pairs: Iterable[tuple[str, Any]]) -> None:
-        """Tell of these parameters too, of the model of this title; they can be referred to weakly."""
-        if self._wanted:
-            self._models[model] = [(name, id(parameter), weakref.ref(parameter)) for name, parameter in pairs]
+    def add_parameters(
+        self, model: str, pairs: Iterable[tuple[str, Any]], unregistered: Sequence[tuple[str, Any]] = ()
+    ) -> None:
+        """Tell of these parameters too, of the model of this title; they can be referred to weakly.
+
+        Of ``unregistered``, which the model uses and does not know of, only those are told that have a gradient and no
+        optimizer.
+        """
+        if self.wanted:
+            every = (*pairs, *unregistered)
+            self._models[model] = [(name, id(parameter), weakref.ref(parameter)) for name, parameter in every]
+            self._unregistered.update(id(parameter) for _, parameter in unregistered)
 
     @session.fence("looking at a model's parameters")
     def before_optimizer(self, optimizer: Any) -> None:
@@ -82,6 +94,13 @@ class ParameterFacts:
         elif not known["gradient"]:
             known["gradient"] = self._parameters.has_gradient(parameter)
 
+    def _tells(self, key: int) -> bool:
+        if key not in self._unregistered:
+            return True
+        fact = self._facts[key]
+        fact["registered"] = False
+        return bool(fact["gradient"]) and fact["optimizer"] is None
+
     @session.fence("saving what is known of parameters")
     def close(self) -> None:
         """Save what has changed since it was told last, if there has been an update."""
@@ -89,7 +108,8 @@ class ParameterFacts:
         if not self._optimizers:
             return
         for model, parameters in models.items():
-            text = facts.described({name: self._facts[key] for name, key, _ in parameters if key in self._facts})
+            told = {name: self._facts[key] for name, key, _ in parameters if key in self._facts and self._tells(key)}
+            text = facts.described(told)
             if self._told.get(model) != text:
                 self._told[model] = text
                 self._writer.save_tensors((facts.PARAMETERS + model,), (facts.as_text(text),))

@@ -16,11 +16,13 @@ class Fact(NamedTuple):
     requires_grad: whether it can be trained.
     optimizer: which optimizer has it, with its group, such as ``AdamW/group_0``; None if no one was given it.
     gradient: whether it had one when the optimizer updated.
+    registered: whether the model knows of it; else it holds it in a plain list or dict.
     """
 
     requires_grad: bool
     optimizer: str | None
     gradient: bool
+    registered: bool = True
 
 
 def known_parameters(step: StepView) -> dict[str, dict[str, Fact]]:
@@ -38,7 +40,9 @@ def _parsed(text: str) -> dict[str, Fact] | None:
     try:
         told = json.loads(text)
         return {
-            str(name): Fact(bool(one["requires_grad"]), one["optimizer"], bool(one["gradient"]))
+            str(name): Fact(
+                bool(one["requires_grad"]), one["optimizer"], bool(one["gradient"]), bool(one.get("registered", True))
+            )
             for name, one in told.items()
         }
     except (ValueError, AttributeError, KeyError, TypeError):

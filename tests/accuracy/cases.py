@@ -215,7 +215,7 @@ _REPORTED = {
     "cancer_epochs": "",
     "cancer_objective": "UnchangedTensor",
     "char_transformer": "",
-    "clinics_accumulate": "",
+    "clinics_accumulate": "GradientDiscarded",
     "corridor_reinforce": "LossNotDecreasing",
     "deep_tanh_gluon": "SaturatedActivation PoorWeightInitialization",
     "diabetes_regression": "LossOfOtherShape",

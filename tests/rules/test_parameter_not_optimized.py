@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import nn
 from torch.nn import functional
@@ -78,6 +79,159 @@ def test_frozen_ones_and_those_of_another_optimizer(trained):
             (first if number % 2 else second).step()
 
     assert trained(two).findings(ParameterNotOptimized()) == []
+
+
+class Held(nn.Module):
+    """Modules or parameters that it holds as they are given, behind two layers."""
+
+    def __init__(self, held):
+        super().__init__()
+        self.front = nn.Linear(6, 8)
+        self.held = held
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, x):
+        x = self.front(x)
+        for one in every(self.held):
+            x = x + (one(x) if isinstance(one, nn.Module) else x * one)
+        return self.head(x)
+
+
+def every(held):
+    if isinstance(held, (list, tuple)):
+        return [each for one in held for each in every(one)]
+    return [each for one in held.values() for each in every(one)] if isinstance(held, dict) else [held]
+
+
+def blocks(count=2):
+    return [nn.Linear(8, 8) for _ in range(count)]
+
+
+HELD = {
+    "list": (blocks, ["0.bias", "0.weight", "1.bias", "1.weight"]),
+    "tuple": (lambda: tuple(blocks()), ["0.bias", "0.weight", "1.bias", "1.weight"]),
+    "dict": (lambda: dict(zip("ab", blocks(), strict=True)), ["a.bias", "a.weight", "b.bias", "b.weight"]),
+    "lists in a list": (lambda: [blocks(1), blocks(1)], ["0.0.bias", "0.0.weight", "1.0.bias", "1.0.weight"]),
+    "whole nets": (lambda: [nn.Sequential(*blocks(1)), nn.Identity()], ["0.0.bias", "0.0.weight"]),
+    "parameters": (lambda: [nn.Parameter(torch.ones(8)) for _ in range(2)], ["0", "1"]),
+}
+
+
+@pytest.mark.parametrize("kind", HELD)
+def test_modules_in_a_plain_container(trained, kind):
+    make, names = HELD[kind]
+
+    def held(capture):
+        model = Held(make())
+        capture(model)
+        steps(model, torch.optim.Adam(model.parameters()))
+
+    found = trained(held).findings(ParameterNotOptimized())
+    assert [one.tensor for one in found] == [f"Held_held.{name}" for name in names]
+    for one in found:
+        # At the first step it is not known yet whether anything else changes them.
+        assert (one.severity, one.first_step, one.last_step) == (Severity.PROBLEM, 1, 5)
+        assert one.evidence == {"not_optimized": len(names), "optimized": 4}
+        assert "plain list or dict" in one.cause
+        assert "nn.ModuleList" in one.advice
+
+
+def test_a_list_below_a_list(trained):
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inside = blocks()
+
+        def forward(self, x):
+            return self.inside[1](self.inside[0](x))
+
+    def held(capture):
+        model = nn.Sequential(Held([Block(), Block()]))
+        capture(model)
+        steps(model, torch.optim.Adam(model.parameters()))
+
+    found = {one.tensor for one in trained(held).findings(ParameterNotOptimized())}
+    assert len(found) == 8
+    assert "Sequential_0.held.1.inside.0.weight" in found
+
+
+def test_one_in_a_list_that_is_given_to_an_optimizer_later(trained):
+    def given(capture):
+        model = Held(blocks())
+        capture(model)
+        optimizer = torch.optim.Adam(model.parameters())
+        steps(model, optimizer)
+        optimizer.add_param_group({"params": [*model.held[0].parameters(), model.held[1].weight]})
+        steps(model, optimizer)
+
+    (left,) = trained(given).findings(ParameterNotOptimized())
+    assert left.tensor == "Held_held.1.bias"
+
+
+def in_the_optimizer(model):
+    return torch.optim.Adam([*model.parameters(), *(one for each in model.held for one in each.parameters())])
+
+
+def in_evaluation_mode(model):
+    for one in model.held:
+        one.eval()
+
+
+def frozen(model):
+    for one in model.held:
+        one.requires_grad_(False)
+
+
+def of_another_module(model):
+    model.again = nn.ModuleList(model.held)
+
+
+def updated_by_hand(model):
+    def update(*_):
+        for one in model.held:
+            for parameter in one.parameters():
+                if parameter.grad is not None:
+                    parameter.data.sub_(0.01 * parameter.grad)
+                    parameter.grad = None
+
+    model.register_forward_pre_hook(update)
+
+
+def made_anew(model):
+    """As the fast weights of a model that learns to learn."""
+
+    def make(*_):
+        model.held = [nn.Parameter(torch.ones(8)) for _ in range(2)]
+
+    model.register_forward_pre_hook(make)
+
+
+def without_a_gradient(model):
+    for one in model.held:
+        one.register_forward_hook(lambda _, args, output: output.detach())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [in_the_optimizer, in_evaluation_mode, frozen, of_another_module, updated_by_hand, made_anew, without_a_gradient],
+)
+def test_modules_in_a_list_that_nothing_need_train(trained, change):
+    def held(capture):
+        model = Held(blocks())
+        capture(model)
+        optimizer = change(model) or torch.optim.Adam(model.parameters())
+        steps(model, optimizer, 9)
+
+    assert trained(held).findings(ParameterNotOptimized()) == []
+
+
+def test_one_alone_in_a_list_is_hidden_on_purpose(trained):
+    def held(capture):
+        model = Held(blocks(1))
+        capture(model)
+        steps(model, torch.optim.Adam(model.parameters()))
+
+    assert trained(held).findings(ParameterNotOptimized()) == []
 
 
 def test_clean_trainings_are_silent(clean):

@@ -44,12 +44,13 @@ _IGNORED = -100
 _PLACES = 16
 
 _APPLIED = {"cross_entropy_loss": "SoftmaxBackward0", _OF_LOGITS: "SigmoidBackward0"}
-# What only gives another shape or dtype to values.
-_SAME_VALUES = {
+SAME_VALUES = {
     *("AliasBackward0", "CloneBackward0", "PermuteBackward0", "ReshapeAliasBackward0", "SqueezeBackward0"),
     *("SqueezeBackward1", "ToCopyBackward0", "TransposeBackward0", "UnsafeViewBackward0", "UnsqueezeBackward0"),
     *("ViewBackward0",),
 }
+"""What only gives another shape or dtype to values."""
+
 _OPAQUE_NODES = ("CompiledFunctionBackward",)
 
 
@@ -80,7 +81,7 @@ class LossInputs:
         if number >= _CALLS:
             return
         if function in _OF_NUMBERS:
-            repeated = {"input_repeated": _repeated(values), "target_repeated": _repeated(target)}
+            repeated = {"input_repeated": times_repeated(values), "target_repeated": times_repeated(target)}
             self._usage.save(f"loss/{function}_{number}", repeated)
             return
         applied = _is_activated(values.grad_fn, _APPLIED.get(function))
@@ -106,14 +107,14 @@ def _can_be_read(tensor: Any) -> bool:
 
 def _is_activated(node: Any, wanted: str | None) -> float | None:
     """Whether a node is the wanted one, behind others that leave values as they are; None if that is not known."""
-    while node is not None and node.name() in _SAME_VALUES:
+    while node is not None and node.name() in SAME_VALUES:
         node = node.next_functions[0][0]
     if wanted is None or node is None or node.name() in _OPAQUE_NODES:
         return None
     return float(node.name() == wanted)
 
 
-def _repeated(tensor: torch.Tensor) -> float:
+def times_repeated(tensor: torch.Tensor) -> float:
     """How often each element of a tensor comes that has been broadcast, which has not copied it."""
     return float(math.prod(size for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if not stride))
 

@@ -115,7 +115,7 @@ class SavedStep(CapturedStep):
             pairs = list(tracked.parameters())
             self._settle_roles(tracked, pairs)
             self._gradients.add_parameters(pairs)
-            self._facts.add_parameters(tracked.title, pairs)
+            self._facts.add_parameters(tracked, pairs)
             self._late[tracked] = [pair for pair in pairs if not _has_values(pair[1])]
             self._write([pair for pair in pairs if _has_values(pair[1])])
 
@@ -387,7 +387,7 @@ class SavedStep(CapturedStep):
     @session.fence("looking at a backward pass")
     def _before_backward(self, tensors: Any) -> float:
         self._gradients.before_backward()
-        self._facts.before_backward()
+        self._facts.before_backward(tensors)
         return self._losses.before_backward(tensors)
 
 

@@ -14,12 +14,16 @@ from smd_agent.framework.optimizer_settings import OptimizerSettings
 from smd_agent.framework.parameter_facts import ParameterFacts
 from smd_agent.framework.usage import Usage
 from smd_agent.framework.weight_changes import WeightChanges
+from smd_agent.pytorch.capture.discarded_gradients import DiscardedGradients
 from smd_agent.pytorch.capture.kept_gradients import KeptGradients
 from smd_agent.pytorch.capture.layer_modes import LayerModes
 from smd_agent.pytorch.capture.looked_at import Parameters, Weights, digest_of, settings_of
 from smd_agent.pytorch.capture.loss_inputs import LossInputs
+from smd_agent.pytorch.capture.own_losses import OwnLosses
 from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.capture.unowned_parameters import UnownedParameters
+from smd_agent.pytorch.capture.unregistered_parameters import left_untrained
+from smd_agent.pytorch.model.step_counter import TrackedModule
 
 
 class StepFacts:
@@ -32,6 +36,7 @@ class StepFacts:
 
     def __init__(self, models: TrainedModels, writer: StepWriter) -> None:
         self._updating = models.updating
+        self._trained_params = models.trained_params
         self._changes = WeightChanges(writer, models.roles, Weights())
         self._settings = OptimizerSettings(writer, models.roles)
         self._digests = InputDigests(writer, digest_of)
@@ -39,14 +44,19 @@ class StepFacts:
         usage = Usage(writer, models.roles)
         self._unowned = UnownedParameters(usage, models.trained_params)
         self._kept = KeptGradients(usage)
+        self._discarded = DiscardedGradients(usage)
         self._modes = LayerModes(usage)
         self._loss_inputs = LossInputs(usage)
+        self._own_losses = OwnLosses(usage)
 
-    def add_parameters(self, model: str, pairs: Sequence[tuple[str, torch.Tensor]]) -> None:
+    def add_parameters(self, model: TrackedModule, pairs: Sequence[tuple[str, torch.Tensor]]) -> None:
         """Save the facts of a model's parameters, given with the names they are saved under."""
         self._changes.add_parameters(pairs, self._updating)
-        self._parameters.add_parameters(model, pairs)
+        if self._parameters.wanted:
+            untrained = left_untrained(model, self._trained_params)
+            self._parameters.add_parameters(model.title, pairs, untrained)
         self._kept.add_parameters(parameter for _, parameter in pairs)
+        self._discarded.add_parameters(parameter for _, parameter in pairs)
 
     def before_call(self, name: str, model: torch.nn.Module | None, inputs: Any) -> None:
         """A model is about to be called."""
@@ -57,19 +67,23 @@ class StepFacts:
         """A functional loss has been computed of these arguments."""
         self._loss_inputs.look_at(function, args, kwargs)
 
-    def before_backward(self) -> None:
-        """A backward pass is about to begin."""
+    def before_backward(self, tensors: Any) -> None:
+        """A backward pass is about to begin, from these tensors."""
+        self._own_losses.before_backward(tensors)
         self._kept.before_backward()
+        self._discarded.before_backward()
 
     @session.fence("looking at gradients after a backward pass")
     def after_backward(self) -> None:
         """It is over."""
         self._kept.after_backward()
+        self._discarded.after_backward()
 
     def before_optimizer(self, optimizer: Any) -> None:
         """An optimizer is about to use gradients."""
         self._parameters.before_optimizer(optimizer)
         self._unowned.before_optimizer(optimizer)
+        self._discarded.before_optimizer(optimizer)
 
     def before_update(self, optimizer: Any) -> None:
         """An optimizer is about to update its parameters."""
@@ -81,9 +95,11 @@ class StepFacts:
         self._settings.save(optimizer, settings_of)
         self._changes.after_update(optimizer)
         self._kept.after_update(optimizer)
+        self._discarded.after_update()
 
     def close(self) -> None:
         """The step ends."""
         self._parameters.close()
         self._kept.close()
+        self._discarded.close()
         self._changes.close()

@@ -142,7 +142,11 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         model = self.model
         if model is not None:
             for name, parameter in named_parameters(model):
-                yield f"{self._prefix}{name}", parameter
+                yield self.name_of(name), parameter
+
+    def name_of(self, path: str) -> str:
+        """The name that a parameter is saved under which is called so in the model."""
+        return f"{self._prefix}{path}"
 
     def layers(self) -> Iterator[tuple[str, torch.nn.Module]]:
         """The modules below the model with the names their inputs and outputs are saved under."""

@@ -9,11 +9,18 @@ from smd_agent.rules.parameters import Parameter
 from smd_agent.rules.step_view import StepView
 from smd_agent.rules.usage import Numbers, RuleOfUsage
 
+_OWN = (
+    "A column meets a row in a loss that the program works out itself, so that each prediction is compared with, or"
+    " multiplied by, what belongs to all others"
+)
+
 
 class LossOfOtherShape(RuleOfUsage):
     """A loss that compares each prediction with each target, because their shapes differ.
 
-    One target for all predictions, or one prediction for all targets, is no mistake.
+    One target for all predictions, or one prediction for all targets, is no mistake. Of a loss that the program works
+    out itself, such as `((output - y) ** 2).mean()`, it is told from the graph of autograd; where such a loss picks
+    or weighs pairs, as a ranking does, they are meant.
     """
 
     meaning = "predictions and targets of a loss have shapes such as (N, 1) and (N,), which are broadcast to (N, N)"
@@ -35,4 +42,5 @@ class LossOfOtherShape(RuleOfUsage):
         """Look at one loss."""
         evidence = {name: numbers.get(name, 1.0) for name in self.evidence}
         if self.row(of, min(evidence.values()) > 1) >= self.patience:
-            self.found(step, f"{USAGE}{of}/input_repeated", evidence)
+            cause = _OWN if "/own_loss_" in of else ""
+            self.found(step, f"{USAGE}{of}/input_repeated", evidence, cause=cause)

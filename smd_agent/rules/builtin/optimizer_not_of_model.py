@@ -75,7 +75,7 @@ class OptimizerNotOfModel(RuleOfUsage):
     def _learn(self, step: StepView) -> None:
         for facts in known_parameters(step).values():
             for name, fact in facts.items():
-                if fact.requires_grad and fact.gradient and fact.optimizer is None:
+                if fact.requires_grad and fact.gradient and fact.optimizer is None and fact.registered:
                     self._left[name] = None
                 else:
                     self._left.pop(name, None)

@@ -1,0 +1,242 @@
+"""Gradients that are cleared before any update has used them.
+
+``usage/optimizer/<title>/discarded_passes`` is how many backward passes of a step gave all that the optimizer is going
+to use a gradient, which was cleared before the pass that it does use; ``usage/optimizer/<title>/passes`` is how many
+backward passes came before its update. Up to 16 parameters of a model are looked at.
+
+A program may differentiate more than once for one update, and mean it: to perturb its weights, to measure gradients, to
+put them together by itself. So a pass counts only where it was started from the same place of the program as the one
+that is used, in the same loop; where nothing has changed weights since; and where the update uses, but for a factor,
+what that last pass has left.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Iterable
+from types import FrameType
+from typing import Any, NamedTuple
+
+import torch
+
+from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.optimizer_settings import title_of
+from smd_agent.framework.usage import Usage
+from smd_agent.pytorch.arrays import has_memory
+
+_MOST = 16
+_FRAMES = 64
+# Elements of each weight and gradient that are compared, and how far from parallel rounding takes gradients.
+_ELEMENTS = 64
+_NOISE = 1e-2
+
+State = tuple[int, int]
+Parts = dict[int, torch.Tensor]
+
+
+class _Pass(NamedTuple):
+    """A backward pass.
+
+    place: of the program that has started it.
+    gradients: what they were after it, by the ids of their parameters.
+    weights: the versions of those parameters.
+    """
+
+    place: int
+    gradients: dict[int, State]
+    weights: dict[int, int]
+
+
+class _Discarded(NamedTuple):
+    """A pass whose gradients were cleared.
+
+    place: of the program that has started it.
+    keys: the ids of the parameters that had a gradient.
+    left: l2 of what is left of these, which is 0 if they were cleared.
+    """
+
+    place: int
+    keys: set[int]
+    left: torch.Tensor | None
+
+
+class DiscardedGradients:
+    """The gradients of one step that is saved.
+
+    Args:
+        usage: takes the numbers.
+    """
+
+    def __init__(self, usage: Usage) -> None:
+        self._usage = usage
+        self._wanted = usage.wanted and usage.writer.mode is not ModeKeys.EVAL
+        self._parameters: dict[int, weakref.ref[torch.Tensor]] = {}
+        self._told: set[str] = set()
+        self._updating = False
+        self._place = 0
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._passes = 0
+        self._updated = False
+        self._last: _Pass | None = None
+        self._discarded: list[_Discarded] = []
+        # Parts of weights before, and of gradients after, a pass that follows on one that was discarded.
+        self._weights: Parts = {}
+        self._gradients: Parts = {}
+
+    def add_parameters(self, parameters: Iterable[torch.Tensor]) -> None:
+        """Look at the gradients of these too, of a model."""
+        if self._wanted:
+            trained = [one for one in parameters if one.requires_grad]
+            self._parameters.update((id(one), weakref.ref(one)) for one in trained[:: len(trained) // _MOST + 1])
+
+    @torch.no_grad()
+    def before_backward(self) -> None:
+        """A backward pass is about to add to gradients."""
+        if not self._wanted or self._updating:
+            return
+        if self._updated:
+            self._begin_anew()
+        self._place = _place_of(sys._getframe(1))
+        last, self._last = self._last, None
+        if last is None:
+            return
+        if self._versions(last.weights) != last.weights:
+            self._begin_anew()
+            return
+        changed = []
+        for key, state in last.gradients.items():
+            gradient = self._gradient(key)
+            if gradient is not None:
+                if _state(gradient) == state:
+                    # They are accumulated.
+                    self._discarded.clear()
+                    return
+                changed.append(gradient)
+        self._discarded.append(_Discarded(last.place, {*last.gradients}, _length(changed) if changed else None))
+        self._weights = self._weights or _parts(self._weights_of(last.weights))
+
+    @torch.no_grad()
+    def after_backward(self) -> None:
+        """It has added to them."""
+        if self._wanted and not self._updating:
+            self._passes += 1
+            found = self._gradients_of(self._parameters)
+            states = {key: _state(gradient) for key, gradient in found.items()}
+            self._last = _Pass(self._place, states, self._versions(found)) if found else None
+            self._gradients = _parts(found) if self._discarded else {}
+
+    @torch.no_grad()
+    def before_optimizer(self, optimizer: Any) -> None:
+        """An optimizer is about to use gradients."""
+        if not self._wanted:
+            return
+        self._updating = True
+        title, last = title_of(optimizer), self._last
+        if last is None or title in self._told:
+            return
+        own = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+        used = self._gradients_of(own & self._parameters.keys())
+        if used:
+            self._told.add(title)
+            numbers = {"passes": self._passes, "discarded_passes": self._count(used, last)}
+            self._usage.save(f"optimizer/{title}", numbers)
+
+    def after_update(self) -> None:
+        """It has used them."""
+        self._updating = False
+        self._updated = True
+
+    def close(self) -> None:
+        """The step ends."""
+        self._begin_anew()
+        self._parameters.clear()
+
+    def _count(self, used: dict[int, torch.Tensor], last: _Pass) -> torch.Tensor | float:
+        """How many passes were discarded for an optimizer that is going to use these gradients, by their parameters."""
+        alike = [one for one in self._discarded if one.place == last.place and used.keys() <= one.keys]
+        if not alike or any(id(one) != last.gradients.get(key, (0, 0))[0] for key, one in used.items()):
+            return 0.0
+        if not used.keys() <= self._gradients.keys() & self._weights.keys():
+            return 0.0
+        certain = _are_parallel(_parts(used), self._gradients)
+        if not self._updated:
+            if self._versions(used) != {key: last.weights[key] for key in used}:
+                return 0.0
+            certain = certain & _are_same(_parts(self._weights_of(used)), self._weights)
+        # Else the last pass has added to what was put there.
+        certain = certain & _is_cleared(self._discarded[-1], certain)
+        return torch.stack([certain & _is_cleared(one, certain) for one in alike]).sum()
+
+    def _versions(self, keys: Iterable[int]) -> dict[int, int]:
+        return {key: weight._version for key, weight in self._weights_of(keys).items()}
+
+    def _weights_of(self, keys: Iterable[int]) -> dict[int, torch.Tensor]:
+        pairs = ((key, self._parameters[key]()) for key in keys if key in self._parameters)
+        return {key: _local(weight) for key, weight in pairs if weight is not None}
+
+    def _gradients_of(self, keys: Iterable[int]) -> dict[int, torch.Tensor]:
+        return {key: gradient for key in keys if (gradient := self._gradient(key)) is not None}
+
+    def _gradient(self, key: int) -> torch.Tensor | None:
+        reference = self._parameters.get(key)
+        weight = None if reference is None else reference()
+        gradient = None if weight is None else weight.grad
+        return gradient if gradient is not None and has_memory(_local(gradient)) else None
+
+
+def _place_of(frame: FrameType | None) -> int:
+    """A number for the place where a program is, and for those that have called it."""
+    places: list[tuple[int, int]] = []
+    while frame is not None and len(places) < _FRAMES:
+        places.append((id(frame.f_code), frame.f_lasti))
+        frame = frame.f_back
+    return hash((*places,))
+
+
+def _state(gradient: torch.Tensor) -> State:
+    return id(gradient), _local(gradient)._version
+
+
+def _local(tensor: torch.Tensor) -> torch.Tensor:
+    # A distributed tensor is added to in its local part.
+    local: torch.Tensor = getattr(tensor, "_local_tensor", tensor)
+    return local
+
+
+def _length(gradients: list[torch.Tensor]) -> torch.Tensor:
+    """The sum of the l2 of gradients."""
+    lengths = [torch.linalg.vector_norm(_local(one).detach()) for one in gradients]
+    return torch.stack([length.to(lengths[0].device, torch.float32) for length in lengths]).sum()
+
+
+def _is_cleared(discarded: _Discarded, like: torch.Tensor) -> torch.Tensor:
+    left = discarded.left
+    return torch.ones_like(like) if left is None else left.to(like.device) == 0
+
+
+def _parts(tensors: dict[int, torch.Tensor]) -> Parts:
+    """A copy of a part of each tensor: float32, in one dimension."""
+    return {
+        key: _local(one).detach().reshape(-1)[:_ELEMENTS].to(torch.float32, copy=True) for key, one in tensors.items()
+    }
+
+
+def _are_parallel(parts: Parts, before: Parts) -> torch.Tensor:
+    """Whether gradients have changed by one positive factor at most: of shape ()."""
+    now, then = _joined(parts, parts), _joined(before, parts)
+    lengths = torch.linalg.vector_norm(now) * torch.linalg.vector_norm(then)
+    parallel: torch.Tensor = lengths - now.dot(then) <= _NOISE * lengths
+    return parallel
+
+
+def _are_same(parts: Parts, before: Parts) -> torch.Tensor:
+    """Whether weights are as they were: of shape ()."""
+    return (_joined(parts, parts) == _joined(before, parts)).all()
+
+
+def _joined(parts: Parts, keys: Iterable[int]) -> torch.Tensor:
+    found = [parts[key] for key in keys]
+    return torch.cat([part.to(found[0].device) for part in found])
