@@ -12,14 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.nn.parameter import UninitializedParameter
 
 from smd_agent import guard, session
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.hidden_frames import unseen
-from smd_agent.framework.parameter_roles import Parameter
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.capture.channels import OutputChannels
 from smd_agent.pytorch.capture.gradients import Gradients
@@ -29,11 +27,11 @@ from smd_agent.pytorch.capture.outside_calls import OutsideCalls
 from smd_agent.pytorch.capture.persistent_hooks import LossModule, watch
 from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.capture.step_facts import StepFacts
+from smd_agent.pytorch.capture.trained_roles import TrainedRoles, has_values
 from smd_agent.pytorch.compiled.compiled_layers import CompiledLayers
 from smd_agent.pytorch.compiled.layer_source import LayerSource
 from smd_agent.pytorch.compiled.unwatchable_layers import unwatchable_layers
 from smd_agent.pytorch.model.step_counter import StepCounter, TrackedModule
-from smd_agent.pytorch.model.trained import are_trained
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.tracing import graph_task, is_compiling
 
@@ -66,7 +64,7 @@ class SavedStep(CapturedStep):
         self._had_pass = False
         self._calls: dict[TrackedModule, int] = {}
         self._late: dict[TrackedModule, list[tuple[str, torch.nn.Parameter]]] = {}
-        self._doubtful: dict[int, tuple[str, str, torch.nn.Parameter]] = {}
+        self._roles = TrainedRoles(models.roles)
         self._loss_layers: set[str] = set()
         self._names = models.loss_names
         self._gradients = Gradients(self.writer, models.training_goes_on)
@@ -97,7 +95,7 @@ class SavedStep(CapturedStep):
         self._losses.close()
         self._facts.close()
         self._channels.close()
-        self._doubtful.clear()
+        self._roles.close()
         self._closed = True
 
     def keep_called_models(self) -> None:
@@ -113,42 +111,22 @@ class SavedStep(CapturedStep):
         if tracked not in self._saved:
             self._saved.add(tracked)
             pairs = list(tracked.parameters())
-            self._settle_roles(tracked, pairs)
+            self._roles.settle(tracked, pairs)
             self._gradients.add_parameters(pairs)
             self._facts.add_parameters(tracked.title, pairs)
-            self._late[tracked] = [pair for pair in pairs if not _has_values(pair[1])]
-            self._write([pair for pair in pairs if _has_values(pair[1])])
-
-    def _settle_roles(self, tracked: TrackedModule, pairs: list[tuple[str, torch.nn.Parameter]]) -> None:
-        roles, title = self._models.roles, tracked.title
-        trained = are_trained([parameter for _, parameter in pairs])
-        if False in trained:
-            # Of a layer that is trained all is saved, what is frozen in it too.
-            layers = {name.rpartition(".")[0] for (name, _), found in zip(pairs, trained, strict=True) if found}
-            trained = [
-                None if found is False and name.rpartition(".")[0] in layers else found
-                for (name, _), found in zip(pairs, trained, strict=True)
-            ]
-        if roles.have_changed(tracked, len(pairs), trained):
-            roles.settle(title, [_with_role(title, *pair, found) for pair, found in zip(pairs, trained, strict=True)])
-        if False in trained:
-            # Should one get a gradient, it is trained all the same.
-            for (name, parameter), found in zip(pairs, trained, strict=True):
-                if found is False and parameter.requires_grad and not roles.is_trained(name):
-                    self._doubtful[id(parameter)] = (title, name, parameter)
+            self._late[tracked] = [pair for pair in pairs if not has_values(pair[1])]
+            self._write([pair for pair in pairs if has_values(pair[1])])
 
     @session.fence("saving weights that turned out to be trained")
     def _save_doubtful(self, differentiated: list[int]) -> None:
-        for key in self._doubtful.keys() & differentiated:
-            title, name, parameter = self._doubtful.pop(key)
-            self._models.roles.settle(title, [_with_role(title, name, parameter, True)])
-            self._write([(name, parameter)])
+        for pair in self._roles.turned_out_trained(differentiated):
+            self._write([pair])
 
     def _save_late_weights(self, tracked: TrackedModule) -> None:
         """Save parameters that had no values before the forward."""
         late = self._late.get(tracked)
         if late:
-            self._write([pair for pair in late if _has_values(pair[1])])
+            self._write([pair for pair in late if has_values(pair[1])])
             self._late[tracked] = []
 
     def _write(self, pairs: list[tuple[str, torch.nn.Parameter]]) -> None:
@@ -378,7 +356,7 @@ class SavedStep(CapturedStep):
             self._facts.after_backward()
             if scale is not None and not self._left_out():
                 changed = self._gradients.after_backward(scale)
-                if self._doubtful and changed:
+                if self._roles.is_waiting and changed:
                     self._save_doubtful(changed)
             return result
 
@@ -389,12 +367,3 @@ class SavedStep(CapturedStep):
         self._gradients.before_backward()
         self._facts.before_backward()
         return self._losses.before_backward(tensors)
-
-
-def _with_role(title: str, name: str, parameter: torch.nn.Parameter, trained: bool | None) -> Parameter:
-    own_name = name.rpartition(".")[2].removeprefix(f"{title}_")
-    return Parameter(name, own_name, parameter.dim() if _has_values(parameter) else None, trained)
-
-
-def _has_values(parameter: torch.Tensor) -> bool:
-    return not isinstance(parameter, UninitializedParameter)
