@@ -29,6 +29,10 @@ INPUT_DIGEST = "input_digest/"
 PARAMETERS = "parameters/"
 USAGE = "usage/"
 
+USED_INPUT = "input"
+"""What inputs of models are in the names of ``usage``, see ``model_inputs``; and their fact that tells most."""
+AS_IT_IS = "as_it_is"
+
 # By which tensors of these names join the collections of all frameworks.
 COLLECTIONS: Mapping[str, tuple[str, ...]] = {
     CollectionKeys.UPDATES: (f"^{UPDATE}", f"^{UPDATE_RATIO}"),

@@ -171,9 +171,9 @@ class SavedStep(CapturedStep):
         self.save_weights(tracked)
         if name is not None:
             self.save_io(name, "input", (args, kwargs))
-            self._facts.before_call(name, tracked.model, (args, kwargs))
+            self._facts.before_call(name, tracked.model, args, kwargs)
         wants = self.writer.wants
-        layers = []
+        layers, looked_at = [], []
         for layer_name, layer in tracked.layers():
             path = layer_name.removeprefix(f"{tracked.title}_")
             may_be_loss = self._names.settle_layer(layer_name, path, self._is_loss(tracked))
@@ -181,13 +181,15 @@ class SavedStep(CapturedStep):
                 layers.append((layer_name, layer))
                 if may_be_loss:
                     self._loss_layers.add(layer_name)
+            elif self._facts.looks_at(layer):
+                looked_at.append((layer_name, layer))
         self._channels.add(tracked.model, name, layers)
-        if layers:
+        if layers or looked_at:
             hidden = unwatchable_layers(tracked)
-            for layer_name, layer in layers:
+            for layer_name, layer in (*layers, *looked_at):
                 if layer not in hidden.layers:
                     self._watch_layer(layer_name, layer, watched)
-            if hidden.regions:
+            if layers and hidden.regions:
                 return self._compiled.watch(call, hidden.regions, layers, watched)
         return call.forward
 
@@ -195,6 +197,7 @@ class SavedStep(CapturedStep):
     def _after_forward(self, tracked: TrackedModule, name: str | None, output: Any) -> None:
         self._save_late_weights(tracked)
         if name is not None:
+            self._facts.after_call(name)
             if isinstance(tracked.model, LossModule):
                 self._save_loss(name, output)
                 self._losses.is_saved(output)
@@ -203,10 +206,14 @@ class SavedStep(CapturedStep):
         self._losses.after_model(tracked.title, output)
 
     @session.fence("saving a layer")
-    def _save_layer_input(self, name: str, value: Any) -> None:
+    def _save_layer_input(
+        self, name: str, layer: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
         # Another thread may run the same model at the same time, in no step.
         if self._models.in_this_thread:
-            self.save_io(name, "input", value)
+            if self._is_computing():
+                self._facts.before_layer(name, layer, args, kwargs)
+            self.save_io(name, "input", (args, kwargs))
 
     @session.fence("saving a layer")
     def _save_layer_output(self, name: str, output: Any, module: torch.nn.Module) -> None:
@@ -215,7 +222,7 @@ class SavedStep(CapturedStep):
 
     def _watch_layer(self, name: str, layer: torch.nn.Module, watched: Installed) -> None:
         def before(module: torch.nn.Module, args: Any, kwargs: Any) -> None:
-            self._save_layer_input(name, (args, kwargs))
+            self._save_layer_input(name, module, args, kwargs)
 
         def after(module: torch.nn.Module, args: Any, output: Any) -> None:
             self._save_layer_output(name, output, module)
@@ -253,12 +260,15 @@ class SavedStep(CapturedStep):
     @session.fence("saving a module's inputs and outputs")
     def save_io(self, name: str, kind: str, value: Any) -> None:
         """Save the tensors of a module's input or output, numbered over the whole step."""
-        # Inside a backward pass this is the recomputation of an activation checkpoint: the values were saved before.
-        if not self.writer.position.saving or graph_task() != -1 or self._left_out():
-            return
-        tensors = tensors_in(value)
-        self._channels.saw(name, kind, tensors)
-        self.save_numbered(f"{name}_{kind}", tensors)
+        if self._is_computing():
+            tensors = tensors_in(value)
+            self._channels.saw(name, kind, tensors)
+            self.save_numbered(f"{name}_{kind}", tensors)
+
+    def _is_computing(self) -> bool:
+        """Whether what layers are given is of this step, and new."""
+        # Inside a backward pass it is the recomputation of an activation checkpoint: the values were saved before.
+        return self.writer.position.saving and graph_task() == -1 and not self._left_out()
 
     # Losses, backward passes and optimizers.
 
