@@ -122,6 +122,7 @@ RULES: Mapping[str, OfRule] = {
         ("threshold", "nfeatures", "tensor_regex", "fewest_features", "patience"),
         (Brought(CollectionKeys.FEATURE_IMPORTANCE, steps=_EVERY_500),),
     ),
+    "FutureVisible": OfRule(("patience", "tokens"), _USAGE),
     "GradientNotCleared": OfRule(("patience",), _USAGE),
     "LeakingFeature": OfRule(
         ("share", "right", "rows", "features"), (Brought(CollectionKeys.FEATURE_IMPORTANCE), *_CLASSES)
@@ -170,6 +171,7 @@ RULES: Mapping[str, OfRule] = {
         regex_by=("activation_inputs_regex",),
         reductions=("std",),
     ),
+    "RecurrentOverBatch": OfRule(("patience",), _USAGE),
     "RepeatedBatch": OfRule(("patience",), (Brought(CollectionKeys.INPUT_DIGESTS),)),
     "ReplicasDiffer": OfRule(("patience", "tolerance"), _PARAMETERS),
     "SameBatchOnWorkers": OfRule(("patience",), (Brought(CollectionKeys.INPUT_DIGESTS), *_PARAMETERS)),
@@ -194,6 +196,7 @@ RULES: Mapping[str, OfRule] = {
     "UnusualInputs": OfRule(
         ("largest", "smallest", "patience"),
         (
+            *_USAGE,
             *(Brought(name, ("mean",)) for name in (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)),
             Brought("model_input", ("mean", "std", "min", "max", "nan_count", "inf_count"), ("_input_[0-9]+$",)),
         ),
