@@ -44,7 +44,7 @@ class ModelInputs:
 
     def __init__(self, usage: Usage) -> None:
         self._usage = usage
-        self._inputs = AnyInputs(usage, _numbers)
+        self._inputs = AnyInputs(usage, numbers_of_inputs)
         self._given: dict[str, list[_Given]] = {}
         self._calls = 0
 
@@ -92,7 +92,8 @@ def _identity(tensor: torch.Tensor) -> tuple[weakref.ref[torch.Tensor], int, int
 
 
 @torch.no_grad()
-def _numbers(inputs: Any, most: int) -> Iterator[tuple[int, Numbers]]:
+def numbers_of_inputs(inputs: Any, most: int) -> Iterator[tuple[int, Numbers]]:
+    """The numbers of each of the first inputs that has floats and can be read, by its place among the tensors."""
     for i, tensor in enumerate(tensors_in(inputs)[:most]):
         if tensor.is_floating_point() and tensor.numel() > 1 and has_memory(tensor):
             yield i, _numbers_of(tensor.detach())
