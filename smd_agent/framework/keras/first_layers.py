@@ -36,7 +36,11 @@ def taken_as_they_are(model: Any, count: int) -> list[float | None]:
     origins = {id(tensor): number for number, tensor in enumerate(inputs)}
     found: list[float | None] = [0.0] * count
     for layer in model.layers[:_MOST]:
-        taken = {origins[id(one)] for one in _tensors(_of(layer, "input")) if id(one) in origins}
+        given = list(_tensors(_of(layer, "input")))
+        if not given:
+            # It is called several times, as Keras 2 says of a model inside of another one too.
+            found = [one or None for one in found]
+        taken = {origins[id(one)] for one in given if id(one) in origins}
         kind = _kind(layer)
         if kind in _SAME and len(taken) == 1:
             (number,) = taken
