@@ -123,6 +123,7 @@ RULES: Mapping[str, OfRule] = {
         (Brought(CollectionKeys.FEATURE_IMPORTANCE, steps=_EVERY_500),),
     ),
     "GradientDiscarded": OfRule(("patience",), _USAGE),
+    "FutureVisible": OfRule(("patience", "tokens"), _USAGE),
     "GradientNotCleared": OfRule(("patience",), _USAGE),
     "LeakingFeature": OfRule(
         ("share", "right", "rows", "features"), (Brought(CollectionKeys.FEATURE_IMPORTANCE), *_CLASSES)
@@ -172,6 +173,7 @@ RULES: Mapping[str, OfRule] = {
         regex_by=("activation_inputs_regex",),
         reductions=("std",),
     ),
+    "RecurrentOverBatch": OfRule(("patience",), _USAGE),
     "RepeatedBatch": OfRule(("patience",), (Brought(CollectionKeys.INPUT_DIGESTS),)),
     "ReplicasDiffer": OfRule(("patience", "tolerance"), _PARAMETERS),
     "SameBatchOnWorkers": OfRule(("patience",), (Brought(CollectionKeys.INPUT_DIGESTS), *_PARAMETERS)),
@@ -196,6 +198,7 @@ RULES: Mapping[str, OfRule] = {
     "UnusualInputs": OfRule(
         ("largest", "smallest", "patience"),
         (
+            *_USAGE,
             *(Brought(name, ("mean",)) for name in (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)),
             Brought("model_input", ("mean", "std", "min", "max", "nan_count", "inf_count"), ("_input_[0-9]+$",)),
         ),

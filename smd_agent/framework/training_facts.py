@@ -6,7 +6,7 @@
                               and whether the update was ``skipped``, 0 or 1.
 ``input_digest/<model>_<i>``  64 bits, int64, that tell apart what a model was called with in its i-th call of the step.
 ``parameters/<model>``        JSON text, what is known of each of the model's parameters.
-``usage/<what>/<fact>``       a number, how the program uses an optimizer, a model or a loss; of PyTorch alone.
+``usage/<what>/<fact>``       a number, how the program uses an optimizer, a model or a loss.
 """
 
 from __future__ import annotations
@@ -31,12 +31,17 @@ INPUT_DIGEST = "input_digest/"
 PARAMETERS = "parameters/"
 USAGE = "usage/"
 
+USED_INPUT = "input"
+"""What inputs of models are in the names of ``usage``, see ``model_inputs``; and their fact that tells most."""
+AS_IT_IS = "as_it_is"
+
 # By which tensors of these names join the collections of all frameworks.
 COLLECTIONS: Mapping[str, tuple[str, ...]] = {
     CollectionKeys.UPDATES: (f"^{UPDATE}", f"^{UPDATE_RATIO}"),
     CollectionKeys.OPTIMIZER: (f"^{OPTIMIZER}",),
     CollectionKeys.INPUT_DIGESTS: (f"^{INPUT_DIGEST}",),
     CollectionKeys.PARAMETERS: (f"^{PARAMETERS}",),
+    CollectionKeys.USAGE: (f"^{USAGE}",),
 }
 
 LOOKED_AT = 65_536

@@ -40,6 +40,7 @@ class InnerCall(NamedTuple):
     inputs: list[Symbol]
     outputs: list[Symbol]
     is_loss: bool
+    kind: type[Block]
 
 
 class Trace(NamedTuple):
@@ -98,7 +99,7 @@ def _note(calls: list[InnerCall], original: Callable[..., Any], block: Block, *a
 @session.fence("looking at a block that is traced")
 def _note_symbols(calls: list[InnerCall], block: Block, args: tuple[Any, ...], result: Any) -> None:
     inputs, outputs = list(_symbols_in(args)), list(_symbols_in(result))
-    calls.append(InnerCall(block.name, inputs, outputs, isinstance(block, LossBlock)))
+    calls.append(InnerCall(block.name, inputs, outputs, isinstance(block, LossBlock), type(block)))
 
 
 class GraphTap:

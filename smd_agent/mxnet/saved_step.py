@@ -150,6 +150,7 @@ class SavedStep(CapturedStep):
             self._facts.before_call(block, (args, kwargs))
         inputs = self._hold(args, kwargs)
         result = self._run(original, block, args, kwargs)
+        self._facts.after_block(block, (args, kwargs), result)
         if isinstance(block, HybridBlock):
             self._remember_inner_losses(block, result)
         if is_loss:

@@ -20,9 +20,11 @@ from smd_agent.framework.input_digests import InputDigests
 from smd_agent.framework.optimizer_settings import OptimizerSettings
 from smd_agent.framework.parameter_facts import ParameterFacts
 from smd_agent.framework.tracked_model import free_name
+from smd_agent.framework.usage import Usage
 from smd_agent.framework.weight_changes import Moved, WeightChanges, changes, part_of
 from smd_agent.mxnet.arrays import arrays_in, raise_pending_error, to_array
 from smd_agent.mxnet.gradients import Pair, is_sparse, values_of
+from smd_agent.mxnet.model_inputs import ModelInputs
 from smd_agent.mxnet.ports import TrainedBlocks
 from smd_agent.mxnet.step_counter import TrackedBlock
 from smd_agent.mxnet.trainer_settings import TrainerSettings, groups_of
@@ -45,6 +47,8 @@ class StepFacts:
         self._changes = WeightChanges(writer, blocks.roles, _Weights())
         self._parameters = ParameterFacts(writer, blocks.facts_told, _Parameters(self._trainers.title_of, has_gradient))
         self._digests = InputDigests(writer, digest_of)
+        usage = Usage(writer, blocks.roles)
+        self._inputs = ModelInputs(usage)
         self._wants_updates = CollectionKeys.UPDATES in writer.collections_due()
         self._known: set[int] = set()
         self._titles: set[str] = set()
@@ -86,6 +90,11 @@ class StepFacts:
     def before_call(self, block: Block, inputs: Any) -> None:
         """A model is about to be called."""
         self._digests.before_call(block.name, inputs)
+        self._inputs.before_call(block, inputs)
+
+    def after_block(self, block: Block, inputs: Any, outputs: Any) -> None:
+        """A block of a model, or the model itself, has returned."""
+        self._inputs.after_block(block, inputs, outputs)
 
     @unseen
     def around_update(self, trainer: Any, update: Callable[[], Any]) -> Any:
@@ -110,6 +119,7 @@ class StepFacts:
         """The step ends."""
         self._parameters.close()
         self._changes.close()
+        self._inputs.close()
 
 
 class _Weights:

@@ -16,11 +16,21 @@ if TYPE_CHECKING:
 Numbers = dict[str, float]
 
 
+def numbers_of(step: StepView, kind: str) -> dict[str, Numbers]:
+    """Return the numbers of all of a kind, by what they are of and by name."""
+    found: dict[str, Numbers] = {}
+    for name, number in step.numbers(step.names(CollectionKeys.USAGE)).items():
+        of, _, fact = name.removeprefix(USAGE).rpartition("/")
+        if of.startswith(f"{kind}/"):
+            found.setdefault(of, {})[fact] = number
+    return found
+
+
 class RuleOfUsage(BuiltInRule):
     """A rule that looks at numbers of the collection ``usage``; of a run without those of its kind it says nothing.
 
     Class attributes:
-        kind: what they are of: ``optimizer``, ``model`` or ``loss``.
+        kind: what they are of, such as ``optimizer``, ``model`` or ``loss``.
         facts: their names, of which one is enough.
     """
 
@@ -35,12 +45,7 @@ class RuleOfUsage(BuiltInRule):
 
     def take(self, step: StepView) -> None:
         """Look at each optimizer, model or loss of a step."""
-        found: dict[str, Numbers] = {}
-        for name, number in step.numbers(step.names(CollectionKeys.USAGE)).items():
-            of, _, fact = name.removeprefix(USAGE).rpartition("/")
-            if of.startswith(f"{self.kind}/"):
-                found.setdefault(of, {})[fact] = number
-        for of, numbers in found.items():
+        for of, numbers in numbers_of(step, self.kind).items():
             if any(fact in numbers for fact in self.facts):
                 self._has_any = True
                 self.look_at(step, of, numbers)

@@ -6,7 +6,7 @@ See ``framework.training_facts``.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from smd_agent.framework import training_facts as facts
+from smd_agent.framework.model_inputs import Numbers, looked_at, numbers_of
 from smd_agent.framework.weight_changes import Moved, changes, part_of
 from smd_agent.tensorflow.arrays import to_array
 from smd_agent.tensorflow.types import KerasVariable, Variable
@@ -50,6 +51,15 @@ class Look:
             parts.append((words, cast("Any", tensor).dtype.name, tuple(cast("Any", tensor).shape)))
         found: npt.NDArray[np.int64] | None = facts.digest(parts, np)
         return found
+
+    def numbers_of(self, inputs: Sequence[object], most: int) -> Iterator[tuple[int, Numbers]]:
+        """The numbers of each of the first inputs that has floats, by its place."""
+        for i, tensor in enumerate(inputs[:most]):
+            array = _array(tensor) if cast("Any", tensor).dtype.is_floating else None
+            if array is not None and array.size > 1:
+                # What was picked of a tensor on an accelerator is no table any more.
+                whole = array if array.shape == tuple(cast("Any", tensor).shape) else array.reshape(-1)
+                yield i, numbers_of(looked_at(whole), whole.shape)
 
 
 def _array(value: Any) -> npt.NDArray[Any] | None:

@@ -214,7 +214,7 @@ _REPORTED = {
     "batchnorm_images": "TrainingInEvaluationMode",
     "cancer_epochs": "",
     "cancer_objective": "UnchangedTensor",
-    "char_transformer": "",
+    "char_transformer": "FutureVisible",
     "clinics_accumulate": "GradientDiscarded",
     "corridor_reinforce": "LossNotDecreasing",
     "deep_tanh_gluon": "SaturatedActivation PoorWeightInitialization",
@@ -244,7 +244,7 @@ _REPORTED = {
     "tape_convnet": "TrainingInEvaluationMode",
     "two_workers": "ReplicasDiffer",
     "views_contrastive": "",
-    "wave_lstm": "",
+    "wave_lstm": "RecurrentOverBatch",
     "wine_finetune": "ParameterNotOptimized OptimizerNotOfModel",
     "cultivars_keras": "",
 }

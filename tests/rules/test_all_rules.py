@@ -19,12 +19,13 @@ from smd_agent.xgboost.collection import BUILT_IN as BUILT_IN_OF_TREES
 
 RULES = built_in_rules()
 BY_DEFAULT = {name: rule for name, rule in RULES.items() if not rule.only_by_name}
-# Of trees, of labels, of losses of classes, of an evaluation, a loss scaler, several workers or float inputs, which few
-# of the clean trainings have.
+# Of trees, of labels, of losses of classes, of an evaluation, a loss scaler, several workers, tokens, layers of
+# sequences or float inputs, which few of the clean trainings have.
 FOR_OTHER_RUNS = {
     *("ClassImbalance", "ConstantLabels", "DoubleActivation", "EvaluationInTrainingMode"),
-    *("FeatureImportanceOverweight", "LeakingFeature", "LossOfOtherShape", "Overfit", "Overtraining"),
-    *("ReplicasDiffer", "SameEvaluationData", "SameBatchOnWorkers", "UnusualInputs", "UpdatesSkipped"),
+    *("FeatureImportanceOverweight", "FutureVisible", "LeakingFeature", "LossOfOtherShape", "Overfit", "Overtraining"),
+    *("RecurrentOverBatch", "ReplicasDiffer", "SameEvaluationData", "SameBatchOnWorkers", "UnusualInputs"),
+    "UpdatesSkipped",
 }
 
 

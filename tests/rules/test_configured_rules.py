@@ -19,9 +19,11 @@ from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.rules.registry import built_in_rules
 
 REPORTS = {name for name, rule in RULES.items() if rule.is_report}
-# The training here has no labels, predictions, trees, targets of other shapes, workers, scaler, and no other run.
+# The training here has no labels, predictions, trees, targets of other shapes, tokens, layers of sequences, workers,
+# scaler, and no other run.
 OF_OTHERS = {
-    *("ClassImbalance", "Confusion", "FeatureImportanceOverweight", "LeakingFeature", "LossOfOtherShape"),
+    *("ClassImbalance", "Confusion", "FeatureImportanceOverweight", "FutureVisible", "LeakingFeature"),
+    *("LossOfOtherShape", "RecurrentOverBatch"),
     *("ReplicasDiffer", "SameBatchOnWorkers", "SameEvaluationData", "SimilarAcrossRuns", "TreeDepth", "UpdatesSkipped"),
 }
 # By their documented defaults they look at names that Gluon gives.

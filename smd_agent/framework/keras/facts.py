@@ -13,6 +13,7 @@ from smd_agent import session
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.input_digests import InputDigests
+from smd_agent.framework.keras.first_layers import taken_as_they_are
 from smd_agent.framework.keras.optimizers import (
     LEARNING_RATE,
     LOSS_SCALE,
@@ -23,9 +24,11 @@ from smd_agent.framework.keras.optimizers import (
     settings_of,
     with_inner,
 )
+from smd_agent.framework.model_inputs import ModelInputs, Numbers
 from smd_agent.framework.optimizer_settings import OptimizerSettings, title_of
 from smd_agent.framework.parameter_facts import ParameterFacts
 from smd_agent.framework.parameter_roles import ParameterRoles
+from smd_agent.framework.usage import Usage
 from smd_agent.framework.weight_changes import Moved, WeightChanges, Weights
 
 
@@ -34,6 +37,9 @@ class Look(Weights, Protocol):
 
     def digest_of(self, inputs: Any) -> Any | None:
         """The digest of what a model is called with, of shape (1,); None where that has no tensors."""
+
+    def numbers_of(self, inputs: Any, most: int) -> Iterable[tuple[int, Numbers]]:
+        """The numbers of each of the first inputs that has floats, by its place."""
 
 
 class NoLook:
@@ -56,6 +62,10 @@ class NoLook:
 
     def digest_of(self, inputs: object) -> None:
         """None."""
+
+    def numbers_of(self, inputs: object, most: int) -> Iterable[tuple[int, Numbers]]:
+        """None."""
+        return ()
 
 
 class FactsSaver(Protocol):
@@ -85,11 +95,14 @@ class StepFacts:
     Attributes:
         given: the variables that optimizers were given in this step.
         digests: of what models are called with.
+        usage: of models.
     """
 
     def __init__(self, saver: FactsSaver, look: Look, ever: GivenVariables) -> None:
         self.given = GivenVariables()
         self.digests = InputDigests(saver.recorder, look.digest_of)
+        self.usage = Usage(saver.recorder, saver.roles)
+        self._inputs = ModelInputs(self.usage, look.numbers_of)
         self._saver = saver
         self._ever = ever
         self._changes = WeightChanges(saver.recorder, saver.roles, look)
@@ -100,6 +113,19 @@ class StepFacts:
     def wants_updates(self) -> bool:
         """Whether variables are read before and after the step."""
         return self._changes.wanted
+
+    def before_call(self, title: str, model: Any, inputs: Sequence[Any]) -> None:
+        """A model of this title is called with these tensors."""
+        self.digests.before_call(title, inputs)
+        self._save_inputs(title, model, inputs)
+
+    @session.fence("looking at the scales of a model's inputs")
+    def _save_inputs(self, title: str, model: Any, inputs: Sequence[Any]) -> None:
+        found = self._inputs.of_first_call(title, inputs)
+        taken = taken_as_they_are(model, len(inputs)) if found else []
+        for name, numbers in found:
+            known = taken[int(name.rpartition("_")[2])]
+            self.usage.save(name, numbers if known is None else {**numbers, facts.AS_IT_IS: known})
 
     def add(self, names: Sequence[str], variables: Sequence[Any]) -> None:
         """Save the updates of these variables, of these names in the run, if an optimizer is given them."""

@@ -12,14 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.nn.parameter import UninitializedParameter
 
 from smd_agent import guard, session
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.hidden_frames import unseen
-from smd_agent.framework.parameter_roles import Parameter
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.capture.channels import OutputChannels
 from smd_agent.pytorch.capture.gradients import Gradients
@@ -29,18 +27,18 @@ from smd_agent.pytorch.capture.outside_calls import OutsideCalls
 from smd_agent.pytorch.capture.persistent_hooks import LossModule, watch
 from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.capture.step_facts import StepFacts
+from smd_agent.pytorch.capture.trained_roles import TrainedRoles, has_values
 from smd_agent.pytorch.compiled.compiled_layers import CompiledLayers
 from smd_agent.pytorch.compiled.layer_source import LayerSource
 from smd_agent.pytorch.compiled.unwatchable_layers import unwatchable_layers
 from smd_agent.pytorch.model.step_counter import StepCounter, TrackedModule
-from smd_agent.pytorch.model.trained import are_trained
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.tracing import graph_task, is_compiling
 
 # Of a model that is called more often in one step, the further calls would add nothing but volume.
 CALLS = 16
 
-_OWN_COLLECTIONS = {"weights", "biases", "gradients", "losses", "usage", *facts.COLLECTIONS}
+_OWN_COLLECTIONS = {"weights", "biases", "gradients", "losses", *facts.COLLECTIONS}
 
 
 class SavedStep(CapturedStep):
@@ -66,7 +64,7 @@ class SavedStep(CapturedStep):
         self._had_pass = False
         self._calls: dict[TrackedModule, int] = {}
         self._late: dict[TrackedModule, list[tuple[str, torch.nn.Parameter]]] = {}
-        self._doubtful: dict[int, tuple[str, str, torch.nn.Parameter]] = {}
+        self._roles = TrainedRoles(models.roles)
         self._loss_layers: set[str] = set()
         self._names = models.loss_names
         self._gradients = Gradients(self.writer, models.training_goes_on)
@@ -97,7 +95,7 @@ class SavedStep(CapturedStep):
         self._losses.close()
         self._facts.close()
         self._channels.close()
-        self._doubtful.clear()
+        self._roles.close()
         self._closed = True
 
     def keep_called_models(self) -> None:
@@ -113,42 +111,22 @@ class SavedStep(CapturedStep):
         if tracked not in self._saved:
             self._saved.add(tracked)
             pairs = list(tracked.parameters())
-            self._settle_roles(tracked, pairs)
+            self._roles.settle(tracked, pairs)
             self._gradients.add_parameters(pairs)
             self._facts.add_parameters(tracked, pairs)
-            self._late[tracked] = [pair for pair in pairs if not _has_values(pair[1])]
-            self._write([pair for pair in pairs if _has_values(pair[1])])
-
-    def _settle_roles(self, tracked: TrackedModule, pairs: list[tuple[str, torch.nn.Parameter]]) -> None:
-        roles, title = self._models.roles, tracked.title
-        trained = are_trained([parameter for _, parameter in pairs])
-        if False in trained:
-            # Of a layer that is trained all is saved, what is frozen in it too.
-            layers = {name.rpartition(".")[0] for (name, _), found in zip(pairs, trained, strict=True) if found}
-            trained = [
-                None if found is False and name.rpartition(".")[0] in layers else found
-                for (name, _), found in zip(pairs, trained, strict=True)
-            ]
-        if roles.have_changed(tracked, len(pairs), trained):
-            roles.settle(title, [_with_role(title, *pair, found) for pair, found in zip(pairs, trained, strict=True)])
-        if False in trained:
-            # Should one get a gradient, it is trained all the same.
-            for (name, parameter), found in zip(pairs, trained, strict=True):
-                if found is False and parameter.requires_grad and not roles.is_trained(name):
-                    self._doubtful[id(parameter)] = (title, name, parameter)
+            self._late[tracked] = [pair for pair in pairs if not has_values(pair[1])]
+            self._write([pair for pair in pairs if has_values(pair[1])])
 
     @session.fence("saving weights that turned out to be trained")
     def _save_doubtful(self, differentiated: list[int]) -> None:
-        for key in self._doubtful.keys() & differentiated:
-            title, name, parameter = self._doubtful.pop(key)
-            self._models.roles.settle(title, [_with_role(title, name, parameter, True)])
-            self._write([(name, parameter)])
+        for pair in self._roles.turned_out_trained(differentiated):
+            self._write([pair])
 
     def _save_late_weights(self, tracked: TrackedModule) -> None:
         """Save parameters that had no values before the forward."""
         late = self._late.get(tracked)
         if late:
-            self._write([pair for pair in late if _has_values(pair[1])])
+            self._write([pair for pair in late if has_values(pair[1])])
             self._late[tracked] = []
 
     def _write(self, pairs: list[tuple[str, torch.nn.Parameter]]) -> None:
@@ -193,9 +171,9 @@ class SavedStep(CapturedStep):
         self.save_weights(tracked)
         if name is not None:
             self.save_io(name, "input", (args, kwargs))
-            self._facts.before_call(name, tracked.model, (args, kwargs))
+            self._facts.before_call(name, tracked.model, args, kwargs)
         wants = self.writer.wants
-        layers = []
+        layers, looked_at = [], []
         for layer_name, layer in tracked.layers():
             path = layer_name.removeprefix(f"{tracked.title}_")
             may_be_loss = self._names.settle_layer(layer_name, path, self._is_loss(tracked))
@@ -203,13 +181,15 @@ class SavedStep(CapturedStep):
                 layers.append((layer_name, layer))
                 if may_be_loss:
                     self._loss_layers.add(layer_name)
+            elif self._facts.looks_at(layer):
+                looked_at.append((layer_name, layer))
         self._channels.add(tracked.model, name, layers)
-        if layers:
+        if layers or looked_at:
             hidden = unwatchable_layers(tracked)
-            for layer_name, layer in layers:
+            for layer_name, layer in (*layers, *looked_at):
                 if layer not in hidden.layers:
                     self._watch_layer(layer_name, layer, watched)
-            if hidden.regions:
+            if layers and hidden.regions:
                 return self._compiled.watch(call, hidden.regions, layers, watched)
         return call.forward
 
@@ -217,6 +197,7 @@ class SavedStep(CapturedStep):
     def _after_forward(self, tracked: TrackedModule, name: str | None, output: Any) -> None:
         self._save_late_weights(tracked)
         if name is not None:
+            self._facts.after_call(name)
             if isinstance(tracked.model, LossModule):
                 self._save_loss(name, output)
                 self._losses.is_saved(output)
@@ -225,10 +206,14 @@ class SavedStep(CapturedStep):
         self._losses.after_model(tracked.title, output)
 
     @session.fence("saving a layer")
-    def _save_layer_input(self, name: str, value: Any) -> None:
+    def _save_layer_input(
+        self, name: str, layer: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
         # Another thread may run the same model at the same time, in no step.
         if self._models.in_this_thread:
-            self.save_io(name, "input", value)
+            if self._is_computing():
+                self._facts.before_layer(name, layer, args, kwargs)
+            self.save_io(name, "input", (args, kwargs))
 
     @session.fence("saving a layer")
     def _save_layer_output(self, name: str, output: Any, module: torch.nn.Module) -> None:
@@ -237,7 +222,7 @@ class SavedStep(CapturedStep):
 
     def _watch_layer(self, name: str, layer: torch.nn.Module, watched: Installed) -> None:
         def before(module: torch.nn.Module, args: Any, kwargs: Any) -> None:
-            self._save_layer_input(name, (args, kwargs))
+            self._save_layer_input(name, module, args, kwargs)
 
         def after(module: torch.nn.Module, args: Any, output: Any) -> None:
             self._save_layer_output(name, output, module)
@@ -275,12 +260,15 @@ class SavedStep(CapturedStep):
     @session.fence("saving a module's inputs and outputs")
     def save_io(self, name: str, kind: str, value: Any) -> None:
         """Save the tensors of a module's input or output, numbered over the whole step."""
-        # Inside a backward pass this is the recomputation of an activation checkpoint: the values were saved before.
-        if not self.writer.position.saving or graph_task() != -1 or self._left_out():
-            return
-        tensors = tensors_in(value)
-        self._channels.saw(name, kind, tensors)
-        self.save_numbered(f"{name}_{kind}", tensors)
+        if self._is_computing():
+            tensors = tensors_in(value)
+            self._channels.saw(name, kind, tensors)
+            self.save_numbered(f"{name}_{kind}", tensors)
+
+    def _is_computing(self) -> bool:
+        """Whether what layers are given is of this step, and new."""
+        # Inside a backward pass it is the recomputation of an activation checkpoint: the values were saved before.
+        return self.writer.position.saving and graph_task() == -1 and not self._left_out()
 
     # Losses, backward passes and optimizers.
 
@@ -378,7 +366,7 @@ class SavedStep(CapturedStep):
             self._facts.after_backward()
             if scale is not None and not self._left_out():
                 changed = self._gradients.after_backward(scale)
-                if self._doubtful and changed:
+                if self._roles.is_waiting and changed:
                     self._save_doubtful(changed)
             return result
 
@@ -389,12 +377,3 @@ class SavedStep(CapturedStep):
         self._gradients.before_backward()
         self._facts.before_backward(tensors)
         return self._losses.before_backward(tensors)
-
-
-def _with_role(title: str, name: str, parameter: torch.nn.Parameter, trained: bool | None) -> Parameter:
-    own_name = name.rpartition(".")[2].removeprefix(f"{title}_")
-    return Parameter(name, own_name, parameter.dim() if _has_values(parameter) else None, trained)
-
-
-def _has_values(parameter: torch.Tensor) -> bool:
-    return not isinstance(parameter, UninitializedParameter)

@@ -14,13 +14,17 @@ from smd_agent.framework.optimizer_settings import OptimizerSettings
 from smd_agent.framework.parameter_facts import ParameterFacts
 from smd_agent.framework.usage import Usage
 from smd_agent.framework.weight_changes import WeightChanges
+from smd_agent.pytorch.capture import model_inputs, sequence_layers
 from smd_agent.pytorch.capture.discarded_gradients import DiscardedGradients
 from smd_agent.pytorch.capture.kept_gradients import KeptGradients
 from smd_agent.pytorch.capture.layer_modes import LayerModes
 from smd_agent.pytorch.capture.looked_at import Parameters, Weights, digest_of, settings_of
 from smd_agent.pytorch.capture.loss_inputs import LossInputs
+from smd_agent.pytorch.capture.loss_targets import LossTargets
+from smd_agent.pytorch.capture.model_inputs import ModelInputs
 from smd_agent.pytorch.capture.own_losses import OwnLosses
 from smd_agent.pytorch.capture.ports import TrainedModels
+from smd_agent.pytorch.capture.sequence_layers import SequenceLayers
 from smd_agent.pytorch.capture.unowned_parameters import UnownedParameters
 from smd_agent.pytorch.capture.unregistered_parameters import left_untrained
 from smd_agent.pytorch.model.step_counter import TrackedModule
@@ -48,6 +52,10 @@ class StepFacts:
         self._modes = LayerModes(usage)
         self._loss_inputs = LossInputs(usage)
         self._own_losses = OwnLosses(usage)
+        self._loss_targets = LossTargets(usage)
+        self._inputs = ModelInputs(usage)
+        self._sequences = SequenceLayers(usage)
+        self._wants_layers = usage.wanted
 
     def add_parameters(self, model: TrackedModule, pairs: Sequence[tuple[str, torch.Tensor]]) -> None:
         """Save the facts of a model's parameters, given with the names they are saved under."""
@@ -58,14 +66,37 @@ class StepFacts:
         self._kept.add_parameters(parameter for _, parameter in pairs)
         self._discarded.add_parameters(parameter for _, parameter in pairs)
 
-    def before_call(self, name: str, model: torch.nn.Module | None, inputs: Any) -> None:
+    def before_call(
+        self, name: str, model: torch.nn.Module | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
         """A model is about to be called."""
+        inputs = args, kwargs
         self._digests.before_call(name, inputs)
         self._modes.before_call(name, model)
+        self._inputs.before_call(name, inputs)
+        self._loss_targets.before_call(inputs)
+        self._sequences.before_call(inputs)
+        if model is not None:
+            self.before_layer(name, model, args, kwargs)
+
+    def looks_at(self, layer: torch.nn.Module) -> bool:
+        """Whether something is saved of how a layer is called."""
+        return self._wants_layers and (model_inputs.looks_at(layer) or sequence_layers.looks_at(layer))
+
+    def before_layer(self, name: str, layer: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A layer of a model is about to be called, or a model that may be one itself."""
+        if self._wants_layers:
+            self._inputs.before_layer(layer, (args, kwargs))
+            self._sequences.before_layer(name, layer, args, kwargs)
+
+    def after_call(self, name: str) -> None:
+        """A model has returned."""
+        self._inputs.after_call(name)
 
     def after_loss_function(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A functional loss has been computed of these arguments."""
         self._loss_inputs.look_at(function, args, kwargs)
+        self._loss_targets.look_at(function, args, kwargs)
 
     def before_backward(self, tensors: Any) -> None:
         """A backward pass is about to begin, from these tensors."""
@@ -102,4 +133,6 @@ class StepFacts:
         self._parameters.close()
         self._kept.close()
         self._discarded.close()
+        self._inputs.close()
+        self._loss_targets.close()
         self._changes.close()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
+from smd_agent.framework.model_inputs import Numbers
 from smd_agent.pytorch.capture.looked_at import Weights, digest_of
+from smd_agent.pytorch.capture.model_inputs import numbers_of_inputs
 
 
 class Look(Weights):
@@ -28,3 +30,7 @@ class Look(Weights):
     def digest_of(self, inputs: Sequence[torch.Tensor]) -> torch.Tensor | None:
         """The digest of the tensors that a model is called with; None where there are none."""
         return digest_of(inputs)
+
+    def numbers_of(self, inputs: Sequence[torch.Tensor], most: int) -> Iterator[tuple[int, Numbers]]:
+        """The numbers of each of the first inputs that has floats, by its place."""
+        return numbers_of_inputs(inputs, most)

@@ -128,7 +128,7 @@ class TorchCapture(KerasCapture):
     @session.fence("looking at a model's inputs")
     def _save_digest(self, inputs: object) -> None:
         tensors = [tensor for tensor in self._keras.tree.flatten(inputs) if isinstance(tensor, torch.Tensor)]
-        self.facts.digests.before_call(self.variables.title(self.model), tensors)
+        self.facts.before_call(self.variables.title(self.model), self.model, tensors)
 
     def _around_apply(self, original: Call) -> Call:
         def apply(

@@ -109,7 +109,7 @@ class TensorflowCapture(KerasCapture):
                 number, of_all = key.shape
                 inputs = [*(inputs if number else ()), value]
                 if len(inputs) == of_all:
-                    self.facts.digests.before_call(self.variables.title(self.model), inputs)
+                    self.facts.before_call(self.variables.title(self.model), self.model, inputs)
             elif key.part == SETTING:
                 self.facts.saw_learning_rate(title_in(key.name), value)
             elif key.part == "values":

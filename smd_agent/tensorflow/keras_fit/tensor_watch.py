@@ -118,7 +118,7 @@ class TensorWatch:
         if not tf.executing_eagerly():
             self._taps.add_inputs(f"{INPUT_DIGEST}{title}", tensors)
         elif step.capture is not None:
-            step.capture.facts.digests.before_call(title, tensors)
+            step.capture.facts.before_call(title, step.model, tensors)
 
     def _around_loss(self, original: Call) -> Call:
         def compute_loss(model: Model, *args: object, **kwargs: object) -> Any:

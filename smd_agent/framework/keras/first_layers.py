@@ -1,0 +1,103 @@
+"""Which inputs of a Keras model a layer with weights is given as they are, told by how the model is put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+# Layers that multiply what they are given by weights, and are made for numbers about 1.
+_WEIGHTED = {
+    *("Dense", "EinsumDense", "SimpleRNN", "LSTM", "GRU", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D", "Bidirectional"),
+    *(f"{kind}{space}D" for kind in ("Conv", "SeparableConv", "DepthwiseConv") for space in (1, 2, 3)),
+    *("Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose"),
+}
+# They return values that they are given.
+_SAME = {
+    *("InputLayer", "Flatten", "Reshape", "Permute", "RepeatVector", "Concatenate", "Dropout", "GaussianNoise"),
+    *("SpatialDropout1D", "SpatialDropout2D", "ZeroPadding1D", "ZeroPadding2D", "Masking"),
+}
+# Of a deep model, the inputs go to the first ones.
+_MOST = 64
+
+
+def taken_as_they_are(model: Any, count: int) -> list[float | None]:
+    """Tell of each of so many inputs of a model.
+
+    Returns:
+        1 where a layer with weights is given it, 0 where what it is given has been computed, None where that is not
+        known: of models whose ``call`` the program has written.
+    """
+    if _is(model, "Sequential") and count == 1:
+        return [_first_of(model.layers)]
+    inputs = list(_tensors(getattr(model, "inputs", None)))
+    if not _is(model, "Functional") or len(inputs) != count:
+        return [None] * count
+    # Tensors that hold an input's values, by identity; they live as long as the model.
+    origins = {id(tensor): number for number, tensor in enumerate(inputs)}
+    found: list[float | None] = [0.0] * count
+    for layer in model.layers[:_MOST]:
+        given = list(_tensors(_of(layer, "input")))
+        if not given:
+            # It is called several times, as Keras 2 says of a model inside of another one too.
+            found = [one or None for one in found]
+        taken = {origins[id(one)] for one in given if id(one) in origins}
+        kind = _kind(layer)
+        if kind in _SAME and len(taken) == 1:
+            (number,) = taken
+            origins.update((id(one), number) for one in _tensors(_of(layer, "output")))
+        known = 1.0 if kind in _WEIGHTED else None
+        if kind not in _SAME and known is None and getattr(layer, "layers", None):
+            known = taken_as_they_are(layer, 1)[0] if len(taken) == 1 else None
+        if known:
+            for number in taken:
+                found[number] = 1.0
+    return found
+
+
+def _first_of(layers: Sequence[Any]) -> float | None:
+    for layer in layers:
+        kind = _kind(layer)
+        if kind in _WEIGHTED:
+            return 1.0
+        if getattr(layer, "layers", None):
+            return taken_as_they_are(layer, 1)[0]
+        if kind not in _SAME:
+            return 0.0 if _is_of_keras(layer) else None
+    return None
+
+
+def _of(layer: Any, name: str) -> Any:
+    """What a layer is given or returns; None of one that is called several times, or never."""
+    try:
+        return getattr(layer, name)
+    except (AttributeError, ValueError, RuntimeError):
+        return None
+
+
+def _tensors(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        value = [value[name] for name in sorted(value)]
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _tensors(part)
+    elif value is not None:
+        yield value
+
+
+def _kind(layer: Any) -> str:
+    return type(layer).__name__ if _is_of_keras(layer) else ""
+
+
+def _is_of_keras(layer: Any) -> bool:
+    return _module(type(layer)) in ("keras", "tf_keras")
+
+
+def _is(model: Any, name: str) -> bool:
+    """Whether a model is put together by Keras; one that is made from such a class may have a call of its own."""
+    kinds: Iterable[type] = type(model).__mro__
+    base = next((kind for kind in kinds if kind.__name__ == name and _module(kind) in ("keras", "tf_keras")), None)
+    return base is not None and type(model).call is base.call  # type: ignore[attr-defined]
+
+
+def _module(kind: type) -> str:
+    return kind.__module__.partition(".")[0]

@@ -1,0 +1,104 @@
+"""Numbers of the inputs that a model is called with in a step that is saved: their scales, and what is not finite.
+
+``usage/input/<model>_<i>/<fact>``, of the floating-point inputs of the step's first call; ``i`` counts all inputs:
+
+``min``, ``max``, ``mean``, ``std``  of the elements; NaN where one is NaN.
+``not_finite``                       the share of elements that are NaN or infinite.
+``largest_scale``, ``largest_column``    of an input of shape (rows, features): the largest root mean square of a
+                                         column, and the number of that column, from 0.
+``smallest_scale``, ``smallest_column``  the same for the smallest one that is not 0; infinite where all are.
+``as_it_is``                         1 if a layer that multiplies by weights is given the input unchanged, 0 if what it
+                                     is given has been computed; not where no layer is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from smd_agent import session
+from smd_agent.framework import training_facts as facts
+from smd_agent.framework.usage import Usage
+
+Numbers = dict[str, Any]
+
+# Of each input; the digest needs more, because one element may be all that differs.
+_LOOKED_AT = facts.LOOKED_AT // 4
+# Columns of a table with units of their own; what has more is made of pixels or words.
+_COLUMNS = 2_048
+# Inputs of a model that are looked at.
+_INPUTS = 4
+
+
+class ModelInputs:
+    """The inputs of models in one step that is saved.
+
+    Args:
+        usage: takes the numbers.
+        numbers_of: gives the numbers of each of the first inputs among what a model is called with, by its place; only
+            of those that are floats and can be read.
+    """
+
+    def __init__(self, usage: Usage, numbers_of: Callable[[Any, int], Iterable[tuple[int, Numbers]]]) -> None:
+        self._usage = usage
+        self._numbers_of = numbers_of
+        self._told: set[str] = set()
+
+    @session.fence("looking at the scales of a model's inputs")
+    def before_call(self, model: str, inputs: Any) -> None:
+        """Save the numbers of a model's inputs, once a step."""
+        for title, numbers in self.of_first_call(model, inputs):
+            self._usage.save(title, numbers)
+
+    def of_first_call(self, model: str, inputs: Any) -> list[tuple[str, Numbers]]:
+        """The inputs of a model by title, with their numbers; none in its second call."""
+        if not self._usage.wanted or model in self._told:
+            return []
+        self._told.add(model)
+        return [(f"{facts.USED_INPUT}/{model}_{i}", numbers) for i, numbers in self._numbers_of(inputs, _INPUTS)]
+
+
+def is_table(shape: tuple[int, ...]) -> bool:
+    """Whether an input of this shape is one of rows with features."""
+    return len(shape) == 2 and shape[0] > 1 and 1 < shape[1] <= _COLUMNS
+
+
+def looked_at(values: Any) -> Any:
+    """What is looked at of an array or tensor that is not empty: of a table, rows that are spread evenly."""
+    if is_table(values.shape):
+        return values[:: -(-values.shape[0] * values.shape[1] // _LOOKED_AT)]
+    flat = values.reshape(-1)
+    if flat.shape[0] <= _LOOKED_AT:
+        return flat
+    return facts.looked_at(flat).reshape(facts.RUNS, -1)[:, : _LOOKED_AT // facts.RUNS]
+
+
+def numbers_of(part: npt.NDArray[Any], shape: tuple[int, ...]) -> Numbers:
+    """The numbers of an input.
+
+    Args:
+        part: what is looked at of it, floats.
+        shape: of all of it.
+    """
+    part = part.astype(np.float64 if part.dtype == np.float64 else np.float32, copy=False)
+    with np.errstate(all="ignore"):
+        numbers: Numbers = {"min": part.min(), "max": part.max(), "mean": part.mean(), "std": part.std()}
+        numbers["not_finite"] = 1 - np.isfinite(part).mean()
+        if is_table(shape):
+            numbers |= _columns(np.sqrt(np.square(part).mean(0)))
+    return numbers
+
+
+def _columns(scales: npt.NDArray[Any]) -> Mapping[str, Any]:
+    largest = scales.argmax()
+    known = np.where(scales > 0, scales, np.inf)
+    smallest = known.argmin()
+    return {
+        "largest_scale": scales[largest],
+        "largest_column": int(largest),
+        "smallest_scale": known[smallest],
+        "smallest_column": int(smallest),
+    }

@@ -1,0 +1,111 @@
+"""Inputs of models of Gluon, and whether a block is given them as they are; see ``framework.model_inputs``.
+
+Blocks inside of a hybridized one are not called with arrays; what they were given is known from when it was traced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from mxnet.gluon import Block, nn, rnn
+from mxnet.gluon.nn.conv_layers import _Conv
+from mxnet.gluon.rnn.rnn_layer import _RNNLayer
+
+from smd_agent import session
+from smd_agent.framework.model_inputs import ModelInputs as AnyInputs
+from smd_agent.framework.model_inputs import Numbers, looked_at, numbers_of
+from smd_agent.framework.training_facts import AS_IT_IS
+from smd_agent.framework.usage import Usage
+from smd_agent.mxnet.arrays import arrays_in, to_array
+from smd_agent.mxnet.hybridized import trace_of
+
+# Blocks that multiply what they are given by weights, and are made for numbers about 1.
+_LAYERS = (nn.Dense, _Conv, _RNNLayer, rnn.RecurrentCell)
+# They return the values that they are given.
+_SAME = (nn.Flatten,)
+
+
+class ModelInputs:
+    """The inputs of models in one step that is saved.
+
+    Args:
+        usage: takes the numbers.
+    """
+
+    def __init__(self, usage: Usage) -> None:
+        self._usage = usage
+        self._inputs = AnyInputs(usage, _numbers)
+        # Of the model that runs: its block, the titles of its inputs and their numbers.
+        self._model: int | None = None
+        self._given: list[tuple[str, Numbers]] = []
+        # Which input has the values of an array or a symbol. Arrays live on here while the model runs.
+        self._origins: dict[object, str] = {}
+        self._arrays: list[Any] = []
+
+    @session.fence("looking at the scales of a model's inputs")
+    def before_call(self, block: Block, inputs: Any) -> None:
+        """A model is about to be called."""
+        found = self._inputs.of_first_call(block.name, inputs)
+        if not found:
+            return
+        # What a call has left that has raised an error.
+        self.close()
+        self._model, self._given = id(block), found
+        arrays = arrays_in(inputs)
+        for title, _ in found:
+            self._note(arrays[int(title.rpartition("_")[2])], title)
+
+    @session.fence("looking at what a block is given")
+    def after_block(self, block: Block, inputs: Any, outputs: Any) -> None:
+        """A block of a model has returned."""
+        if self._model is None:
+            return
+        arrays = arrays_in(inputs)
+        origins = [origin for array in arrays if (origin := self._origins.get(id(array)))]
+        self._call(type(block), origins)
+        if origins and isinstance(block, _SAME):
+            for array in arrays_in(outputs):
+                self._note(array, origins[0])
+        trace = trace_of(block) if getattr(block, "_active", False) else None
+        if trace is not None and trace.graph is block._cached_graph:
+            names = [symbol.name for symbol in trace.graph[0]]
+            known = {name: self._origins.get(id(array), "") for name, array in zip(names, arrays, strict=False)}
+            for call in trace.calls:
+                symbols = [origin for symbol in call.inputs if (origin := known.get(symbol.name))]
+                self._call(call.kind, symbols)
+                if symbols and issubclass(call.kind, _SAME):
+                    known.update((symbol.name, symbols[0]) for symbol in call.outputs)
+        if self._model == id(block):
+            self._save()
+
+    def _note(self, array: Any, origin: str) -> None:
+        self._arrays.append(array)
+        self._origins[id(array)] = origin
+
+    def _call(self, kind: type[Block], origins: Iterable[str]) -> None:
+        """A block of this class was given the values of these inputs."""
+        if issubclass(kind, _LAYERS):
+            taken = {*origins}
+            for title, numbers in self._given:
+                numbers[AS_IT_IS] = max(float(title in taken), numbers.get(AS_IT_IS, 0.0))
+
+    def _save(self) -> None:
+        given = self._given
+        self.close()
+        for title, numbers in given:
+            self._usage.save(title, numbers)
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self._model, self._given = None, []
+        self._origins.clear()
+        self._arrays.clear()
+
+
+def _numbers(inputs: Any, most: int) -> Iterator[tuple[int, Numbers]]:
+    for i, array in enumerate(arrays_in(inputs)[:most]):
+        if array.stype == "default" and array.size > 1:
+            values, _ = to_array(array)
+            if values.dtype.kind == "f":
+                yield i, numbers_of(looked_at(values), values.shape)

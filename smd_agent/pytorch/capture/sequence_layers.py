@@ -1,0 +1,71 @@
+"""What recurrent layers and attention are given: which axis they run over, and whether they see what comes later.
+
+``usage/layer/<name>/<fact>``, of the step's first calls of ``RNN``, ``LSTM``, ``GRU`` and ``MultiheadAttention`` of
+``torch.nn`` that are trained, which the layers of a transformer are made of:
+
+``axis_0``, ``axis_1``  sizes of the first two axes of the input, of a layer with ``batch_first=False``: time and batch.
+``batch``               size of the first axis of what the model is called with.
+``length``              how many elements the sequence has that an attention to itself looks at.
+``masked``              1 if it is given a mask or is told to be causal, else 0; padding is no such mask.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.usage import Usage
+from smd_agent.pytorch.arrays import tensors_in
+
+_ATTENTION = torch.nn.MultiheadAttention
+_LAYERS = (torch.nn.RNNBase, _ATTENTION)
+# Of a deep model the first ones tell as much as all.
+_MOST = 8
+# With a batch, and features last.
+_DIMENSIONS = 3
+_MASK = 5
+
+
+class SequenceLayers:
+    """The layers of one step that is saved.
+
+    Args:
+        usage: takes the numbers.
+    """
+
+    def __init__(self, usage: Usage) -> None:
+        self._usage = usage
+        self._wanted = usage.wanted and usage.writer.mode is not ModeKeys.EVAL
+        self._told: set[str] = set()
+        self._batch: int | None = None
+
+    def before_call(self, inputs: Any) -> None:
+        """A model is about to be called."""
+        if self._wanted:
+            self._batch = next((tensor.shape[0] for tensor in tensors_in(inputs) if tensor.dim() > 1), None)
+
+    def before_layer(self, name: str, layer: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """A layer is about to be called."""
+        if not self._wanted or not isinstance(layer, _LAYERS) or name in self._told or len(self._told) == _MOST:
+            return
+        is_attention = isinstance(layer, _ATTENTION)
+        given = args[0] if args else kwargs.get("query" if is_attention else "input")
+        if not isinstance(given, torch.Tensor) or given.dim() != _DIMENSIONS:
+            return
+        self._told.add(name)
+        numbers: dict[str, Any] = {}
+        if not layer.batch_first and self._batch is not None:
+            numbers |= {"axis_0": given.shape[0], "axis_1": given.shape[1], "batch": self._batch}
+        to_itself = is_attention and (args[1] if len(args) > 1 else kwargs.get("key")) is given
+        if to_itself:
+            mask = args[_MASK] if len(args) > _MASK else kwargs.get("attn_mask")
+            masked = mask is not None or bool(kwargs.get("is_causal"))
+            numbers |= {"length": given.shape[1 if layer.batch_first else 0], "masked": float(masked)}
+        self._usage.save(f"layer/{name}", numbers)
+
+
+def looks_at(layer: torch.nn.Module) -> bool:
+    """Whether something is said of a layer."""
+    return isinstance(layer, _LAYERS)

@@ -1,0 +1,73 @@
+"""Which parameters of the models of one saved step are trained, and what they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch.nn.parameter import UninitializedParameter
+
+from smd_agent.framework.parameter_roles import Parameter, ParameterRoles
+from smd_agent.pytorch.model.step_counter import TrackedModule
+from smd_agent.pytorch.model.trained import are_trained
+
+Pair = tuple[str, torch.nn.Parameter]
+
+
+class TrainedRoles:
+    """The parameters of one step that is saved, and those of which it is to be seen whether they are trained.
+
+    Args:
+        roles: are told.
+    """
+
+    def __init__(self, roles: ParameterRoles) -> None:
+        self._roles = roles
+        self._doubtful: dict[int, tuple[str, str, torch.nn.Parameter]] = {}
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there are any that are trained if they get a gradient."""
+        return bool(self._doubtful)
+
+    def settle(self, tracked: TrackedModule, pairs: list[Pair]) -> None:
+        """Tell of a model's parameters, given with the names they are saved under."""
+        roles, title = self._roles, tracked.title
+        trained = are_trained([parameter for _, parameter in pairs])
+        if False in trained:
+            # Of a layer that is trained all is saved, what is frozen in it too.
+            layers = {name.rpartition(".")[0] for (name, _), found in zip(pairs, trained, strict=True) if found}
+            trained = [
+                None if found is False and name.rpartition(".")[0] in layers else found
+                for (name, _), found in zip(pairs, trained, strict=True)
+            ]
+        if roles.have_changed(tracked, len(pairs), trained):
+            roles.settle(title, [_with_role(title, *pair, found) for pair, found in zip(pairs, trained, strict=True)])
+        if False in trained:
+            # Should one get a gradient, it is trained all the same.
+            for (name, parameter), found in zip(pairs, trained, strict=True):
+                if found is False and parameter.requires_grad and not roles.is_trained(name):
+                    self._doubtful[id(parameter)] = (title, name, parameter)
+
+    def turned_out_trained(self, differentiated: Iterable[int]) -> list[Pair]:
+        """Tell of those that have got a gradient after all, of which these are the ids, and return them."""
+        found = []
+        for key in self._doubtful.keys() & differentiated:
+            title, name, parameter = self._doubtful.pop(key)
+            self._roles.settle(title, [_with_role(title, name, parameter, True)])
+            found.append((name, parameter))
+        return found
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self._doubtful.clear()
+
+
+def has_values(parameter: torch.Tensor) -> bool:
+    """Whether a parameter has values, as one of a lazy layer has not before its first forward."""
+    return not isinstance(parameter, UninitializedParameter)
+
+
+def _with_role(title: str, name: str, parameter: torch.nn.Parameter, trained: bool | None) -> Parameter:
+    own_name = name.rpartition(".")[2].removeprefix(f"{title}_")
+    return Parameter(name, own_name, parameter.dim() if has_values(parameter) else None, trained)

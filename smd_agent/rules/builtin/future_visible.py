@@ -1,0 +1,59 @@
+"""FutureVisible: a language model whose attention sees the tokens that it has to predict."""
+
+from __future__ import annotations
+
+from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.training_facts import USAGE
+from smd_agent.rules import parameters
+from smd_agent.rules.parameters import Parameter
+from smd_agent.rules.step_view import StepView
+from smd_agent.rules.usage import Numbers, RuleOfUsage, numbers_of
+
+_LAYER = "layer"
+
+
+class FutureVisible(RuleOfUsage):
+    """A language model whose attention sees the tokens that it has to predict.
+
+    The targets of the loss are the next tokens of the model's input, and each attention to the whole sequence is called
+    with neither a mask nor ``is_causal``. Attention is that of ``torch.nn.MultiheadAttention``, which the layers of
+    ``torch.nn.Transformer`` are made of; one that the program has written itself is not seen, nor is one that calls
+    ``scaled_dot_product_attention`` by itself. Of a model that is given several sequences nothing is said.
+    """
+
+    meaning = "targets are the next tokens of the model's input, and attention is given neither a mask nor is_causal"
+    parameters = (
+        Parameter("patience", parameters.whole, 3, "saved steps in a row"),
+        Parameter("tokens", parameters.whole, 8, "tokens that are compared at a step at least"),
+    )
+    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    fewest_steps = 3
+    kind = "target"
+    facts = ("next_0", "next_1")
+    evidence = {
+        "length": "how many tokens a sequence has",
+        "compared": "how many targets were compared with the next token, all of which are the same",
+        "layers": "how many layers of attention see all tokens",
+    }
+    cause = "Attention has no causal mask, so that each position sees the next token, which is its target"
+    advice = "Give the attention a causal mask, such as nn.Transformer.generate_square_subsequent_mask(length)"
+
+    patience: int
+    tokens: int
+
+    def take(self, step: StepView) -> None:
+        """Look at the targets of a step, and at all its attention."""
+        layers = numbers_of(step, _LAYER)
+        self._attention = [numbers for numbers in layers.values() if "masked" in numbers]
+        super().take(step)
+
+    def look_at(self, step: StepView, of: str, numbers: Numbers) -> None:
+        """Look at the targets of one loss."""
+        for axis in (0, 1):
+            length, compared = numbers.get(f"length_{axis}", 0.0), numbers.get(f"compared_{axis}", 0.0)
+            seeing = [one for one in self._attention if one.get("length") in (length, length - 1)]
+            are_next = numbers.get(f"next_{axis}") == 1 and compared >= self.tokens
+            is_open = bool(seeing) and not any(one["masked"] for one in seeing)
+            if self.row(f"{of} {axis}", are_next and is_open) >= self.patience:
+                evidence = {"length": length, "compared": compared, "layers": len(seeing)}
+                self.found(step, f"{USAGE}{of}/next_{axis}", evidence)

@@ -1,0 +1,62 @@
+"""RecurrentOverBatch: a recurrent layer, or attention, that takes samples of a batch for steps of a sequence."""
+
+from __future__ import annotations
+
+from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.training_facts import USAGE
+from smd_agent.rules import parameters
+from smd_agent.rules.finding import Severity
+from smd_agent.rules.parameters import Parameter
+from smd_agent.rules.step_view import StepView
+from smd_agent.rules.usage import Numbers, RuleOfUsage, numbers_of
+
+_TARGET = "target"
+
+
+class RecurrentOverBatch(RuleOfUsage):
+    """A recurrent layer, or attention, that takes the samples of a batch for the steps of a sequence.
+
+    It is told by the targets, of which there is one for each element of the layer's first axis, as for each element of
+    the model's input, and none for each element of the second one. Where both axes have the same size nothing is said,
+    nor where the second one has size 1, as in sequences that come alone.
+    Layers are ``RNN``, ``LSTM``, ``GRU`` and ``MultiheadAttention`` of ``torch.nn`` with ``batch_first=False``.
+    """
+
+    meaning = "a layer without batch_first=True gets (batch, time, feature), so that samples are mixed with each other"
+    parameters = (Parameter("patience", parameters.whole, 3, "saved steps in a row"),)
+    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    fewest_steps = 3
+    kind = "layer"
+    facts = ("axis_0",)
+    severity = Severity.WARNING
+    evidence = {
+        "axis_0": "size of the first axis of what the layer is given, over which it runs",
+        "axis_1": "size of the second axis, which it takes for the batch",
+        "batch": "how many samples the model is given",
+        "targets": "how many targets the loss is given",
+    }
+    cause = "The layer takes its input for (time, batch, feature), and the first axis is that of the batch"
+    advice = "Give the layer batch_first=True, or what it is given the shape (time, batch, feature) by transpose(0, 1)"
+
+    patience: int
+
+    def take(self, step: StepView) -> None:
+        """Look at each layer of a step, and at the targets of all its losses."""
+        targets = numbers_of(step, _TARGET)
+        self._targets = [numbers for numbers in targets.values() if "elements" in numbers]
+        super().take(step)
+
+    def look_at(self, step: StepView, of: str, numbers: Numbers) -> None:
+        """Look at one layer."""
+        samples, others = numbers["axis_0"], numbers.get("axis_1", 0.0)
+        is_batch = samples == numbers.get("batch") and samples > 1 and others > 1 and samples != others
+        for_each = bool(self._targets) and all(_has_one_for_each(one, samples, others) for one in self._targets)
+        if self.row(of, is_batch and for_each) >= self.patience:
+            evidence = {name: numbers[name] for name in self.evidence if name in numbers}
+            self.found(step, f"{USAGE}{of}/axis_0", {**evidence, "targets": self._targets[0]["axis_0"]})
+
+
+def _has_one_for_each(target: Numbers, samples: float, others: float) -> bool:
+    """Tell whether there is a target, or a row of them, for each sample and none for each of the others."""
+    is_row = target["elements"] == target["axis_0"] * target["axis_1"]
+    return target["axis_0"] == samples and target["axis_1"] != others and is_row

@@ -1,0 +1,106 @@
+"""What Keras's models are given, in the collection ``usage``, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+import smd_agent.tensorflow as smd
+
+keras = tf.keras
+layers = keras.layers
+
+KERAS_3 = str(getattr(keras, "__version__", "2")).startswith("3")
+
+pytestmark = pytest.mark.filterwarnings("ignore:non-integer arguments to randrange:DeprecationWarning")
+
+
+def saved(out, model, x, **options):
+    """The numbers of the inputs in the second step of a ``fit``, by input and name."""
+    model.compile(optimizer="sgd", loss="mse", **options)
+    collections = ["usage", "input_digests"]
+    hook = smd.KerasHook(out, save_config=smd.SaveConfig(save_interval=1), include_collections=collections)
+    rows = len(next(iter(x.values()))) if isinstance(x, dict) else len(x)
+    model.fit(x, np.zeros((rows, 1)), batch_size=rows // 2, shuffle=False, verbose=0, callbacks=[hook])
+    hook.close()
+    trial = smd.create_trial(hook.out_dir)
+    found = {}
+    for name in trial.tensor_names(regex="^usage/input/"):
+        _, _, of, fact = name.split("/")
+        found.setdefault(of.rpartition("_")[2], {})[fact] = float(trial.tensor(name).value(1, mode=smd.modes.TRAIN))
+    return found
+
+
+@pytest.mark.parametrize("options", [{}, {"run_eagerly": True}, {"jit_compile": True}])
+def test_numbers_of_a_table(out, options):
+    x = (np.random.default_rng(0).normal(size=(20, 6)) * [1, 100, 1, 0.01, 0, 3]).astype(np.float32)
+    model = keras.Sequential([layers.Input((6,)), layers.Dense(1, kernel_initializer="zeros")])
+    found = saved(out, model, x, **options)["0"]
+    part = x[10:]
+    expected = {"min": part.min(), "max": part.max(), "mean": part.mean(), "std": part.std(), "not_finite": 0}
+    scales = np.sqrt((part**2).mean(0))
+    expected |= {"largest_scale": scales[1], "largest_column": 1, "smallest_scale": scales[3], "smallest_column": 3}
+    assert found == pytest.approx({**expected, "as_it_is": 1}, rel=1e-4)
+
+
+def sequential(*parts, shape=(6,)):
+    return keras.Sequential([layers.Input(shape), *parts])
+
+
+def functional(change):
+    x = layers.Input((6,))
+    return keras.Model(x, layers.Dense(1)(change(x)))
+
+
+class Own(keras.Model):
+    """A model with a call of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = layers.Dense(1)
+
+    def call(self, x):
+        return self.layer(x / 255)
+
+
+class OwnSequential(keras.Sequential):
+    """One that is put together by Keras, but for its call."""
+
+    def call(self, x, *args, **kwargs):
+        return super().call(x / 255)
+
+
+MODELS = {
+    "dense": (lambda: sequential(layers.Dense(1)), 1),
+    "unbuilt": (lambda: keras.Sequential([layers.Dense(1)]), 1),
+    "flattened": (lambda: sequential(layers.Flatten(), layers.Dense(1)), 1),
+    "nested": (lambda: sequential(sequential(layers.Dense(2)), layers.Dense(1)), 1),
+    "scaled": (lambda: sequential(layers.Rescaling(1 / 255), layers.Dense(1)), 0),
+    "normalised": (lambda: sequential(layers.BatchNormalization(), layers.Dense(1)), 0),
+    "functional": (lambda: functional(lambda x: x), 1),
+    "functional, flattened": (lambda: functional(layers.Flatten()), 1),
+    # Keras 2 has a model inside of another one called twice.
+    "functional, nested": (lambda: functional(sequential(layers.Dense(2))), 1 if KERAS_3 else None),
+    "functional, scaled": (lambda: functional(lambda x: x / 255), 0),
+    "functional, normalised": (lambda: functional(layers.LayerNormalization()), 0),
+    "own call": (Own, None),
+    "own call of a sequence": (lambda: OwnSequential([layers.Input((6,)), layers.Dense(1)]), None),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_whether_a_layer_gets_the_input(out, name):
+    make, known = MODELS[name]
+    assert saved(out, make(), np.ones((4, 6), np.float32))["0"].get("as_it_is") == known
+
+
+def test_several_inputs(out):
+    a, b, c = layers.Input((2,), name="a"), layers.Input((3,), name="b"), layers.Input((1,), dtype="int32", name="c")
+    words = layers.Flatten()(layers.Embedding(5, 2)(c))
+    joined = layers.Concatenate()([layers.Dense(2)(a), layers.BatchNormalization()(b), words])
+    model = keras.Model({"a": a, "b": b, "c": c}, layers.Dense(1)(joined))
+    x = {"a": np.ones((4, 2), np.float32), "b": np.ones((4, 3), np.float32), "c": np.ones((4, 1), np.int32)}
+    found = saved(out, model, x)
+    assert {name: numbers["as_it_is"] for name, numbers in found.items()} == {"0": 1, "1": 0}

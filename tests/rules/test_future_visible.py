@@ -1,0 +1,165 @@
+"""FutureVisible, on language models with and without a causal mask."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from smd_agent.rules import FutureVisible
+from smd_agent.rules.finding import Severity
+
+TOKENS, LENGTH, SIZE, WIDTH = 11, 9, 6, 8
+
+
+class Model(nn.Module):
+    """A transformer of tokens, or what the arguments make of it."""
+
+    def __init__(self, mask=None, batch_first=True, two=False):
+        super().__init__()
+        self.embedding = nn.Embedding(TOKENS, WIDTH)
+        layer = nn.TransformerEncoderLayer(WIDTH, 2, 16, dropout=0.0, batch_first=batch_first)
+        self.blocks = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.head = nn.Linear(WIDTH, TOKENS)
+        self.mask, self.axis, self.two = mask, int(batch_first), two
+
+    def forward(self, x, *others):
+        length = x.shape[self.axis]
+        mask = nn.Transformer.generate_square_subsequent_mask(length) if self.mask else None
+        return self.head(self.blocks(self.embedding(x), mask=mask))
+
+
+class Attending(nn.Module):
+    """Attention without a transformer around it."""
+
+    def __init__(self, **told):
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(TOKENS, WIDTH), nn.Linear(WIDTH, TOKENS)
+        self.attention, self.told = nn.MultiheadAttention(WIDTH, 2, batch_first=True), told
+
+    def forward(self, x):
+        h = self.embedding(x)
+        return self.head(self.attention(h, h, h, **self.told)[0])
+
+
+def flat(logits, y):
+    return functional.cross_entropy(logits.reshape(-1, TOKENS), y.reshape(-1))
+
+
+def turned(logits, y):
+    return functional.cross_entropy(logits.transpose(1, 2), y)
+
+
+def shifted(logits, y):
+    """As where the model gets all tokens, and its last prediction is left out."""
+    return flat(logits[:, :-1], y[:, :-1])
+
+
+def training_of(model, loss=flat, count=4, pair=None, others=()):
+    def training(capture):
+        net = model()
+        capture(net)
+        optimizer = torch.optim.SGD(net.parameters(), 0.01)
+        for _ in range(count):
+            tokens = torch.randint(0, TOKENS, (SIZE, LENGTH + 1))
+            x, y = (tokens[:, :-1], tokens[:, 1:]) if pair is None else pair(tokens)
+            optimizer.zero_grad()
+            loss(net(x, *others), y).backward()
+            optimizer.step()
+
+    return training
+
+
+@pytest.mark.parametrize("loss", [flat, turned, shifted])
+def test_a_transformer_without_a_mask(trained, loss):
+    (found,) = trained(training_of(Model, loss)).findings(FutureVisible())
+    assert (found.severity, found.first_step, found.steps) == (Severity.PROBLEM, 2, 2)
+    assert found.tensor == "usage/target/cross_entropy_loss_0/next_1"
+    assert found.evidence["length"] == LENGTH
+    assert found.evidence["layers"] == 2
+    assert found.evidence["compared"] > 30
+    assert trained(training_of(lambda: Model(mask=True), loss)).findings(FutureVisible()) == []
+
+
+def in_time(tokens):
+    return tokens[:, :-1].t(), tokens[:, 1:].t()
+
+
+def test_sequences_along_the_first_axis(trained):
+    (found,) = trained(training_of(lambda: Model(batch_first=False), pair=in_time)).findings(FutureVisible())
+    assert found.tensor == "usage/target/cross_entropy_loss_0/next_0"
+    right = training_of(lambda: Model(mask=True, batch_first=False), pair=in_time)
+    assert trained(right).findings(FutureVisible()) == []
+
+
+def padded(tokens):
+    y = tokens[:, 1:].clone()
+    y[:, -3:] = -100
+    return tokens[:, :-1], y
+
+
+def test_padding_that_is_ignored(trained):
+    assert len(trained(training_of(Model, pair=padded)).findings(FutureVisible())) == 1
+
+
+@pytest.mark.parametrize("told", [{"is_causal": True}, {}], ids=["mask", "none"])
+def test_attention_by_itself(trained, told):
+    if told:
+        told["attn_mask"] = nn.Transformer.generate_square_subsequent_mask(LENGTH)
+    found = trained(training_of(lambda: Attending(**told))).findings(FutureVisible())
+    assert len(found) == (0 if told else 1)
+
+
+def same(tokens):
+    return tokens[:, :-1], tokens[:, :-1]
+
+
+def other(tokens):
+    return tokens[:, :-1], torch.randint(0, TOKENS, (SIZE, LENGTH))
+
+
+def one_is_another(tokens):
+    y = tokens[:, 1:].clone()
+    y[0, 0] = (y[0, 0] + 1) % TOKENS
+    tokens[0, 0] = y[0, 0]
+    return tokens[:, :-1], y
+
+
+def repeated(tokens):
+    x = tokens[:, :1].expand(SIZE, LENGTH)
+    return x, x
+
+
+@pytest.mark.parametrize("pair", [same, other, one_is_another, repeated])
+def test_targets_that_are_not_the_next_tokens(trained, pair):
+    assert trained(training_of(Model, pair=pair)).findings(FutureVisible()) == []
+
+
+def test_recurrent_models_and_those_of_two_sequences(trained):
+    class Recurrent(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding, self.head = nn.Embedding(TOKENS, WIDTH), nn.Linear(WIDTH, TOKENS)
+            self.layer = nn.GRU(WIDTH, WIDTH, batch_first=True)
+
+        def forward(self, x):
+            return self.head(self.layer(self.embedding(x))[0])
+
+    assert trained(training_of(Recurrent)).findings(FutureVisible()) == []
+    source = torch.randint(0, TOKENS, (SIZE, LENGTH))
+    assert trained(training_of(Model, others=(source,))).verdict(FutureVisible()).findings == []
+
+
+def test_as_much_as_it_takes(trained):
+    run = trained(training_of(Model, count=3))
+    (found,) = run.findings(FutureVisible())
+    assert run.findings(FutureVisible(patience=4)) == []
+    least = int(found.evidence["compared"])
+    assert len(run.findings(FutureVisible(tokens=least - 9, patience=1))) == 1
+    assert run.findings(FutureVisible(tokens=SIZE * LENGTH)) == []
+
+
+def test_clean_trainings_are_silent(clean):
+    found = {name: run.verdict(FutureVisible()).findings for name, run in clean.items()}
+    assert {name: findings for name, findings in found.items() if findings} == {}
