@@ -149,6 +149,7 @@ RULES: Mapping[str, OfRule] = {
         regex_by=("tensor_regex",),
     ),
     "NoGradient": OfRule(("patience",), (Brought(CollectionKeys.PARAMETERS),)),
+    "NothingLoaded": OfRule((), (Brought(CollectionKeys.PARAMETERS),)),
     "NotMoving": OfRule(
         ("patience",),
         (

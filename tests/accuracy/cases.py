@@ -231,7 +231,7 @@ _REPORTED = {
     "flowers_validation": "",
     "memory_rnn": "LossNotFinite ExplodingTensor",
     "moons_custom_init": "PoorWeightInitialization",
-    "patches_transfer": "",
+    "patches_transfer": "NothingLoaded",
     "plateau_parity": "",
     "ratings_gluon": "",
     "residual_blocks": "ParameterNotOptimized",

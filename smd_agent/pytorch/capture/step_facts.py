@@ -20,6 +20,7 @@ from smd_agent.pytorch.capture.looked_at import Parameters, Weights, digest_of, 
 from smd_agent.pytorch.capture.loss_inputs import LossInputs
 from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.capture.unowned_parameters import UnownedParameters
+from smd_agent.pytorch.model.partial_loads import partial_loads
 
 
 class StepFacts:
@@ -31,6 +32,7 @@ class StepFacts:
     """
 
     def __init__(self, models: TrainedModels, writer: StepWriter) -> None:
+        self._writer = writer
         self._updating = models.updating
         self._changes = WeightChanges(writer, models.roles, Weights())
         self._settings = OptimizerSettings(writer, models.roles)
@@ -84,6 +86,7 @@ class StepFacts:
 
     def close(self) -> None:
         """The step ends."""
+        partial_loads.save(self._writer)
         self._parameters.close()
         self._kept.close()
         self._changes.close()
