@@ -117,6 +117,7 @@ RULES: Mapping[str, OfRule] = {
         regex_by=("tensor_regex",),
     ),
     "DoubleActivation": OfRule(("patience",), _USAGE),
+    "DropoutTooLarge": OfRule(("threshold", "patience"), _USAGE),
     "EqualUnits": OfRule(
         ("patience",),
         tuple(

@@ -240,7 +240,7 @@ _REPORTED = {
     "sensors_gluon": "LossNotDecreasing WeightUpdateRatio LossNotFinite ExplodingTensor DeadRelu",
     "shapes_convnet": "GradientNotCleared",
     "spirals_decay": "NotMoving WeightUpdateRatio",
-    "tabular_dropout": "",
+    "tabular_dropout": "DropoutTooLarge",
     "tape_convnet": "BatchNormNotUpdated TrainingInEvaluationMode",
     "two_workers": "ReplicasDiffer",
     "views_contrastive": "",

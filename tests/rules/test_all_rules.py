@@ -22,7 +22,8 @@ BY_DEFAULT = {name: rule for name, rule in RULES.items() if not rule.only_by_nam
 # Of trees, of labels, of losses of classes, of an evaluation, a loss scaler, several workers or float inputs, which few
 # of the clean trainings have.
 FOR_OTHER_RUNS = {
-    *("BatchNormNotUpdated", "ClassImbalance", "ConstantLabels", "DoubleActivation", "EvaluationInTrainingMode"),
+    *("BatchNormNotUpdated", "ClassImbalance", "ConstantLabels", "DoubleActivation", "DropoutTooLarge"),
+    "EvaluationInTrainingMode",
     *("FeatureImportanceOverweight", "LeakingFeature", "LossOfOtherShape", "Overfit", "Overtraining"),
     *("ReplicasDiffer", "SameEvaluationData", "SameBatchOnWorkers", "UnusualInputs", "UpdatesSkipped"),
 }
