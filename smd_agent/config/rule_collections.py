@@ -75,6 +75,9 @@ def _of_chosen(brings: tuple[str, ...], reductions: tuple[str, ...], *more: str)
 
 RULES: Mapping[str, OfRule] = {
     "AllZero": _of_chosen((CollectionKeys.GRADIENTS,), ("zero_share",), "threshold", "patience"),
+    "BatchNormNotUpdated": OfRule(
+        ("patience",), (Brought(CollectionKeys.WEIGHTS, ("min", "max")), Brought(CollectionKeys.UPDATES))
+    ),
     "CheckInputImages": OfRule(
         ("threshold_mean", "threshold_samples", "regex", "channel"),
         (Brought("input_image", (), (".*hybridsequential0_input_0",), _EVERY_500),),
@@ -114,6 +117,14 @@ RULES: Mapping[str, OfRule] = {
         regex_by=("tensor_regex",),
     ),
     "DoubleActivation": OfRule(("patience",), _USAGE),
+    "DropoutTooLarge": OfRule(("threshold", "patience"), _USAGE),
+    "EqualUnits": OfRule(
+        ("patience",),
+        tuple(
+            Brought(name, ("min", "max"))
+            for name in (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, CollectionKeys.GRADIENTS)
+        ),
+    ),
     "EvaluationInTrainingMode": OfRule(("patience",), _USAGE),
     "ExplodingTensor": _of_chosen(
         (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, CollectionKeys.GRADIENTS), _FINITE, "only_nan", "patience"
@@ -152,6 +163,7 @@ RULES: Mapping[str, OfRule] = {
         regex_by=("tensor_regex",),
     ),
     "NoGradient": OfRule(("patience",), (Brought(CollectionKeys.PARAMETERS),)),
+    "NothingLoaded": OfRule((), (Brought(CollectionKeys.PARAMETERS),)),
     "NotMoving": OfRule(
         ("patience",),
         (

@@ -6,6 +6,7 @@
                               and whether the update was ``skipped``, 0 or 1.
 ``input_digest/<model>_<i>``  64 bits, int64, that tell apart what a model was called with in its i-th call of the step.
 ``parameters/<model>``        JSON text, what is known of each of the model's parameters.
+``loads/<class>``             JSON text, what ``load_state_dict(strict=False)`` left out; of PyTorch alone.
 ``usage/<what>/<fact>``       a number, how the program uses an optimizer, a model or a loss.
 """
 
@@ -29,6 +30,7 @@ UPDATE_RATIO = "update_ratio/"
 OPTIMIZER = "optimizer/"
 INPUT_DIGEST = "input_digest/"
 PARAMETERS = "parameters/"
+LOADS = "loads/"
 USAGE = "usage/"
 
 USED_INPUT = "input"
@@ -40,7 +42,7 @@ COLLECTIONS: Mapping[str, tuple[str, ...]] = {
     CollectionKeys.UPDATES: (f"^{UPDATE}", f"^{UPDATE_RATIO}"),
     CollectionKeys.OPTIMIZER: (f"^{OPTIMIZER}",),
     CollectionKeys.INPUT_DIGESTS: (f"^{INPUT_DIGEST}",),
-    CollectionKeys.PARAMETERS: (f"^{PARAMETERS}",),
+    CollectionKeys.PARAMETERS: (f"^{PARAMETERS}", f"^{LOADS}"),
     CollectionKeys.USAGE: (f"^{USAGE}",),
 }
 

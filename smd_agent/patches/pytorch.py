@@ -44,6 +44,7 @@ def apply(torch: ModuleType) -> None:
     _step_aside_for_compile(torch, discovery)
     _keep_out_of_replicas(torch)
     _step_aside_for_script(torch)
+    _look_at_loads(torch)
     sign = "a torch.nn.Module called in train mode"
     warn_at_exit_if_nothing_captured("pytorch", sign, settings, discovery.should_have_found, reason=discovery.reason)
 
@@ -119,3 +120,18 @@ def _step_aside_for_script(torch: ModuleType) -> None:
     recursive = getattr(torch.jit, "_recursive", None)
     if hasattr(recursive, "create_script_module"):
         replace(recursive, "create_script_module", around, why="TorchScript wants a type of all that a module has")
+
+
+def _look_at_loads(torch: ModuleType) -> None:
+    from smd_agent.pytorch.model.partial_loads import partial_loads
+
+    def around(original: Function) -> Function:
+        def load_state_dict(module: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(module, *args, **kwargs)
+            partial_loads.after_load(module, args, kwargs, result)
+            return result
+
+        return load_state_dict
+
+    why = "a load that matches no name, and raises nothing, is told of"
+    replace(torch.nn.Module, "load_state_dict", around, why=why)

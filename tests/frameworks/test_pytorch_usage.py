@@ -193,6 +193,7 @@ def test_modes_of_layers(out):
     found = saved(hook)
     assert [*found["model/Net/training"].values()] == [1] * 5
     assert [*found["model/Net/dropout"].values()] == pytest.approx([1, 2 / 3, 2 / 3, 1, 1])
+    assert [*found["model/Net/dropped"].values()] == [0.5] * 5
     assert [*found["model/Net/batch_norm"].values()] == [1, 0, 0, 1, 1]
     assert {name for name in found if name.startswith("model/Linear")} == {"model/Linear/training"}
     trial = smd.create_trial(hook.out_dir)

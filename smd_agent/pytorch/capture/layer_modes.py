@@ -2,6 +2,7 @@
 
 ``usage/model/<name>/training``    1 if the model itself is in training mode, else 0.
 ``usage/model/<name>/dropout``     the share of its dropout layers that are, of those that drop anything.
+``usage/model/<name>/dropped``     the largest share of its input that one of those drops.
 ``usage/model/<name>/batch_norm``  the share of its normalisations with running statistics that are.
 
 They are those of the step's first call, before it. A model without such layers has no number for them.
@@ -36,7 +37,9 @@ class LayerModes:
         self._told.add(name)
         layers = [*model.modules()]
         numbers = {"training": float(model.training)}
-        numbers |= _share("dropout", [layer.training for layer in layers if _drops(layer)])
+        dropping = [layer for layer in layers if _dropped(layer) > 0]
+        numbers |= _share("dropout", [layer.training for layer in dropping])
+        numbers |= {"dropped": max(map(_dropped, dropping))} if dropping else {}
         numbers |= _share("batch_norm", [layer.training for layer in layers if _has_statistics(layer)])
         self._usage.save(f"model/{name}", numbers)
 
@@ -46,13 +49,14 @@ def _share(kind: str, modes: Iterable[bool]) -> dict[str, float]:
     return {kind: sum(found) / len(found)} if found else {}
 
 
-def _drops(layer: torch.nn.Module) -> bool:
+def _dropped(layer: torch.nn.Module) -> float:
+    """Which share of its input a layer drops; 0 for one that is no dropout."""
     if isinstance(layer, torch.nn.RNNBase):
         # Between its layers, so that of one there is none.
-        return layer.dropout > 0 and layer.num_layers > 1
+        return float(layer.dropout) if layer.num_layers > 1 else 0.0
     if isinstance(layer, torch.nn.MultiheadAttention):
-        return bool(layer.dropout > 0)
-    return isinstance(layer, _DropoutNd) and bool(layer.p > 0)
+        return float(layer.dropout)
+    return float(layer.p) if isinstance(layer, _DropoutNd) else 0.0
 
 
 def _has_statistics(layer: torch.nn.Module) -> bool:

@@ -28,6 +28,7 @@ from smd_agent.pytorch.capture.sequence_layers import SequenceLayers
 from smd_agent.pytorch.capture.unowned_parameters import UnownedParameters
 from smd_agent.pytorch.capture.unregistered_parameters import left_untrained
 from smd_agent.pytorch.model.step_counter import TrackedModule
+from smd_agent.pytorch.model.partial_loads import partial_loads
 
 
 class StepFacts:
@@ -39,6 +40,7 @@ class StepFacts:
     """
 
     def __init__(self, models: TrainedModels, writer: StepWriter) -> None:
+        self._writer = writer
         self._updating = models.updating
         self._trained_params = models.trained_params
         self._changes = WeightChanges(writer, models.roles, Weights())
@@ -130,6 +132,7 @@ class StepFacts:
 
     def close(self) -> None:
         """The step ends."""
+        partial_loads.save(self._writer)
         self._parameters.close()
         self._kept.close()
         self._discarded.close()

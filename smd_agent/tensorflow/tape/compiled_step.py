@@ -11,8 +11,9 @@ the same numbers as without us, the variant then runs in every step, from the fi
 
 from __future__ import annotations
 
+import re
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -37,6 +38,9 @@ from smd_agent.tensorflow.tape.traced_gradients import (
 from smd_agent.tensorflow.types import ConcreteFunction, FunctionDef, Tensor, Variable
 
 SLOT = "_call_flat"
+
+# Running statistics of normalisations, which tell whether these are trained or only used.
+_STATISTICS = re.compile(r"(^|/)moving_(mean|variance)(_\d+)?(:0)?$")
 
 
 class CompiledStep:
@@ -70,6 +74,7 @@ class CompiledStep:
         self._concrete = weakref.ref(concrete)
         self._calls: list[GradientCall] | None = None
         self._variables: list[weakref.ref[Variable]] = []
+        self._statistics: list[weakref.ref[Variable]] = []
         self._given: GivenVariables | None = None
         self._variant: Variant | None = None
         self._tried = False
@@ -120,7 +125,7 @@ class CompiledStep:
             first = living[0]
         saving.steps.reach(first, position.step)
         if position.saving:
-            saving.values.weights(self._living_variables())
+            saving.values.weights([*self._living_variables(), *_living(self._statistics)])
         elif not self._always:
             return False
         return position.saving if self.variant() is not None else None
@@ -130,10 +135,12 @@ class CompiledStep:
         concrete: Any = self._concrete()
         parts = {id(v): part for call in self.calls() for part in call.parts if (v := part.variable()) is not None}
         self._variables = [part.variable for part in parts.values()]
+        statistics = [variable for variable in concrete.variables if _STATISTICS.search(variable.name)]
+        self._statistics = [weakref.ref(variable) for variable in statistics]
         self._always = carries_state(concrete.function_def)
 
     def _living_variables(self) -> list[Variable]:
-        return [variable for reference in self._variables if (variable := reference()) is not None]
+        return _living(self._variables)
 
     @unseen
     def _run_variant(
@@ -267,3 +274,7 @@ def _gradient(part: TracedGradient, values: Iterator[Tensor]) -> Tensor | Rows:
     variable = part.variable()
     shape = tuple(variable.shape) if variable is not None else ()
     return Rows(found, indices, shape)
+
+
+def _living(references: Iterable[weakref.ref[Variable]]) -> list[Variable]:
+    return [variable for reference in references if (variable := reference()) is not None]

@@ -1,0 +1,83 @@
+"""NothingLoaded: a ``load_state_dict(strict=False)`` of which a module got nothing, or little."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.framework.training_facts import LOADS
+from smd_agent.rules.built_in import BuiltInRule, Need
+from smd_agent.rules.finding import Severity
+from smd_agent.rules.step_view import StepView
+
+_NUMBERS = ("given", "own", "loaded")
+
+
+class NothingLoaded(BuiltInRule):
+    """A ``load_state_dict(strict=False)`` of which a module got nothing, or little.
+
+    Adapters of which all are taken, a head that differs, and a module that gets all that it has out of more, are none.
+    Nor is a load that is followed by another one, of the same module or a part of it, by which it gets something.
+    """
+
+    meaning = "strict=False has loaded none of the names, or less than half both of the given and of the module's own"
+    needs = (Need((CollectionKeys.PARAMETERS,)),)
+    evidence = {
+        "given": "how many names were given to load_state_dict",
+        "own": "how many names the module has",
+        "loaded": "how many of its own were loaded",
+    }
+    advice = "Load under the names that the module has; strict=True, or what load_state_dict returns, tells of others"
+    short = "nothing loaded: {}"
+
+    def take(self, step: StepView) -> None:
+        """Look at the loads that a step tells of."""
+        for name in step.names(patterns=(f"^{LOADS}",)):
+            value = step.value(name)
+            told = _parsed(str(value.reshape(-1)[0])) if value is not None and value.size == 1 else None
+            if told is None:
+                continue
+            numbers = {key: told[key] for key in _NUMBERS}
+            nothing = not numbers["loaded"]
+            self.found(
+                step,
+                name,
+                numbers,
+                severity=Severity.PROBLEM if nothing else Severity.WARNING,
+                cause=_cause(told),
+                advice=_advice(told) or self.advice,
+                short="" if nothing else "less than half loaded: {}",
+            )
+
+
+def _cause(told: dict[str, Any]) -> str:
+    how_many = "None" if not told["loaded"] else f"Only {told['loaded']}"
+    cause = f"{how_many} of the {told['own']} names of the module was among the {told['given']} that were loaded"
+    if told["not_taken"] and told["missing"]:
+        cause += f": they are such as {', '.join(told['not_taken'])}, and it has such as {', '.join(told['missing'])}"
+    return f"{cause}. With strict=False that raises no error, and the rest keeps the values that it had"
+
+
+def _advice(told: dict[str, Any]) -> str:
+    """Return what to do about names that differ in what they begin with; else nothing."""
+    for given in told["not_taken"]:
+        for own in told["missing"]:
+            if given.endswith(f".{own}"):
+                prefix = given.removesuffix(own)
+                return f"Take {prefix} off the names first, as by name.removeprefix({prefix!r}); {_LOOK}"
+            if own.endswith(f".{given}"):
+                return f"Put {own.removesuffix(given)} in front of the names, or load into that part; {_LOOK}"
+    return ""
+
+
+_LOOK = "and look at what load_state_dict returns"
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    try:
+        told = json.loads(text)
+        numbers = {key: int(told[key]) for key in _NUMBERS}
+        return {**numbers, **{key: [str(name) for name in told[key]] for key in ("not_taken", "missing")}}
+    except (ValueError, KeyError, TypeError):
+        return None
