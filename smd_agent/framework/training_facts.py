@@ -7,6 +7,7 @@
 ``input_digest/<model>_<i>``  64 bits, int64, that tell apart what a model was called with in its i-th call of the step.
 ``parameters/<model>``        JSON text, what is known of each of the model's parameters.
 ``usage/<what>/<fact>``       a number, how the program uses an optimizer, a model or a loss; of PyTorch alone.
+``data_facts/<what>/<fact>``  a number of the training's labels or of an evaluation set; of XGBoost alone.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ OPTIMIZER = "optimizer/"
 INPUT_DIGEST = "input_digest/"
 PARAMETERS = "parameters/"
 USAGE = "usage/"
+DATA_FACTS = "data_facts/"
 
 # By which tensors of these names join the collections of all frameworks.
 COLLECTIONS: Mapping[str, tuple[str, ...]] = {

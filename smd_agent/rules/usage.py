@@ -1,11 +1,11 @@
-"""Base of the rules that look at how a program uses optimizers, models and losses: at the collection ``usage``."""
+"""Bases of the rules that look at facts of a program: at the collection ``usage``, or at ``data_facts``."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.framework.training_facts import USAGE
+from smd_agent.framework.training_facts import DATA_FACTS, USAGE
 from smd_agent.rules.built_in import BuiltInRule, Need
 
 if TYPE_CHECKING:
@@ -21,11 +21,13 @@ class RuleOfUsage(BuiltInRule):
 
     Class attributes:
         kind: what they are of: ``optimizer``, ``model`` or ``loss``.
+        prefix: with which the names of the numbers begin.
         facts: their names, of which one is enough.
     """
 
     needs: tuple[Need, ...] = (Need((CollectionKeys.USAGE,)),)
     kind: ClassVar[str]
+    prefix: ClassVar[str] = USAGE
     facts: ClassVar[tuple[str, ...]]
 
     def start(self) -> None:
@@ -34,10 +36,10 @@ class RuleOfUsage(BuiltInRule):
         self._in_a_row: dict[str, int] = {}
 
     def take(self, step: StepView) -> None:
-        """Look at each optimizer, model or loss of a step."""
+        """Look at each one of the kind."""
         found: dict[str, Numbers] = {}
-        for name, number in step.numbers(step.names(CollectionKeys.USAGE)).items():
-            of, _, fact = name.removeprefix(USAGE).rpartition("/")
+        for name, number in step.numbers(step.names(*self.needs[0].collections)).items():
+            of, _, fact = name.removeprefix(self.prefix).rpartition("/")
             if of.startswith(f"{self.kind}/"):
                 found.setdefault(of, {})[fact] = number
         for of, numbers in found.items():
@@ -62,3 +64,10 @@ class RuleOfUsage(BuiltInRule):
     def fits(self, collections: Collection[str]) -> bool:
         """Tell whether the run has anything of its kind."""
         return super().fits(collections) and (self._has_any or not self._steps_seen)
+
+
+class RuleOfData(RuleOfUsage):
+    """A rule that looks at numbers of the collection ``data_facts``; ``kind`` is ``labels`` or ``evaluation``."""
+
+    needs: tuple[Need, ...] = (Need((CollectionKeys.DATA_FACTS,)),)
+    prefix = DATA_FACTS

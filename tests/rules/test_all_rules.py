@@ -24,7 +24,8 @@ BY_DEFAULT = {name: rule for name, rule in RULES.items() if not rule.only_by_nam
 FOR_OTHER_RUNS = {
     *("ClassImbalance", "ConstantLabels", "DoubleActivation", "EvaluationInTrainingMode"),
     *("FeatureImportanceOverweight", "LeakingFeature", "LossOfOtherShape", "Overfit", "Overtraining"),
-    *("ReplicasDiffer", "SameEvaluationData", "SameBatchOnWorkers", "UnusualInputs", "UpdatesSkipped"),
+    *("ReplicasDiffer", "SameEvaluationData", "SameBatchOnWorkers", "StoppingByTrainingData", "UnusualInputs"),
+    *("UpdatesSkipped", "WeightOfRareClass"),
 }
 
 
