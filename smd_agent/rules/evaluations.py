@@ -198,9 +198,8 @@ class OfEvaluations(BuiltInRule):
         return losses_of(step, names, sets)
 
     def stops_early(self, loss: str, mode: ModeKeys) -> bool:
-        """Tell whether early stopping goes by the evaluation set of a loss, which has not the rows that are trained."""
-        facts = self._sets.get(set_of(loss, mode) or "", {})
-        return "stopping_rounds" in facts and not facts.get("training_rows")
+        """Tell whether early stopping goes by the evaluation set that a loss is of."""
+        return "stopping_rounds" in self._sets.get(set_of(loss, mode) or "", {})
 
     @property
     def has_judged(self) -> bool:

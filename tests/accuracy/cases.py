@@ -144,6 +144,13 @@ _CLEAN = {
         ("xgboost-forest", "a random forest in one round"),
         ("xgboost-linear", "a linear booster"),
         ("xgboost-rare", "a rare class with its weight"),
+        ("xgboost-stopping-estimator", "an estimator that stops early"),
+        ("xgboost-stopping-callback", "early stopping by a set that is not the last"),
+        ("xgboost-stopped-folds", "folds that stop early"),
+        ("xgboost-survival", "survival times, some cut off"),
+        ("xgboost-outputs", "three targets"),
+        ("xgboost-oversampled", "rows of a rare class drawn again"),
+        ("xgboost-common-positives", "a common class with its weight"),
     ),
 }
 # Faults, by framework: name, fault, and the rules that describe it.
