@@ -29,7 +29,7 @@ class StoppingByTrainingData(RuleOfData):
     }
     cause = "The training data is the last of the evaluation sets, and early stopping goes by the last one"
     advice = "Put the set of other rows last, or name it: xgboost.callback.EarlyStopping(rounds=..., data_name=...)"
-    short = "early stopping by the training data: {}"
+    short = "early stopping goes by the training data"
 
     def look_at(self, step: StepView, of: str, numbers: Numbers) -> None:
         """Look at one evaluation set."""
