@@ -38,6 +38,7 @@ _NOT_JUDGED = (
     CollectionKeys.INPUT_DIGESTS,
     CollectionKeys.PARAMETERS,
     CollectionKeys.USAGE,
+    CollectionKeys.DATA_FACTS,
 )
 
 

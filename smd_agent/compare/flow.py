@@ -37,6 +37,7 @@ class Kind(enum.IntEnum):
 # A tensor of several collections is of the first of these.
 _COLLECTIONS = {
     CollectionKeys.HYPERPARAMETERS: Kind.CONFIGURATION,
+    CollectionKeys.DATA_FACTS: Kind.CONFIGURATION,
     CollectionKeys.INPUT_DIGESTS: Kind.INPUT,
     CollectionKeys.INPUTS: Kind.INPUT,
     CollectionKeys.LABELS: Kind.INPUT,

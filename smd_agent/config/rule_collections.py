@@ -58,6 +58,7 @@ _EVERY_5 = {"save_interval": 5}
 _LOSSES = Brought(CollectionKeys.LOSSES)
 _CLASSES = (Brought(CollectionKeys.LABELS), Brought(CollectionKeys.PREDICTIONS))
 _USAGE = (Brought(CollectionKeys.USAGE),)
+_DATA_FACTS = (Brought(CollectionKeys.DATA_FACTS),)
 _FINITE = ("abs_mean", "nan_count", "inf_count")
 _PARAMETERS = tuple(Brought(name, ("abs_mean",)) for name in (CollectionKeys.WEIGHTS, CollectionKeys.BIASES))
 
@@ -174,7 +175,9 @@ RULES: Mapping[str, OfRule] = {
     ),
     "OptimizerNotOfModel": OfRule(("patience",), _USAGE),
     "Overfit": OfRule(
-        ("tensor_regex", "start_step", "patience", "ratio_threshold", "rise"), (_LOSSES,), regex_by=("tensor_regex",)
+        ("tensor_regex", "start_step", "patience", "ratio_threshold", "rise", "rise_of_trees"),
+        (_LOSSES,),
+        regex_by=("tensor_regex",),
     ),
     "Overtraining": OfRule(("patience_train", "patience_validation", "delta", "share"), (_LOSSES,)),
     "ParameterNotOptimized": OfRule((), (Brought(CollectionKeys.PARAMETERS),)),
@@ -201,6 +204,7 @@ RULES: Mapping[str, OfRule] = {
     ),
     "SimilarAcrossRuns": _of_chosen((CollectionKeys.LOSSES,), (), "other_trials", "other_trial", "rtol", "atol"),
     "StalledTrainingRule": OfRule(("threshold", "stop_training_on_fire", "training_job_name_prefix")),
+    "StoppingByTrainingData": OfRule((), _DATA_FACTS),
     "TensorVariance": _of_chosen((CollectionKeys.WEIGHTS,), ("std",), "max_threshold", "min_threshold"),
     "TrainingInEvaluationMode": OfRule(("patience",), _USAGE),
     "TreeDepth": OfRule(("depth",), (Brought(CollectionKeys.TREES),)),
@@ -220,6 +224,7 @@ RULES: Mapping[str, OfRule] = {
         ("threshold", "ratio", "patience"),
         (Brought(CollectionKeys.GRADIENTS, ("abs_mean", "zero_share"), steps=_EVERY_500),),
     ),
+    "WeightOfRareClass": OfRule(("imbalance", "factor"), _DATA_FACTS),
     "WeightUpdateRatio": OfRule(
         ("num_steps", "large_threshold", "small_threshold", "epsilon", "patience"),
         (Brought(CollectionKeys.WEIGHTS, steps=_EVERY_500),),

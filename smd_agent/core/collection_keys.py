@@ -22,6 +22,7 @@ class CollectionKeys:
     INPUT_DIGESTS = "input_digests"
     PARAMETERS = "parameters"
     USAGE = "usage"
+    DATA_FACTS = "data_facts"
     TENSORFLOW_SUMMARIES = "tensorflow_summaries"
     METRICS = "metrics"
     HYPERPARAMETERS = "hyperparameters"
@@ -43,6 +44,7 @@ FACT_COLLECTIONS = frozenset(
         CollectionKeys.INPUT_DIGESTS,
         CollectionKeys.PARAMETERS,
         CollectionKeys.USAGE,
+        CollectionKeys.DATA_FACTS,
     }
 )
 

@@ -8,6 +8,7 @@
 ``parameters/<model>``        JSON text, what is known of each of the model's parameters.
 ``loads/<class>``             JSON text, what ``load_state_dict(strict=False)`` left out; of PyTorch alone.
 ``usage/<what>/<fact>``       a number, how the program uses an optimizer, a model or a loss.
+``data_facts/<what>/<fact>``  a number of the training's labels or of an evaluation set; of XGBoost alone.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ INPUT_DIGEST = "input_digest/"
 PARAMETERS = "parameters/"
 LOADS = "loads/"
 USAGE = "usage/"
+DATA_FACTS = "data_facts/"
 
 USED_INPUT = "input"
 """What inputs of models are in the names of ``usage``, see ``model_inputs``; and their fact that tells most."""

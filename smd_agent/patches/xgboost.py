@@ -27,11 +27,16 @@ def _train(given: Mapping[str, Any]) -> Training[Any]:
         train_data=given.get("dtrain"),
         # XGBoost's early stopping looks at the last one too.
         validation_data=evals[-1][0] if evals else None,
+        call={**_kept(given), "evals": evals or ()},
     )
 
 
 def _cross_validation(given: Mapping[str, Any]) -> Training[Any]:
-    return Training(hyperparameters=_hyperparameters(given), folds=True)
+    return Training(hyperparameters=_hyperparameters(given), folds=True, call=_kept(given))
+
+
+def _kept(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: given.get(name) for name in ("dtrain", "obj", "early_stopping_rounds", "callbacks")}
 
 
 def _hyperparameters(given: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -34,6 +34,7 @@ _NO_VALUES = (
     CollectionKeys.PARAMETERS,
     CollectionKeys.TREES,
     CollectionKeys.HYPERPARAMETERS,
+    CollectionKeys.DATA_FACTS,
     CollectionKeys.FULL_SHAP,
 )
 # Of gradient/NAME, gradients/NAMEGrad, update_ratio/NAME and LAYER/weights/NAME:0 the name.

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.training_facts import DATA_FACTS
 from smd_agent.rules.built_in import BuiltInRule, Need, Split
 from smd_agent.rules.kept_evenly import KeptEvenly
 from smd_agent.rules.step_view import Names, Place, StepView
@@ -18,6 +19,7 @@ from smd_agent.rules.step_view import Names, Place, StepView
 # XGBoost calls a loss by the evaluation set and the metric.
 _OF_SET = re.compile(r"([^-/]+)-(.+)")
 _OF_KERAS = "val_"
+_OF_SETS = f"{DATA_FACTS}evaluation/"
 # Times the usual change from one evaluation to the next.
 _STANDS_OUT = 6.0
 
@@ -45,30 +47,41 @@ class Evaluation(NamedTuple):
     training: float
 
 
-def losses_of(step: StepView, names: Names) -> list[Loss]:
+def losses_of(step: StepView, names: Names, sets: Mapping[str, bool]) -> list[Loss]:
     """Return the finite losses of a step, those of the training first.
 
     A loss is one of an evaluation in mode EVAL, or if it is called ``val_...``. Of evaluation sets whose losses have
-    names such as ``test-logloss``, one with ``train`` in its name is of the training; without such a one, nothing is
-    known of any.
+    names such as ``test-logloss``, one with ``train`` in its name is of the training, unless ``sets`` knows better;
+    without such a one, nothing is known of any.
+
+    Args:
+        step: the step.
+        names: of the losses.
+        sets: by the name of an evaluation set, whether it has the rows that are trained.
     """
     found = []
     for name, value in step.numbers(names).items():
         if math.isfinite(value) and step.mode is not ModeKeys.PREDICT:
-            key, is_validation = _role(name, step.mode)
+            key, is_validation = _role(name, step.mode, sets)
             found.append(Loss(name, key, value, is_validation))
     return sorted(found, key=lambda loss: loss.is_validation)
 
 
 def of_training(names: Names, mode: ModeKeys) -> Names:
     """Return those losses that are of the training; all of them where none is known to be."""
-    return tuple(name for name in names if not _role(name, mode)[1]) or names
+    return tuple(name for name in names if not _role(name, mode, {})[1]) or names
 
 
-def _role(name: str, mode: ModeKeys) -> tuple[str, bool]:
+def set_of(name: str, mode: ModeKeys) -> str | None:
+    """Return the evaluation set of a boosted training that a loss is of; None of other losses."""
     of_set = _OF_SET.fullmatch(name) if mode is ModeKeys.GLOBAL else None
+    return None if of_set is None else of_set[1]
+
+
+def _role(name: str, mode: ModeKeys, sets: Mapping[str, bool]) -> tuple[str, bool]:
+    of_set = set_of(name, mode)
     if of_set is not None:
-        return of_set[2], "train" not in of_set[1].lower()
+        return name[len(of_set) + 1 :], not sets.get(of_set, "train" in of_set.lower())
     if name.startswith(_OF_KERAS):
         return name.removeprefix(_OF_KERAS), True
     return name, mode is ModeKeys.EVAL
@@ -170,6 +183,23 @@ class OfEvaluations(BuiltInRule):
     def start(self) -> None:
         """Begin with nothing seen."""
         self.evaluations = Evaluations()
+        self._sets: dict[str, dict[str, float]] = {}
+
+    def losses(self, step: StepView, names: Names) -> list[Loss]:
+        """Return the finite losses of a step, and take note of what is known of its evaluation sets."""
+        facts = step.names(patterns=(f"^{_OF_SETS}",))
+        if facts:
+            # Those of another training, which has begun.
+            self._sets = {}
+            for name, number in step.numbers(facts).items():
+                of_set, _, fact = name.removeprefix(_OF_SETS).rpartition("/")
+                self._sets.setdefault(of_set, {})[fact] = number
+        sets = {name: facts["training_rows"] == 1 for name, facts in self._sets.items() if "training_rows" in facts}
+        return losses_of(step, names, sets)
+
+    def stops_early(self, loss: str, mode: ModeKeys) -> bool:
+        """Tell whether early stopping goes by the evaluation set that a loss is of."""
+        return "stopping_rounds" in self._sets.get(set_of(loss, mode) or "", {})
 
     @property
     def has_judged(self) -> bool:

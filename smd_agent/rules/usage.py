@@ -1,11 +1,11 @@
-"""Base of the rules that look at how a program uses optimizers, models and losses: at the collection ``usage``."""
+"""Bases of the rules that look at facts of a program: at the collection ``usage``, or at ``data_facts``."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.framework.training_facts import USAGE
+from smd_agent.framework.training_facts import DATA_FACTS, USAGE
 from smd_agent.rules.built_in import BuiltInRule, Need
 
 if TYPE_CHECKING:
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 Numbers = dict[str, float]
 
 
-def numbers_of(step: StepView, kind: str) -> dict[str, Numbers]:
+def numbers_of(
+    step: StepView, kind: str, collection: str = CollectionKeys.USAGE, prefix: str = USAGE
+) -> dict[str, Numbers]:
     """Return the numbers of all of a kind, by what they are of and by name."""
     found: dict[str, Numbers] = {}
-    for name, number in step.numbers(step.names(CollectionKeys.USAGE)).items():
-        of, _, fact = name.removeprefix(USAGE).rpartition("/")
+    for name, number in step.numbers(step.names(collection)).items():
+        of, _, fact = name.removeprefix(prefix).rpartition("/")
         if of.startswith(f"{kind}/"):
             found.setdefault(of, {})[fact] = number
     return found
@@ -31,11 +33,14 @@ class RuleOfUsage(BuiltInRule):
 
     Class attributes:
         kind: what they are of, such as ``optimizer``, ``model`` or ``loss``.
+        collection, prefix: where the numbers are, and with what their names begin.
         facts: their names, of which one is enough.
     """
 
     needs: tuple[Need, ...] = (Need((CollectionKeys.USAGE,)),)
     kind: ClassVar[str]
+    collection: ClassVar[str] = CollectionKeys.USAGE
+    prefix: ClassVar[str] = USAGE
     facts: ClassVar[tuple[str, ...]]
 
     def start(self) -> None:
@@ -44,8 +49,8 @@ class RuleOfUsage(BuiltInRule):
         self._in_a_row: dict[str, int] = {}
 
     def take(self, step: StepView) -> None:
-        """Look at each optimizer, model or loss of a step."""
-        for of, numbers in numbers_of(step, self.kind).items():
+        """Look at each one of the kind."""
+        for of, numbers in numbers_of(step, self.kind, self.collection, self.prefix).items():
             if any(fact in numbers for fact in self.facts):
                 self._has_any = True
                 self.look_at(step, of, numbers)
@@ -67,3 +72,11 @@ class RuleOfUsage(BuiltInRule):
     def fits(self, collections: Collection[str]) -> bool:
         """Tell whether the run has anything of its kind."""
         return super().fits(collections) and (self._has_any or not self._steps_seen)
+
+
+class RuleOfData(RuleOfUsage):
+    """A rule that looks at numbers of the collection ``data_facts``; ``kind`` is ``labels`` or ``evaluation``."""
+
+    needs: tuple[Need, ...] = (Need((CollectionKeys.DATA_FACTS,)),)
+    collection = CollectionKeys.DATA_FACTS
+    prefix = DATA_FACTS

@@ -14,6 +14,7 @@ import xgboost
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.boosting import products
 from smd_agent.framework.boosting.products import Training, Unavailable
+from smd_agent.xgboost.data_facts import data_facts_of
 from smd_agent.xgboost.shap import Contributions
 from smd_agent.xgboost.trees import tree_columns
 from smd_agent.xgboost.worker import rank_and_size
@@ -73,6 +74,12 @@ class Products(products.Products[xgboost.Booster, xgboost.DMatrix]):
         if self._contributions is None:
             self._contributions = Contributions(self._rows(data, model))
         return self._contributions.of(model)
+
+    def data_facts(self, model: Any) -> Mapping[str, float]:
+        """The numbers of ``data_facts_of``; of a cross-validation, by the model of its first fold."""
+        if self.training.call.get("dtrain") is None:
+            raise Unavailable("the arguments of the training are not known, which the agent sees and a hook does not")
+        return data_facts_of(self.training.call, model.cvfolds[0].bst if self.training.folds else model)
 
     def require_trees(self, model: xgboost.Booster) -> None:
         """Nothing, if the booster is one of trees."""

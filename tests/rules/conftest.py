@@ -227,6 +227,25 @@ def boosted(tmp_path):
 
 
 @pytest.fixture
+def known_of_training(written):
+    """Write what is known of an XGBoost training by its call, at its first round."""
+    xgboost = pytest.importorskip("xgboost")
+    from smd_agent.xgboost.data_facts import data_facts_of
+
+    def make(parameters, rows, labels, early_stopping_rounds=None, **evaluated):
+        data = xgboost.DMatrix(rows, label=labels)
+        sets = [(xgboost.DMatrix(*of), name) for name, of in evaluated.items()]
+        booster = xgboost.train({"nthread": 1, **parameters}, data, 1, evals=sets, verbose_eval=False)
+        call = {"dtrain": data, "evals": sets, "early_stopping_rounds": early_stopping_rounds}
+        run = written(data_facts="^data_facts/")
+        numbers = {f"data_facts/{name}": [number] for name, number in data_facts_of(call, booster).items()}
+        run.step(smd.modes.GLOBAL, **numbers, **{"test-rmse": [1.0]})
+        return run.ended()
+
+    return make
+
+
+@pytest.fixture
 def met_at():
     """The steps at which a rule of a program says that its condition is met."""
     return lambda rule, trial: [step for step in trial.steps() if rule.invoke_at_step(step)]

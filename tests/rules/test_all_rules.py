@@ -22,7 +22,10 @@ BY_DEFAULT = {name: rule for name, rule in RULES.items() if not rule.only_by_nam
 # Of trees, of labels, of losses of classes, of an evaluation, a loss scaler, several workers, tokens, layers of
 # sequences or float inputs, which few of the clean trainings have.
 FOR_OTHER_RUNS = {
-    "BatchNormNotUpdated", "ClassImbalance", "ConstantLabels", "DoubleActivation", "DropoutTooLarge", "EvaluationInTrainingMode", "FeatureImportanceOverweight", "FutureVisible", "LeakingFeature", "LossOfOtherShape", "Overfit", "Overtraining", "RecurrentOverBatch", "ReplicasDiffer", "SameBatchOnWorkers", "SameEvaluationData", "UnusualInputs", "UpdatesSkipped",
+    *("BatchNormNotUpdated", "ClassImbalance", "ConstantLabels", "DoubleActivation", "DropoutTooLarge"),
+    *("EvaluationInTrainingMode", "FeatureImportanceOverweight", "FutureVisible", "LeakingFeature"),
+    *("LossOfOtherShape", "Overfit", "Overtraining", "RecurrentOverBatch", "ReplicasDiffer", "SameBatchOnWorkers"),
+    *("SameEvaluationData", "StoppingByTrainingData", "UnusualInputs", "UpdatesSkipped", "WeightOfRareClass"),
 }
 
 

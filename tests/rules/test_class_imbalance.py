@@ -50,9 +50,9 @@ def test_a_rare_class_that_is_never_predicted(labelled):
         ((520, 300, 30), (0, 0, 28), True),
         ((500, 300, 50), (0, 0, 50), False),
         ((510, 300, 50), (0, 0, 50), True),
-        # Of fewer than 20 labels nothing is said.
-        ((520, 300, 19), (0, 0, 19), False),
-        ((520, 300, 20), (0, 0, 20), True),
+        # Of fewer than 10 labels nothing is said.
+        ((520, 300, 9), (0, 0, 9), False),
+        ((520, 300, 10), (0, 0, 10), True),
         # A common class that is predicted wrong, and a rare one that is predicted right.
         ((300, 300, 300), (300, 0, 0), False),
         ((600, 300, 30), (600, 0, 0), False),
@@ -63,13 +63,21 @@ def test_both_must_hold(labelled, counts, wrong, finds):
 
 
 def test_labels_are_gathered(labelled):
-    step = classes((104, 60, 6), (0, 0, 6))
-    few = labelled(step, step).verdict(ClassImbalance(patience=1))
+    step = classes((104, 60, 4), (0, 0, 4))
+    other = (step[0][::-1], step[1][::-1])
+    few = labelled(step, other).verdict(ClassImbalance(patience=1))
     assert (few.judged, few.not_for_it) == ([], [])
-    assert few.not_judged[0].reason == "it takes 500 labels to judge, and there are 340"
-    assert labelled(step, step).findings(ClassImbalance(patience=1, samples=340)) == []
-    (found,) = labelled(*[step] * 4).findings(ClassImbalance(patience=1, samples=680))
-    assert (found.first_step, found.evidence["labels"]) == (3, 24)
+    assert few.not_judged[0].reason == "it takes 500 labels to judge, and there are 336"
+    assert labelled(step, other).findings(ClassImbalance(patience=1, samples=336)) == []
+    (found,) = labelled(step, other, step).findings(ClassImbalance(patience=1, samples=504))
+    assert (found.first_step, found.evidence["labels"]) == (2, 12)
+
+
+def test_the_same_rows_once_more_are_no_more_rows(labelled):
+    """Those of an evaluation set, of which every round has the predictions."""
+    assert labelled(*[classes((104, 60, 9), (0, 0, 9))] * 9).findings(ClassImbalance()) == []
+    (found,) = labelled(*[classes((104, 60, 10), (0, 0, 10))] * 9).findings(ClassImbalance())
+    assert found.evidence["labels"] == 30
 
 
 BAD, WELL = classes((520, 300, 30), (0, 0, 30)), classes((520, 300, 30), (0, 0, 0))

@@ -98,6 +98,77 @@ def test_a_rise_stands_out_of_noise(losses):
     assert losses([*FALLING, 0.04, 0.03], [*RISING, 1.5, 1.7], 0.03).findings(Overfit())
 
 
+@pytest.fixture
+def rounds(written):
+    """Write the losses of two evaluation sets by round, and what is known of the sets at the first one."""
+
+    def write(training, validation, names=("train-rmse", "test-rmse"), **facts):
+        run = written(losses="^[^-/]+-", data_facts="^data_facts/")
+        known = {f"data_facts/evaluation/{name.replace('__', '/')}": [value] for name, value in facts.items()}
+        for trained, evaluated in zip(training, validation, strict=True):
+            run.step(GLOBAL, **{names[0]: [trained], names[1]: [evaluated]}, **known)
+            known = {}
+        return run.ended()
+
+    return write
+
+
+SLOWLY = [8.0, 7.0, 6.5, 6.0, 5.98, 6.0, 6.05, 6.1, 6.15, 6.2, 6.22, 6.25, 6.25, 6.25]
+ON_AND_ON = [*np.geomspace(9, 0.5, len(SLOWLY))]
+
+
+def test_a_smaller_rise_is_enough_with_boosted_trees(rounds, losses):
+    (found,) = rounds(ON_AND_ON, SLOWLY).findings(Overfit())
+    assert (found.severity, found.tensor, found.mode) == (Severity.WARNING, "test-rmse", GLOBAL)
+    assert (found.evidence["best"], found.evidence["validation"]) == (6.0, 6.25)
+    assert losses(ON_AND_ON, SLOWLY).findings(Overfit()) == []
+
+
+@pytest.mark.parametrize(
+    "training, validation, finds",
+    [
+        # 3 % above the best of 6 is 6.18.
+        (ON_AND_ON, [min(loss, 6.181) for loss in SLOWLY], True),
+        (ON_AND_ON, [min(loss, 6.179) for loss in SLOWLY], False),
+        # The training loss has not halved since the best round.
+        ([max(loss, 0.51 * ON_AND_ON[3]) for loss in ON_AND_ON], SLOWLY, False),
+        ([max(loss, 0.49 * ON_AND_ON[3]) for loss in ON_AND_ON], SLOWLY, True),
+        # Of what was gained nearly all is left.
+        (ON_AND_ON, [50.0, 40.0, 20.0, *SLOWLY[3:]], False),
+    ],
+)
+def test_the_limits_with_boosted_trees(rounds, training, validation, finds):
+    assert bool(rounds(training, validation).findings(Overfit())) == finds
+
+
+def test_a_set_that_early_stopping_goes_by_is_left_alone(rounds):
+    own, other = {"train__training_rows": 1}, {"test__training_rows": 0}
+    watched = {"test__stopping_rounds": 15, "test__other_sets": 1}
+    assert rounds(ON_AND_ON, SLOWLY, **own, **other).findings(Overfit())
+    assert rounds(ON_AND_ON, SLOWLY, **own, **other, **watched).findings(Overfit()) == []
+    # It goes by the training data, which does not keep the other one from rising.
+    watched = {"train__stopping_rounds": 15, "train__other_sets": 1}
+    assert rounds(ON_AND_ON, SLOWLY, **own, **other, **watched).findings(Overfit())
+
+
+def test_the_set_of_the_training_is_known_by_its_rows(rounds):
+    names = ("validation_0-rmse", "validation_1-rmse")
+    assert rounds(ON_AND_ON, SLOWLY, names).verdict(Overfit()).not_for_it == ["Overfit"]
+    facts = {"validation_0__training_rows": 1, "validation_1__training_rows": 0}
+    (found,) = rounds(ON_AND_ON, SLOWLY, names, **facts).findings(Overfit())
+    assert found.tensor == "validation_1-rmse"
+    # Its name does not make it one.
+    names = ("train-rmse", "train_2-rmse")
+    facts = {"train__training_rows": 1, "train_2__training_rows": 0}
+    assert rounds(ON_AND_ON, SLOWLY, names, **facts).findings(Overfit())[0].tensor == "train_2-rmse"
+
+
+def test_a_cross_validation_is_a_note(rounds):
+    names = ("train-rmse-mean", "test-rmse-mean")
+    (found,) = rounds(ON_AND_ON, SLOWLY, names).findings(Overfit())
+    assert (found.severity, found.tensor) == (Severity.NOTE, "test-rmse-mean")
+
+
 def test_runs_without_evaluations_are_not_for_it(losses, written):
     run = written(losses="loss")
     for loss in FALLING:

@@ -69,7 +69,7 @@ def _with_callbacks(parameters: list[str], describe: Describe, trainings: Traini
         callbacks = given.get("callbacks") or []
         if not isinstance(callbacks, Iterable):
             return function(*args, **kwargs)
-        callbacks = [*callbacks]
+        callbacks = given["callbacks"] = [*callbacks]
         ours = trainings.begin(describe, given, callbacks)
         if ours is not None:
             callbacks = [*ours.callbacks(), *callbacks]

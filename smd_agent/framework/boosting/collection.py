@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.framework.training_facts import DATA_FACTS
 
 PREDICTIONS = "predictions"
 LABELS = "labels"
@@ -12,7 +13,7 @@ FULL_SHAP = "full_shap/matrix"
 
 # A metric is named "<evaluation set>-<metric>". All other names begin with a word and a slash. With cross-validation
 # comes "-mean" or "-std", with some metrics a cut-off ("ndcg@5-").
-_SET = "^(?!(?:average_shap|feature_importance|full_shap|hyperparameters|scalar|trees)/)[^-]+-"
+_SET = "^(?!(?:average_shap|feature_importance|full_shap|hyperparameters|scalar|trees|data_facts)/)[^-]+-"
 
 
 def built_in_collections(more_is_better: Iterable[str], without: Iterable[str] = ()) -> dict[str, tuple[str, ...]]:
@@ -29,6 +30,7 @@ def built_in_collections(more_is_better: Iterable[str], without: Iterable[str] =
         CollectionKeys.METRICS: (f"{_SET}.+$",),
         CollectionKeys.LOSSES: (f"{_SET}(?!{better}(?:[@-].*)?$).+(?<!-std)$",),
         CollectionKeys.HYPERPARAMETERS: ("^hyperparameters/.*$",),
+        CollectionKeys.DATA_FACTS: (f"^{DATA_FACTS}",),
         CollectionKeys.PREDICTIONS: (f"^{PREDICTIONS}$",),
         CollectionKeys.LABELS: (f"^{LABELS}$",),
         CollectionKeys.FEATURE_IMPORTANCE: ("^feature_importance/.*",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -16,6 +16,7 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.ports import StepWriter
 from smd_agent.errors import SMDebugError
 from smd_agent.framework.boosting.collection import FULL_SHAP, LABELS, PREDICTIONS
+from smd_agent.framework.training_facts import DATA_FACTS
 
 M = TypeVar("M")
 D = TypeVar("D")
@@ -32,12 +33,14 @@ class Training(Generic[D]):
     hyperparameters: by name; None if unknown.
     train_data, validation_data: for SHAP values, and for predictions and labels.
     folds: it is a cross-validation, which has a model for each fold and none as a whole.
+    call: arguments of its call by name, from which the library tells what its data is.
     """
 
     hyperparameters: Mapping[str, Any] | None = None
     train_data: D | None = None
     validation_data: D | None = None
     folds: bool = False
+    call: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Products(Generic[M, D]):
@@ -65,6 +68,7 @@ class Products(Generic[M, D]):
         self._writer = writer
         self._built_in = built_in
         self._shap: npt.NDArray[Any] | None = None
+        self._has_data_facts = False
 
     def save(self, model: Any, log: Any) -> None:
         """Save what the open step wants of a round.
@@ -76,6 +80,7 @@ class Products(Generic[M, D]):
         savers: dict[str, Callable[[], None]] = {
             CollectionKeys.METRICS: partial(self._metrics, log),
             CollectionKeys.HYPERPARAMETERS: self._hyperparameters,
+            CollectionKeys.DATA_FACTS: partial(self._data_facts, model),
             CollectionKeys.PREDICTIONS: partial(self._predictions, model),
             CollectionKeys.LABELS: self._labels,
             CollectionKeys.FEATURE_IMPORTANCE: partial(self._importance, model),
@@ -119,6 +124,10 @@ class Products(Generic[M, D]):
     def contributions(self, model: M, data: D) -> npt.NDArray[Any]:
         """SHAP values of shape (rows, ..., features + 1); the last column is the bias."""
         raise NotImplementedError
+
+    def data_facts(self, model: Any) -> Mapping[str, float]:
+        """What is known of the labels and the evaluation sets that the training was called with, by name."""
+        return {}
 
     def require_trees(self, model: M) -> None:
         """Nothing, if the model is made of trees.
@@ -169,6 +178,11 @@ class Products(Generic[M, D]):
         self._writer.save_tensors(
             [f"hyperparameters/{key}" for key in found], [_as_parameter(value) for value in found.values()]
         )
+
+    def _data_facts(self, model: Any) -> None:
+        if not self._has_data_facts and self._asks(CollectionKeys.DATA_FACTS):
+            self._has_data_facts = True
+            self._save_numbers({f"{DATA_FACTS}{name}": number for name, number in self.data_facts(model).items()})
 
     def _predictions(self, model: Any) -> None:
         if self._asks(CollectionKeys.PREDICTIONS, [PREDICTIONS]):

@@ -27,8 +27,8 @@ from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.capture.sequence_layers import SequenceLayers
 from smd_agent.pytorch.capture.unowned_parameters import UnownedParameters
 from smd_agent.pytorch.capture.unregistered_parameters import left_untrained
-from smd_agent.pytorch.model.step_counter import TrackedModule
 from smd_agent.pytorch.model.partial_loads import partial_loads
+from smd_agent.pytorch.model.step_counter import TrackedModule
 
 
 class StepFacts:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _GAIN = "feature_importance/total_gain/"
 _SHAP = "average_shap/"
+# Labels that are not of the largest class.
+_FEWEST_OF_OTHERS = 20
 
 
 class LeakingFeature(RuleOfClasses):
@@ -33,7 +35,7 @@ class LeakingFeature(RuleOfClasses):
     parameters = (
         Parameter("share", parameters.number, 0.95, "least part of the whole gain that is the feature's"),
         Parameter("right", parameters.number, 0.999, "least part of the rows, or of pairs of them, in the right order"),
-        Parameter("rows", parameters.whole, 200, "fewest rows with labels"),
+        Parameter("rows", parameters.whole, 100, "fewest rows with labels"),
         Parameter("features", parameters.whole, 5, "fewest features of the data"),
     )
     needs = (
@@ -92,6 +94,8 @@ class LeakingFeature(RuleOfClasses):
             return 0.0
         counts = np.bincount(found[0])
         if np.count_nonzero(counts) < 2:
+            return 0.0
+        if found[0].size - counts.max() < _FEWEST_OF_OTHERS:
             return 0.0
         if counts.size == 2 and predictions.size == labels.size:
             # At first, a small learning rate leaves most predictions on one side of one half.

@@ -7,7 +7,7 @@ from statistics import median
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.rules import parameters
-from smd_agent.rules.evaluations import Evaluation, OfEvaluations, losses_of
+from smd_agent.rules.evaluations import Evaluation, OfEvaluations, set_of
 from smd_agent.rules.finding import Severity
 from smd_agent.rules.parameters import TENSOR_REGEX, Parameter
 from smd_agent.rules.step_view import StepView
@@ -17,6 +17,8 @@ _GIVEN_BACK = 0.1
 # Standard deviations of noise that a rise must stand out by.
 _STANDS_OUT = 4.0
 _LAST_PART = 10
+# So ends the name of a loss of a cross-validation.
+_OF_FOLDS = "-mean"
 
 
 class Overfit(OfEvaluations):
@@ -25,7 +27,12 @@ class Overfit(OfEvaluations):
     By themselves the two say little of each other: dropout, augmentation and sums instead of means are in one of them
     only. So the validation loss is measured by its own history, evaluation by evaluation; where it becomes better
     again, the finding is forgotten. The validation loss is that of mode EVAL, or one that is called `val_...`; with
-    XGBoost, that of an evaluation set where another one has `train` in its name. It takes 5 evaluations.
+    XGBoost, that of an evaluation set where another one has the rows that are trained, or `train` in its name. It takes
+    5 evaluations.
+
+    Losses of boosted trees have little noise and much that no tree can learn, so that a smaller rise is enough if the
+    training loss has more than halved since. A set by which early stopping goes is left alone, and what is found in a
+    cross-validation is a note: its rounds are there to be chosen from.
     """
 
     meaning = "the validation loss has risen since its best evaluation, to the end, and the training loss has fallen"
@@ -43,6 +50,7 @@ class Overfit(OfEvaluations):
             documented=0.1,
         ),
         Parameter("rise", parameters.number, 0.2, "largest rise since the best evaluation, as part of its loss"),
+        Parameter("rise_of_trees", parameters.number, 0.03, "the same with boosted trees"),
     )
     fewest_evaluations = 5
     severity = Severity.WARNING
@@ -62,6 +70,7 @@ class Overfit(OfEvaluations):
     patience: int
     ratio_threshold: float | None
     rise: float
+    rise_of_trees: float
 
     def start(self) -> None:
         """Begin with nothing seen."""
@@ -77,7 +86,7 @@ class Overfit(OfEvaluations):
         if step.place.global_step < self.start_step:
             return
         names = step.names(patterns=self.tensor_regex) if self.tensor_regex else step.names(CollectionKeys.LOSSES)
-        for name, now in self.evaluations.take(step, losses_of(step, names)):
+        for name, now in self.evaluations.take(step, self.losses(step, names)):
             if self.ratio_threshold is not None and now.training:
                 ratio = (now.validation - now.training) / abs(now.training)
                 row = self._in_a_row[name] = self._in_a_row.get(name, 0) + 1 if ratio > self.ratio_threshold else 0
@@ -89,7 +98,7 @@ class Overfit(OfEvaluations):
         if self.ratio_threshold is None:
             for name, course in self.evaluations.courses().items():
                 self.withdraw(course[0].place, name)
-                if len(course) >= self.fewest_evaluations:
+                if len(course) >= self.fewest_evaluations and not self.stops_early(name, course[0].place.mode):
                     self._judge(name, course)
 
     def _judge(self, name: str, course: Sequence[Evaluation]) -> None:
@@ -103,10 +112,13 @@ class Overfit(OfEvaluations):
         lowest, least = min(losses[-part:]), smooth[best]
         bends = [abs(losses[at - 1] - 2 * losses[at] + losses[at + 1]) for at in range(1, len(losses) - 1)]
         noise = 1.4826 * median(bends) / 6**0.5
-        has_risen = lowest > (1 + self.rise) * least and lowest - least > _GIVEN_BACK * (losses[0] - least)
         training, then = median(trainings[-part:]), median(trainings[max(best - 1, 0) : best + 2])
+        of_trees = set_of(name, course[0].place.mode) is not None
+        rise = self.rise_of_trees if of_trees and training < then / 2 else self.rise
+        has_risen = lowest > (1 + rise) * least and lowest - least > _GIVEN_BACK * (losses[0] - least)
         if has_risen and lowest - least > _STANDS_OUT * noise and training < then:
             validation = median(losses[-part:])
             evidence = {"validation": validation, "best": least, "training": training, "training_then": then}
-            found = self.found(course[best + 1].place, name, evidence)
+            severity = Severity.NOTE if of_trees and name.endswith(_OF_FOLDS) else self.severity
+            found = self.found(course[best + 1].place, name, evidence, severity=severity)
             found.last_step, found.steps = course[-1].place.step, len(course) - best - 1

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.rules import parameters
-from smd_agent.rules.evaluations import Evaluation, Loss, OfEvaluations, losses_of
+from smd_agent.rules.evaluations import Evaluation, Loss, OfEvaluations
 from smd_agent.rules.finding import Severity
 from smd_agent.rules.parameters import Parameter
 from smd_agent.rules.step_view import StepView
@@ -70,7 +70,7 @@ class Overtraining(OfEvaluations):
 
     def take(self, step: StepView) -> None:
         """Take in the losses of a step."""
-        losses = losses_of(step, step.names(CollectionKeys.LOSSES))
+        losses = self.losses(step, step.names(CollectionKeys.LOSSES))
         for _ in self.evaluations.take(step, losses):
             pass
         if self.delta is not None:

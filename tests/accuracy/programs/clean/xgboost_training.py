@@ -79,4 +79,74 @@ def rare():
     model.fit(x[:1000], y[:1000], eval_set=[(x[:1000], y[:1000]), (x[1000:], y[1000:])], verbose=False)
 
 
+def stopping_estimator():
+    """Two sets of an estimator, of which the last one stops it; its loss is on the way up by then."""
+    a, b, y, z = split(load_diabetes(return_X_y=True))
+    model = xgb.XGBRegressor(n_estimators=500, learning_rate=0.05, max_depth=4, early_stopping_rounds=20, n_jobs=1)
+    model.fit(a, y, eval_set=[(a, y), (b, z)], verbose=False)
+
+
+def stopping_callback():
+    """The training data is the last set, and a callback names the other one."""
+    a, b, y, z = split(load_digits(return_X_y=True))
+    train, valid = xgb.DMatrix(a, y), xgb.DMatrix(b, z)
+    stop = xgb.callback.EarlyStopping(rounds=10, data_name="valid", save_best=True)
+    rate = xgb.callback.LearningRateScheduler(lambda i: 0.3 * 0.98**i)
+    params = {"objective": "multi:softprob", "num_class": 10, "max_depth": 3}
+    sets = [(valid, "valid"), (train, "train")]
+    xgb.train(params, train, 60, evals=sets, callbacks=[stop, rate], verbose_eval=False)
+
+
+def stopped_folds():
+    """Folds that stop early, and a model of as many rounds."""
+    data = xgb.DMatrix(*load_breast_cancer(return_X_y=True))
+    params = {"objective": "binary:logistic", "max_depth": 4, "eta": 0.2}
+    found = xgb.cv(params, data, 200, nfold=5, metrics=["auc", "logloss"], early_stopping_rounds=10)
+    xgb.train(params, data, len(found))
+
+
+def survival():
+    """Accelerated failure times, of which three in ten are cut off."""
+    rng = np.random.default_rng(7)
+    x = rng.standard_normal((800, 5))
+    times = np.exp(1 + x[:, 0] + 0.5 * rng.standard_normal(800))
+    bounds = {"label_lower_bound": times, "label_upper_bound": np.where(rng.random(800) < 0.3, np.inf, times)}
+    train, test = xgb.DMatrix(x[:600]), xgb.DMatrix(x[600:])
+    for name, values in bounds.items():
+        train.set_float_info(name, values[:600])
+        test.set_float_info(name, values[600:])
+    params = {"objective": "survival:aft", "eval_metric": "aft-nloglik", "max_depth": 2, "eta": 0.1}
+    sets = [(train, "train"), (test, "test")]
+    xgb.train(params, train, 60, evals=sets, early_stopping_rounds=10, verbose_eval=False)
+
+
+def outputs():
+    """A regression of three targets."""
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((600, 8))
+    y = x @ rng.standard_normal((8, 3)) + 0.5 * rng.standard_normal((600, 3))
+    model = xgb.XGBRegressor(n_estimators=50, max_depth=3, learning_rate=0.2, n_jobs=1)
+    model.fit(x[:450], y[:450], eval_set=[(x[:450], y[:450]), (x[450:], y[450:])], verbose=False)
+
+
+def oversampled():
+    """Rows of the rare class are drawn again until there are as many of both."""
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((1500, 8))
+    y = (x[:, 0] + x[:, 1] + 0.5 * rng.standard_normal(1500) > 2).astype(int)
+    drawn = rng.choice(np.flatnonzero(y[:1000] == 1), 800)
+    rows = np.r_[np.arange(1000), drawn]
+    train, test = xgb.DMatrix(x[rows], y[rows]), xgb.DMatrix(x[1000:], y[1000:])
+    params = {"objective": "binary:logistic", "max_depth": 3, "eta": 0.2}
+    xgb.train(params, train, 40, evals=[(train, "train"), (test, "test")], verbose_eval=False)
+
+
+def common_positives():
+    """The label 1 is the common one, so its weight is below 1."""
+    a, b, y, z = split(load_breast_cancer(return_X_y=True))
+    weight = (y == 0).sum() / (y == 1).sum()
+    model = xgb.XGBClassifier(n_estimators=30, max_depth=3, scale_pos_weight=weight, n_jobs=1)
+    model.fit(a, y, eval_set=[(b, z)], verbose=False)
+
+
 globals()[sys.argv[1]]()

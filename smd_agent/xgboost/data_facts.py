@@ -1,0 +1,100 @@
+"""Numbers of an XGBoost training's labels and evaluation sets, from which rules tell mistakes that raise no error."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xgboost
+from xgboost.callback import EarlyStopping
+
+# Objectives of two classes that weigh the labels of 1 by ``scale_pos_weight``.
+_WEIGHED = ("binary:logistic", "binary:logitraw", "reg:logistic")
+# Places at which labels change, of which so many are not the same of other rows by chance.
+_CHANGES = 50
+_MOST_SETS = 16
+
+
+def data_facts_of(call: Mapping[str, Any], model: xgboost.Booster) -> dict[str, float]:
+    """What can be told of a training by its call and its model. The data is not changed, and nothing is predicted.
+
+    Args:
+        call: arguments of ``xgboost.train`` or ``xgboost.cv``: ``dtrain``, and if they were given ``obj``, ``evals``,
+            ``early_stopping_rounds``, ``callbacks``.
+        model: after its first round.
+
+    Returns:
+        Numbers by name; none of what the training has not.
+        Of the training data ``labels/train/rows``, and where there are two classes ``negatives`` and ``positives``, how
+        many labels there are of each; ``sample_weight``, the mean weight of a positive row as part of that of a
+        negative one; ``scale_pos_weight``, as the model has it.
+        Of each of the first 16 evaluation sets ``evaluation/<set>/training_rows``, 1 if it has the rows of the training
+        data, else 0; of those that early stopping goes by ``stopping_rounds``, its patience, and ``other_sets``, how
+        many sets have other rows.
+    """
+    data = call["dtrain"]
+    facts = {"rows": data.num_row(), **_of_classes(data, call.get("obj"), model)}
+    return {**{f"labels/train/{name}": number for name, number in facts.items()}, **_of_evaluation(data, call)}
+
+
+def _of_classes(data: xgboost.DMatrix, objective: Any, model: xgboost.Booster) -> dict[str, float]:
+    if objective is not None:
+        return {}
+    own = json.loads(model.save_config())["learner"]["objective"]
+    if own["name"] not in _WEIGHED:
+        return {}
+    labels = np.asarray(data.get_label())
+    is_one, is_zero = labels == 1, labels == 0
+    positives, negatives = int(np.count_nonzero(is_one)), int(np.count_nonzero(is_zero))
+    if labels.ndim != 1 or positives + negatives != labels.size or not positives or not negatives:
+        return {}
+    return {
+        "negatives": negatives,
+        "positives": positives,
+        "sample_weight": _relative_weight(np.asarray(data.get_weight()), is_one, is_zero),
+        "scale_pos_weight": float(own["reg_loss_param"]["scale_pos_weight"]),
+    }
+
+
+def _relative_weight(weights: Any, is_one: Any, is_zero: Any) -> float:
+    if weights.shape != is_one.shape:
+        return 1.0
+    negative = float(weights[is_zero].mean(dtype=np.float64))
+    return float(weights[is_one].mean(dtype=np.float64)) / negative if negative else float("inf")
+
+
+def _of_evaluation(data: xgboost.DMatrix, call: Mapping[str, Any]) -> dict[str, float]:
+    sets = {name: rows for rows, name in itertools.islice(call.get("evals") or (), _MOST_SETS)}
+    is_own = {name: _has_rows_of(rows, data) for name, rows in sets.items()}
+    found: dict[str, float] = {f"evaluation/{name}/training_rows": int(own) for name, own in is_own.items()}
+    for name, rounds in _watched(call, [*sets]):
+        if name in is_own:
+            found[f"evaluation/{name}/stopping_rounds"] = rounds
+            found[f"evaluation/{name}/other_sets"] = [*is_own.values()].count(False)
+    return found
+
+
+def _watched(call: Mapping[str, Any], sets: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """The sets that early stopping goes by, each with its patience."""
+    last = sets[-1] if sets else ""
+    if call.get("early_stopping_rounds"):
+        yield last, int(call["early_stopping_rounds"])
+    for callback in call.get("callbacks") or ():
+        if isinstance(callback, EarlyStopping):
+            yield callback.data or last, callback.rounds
+
+
+def _has_rows_of(data: xgboost.DMatrix, other: xgboost.DMatrix) -> bool:
+    """Whether both are the same data, as far as that can be told from labels and sizes."""
+    if data is other:
+        return True
+    sizes = [(one.num_row(), one.num_col(), one.num_nonmissing()) for one in (data, other)]
+    if sizes[0] != sizes[1]:
+        return False
+    labels = np.asarray(data.get_label())
+    # Sorted labels of two classes may be those of any rows.
+    has_enough = labels.ndim == 1 and np.count_nonzero(labels[1:] != labels[:-1]) >= _CHANGES
+    return bool(has_enough and np.array_equal(labels, other.get_label()))
