@@ -37,7 +37,7 @@ def taken_as_they_are(model: Any, count: int) -> list[float | None]:
     found: list[float | None] = [0.0] * count
     for layer in model.layers[:_MOST]:
         given = list(_tensors(_of(layer, "input")))
-        if not given:
+        if not given and _kind(layer) != "InputLayer":
             # It is called several times, as Keras 2 says of a model inside of another one too.
             found = [one or None for one in found]
         taken = {origins[id(one)] for one in given if id(one) in origins}
