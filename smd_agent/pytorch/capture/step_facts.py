@@ -40,7 +40,7 @@ class StepFacts:
         self._unowned = UnownedParameters(usage, models.trained_params)
         self._kept = KeptGradients(usage)
         self._modes = LayerModes(usage)
-        self._loss_inputs = LossInputs(usage)
+        self._loss_inputs = LossInputs(usage, models.loss_guesses)
 
     def add_parameters(self, model: str, pairs: Sequence[tuple[str, torch.Tensor]]) -> None:
         """Save the facts of a model's parameters, given with the names they are saved under."""
@@ -53,9 +53,9 @@ class StepFacts:
         self._digests.before_call(name, inputs)
         self._modes.before_call(name, model)
 
-    def after_loss_function(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def after_loss_function(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any], loss: Any) -> None:
         """A functional loss has been computed of these arguments."""
-        self._loss_inputs.look_at(function, args, kwargs)
+        self._loss_inputs.look_at(function, args, kwargs, loss)
 
     def before_backward(self) -> None:
         """A backward pass is about to begin."""
