@@ -23,7 +23,8 @@ BY_DEFAULT = {name: rule for name, rule in RULES.items() if not rule.only_by_nam
 # of the clean trainings have.
 FOR_OTHER_RUNS = {
     *("ClassImbalance", "ConstantLabels", "DoubleActivation", "EvaluationInTrainingMode"),
-    *("FeatureImportanceOverweight", "LeakingFeature", "LossOfOtherShape", "Overfit", "Overtraining"),
+    *("DominantLabel", "FeatureImportanceOverweight", "LeakingFeature", "LossAtGuessing", "LossOfOtherShape"),
+    *("Overfit", "Overtraining", "TargetOutOfReach"),
     *("ReplicasDiffer", "SameEvaluationData", "SameBatchOnWorkers", "UnusualInputs", "UpdatesSkipped"),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Collection
 from statistics import fmean, stdev
 from typing import NamedTuple
 
@@ -32,7 +33,8 @@ class LossAtGuessing(RuleOfUsage):
 
     That is the entropy of the labels, such as log(N) of a contrast of N pairs. What a loss has learned is the part of
     the way from there to what it would be with all answers right. A training of several optimizers is left alone, as
-    losses that work against each other may stay there; so is one whose loss is still falling.
+    losses that work against each other may stay there; so is one whose loss is still falling. A run of
+    fewer than 100 training steps is none for it.
     """
 
     meaning = "the training loss is no better than a constant answer, from the first to the last of many steps"
@@ -104,14 +106,22 @@ class LossAtGuessing(RuleOfUsage):
         """Whether there were enough steps."""
         return bool(self._findings) or any(map(self._is_enough, self._courses.values()))
 
+    def fits(self, collections: Collection[str]) -> bool:
+        """Tell whether the run has such a loss, and is long enough."""
+        is_long = any(map(self._is_long, self._courses.values()))
+        return super().fits(collections) and (is_long or not self._steps_seen)
+
     def not_judged(self) -> NotJudged:
         """Say what is lacking."""
         if not self._has_any:
             return super().not_judged()
-        return self.too_few(f"it takes {self.steps} training steps to judge, of which {self.saved} are saved")
+        return self.too_few(f"it takes {self.saved} saved training steps to judge")
 
     def _is_enough(self, course: _Course) -> bool:
-        return course.steps.count >= self.saved and course.last.step - course.first.step + 1 >= self.steps
+        return course.steps.count >= self.saved and self._is_long(course)
+
+    def _is_long(self, course: _Course) -> bool:
+        return course.last.step - course.first.step + 1 >= self.steps
 
     def _has_several(self) -> bool:
         ranges = sorted(self._optimizers.values())
