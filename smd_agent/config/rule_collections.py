@@ -117,6 +117,7 @@ RULES: Mapping[str, OfRule] = {
         (Brought("relu_output", (), (".*relu_output",), _EVERY_500),),
         regex_by=("tensor_regex",),
     ),
+    "DominantLabel": OfRule(("padding", "share", "labels", "patience"), _USAGE),
     "DoubleActivation": OfRule(("patience",), _USAGE),
     "DropoutTooLarge": OfRule(("threshold", "patience"), _USAGE),
     "EqualUnits": OfRule(
@@ -140,8 +141,10 @@ RULES: Mapping[str, OfRule] = {
     "LeakingFeature": OfRule(
         ("share", "right", "rows", "features"), (Brought(CollectionKeys.FEATURE_IMPORTANCE), *_CLASSES)
     ),
+    "LearningRateVanished": OfRule(("factor", "share", "warning"), (Brought(CollectionKeys.OPTIMIZER),)),
     "LearningRateZero": OfRule(("patience",), (Brought(CollectionKeys.OPTIMIZER),)),
     "LossExploding": OfRule(("factor",), (_LOSSES,)),
+    "LossAtGuessing": OfRule(("steps", "saved", "learned"), (*_USAGE, Brought(CollectionKeys.OPTIMIZER))),
     "LossNotDecreasing": OfRule(
         (
             *("collection_names", "tensor_regex", "use_losses_collection"),
@@ -205,6 +208,7 @@ RULES: Mapping[str, OfRule] = {
     "SimilarAcrossRuns": _of_chosen((CollectionKeys.LOSSES,), (), "other_trials", "other_trial", "rtol", "atol"),
     "StalledTrainingRule": OfRule(("threshold", "stop_training_on_fire", "training_job_name_prefix")),
     "StoppingByTrainingData": OfRule((), _DATA_FACTS),
+    "TargetOutOfReach": OfRule(("share", "patience"), _USAGE),
     "TensorVariance": _of_chosen((CollectionKeys.WEIGHTS,), ("std",), "max_threshold", "min_threshold"),
     "TrainingInEvaluationMode": OfRule(("patience",), _USAGE),
     "TreeDepth": OfRule(("depth",), (Brought(CollectionKeys.TREES),)),

@@ -19,6 +19,7 @@ from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.framework.tracked_model import free_name
 from smd_agent.framework.training_steps import TrainingSteps
 from smd_agent.pytorch.arrays import to_array
+from smd_agent.pytorch.capture.loss_guesses import LossGuesses
 from smd_agent.pytorch.capture.loss_names import LossNames
 from smd_agent.pytorch.capture.saved_step import SavedStep
 from smd_agent.pytorch.capture.trained_losses import TrainedLosses
@@ -58,6 +59,7 @@ class Hook(FrameworkHook):
         self.loss_names = LossNames(self.selection)
         self.trained_losses = TrainedLosses()
         self.facts_told: dict[str, str] = {}
+        self.loss_guesses = LossGuesses()
         self.recorder.late = LateValues(self.recorder)
         self._thread = 0
         self.threads = TrainingThreads(self._keep_own_models)

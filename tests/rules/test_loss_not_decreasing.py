@@ -204,3 +204,24 @@ def test_a_mode_by_any_name(trained, mode):
 
 def test_clean_trainings_are_silent(clean):
     assert {name: found for name, run in clean.items() if (found := run.findings(LossNotDecreasing()))} == {}
+
+
+def two_tasks(models):
+    """Train a model until its loss is small, and then one on a task whose loss is large."""
+
+    def training(capture):
+        capture(*dict.fromkeys(models))
+        for model, size in zip(models, (1.0, 10.0), strict=True):
+            optimizer = torch.optim.SGD(model.parameters(), 0.05)
+            for _ in range(30):
+                x = torch.randn(16, 6)
+                optimizer.zero_grad()
+                functional.mse_loss(model(x), size * (x.sum(1, True) + 10)).backward()
+                optimizer.step()
+
+    return training
+
+
+def test_another_model_is_another_training(trained):
+    assert trained(two_tasks([nn.Linear(6, 1), nn.Linear(6, 1)])).findings(LossNotDecreasing()) == []
+    assert len(trained(two_tasks([nn.Linear(6, 1)] * 2)).findings(LossNotDecreasing())) == 1

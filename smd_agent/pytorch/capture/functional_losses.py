@@ -15,13 +15,14 @@ from smd_agent.framework.captured_step import Installed
 from smd_agent.pytorch.capture.trained_losses import FunctionCall, function_call
 from smd_agent.pytorch.tracing import is_compiling
 
-# What the losses of torch.nn.functional return as it is, and the name of the loss. Not so kl_div and huber_loss.
+# What the losses of torch.nn.functional return as it is, and the name of the loss. Not so kl_div.
 _FUNCTIONAL = {
     (torch._C._nn, "cross_entropy_loss"): "cross_entropy_loss",
     (torch._C._nn, "nll_loss_nd"): "nll_loss",
     (torch._C._nn, "mse_loss"): "mse_loss",
     (torch._C._nn, "l1_loss"): "l1_loss",
     (torch._C._nn, "smooth_l1_loss"): "smooth_l1_loss",
+    (torch._C._nn, "huber_loss"): "huber_loss",
     (torch._C._nn, "binary_cross_entropy"): "binary_cross_entropy_loss",
     (torch._C._nn, "multi_margin_loss"): "multi_margin_loss",
     (torch._C._nn, "multilabel_margin_loss"): "multilabel_margin_loss",
@@ -35,6 +36,9 @@ _FUNCTIONAL = {
     (torch, "triplet_margin_loss"): "triplet_margin_loss",
 }
 
+# What they return otherwise where there are weights.
+_ONLY_INPUTS = {"huber_loss"}
+
 # Nodes of the graph that only some of them make, for where calls are not watched.
 _NODES = {
     "NllLossBackward0": ("cross_entropy_loss", "nll_loss"),
@@ -46,8 +50,8 @@ _NODES = {
 }
 
 Look = Callable[[FunctionCall, Any], object]
-LookAtInput = Callable[[str, tuple[Any, ...], dict[str, Any]], object]
-"""Is called with the name of a functional loss and its arguments."""
+LookAtInput = Callable[[str, tuple[Any, ...], dict[str, Any], Any], object]
+"""Is called with the name of a functional loss, its arguments, and what it returned."""
 
 
 def watch(installed: Installed, look: Look, look_at_input: LookAtInput) -> None:
@@ -72,8 +76,9 @@ def _wrap(name: str, look: Look, look_at_input: LookAtInput, original: Callable[
     def loss_function(*args: Any, **kwargs: Any) -> Any:
         result = original(*args, **kwargs)
         if not is_compiling():
-            look_at_input(name, args, kwargs)
-            look(function_call(name, args, kwargs), result)
+            look_at_input(name, args, kwargs, result)
+            if name not in _ONLY_INPUTS:
+                look(function_call(name, args, kwargs), result)
         return result
 
     return loss_function

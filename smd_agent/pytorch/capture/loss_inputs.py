@@ -8,13 +8,17 @@
 ``activated``                 1 if the input is what softmax or sigmoid has returned, whichever the loss applies itself,
                               else 0; not where the graph does not tell.
 ``classes``                   how many classes there are.
-``labels``                    how many labels are looked at, without those that are ignored.
-``label_min``, ``label_max``  the smallest and largest of them; the smallest is above the largest where all are ignored.
-``ignored``                   the share of labels that are ignored.
+``labels``, ``label_min``...  see ``loss_labels``.
 
-Of ``mse_loss``, ``l1_loss`` and ``smooth_l1_loss``:
+Of these and of ``binary_cross_entropy_loss``, in training:
+
+``loss``                      what the function has returned, by label.
+``guess``, ``least``          see ``loss_guesses``.
+
+Of ``mse_loss``, ``l1_loss``, ``smooth_l1_loss`` and ``huber_loss``:
 
 ``input_repeated``, ``target_repeated``  how often each element comes, as the shapes of the two are not the same.
+``out_of_reach``, ...         see ``target_reach``, where the prediction comes from an activation that bounds it.
 """
 
 from __future__ import annotations
@@ -28,13 +32,25 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import LOOKED_AT
 from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import has_memory
+from smd_agent.pytorch.capture import target_reach
+from smd_agent.pytorch.capture.loss_guesses import LossGuesses
+from smd_agent.pytorch.capture.loss_labels import Counted, row_length
 from smd_agent.pytorch.tracing import graph_task, is_opaque
 
-_OF_CLASSES = {"cross_entropy_loss": 4, "nll_loss": 4}
-"""And where ``ignore_index`` stands among the arguments."""
+_OF_CLASSES = ("cross_entropy_loss", "nll_loss")
 _OF_LOGITS = "binary_cross_entropy_with_logits_loss"
+_OF_YES_AND_NO = (_OF_LOGITS, "binary_cross_entropy_loss")
+_OF_NUMBERS = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
+_ARGUMENTS = {
+    "cross_entropy_loss": ("input", "target", "weight", "reduction", "ignore_index", "label_smoothing"),
+    "nll_loss": ("input", "target", "weight", "reduction", "ignore_index"),
+    _OF_LOGITS: ("input", "target", "weight", "pos_weight", "reduction"),
+    "binary_cross_entropy_loss": ("input", "target", "weight", "reduction"),
+    **dict.fromkeys(_OF_NUMBERS, ("input", "target")),
+}
 
-_OF_NUMBERS = ("mse_loss", "l1_loss", "smooth_l1_loss")
+# How a loss is reduced, as its function is told it.
+_MEAN = 1
 
 # Calls of one function in a step, as the losses of several heads.
 _CALLS = 4
@@ -45,12 +61,18 @@ _PLACES = 16
 
 _APPLIED = {"cross_entropy_loss": "SoftmaxBackward0", _OF_LOGITS: "SigmoidBackward0"}
 SAME_VALUES = {
-    *("AliasBackward0", "CloneBackward0", "PermuteBackward0", "ReshapeAliasBackward0", "SqueezeBackward0"),
-    *("SqueezeBackward1", "ToCopyBackward0", "TransposeBackward0", "UnsafeViewBackward0", "UnsqueezeBackward0"),
-    *("ViewBackward0",),
+    *("AliasBackward0", "CloneBackward0", "ExpandBackward0", "PermuteBackward0", "ReshapeAliasBackward0"),
+    *("SqueezeBackward0", "SqueezeBackward1", "ToCopyBackward0", "TransposeBackward0", "UnsafeViewBackward0"),
+    *("UnsqueezeBackward0", "ViewBackward0"),
 }
 """What only gives another shape or dtype to values."""
 
+# What gives a part of them, too.
+_SOME_VALUES = {
+    *SAME_VALUES,
+    *("GatherBackward0", "IndexBackward0", "NarrowBackward0", "SelectBackward0", "SliceBackward0", "SplitBackward0"),
+    "UnbindBackward0",
+}
 _OPAQUE_NODES = ("CompiledFunctionBackward",)
 
 
@@ -59,18 +81,22 @@ class LossInputs:
 
     Args:
         usage: takes the numbers.
+        guesses: has the labels of the steps before.
     """
 
-    def __init__(self, usage: Usage) -> None:
+    def __init__(self, usage: Usage, guesses: LossGuesses) -> None:
         self._usage = usage
+        self._guesses = guesses
         self._calls: dict[str, int] = {}
 
     @torch.no_grad()
-    def look_at(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Save what a call of a functional loss was given."""
-        if not self._usage.wanted or function not in (*_OF_CLASSES, _OF_LOGITS, *_OF_NUMBERS):
+    def look_at(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any], loss: Any) -> None:
+        """Save what a call of a functional loss was given, and what it has returned."""
+        if not self._usage.wanted or function not in _ARGUMENTS:
             return
-        values, target = _argument(args, kwargs, 0, "input"), _argument(args, kwargs, 1, "target")
+        given: dict[str, Any] = {**dict(zip(_ARGUMENTS[function], args, strict=False)), **kwargs}
+        values: Any = given.get("input")
+        target: Any = given.get("target")
         if not _can_be_read(values) or not _can_be_read(target) or not values.is_floating_point():
             return
         # A loss that is trained is none of an evaluation that comes between.
@@ -80,35 +106,72 @@ class LossInputs:
         self._calls[function] = number + 1
         if number >= _CALLS:
             return
+        name = f"{function}_{number}"
         if function in _OF_NUMBERS:
-            repeated = {"input_repeated": times_repeated(values), "target_repeated": times_repeated(target)}
-            self._usage.save(f"loss/{function}_{number}", repeated)
+            self._usage.save(f"loss/{name}", _of_numbers(values, target))
             return
         applied = _is_activated(values.grad_fn, _APPLIED.get(function))
         numbers: dict[str, Any] = {} if applied is None else {"activated": applied}
-        if function == _OF_LOGITS:
-            flat = values.detach().reshape(-1)[:LOOKED_AT]
-            numbers.update(input_min=flat.amin(), input_max=flat.amax())
-        else:
+        trained = loss if _can_be_read(loss) and loss.requires_grad else None
+        if function in _OF_CLASSES:
             numbers.update(_rows(values.detach()))
             if not target.is_floating_point():
-                place = _OF_CLASSES[function]
-                numbers.update(_labels(target, _argument(args, kwargs, place, "ignore_index", _IGNORED)))
-        self._usage.save(f"loss/{function}_{number}", numbers)
+                numbers.update(self._of_classes(name, given, trained, numbers["classes"]))
+        else:
+            if function == _OF_LOGITS:
+                flat = values.detach().reshape(-1)[:LOOKED_AT]
+                numbers.update(input_min=flat.amin(), input_max=flat.amax())
+            if trained is not None and given.get("weight") is None and given.get("pos_weight") is None:
+                numbers.update(_by_label(trained, given, target.numel()))
+                numbers.update(self._guesses.of_yes_and_no(name, _columns(target)))
+        self._usage.save(f"loss/{name}", numbers)
 
-
-def _argument(args: tuple[Any, ...], kwargs: dict[str, Any], place: int, name: str, default: Any = None) -> Any:
-    return args[place] if len(args) > place else kwargs.get(name, default)
+    def _of_classes(self, name: str, given: dict[str, Any], loss: torch.Tensor | None, classes: int) -> dict[str, Any]:
+        target, weight = given["target"], given.get("weight")
+        counted = Counted(target, given.get("ignore_index", _IGNORED), classes)
+        numbers = counted.facts(row_length(given["input"], target))
+        if loss is not None and counted.counts is not None:
+            if given.get("reduction", _MEAN) == _MEAN or (weight is None and counted.size == target.numel()):
+                numbers.update(_by_label(loss, given, counted.labels))
+            smoothing = given.get("label_smoothing", 0.0)
+            numbers.update(self._guesses.of_classes(name, counted.counts, counted.size, weight, smoothing))
+        return numbers
 
 
 def _can_be_read(tensor: Any) -> bool:
     return isinstance(tensor, torch.Tensor) and graph_task() == -1 and not is_opaque() and has_memory(tensor)
 
 
+def _by_label(loss: torch.Tensor, given: dict[str, Any], labels: Any) -> dict[str, Any]:
+    loss = loss.detach()
+    return {"loss": loss if given.get("reduction", _MEAN) == _MEAN else loss.sum() / labels}
+
+
+def _columns(target: torch.Tensor) -> torch.Tensor:
+    """The rows of a target that are looked at, of shape (rows, columns)."""
+    rows = target.reshape(target.shape[0], -1) if target.dim() > 1 else target.reshape(-1, 1)
+    return rows[: max(1, LOOKED_AT // max(rows.shape[1], 1))]
+
+
+def _of_numbers(values: torch.Tensor, target: torch.Tensor) -> dict[str, Any]:
+    found: dict[str, Any] = {"input_repeated": times_repeated(values), "target_repeated": times_repeated(target)}
+    # Some give the two in the other order, which is the same loss.
+    prediction, target = (values, target) if values.requires_grad else (target, values)
+    if prediction.requires_grad and target.numel():
+        found.update(target_reach.facts(_behind(prediction.grad_fn, _SOME_VALUES), target))
+    return found
+
+
+def _behind(node: Any, names: frozenset[str] | set[str]) -> Any:
+    """The first node behind those of these names; None if there is none."""
+    while node is not None and node.name() in names:
+        node = node.next_functions[0][0]
+    return node
+
+
 def _is_activated(node: Any, wanted: str | None) -> float | None:
     """Whether a node is the wanted one, behind others that leave values as they are; None if that is not known."""
-    while node is not None and node.name() in SAME_VALUES:
-        node = node.next_functions[0][0]
+    node = _behind(node, SAME_VALUES)
     if wanted is None or node is None or node.name() in _OPAQUE_NODES:
         return None
     return float(node.name() == wanted)
@@ -130,18 +193,3 @@ def _rows(values: torch.Tensor) -> dict[str, Any]:
     part = (values[:rows] if axis else values).to(torch.float32)
     error = (part.sum(axis) - 1).abs().amax()
     return {"input_min": part.amin(), "input_max": part.amax(), "row_sum_error": error, "classes": classes}
-
-
-def _labels(target: torch.Tensor, ignored: int) -> dict[str, Any]:
-    part = target.detach().reshape(-1)[:LOOKED_AT].to(torch.int64)
-    kept = part != ignored
-    count = kept.sum()
-    # Where all are ignored the smallest is above the largest.
-    least = part.masked_fill(~kept, torch.iinfo(torch.int32).max).amin()
-    most = part.masked_fill(~kept, torch.iinfo(torch.int32).min).amax()
-    return {
-        "labels": count,
-        "label_min": least,
-        "label_max": most,
-        "ignored": 1 - count / part.shape[0],
-    }

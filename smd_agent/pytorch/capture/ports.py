@@ -9,6 +9,7 @@ import torch
 
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.parameter_roles import ParameterRoles
+from smd_agent.pytorch.capture.loss_guesses import LossGuesses
 from smd_agent.pytorch.capture.loss_names import LossNames
 from smd_agent.pytorch.capture.trained_losses import TrainedLosses
 from smd_agent.pytorch.model.step_counter import TrackedModule
@@ -57,6 +58,10 @@ class TrainedModels(Protocol):
     @property
     def facts_told(self) -> dict[str, str]:
         """What was saved last of what is known of the parameters, by model."""
+
+    @property
+    def loss_guesses(self) -> LossGuesses:
+        """The labels that losses were given so far."""
 
     @property
     def trained_losses(self) -> TrainedLosses:

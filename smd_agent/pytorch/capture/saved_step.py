@@ -288,10 +288,10 @@ class SavedStep(CapturedStep):
             watch.listener.before_loss(module, args, kwargs)
 
     @session.fence("looking at what a loss is given")
-    def _after_loss_function(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _after_loss_function(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any], loss: Any) -> None:
         """A functional loss has been computed of this."""
         if self.writer.position.step == self.step and not self._left_out():
-            self._facts.after_loss_function(function, args, kwargs)
+            self._facts.after_loss_function(function, args, kwargs, loss)
 
     def _is_of_training(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a loss that is about to be computed is another step's: the training step's, which has waited."""

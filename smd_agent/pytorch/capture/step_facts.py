@@ -52,7 +52,7 @@ class StepFacts:
         self._kept = KeptGradients(usage)
         self._discarded = DiscardedGradients(usage)
         self._modes = LayerModes(usage)
-        self._loss_inputs = LossInputs(usage)
+        self._loss_inputs = LossInputs(usage, models.loss_guesses)
         self._own_losses = OwnLosses(usage)
         self._loss_targets = LossTargets(usage)
         self._inputs = ModelInputs(usage)
@@ -95,7 +95,7 @@ class StepFacts:
         """A model has returned."""
         self._inputs.after_call(name)
 
-    def after_loss_function(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def after_loss_function(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any], loss: Any) -> None:
         """A functional loss has been computed of these arguments."""
         self._loss_inputs.look_at(function, args, kwargs)
         self._loss_targets.look_at(function, args, kwargs)

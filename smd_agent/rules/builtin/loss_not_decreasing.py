@@ -10,6 +10,7 @@ from statistics import median
 from smd_agent.analysis.course import middles, trend_of
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.training_facts import USAGE
 from smd_agent.rules import parameters
 from smd_agent.rules.built_in import BuiltInRule, Need, Split
 from smd_agent.rules.evaluations import of_training
@@ -41,8 +42,9 @@ class LossNotDecreasing(BuiltInRule):
     goes up and down from step to step. So is one that had fallen, and in its last fifth has given back most of that: it
     is above all losses of its best fifth, and 2 times it with 0.8 of the fall, or 10 times with 0.2. Losses of several
     optimizers work against each other, so they are left alone. So are several losses of a step, unless each is a
-    multiple of the other: that is one loss, and one with the other sign tells that the sign is wrong. Losses of
-    evaluation sets are left out where there are those of the training.
+    multiple of the other: that is one loss, and one with the other sign tells that the sign is wrong. Steps that call
+    other models are a training of their own, as a second task after the first one is. Losses of evaluation sets are
+    left out where there are those of the training.
     """
 
     meaning = "the training loss rises: the middle of its last fifth stands out above that of its first, or best, one"
@@ -88,7 +90,7 @@ class LossNotDecreasing(BuiltInRule):
         """Begin with nothing seen."""
         if self.num_steps is not None:
             self.fewest_steps = 2
-        self._courses: dict[str, _Course] = {}
+        self._courses: dict[tuple[str, Names], _Course] = {}
         self._before: dict[str, deque[tuple[int, float]]] = {}
         self._checked: dict[str, int] = {}
         self._optimizers: set[str] = set()
@@ -100,13 +102,15 @@ class LossNotDecreasing(BuiltInRule):
                 self._compare_steps(step, self.num_steps)
         elif step.mode in (ModeKeys.TRAIN, ModeKeys.GLOBAL):
             self._optimizers |= {name.split("/")[1] for name in step.names(CollectionKeys.OPTIMIZER)}
+            models = step.names(patterns=(f"^{USAGE}model/.*/training$",))
             for name, loss in step.numbers(of_training(self._losses(step), step.mode)).items():
-                self._courses.setdefault(name, _Course()).add(step.place, loss)
+                self._courses.setdefault((name, models), _Course()).add(step.place, loss)
 
     def end(self) -> None:
         """Judge the whole course."""
-        for name, course in self._courses.items():
-            factors = [course.factor_of(other) for other in self._courses.values()]
+        for (name, models), course in self._courses.items():
+            beside = (other for (_, called), other in self._courses.items() if called == models)
+            factors = [course.factor_of(other) for other in beside]
             alone = len(self._optimizers) <= 1 and None not in factors
             turned = any(factor is not None and factor < 0 for factor in factors)
             course.judge(self, name, alone, _TURNED if turned else "")

@@ -1,0 +1,88 @@
+"""LearningRateVanished: a learning rate that has all but vanished long before the training ends."""
+
+from __future__ import annotations
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
+from smd_agent.rules import parameters
+from smd_agent.rules.built_in import BuiltInRule, Need, Split
+from smd_agent.rules.finding import Severity
+from smd_agent.rules.parameters import Parameter
+from smd_agent.rules.step_view import Place, StepView
+
+
+class LearningRateVanished(BuiltInRule):
+    """A learning rate that has all but vanished long before the training ends.
+
+    Schedules that fall to 0 by a cosine, a line or one cycle are that low only in the last few percent of their steps,
+    and those that fall in some steps are not that low. Above a third of the steps it is a warning. The largest rate is
+    that before the fall, so that a warm-up is none. A rate of exactly 0 is left to LearningRateZero.
+    """
+
+    meaning = "a learning rate is below a thousandth of its largest one, to the end, for a good part of the saved steps"
+    parameters = (
+        Parameter("factor", parameters.number, 1e-3, "largest part of the largest rate that is as good as none"),
+        Parameter("share", parameters.number, 0.2, "largest share of the saved steps that may have it"),
+        Parameter("warning", parameters.number, 1 / 3, "share above which it is no note but a warning"),
+    )
+    needs = (Need((CollectionKeys.OPTIMIZER,)),)
+    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    fewest_steps = 10
+    split = Split.WORKER
+    evidence = {
+        "largest": "the largest learning rate",
+        "last": "the last one",
+        "share": "the share of the saved steps of this optimizer since it fell that low",
+    }
+    cause = "A schedule is stepped too often, by batch where epochs are meant, or waits for a score to fall that rises"
+    advice = "Print the learning rate beside the loss; give ReduceLROnPlateau mode='max' for a score, and a least rate"
+    short = "learning rate has all but vanished: {}"
+
+    factor: float
+    share: float
+    warning: float
+
+    def start(self) -> None:
+        """Begin with nothing seen."""
+        self._rates: dict[str, _Rate] = {}
+
+    def take(self, step: StepView) -> None:
+        """Look at the learning rates of a step."""
+        for name, rate in step.numbers(step.names(CollectionKeys.OPTIMIZER)).items():
+            if name.endswith("/lr"):
+                self._rates.setdefault(name, _Rate()).add(step.place, rate, self.factor)
+
+    def end(self) -> None:
+        """Judge the whole course."""
+        for name, rate in self._rates.items():
+            if rate.found_at is not None:
+                self.withdraw(rate.found_at, name)
+            part = rate.below / max(rate.steps, 1)
+            if rate.since is None or rate.last is None or rate.steps < self.fewest_steps or part <= self.share:
+                continue
+            severity = Severity.WARNING if part > self.warning else Severity.NOTE
+            evidence = {"largest": rate.largest, "last": rate.value, "share": part}
+            rate.found_at = rate.since
+            found = self.found(rate.since, name, evidence, severity=severity)
+            found.last_step, found.steps = rate.last.step, rate.below
+
+
+class _Rate:
+    """A learning rate over the steps, and since when it has been so low."""
+
+    def __init__(self) -> None:
+        self.steps = self.below = 0
+        self.largest = self.value = 0.0
+        self.since: Place | None = None
+        self.last: Place | None = None
+        self.found_at: Place | None = None
+
+    def add(self, place: Place, value: float, factor: float) -> None:
+        self.steps += 1
+        self.value, self.last = value, place
+        self.largest = max(self.largest, value)
+        if not 0 < value < factor * self.largest:
+            self.since, self.below = None, 0
+        else:
+            self.since = self.since or place
+            self.below += 1

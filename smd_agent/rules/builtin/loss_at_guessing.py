@@ -1,0 +1,162 @@
+"""LossAtGuessing: a loss of classes that stays where always answering with the labels' frequencies would have it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Collection
+from statistics import fmean, stdev
+from typing import NamedTuple
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.training_facts import USAGE
+from smd_agent.rules import parameters
+from smd_agent.rules.finding import NotJudged, Severity
+from smd_agent.rules.kept_evenly import KeptEvenly
+from smd_agent.rules.parameters import Parameter
+from smd_agent.rules.step_view import Place, StepView
+from smd_agent.rules.usage import Numbers, RuleOfUsage
+
+# Of the way from guessing to being right: what a loss may still be falling by, and be above guessing.
+_FALLING = 0.01
+_ABOVE = 0.5
+# Below that, labels are nearly all the same, and there is nothing to be learned.
+_LEAST_TO_LEARN = 0.02
+# Standard errors that the mean of the last third must be sure by.
+_SURE = 2.0
+_MOST_KEPT = 1024
+
+
+class LossAtGuessing(RuleOfUsage):
+    """A loss of classes that stays where always answering with the labels' frequencies would have it.
+
+    That is the entropy of the labels, such as log(N) of a contrast of N pairs. What a loss has learned is the part of
+    the way from there to what it would be with all answers right. A training of several optimizers is left alone, as
+    losses that work against each other may stay there; so is one whose loss is still falling. A run of
+    fewer than 100 training steps is none for it.
+    """
+
+    meaning = "the training loss is no better than a constant answer, from the first to the last of many steps"
+    parameters = (
+        Parameter("steps", parameters.whole, 100, "fewest training steps from the first to the last saved one"),
+        Parameter("saved", parameters.whole, 30, "fewest saved steps"),
+        Parameter("learned", parameters.number, 0.05, "part of the way from guessing to being right"),
+    )
+    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    fewest_steps = 30
+    kind = "loss"
+    facts = ("guess",)
+    severity = Severity.WARNING
+    evidence = {
+        "loss": "the mean loss of the last third",
+        "guess": "what it would be for one who always answers with the frequencies of the labels",
+        "learned": "the part of the way from there to right answers that the last third has gone",
+        "best": "the same of the best fifth",
+        "classes": "how many classes there are",
+    }
+    cause = (
+        "The model has learned how frequent labels are, and nothing from its inputs: the two do not belong together, "
+        "inputs are lost on the way, or another part of the loss outweighs this one"
+    )
+    advice = (
+        "Print inputs beside their labels; train on one batch alone, whose loss must go to 0; check the axis of the "
+        "batch, what logits are multiplied by, the parts of the loss, and the learning rate"
+    )
+    short = "no better than guessing: {}"
+
+    steps: int
+    saved: int
+    learned: float
+
+    def start(self) -> None:
+        """Begin with nothing seen."""
+        super().start()
+        self._courses: dict[tuple[str, float], _Course] = {}
+        self._optimizers: dict[str, tuple[int, int]] = {}
+
+    def take(self, step: StepView) -> None:
+        """Look at each loss of a step, and at which optimizers there are."""
+        for name in step.names(CollectionKeys.OPTIMIZER):
+            if name.endswith("/lr"):
+                title = name.split("/")[1]
+                first, _ = self._optimizers.get(title, (step.place.global_step, 0))
+                self._optimizers[title] = first, step.place.global_step
+        super().take(step)
+
+    def look_at(self, step: StepView, of: str, numbers: Numbers) -> None:
+        """Take in one loss."""
+        if "loss" in numbers and math.isfinite(numbers["loss"]):
+            self._courses.setdefault((of, numbers.get("classes", 0.0)), _Course(step.place)).add(step.place, numbers)
+
+    def end(self) -> None:
+        """Judge the whole course."""
+        for (of, classes), course in self._courses.items():
+            name = f"{USAGE}{of}/loss"
+            self.withdraw(course.first, name)
+            if self._has_several() or not self._is_enough(course):
+                continue
+            evidence = course.stays(self.learned)
+            if evidence is not None:
+                found = self.found(course.first, name, {**evidence, **({"classes": classes} if classes else {})})
+                found.last_step, found.steps = course.last.step, course.steps.count
+
+    @property
+    def has_judged(self) -> bool:
+        """Whether there were enough steps."""
+        return bool(self._findings) or any(map(self._is_enough, self._courses.values()))
+
+    def fits(self, collections: Collection[str]) -> bool:
+        """Tell whether the run has such a loss, and is long enough."""
+        is_long = any(map(self._is_long, self._courses.values()))
+        return super().fits(collections) and (is_long or not self._steps_seen)
+
+    def not_judged(self) -> NotJudged:
+        """Say what is lacking."""
+        if not self._has_any:
+            return super().not_judged()
+        return self.too_few(f"it takes {self.saved} saved training steps to judge")
+
+    def _is_enough(self, course: _Course) -> bool:
+        return course.steps.count >= self.saved and self._is_long(course)
+
+    def _is_long(self, course: _Course) -> bool:
+        return course.last.step - course.first.step + 1 >= self.steps
+
+    def _has_several(self) -> bool:
+        ranges = sorted(self._optimizers.values())
+        return any(later[0] <= earlier[1] for earlier, later in itertools.pairwise(ranges))
+
+
+class _Step(NamedTuple):
+    loss: float
+    guess: float
+    least: float
+
+
+class _Course:
+    """A loss over the steps, and what it is for one who guesses."""
+
+    def __init__(self, first: Place) -> None:
+        self.first = self.last = first
+        self.steps: KeptEvenly[_Step] = KeptEvenly(_MOST_KEPT)
+
+    def add(self, place: Place, numbers: Numbers) -> None:
+        self.last = place
+        self.steps.add(_Step(numbers["loss"], numbers["guess"], numbers.get("least", 0.0)))
+
+    def stays(self, most: float) -> dict[str, float] | None:
+        """Return the evidence that no more than such a part has been learned; None if more was, or may be."""
+        steps = self.steps.items()
+        way = fmean(step.guess - step.least for step in steps)
+        if way < _LEAST_TO_LEARN:
+            return None
+        learned = [(step.guess - step.loss) / way for step in steps]
+        third, fifth = len(steps) // 3, len(steps) // 5
+        last, before = fmean(learned[-third:]), fmean(learned[-2 * third : -third])
+        best = max(fmean(learned[at : at + fifth]) for at in range(len(steps) - fifth + 1))
+        is_sure = _SURE * stdev(learned[-third:]) / third**0.5 <= most
+        if not (last >= -_ABOVE and best <= most and last - before <= _FALLING and is_sure):
+            return None
+        loss, guess = (fmean(part) for part in zip(*((step.loss, step.guess) for step in steps[-third:]), strict=True))
+        return {"loss": loss, "guess": guess, "learned": last, "best": best}
