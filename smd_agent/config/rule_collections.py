@@ -74,6 +74,7 @@ def _of_chosen(brings: tuple[str, ...], reductions: tuple[str, ...], *more: str)
 
 
 RULES: Mapping[str, OfRule] = {
+    "ActivationMissing": OfRule(("patience",), _USAGE),
     "AllZero": _of_chosen((CollectionKeys.GRADIENTS,), ("zero_share",), "threshold", "patience"),
     "CheckInputImages": OfRule(
         ("threshold_mean", "threshold_samples", "regex", "channel"),
@@ -97,7 +98,7 @@ RULES: Mapping[str, OfRule] = {
         collections_by=("labels_collection", "predictions_collection"),
         regex_by=("labels", "predictions"),
     ),
-    "ConstantLabels": OfRule(("patience", "batch"), _USAGE),
+    "ConstantLabels": OfRule(("patience", "batch", "evaluated"), _USAGE),
     "CreateXgboostReport": OfRule(
         brings=(
             Brought(CollectionKeys.HYPERPARAMETERS, steps={"save_steps": [0]}),
@@ -123,6 +124,7 @@ RULES: Mapping[str, OfRule] = {
         (Brought(CollectionKeys.FEATURE_IMPORTANCE, steps=_EVERY_500),),
     ),
     "GradientNotCleared": OfRule(("patience",), _USAGE),
+    "LabelOutOfRange": OfRule((), _USAGE),
     "LeakingFeature": OfRule(
         ("share", "right", "rows", "features"), (Brought(CollectionKeys.FEATURE_IMPORTANCE), *_CLASSES)
     ),

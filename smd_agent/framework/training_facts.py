@@ -6,7 +6,7 @@
                               and whether the update was ``skipped``, 0 or 1.
 ``input_digest/<model>_<i>``  64 bits, int64, that tell apart what a model was called with in its i-th call of the step.
 ``parameters/<model>``        JSON text, what is known of each of the model's parameters.
-``usage/<what>/<fact>``       a number, how the program uses an optimizer, a model or a loss; of PyTorch alone.
+``usage/<what>/<fact>``       a number, how the program uses an optimizer, a model or a loss.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ COLLECTIONS: Mapping[str, tuple[str, ...]] = {
     CollectionKeys.OPTIMIZER: (f"^{OPTIMIZER}",),
     CollectionKeys.INPUT_DIGESTS: (f"^{INPUT_DIGEST}",),
     CollectionKeys.PARAMETERS: (f"^{PARAMETERS}",),
+    CollectionKeys.USAGE: (f"^{USAGE}",),
 }
 
 LOOKED_AT = 65_536

@@ -20,9 +20,12 @@ from smd_agent.framework.input_digests import InputDigests
 from smd_agent.framework.optimizer_settings import OptimizerSettings
 from smd_agent.framework.parameter_facts import ParameterFacts
 from smd_agent.framework.tracked_model import free_name
+from smd_agent.framework.usage import Usage
 from smd_agent.framework.weight_changes import Moved, WeightChanges, changes, part_of
 from smd_agent.mxnet.arrays import arrays_in, raise_pending_error, to_array
 from smd_agent.mxnet.gradients import Pair, is_sparse, values_of
+from smd_agent.mxnet.layer_modes import LayerModes
+from smd_agent.mxnet.loss_inputs import LossInputs
 from smd_agent.mxnet.ports import TrainedBlocks
 from smd_agent.mxnet.step_counter import TrackedBlock
 from smd_agent.mxnet.trainer_settings import TrainerSettings, groups_of
@@ -35,6 +38,9 @@ class StepFacts:
     Args:
         blocks: those that are trained.
         has_gradient: tells whether a backward pass of this step has reached a parameter.
+
+    Attributes:
+        losses: what they are given.
     """
 
     def __init__(self, blocks: TrainedBlocks, has_gradient: Callable[[Parameter], bool]) -> None:
@@ -45,6 +51,9 @@ class StepFacts:
         self._changes = WeightChanges(writer, blocks.roles, _Weights())
         self._parameters = ParameterFacts(writer, blocks.facts_told, _Parameters(self._trainers.title_of, has_gradient))
         self._digests = InputDigests(writer, digest_of)
+        usage = Usage(writer, blocks.roles)
+        self._modes = LayerModes(usage)
+        self.losses = LossInputs(usage)
         self._wants_updates = CollectionKeys.UPDATES in writer.collections_due()
         self._known: set[int] = set()
         self._titles: set[str] = set()
@@ -86,6 +95,7 @@ class StepFacts:
     def before_call(self, block: Block, inputs: Any) -> None:
         """A model is about to be called."""
         self._digests.before_call(block.name, inputs)
+        self._modes.before_call(block)
 
     @unseen
     def around_update(self, trainer: Any, update: Callable[[], Any]) -> Any:

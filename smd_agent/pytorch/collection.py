@@ -7,7 +7,6 @@ import re
 import torch
 
 from smd_agent.core.collection import Collection as BaseCollection
-from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.framework import training_facts
 from smd_agent.framework.collection import built_in_collections, layers_but
 
@@ -17,7 +16,6 @@ BUILT_IN = {
     **built_in_collections(_LOSSES),
     **layers_but(_LOSSES),
     **training_facts.COLLECTIONS,
-    CollectionKeys.USAGE: (f"^{training_facts.USAGE}",),
 }
 
 

@@ -228,12 +228,12 @@ _REPORTED = {
     "forecast_keras": "DeadRelu AllZero",
     "fraud_xgboost": "ClassImbalance",
     "gestures_gru": "ConstantLabels",
-    "flowers_validation": "",
+    "flowers_validation": "ConstantLabels",
     "memory_rnn": "LossNotFinite ExplodingTensor",
     "moons_custom_init": "PoorWeightInitialization",
     "patches_transfer": "",
     "plateau_parity": "",
-    "ratings_gluon": "",
+    "ratings_gluon": "LabelOutOfRange",
     "residual_blocks": "ParameterNotOptimized",
     "reverse_seq2seq": "",
     "ring_gan": "OptimizerNotOfModel NoGradient AllZero",
@@ -246,7 +246,7 @@ _REPORTED = {
     "views_contrastive": "",
     "wave_lstm": "",
     "wine_finetune": "ParameterNotOptimized OptimizerNotOfModel",
-    "cultivars_keras": "",
+    "cultivars_keras": "ActivationMissing",
 }
 _TOLD = {"pytorch": "PyTorch", "keras": "Keras", "tensorflow": "Keras", "mxnet": "Gluon", "xgboost": "XGBoost"}
 _FOLDERS = {"PyTorch": "pytorch", "Keras": "keras", "Gluon": "mxnet", "XGBoost": "xgboost"}

@@ -22,8 +22,9 @@ BY_DEFAULT = {name: rule for name, rule in RULES.items() if not rule.only_by_nam
 # Of trees, of labels, of losses of classes, of an evaluation, a loss scaler, several workers or float inputs, which few
 # of the clean trainings have.
 FOR_OTHER_RUNS = {
-    *("ClassImbalance", "ConstantLabels", "DoubleActivation", "EvaluationInTrainingMode"),
-    *("FeatureImportanceOverweight", "LeakingFeature", "LossOfOtherShape", "Overfit", "Overtraining"),
+    *("ActivationMissing", "ClassImbalance", "ConstantLabels", "DoubleActivation", "EvaluationInTrainingMode"),
+    *("FeatureImportanceOverweight", "LabelOutOfRange", "LeakingFeature", "LossOfOtherShape", "Overfit"),
+    "Overtraining",
     *("ReplicasDiffer", "SameEvaluationData", "SameBatchOnWorkers", "UnusualInputs", "UpdatesSkipped"),
 }
 

@@ -40,7 +40,7 @@ from smd_agent.pytorch.tracing import graph_task, is_compiling
 # Of a model that is called more often in one step, the further calls would add nothing but volume.
 CALLS = 16
 
-_OWN_COLLECTIONS = {"weights", "biases", "gradients", "losses", "usage", *facts.COLLECTIONS}
+_OWN_COLLECTIONS = {"weights", "biases", "gradients", "losses", *facts.COLLECTIONS}
 
 
 class SavedStep(CapturedStep):
