@@ -26,6 +26,7 @@ from smd_agent.framework.keras.optimizers import (
 from smd_agent.framework.optimizer_settings import OptimizerSettings, title_of
 from smd_agent.framework.parameter_facts import ParameterFacts
 from smd_agent.framework.parameter_roles import ParameterRoles
+from smd_agent.framework.usage import Usage
 from smd_agent.framework.weight_changes import Moved, WeightChanges, Weights
 
 
@@ -85,11 +86,13 @@ class StepFacts:
     Attributes:
         given: the variables that optimizers were given in this step.
         digests: of what models are called with.
+        usage: of losses and models.
     """
 
     def __init__(self, saver: FactsSaver, look: Look, ever: GivenVariables) -> None:
         self.given = GivenVariables()
         self.digests = InputDigests(saver.recorder, look.digest_of)
+        self.usage = Usage(saver.recorder, saver.roles)
         self._saver = saver
         self._ever = ever
         self._changes = WeightChanges(saver.recorder, saver.roles, look)
