@@ -52,11 +52,7 @@ class LossCall(NamedTuple):
 
     def seen(self) -> Numbers:
         """What is known of it in an eager step."""
-        found = self.told()
-        for value, facts in ((self.predictions, self.kind.of_input), (self.labels, self.kind.of_labels)):
-            array = None if value is None else array_of(value)
-            found |= {} if array is None else facts(array)
-        return found
+        return {**self.told(), **numbers_of(self.kind, self.predictions, self.labels)}
 
 
 class Listener(Protocol):
@@ -98,6 +94,15 @@ def _read(loss: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not isinstance(labels, tf.Tensor) and not hasattr(labels, "__array__"):
         labels = None
     return LossCall(kind, labels, predictions)
+
+
+def numbers_of(kind: CrossEntropy, predictions: Any = None, labels: Any = None) -> Numbers:
+    """What the values tell that a loss is given, as far as they are known."""
+    found: Numbers = {}
+    for value, facts in ((predictions, kind.of_input), (labels, kind.of_labels)):
+        array = None if value is None else array_of(value)
+        found |= {} if array is None else facts(array)
+    return found
 
 
 def array_of(value: Any) -> Array | None:

@@ -17,7 +17,7 @@ from smd_agent.framework.training_facts import USAGE
 from smd_agent.tensorflow.arrays import Rows
 from smd_agent.tensorflow.graph.traced_tensors import INPUT, LABELS, PREDICTIONS, SETTING, TensorPart, TensorTaps
 from smd_agent.tensorflow.looked_at import Look
-from smd_agent.tensorflow.loss_calls import array_of
+from smd_agent.tensorflow.loss_calls import numbers_of
 
 
 class TensorflowCapture(KerasCapture):
@@ -126,10 +126,10 @@ class TensorflowCapture(KerasCapture):
 
     def _saw_given(self, key: TensorPart, value: object) -> None:
         """A compiled function has returned what it has given a loss."""
-        loss, array = self.variables.losses.get(key.name.removeprefix(USAGE)), array_of(value)
-        if loss is not None and array is not None and self.facts.usage.wanted:
-            facts = loss.kind.of_input if key.part == PREDICTIONS else loss.kind.of_labels
-            self.losses.add(key.name.removeprefix(USAGE), facts(array))
+        name = key.name.removeprefix(USAGE)
+        loss = self.variables.losses.get(name)
+        if loss is not None and self.facts.usage.wanted:
+            self.losses.add(name, numbers_of(loss.kind, **{key.part: value}))
 
     def tell_why_no_gradients(self) -> None:
         """Say so if they come up where no tap leads."""
