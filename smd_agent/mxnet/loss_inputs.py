@@ -6,6 +6,7 @@ logarithms. A class that a program has derived from one of these may do with lab
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -79,10 +80,15 @@ def _labels(block: Any, pred: NDArray, label: NDArray, weight: Any, axis: int) -
     if target is None:
         return {}
     kept = None
-    if _is_dense(weight):
+    if _is_dense(weight) and _fits(weight.shape, of_loss):
         # Where a label does not count, it is often one that there is not.
         kept = np.broadcast_to(to_array(weight)[0] != 0, of_loss).reshape(-1)[: target.size]
     return loss_facts.labels(target.reshape(-1), kept)
+
+
+def _fits(shape: Sequence[int], whole: Sequence[int]) -> bool:
+    """Whether an array of this shape can be broadcast; if not, the loss will fail."""
+    return len(shape) == len(whole) and all(size in (1, of) for size, of in zip(shape, whole, strict=True))
 
 
 def _first_rows(array: NDArray) -> Array:
