@@ -75,6 +75,7 @@ def _of_chosen(brings: tuple[str, ...], reductions: tuple[str, ...], *more: str)
 
 
 RULES: Mapping[str, OfRule] = {
+    "ActivationMissing": OfRule(("patience",), _USAGE),
     "AllZero": _of_chosen((CollectionKeys.GRADIENTS,), ("zero_share",), "threshold", "patience"),
     "BatchNormNotUpdated": OfRule(
         ("patience",), (Brought(CollectionKeys.WEIGHTS, ("min", "max")), Brought(CollectionKeys.UPDATES))
@@ -101,7 +102,7 @@ RULES: Mapping[str, OfRule] = {
         collections_by=("labels_collection", "predictions_collection"),
         regex_by=("labels", "predictions"),
     ),
-    "ConstantLabels": OfRule(("patience", "batch"), _USAGE),
+    "ConstantLabels": OfRule(("patience", "batch", "evaluated"), _USAGE),
     "CreateXgboostReport": OfRule(
         brings=(
             Brought(CollectionKeys.HYPERPARAMETERS, steps={"save_steps": [0]}),
@@ -138,6 +139,7 @@ RULES: Mapping[str, OfRule] = {
     "GradientDiscarded": OfRule(("patience",), _USAGE),
     "FutureVisible": OfRule(("patience", "tokens"), _USAGE),
     "GradientNotCleared": OfRule(("patience",), _USAGE),
+    "LabelOutOfRange": OfRule((), _USAGE),
     "LeakingFeature": OfRule(
         ("share", "right", "rows", "features"), (Brought(CollectionKeys.FEATURE_IMPORTANCE), *_CLASSES)
     ),

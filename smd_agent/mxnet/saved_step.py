@@ -148,6 +148,8 @@ class SavedStep(CapturedStep):
         is_loss = self._blocks.losses.has(block)
         if id(block) in self._calls:
             self._facts.before_call(block, (args, kwargs))
+        if is_loss:
+            self._facts.losses.look_at(block, args)
         inputs = self._hold(args, kwargs)
         result = self._run(original, block, args, kwargs)
         self._facts.after_block(block, (args, kwargs), result)

@@ -94,10 +94,7 @@ class TrackedBlock(TrackedModel[Block]):
     def parts(self) -> list[Block]:
         """The block and all blocks below it."""
         block = self.model
-        found: dict[int, Block] = {}
-        if block is not None:
-            block.apply(lambda part: found.setdefault(id(part), part))
-        return list(found.values())
+        return [] if block is None else blocks_in(block)
 
     def parameters(self) -> Iterator[tuple[str, Parameter]]:
         """The parameters with their names, each once.
@@ -129,6 +126,13 @@ class TrackedBlock(TrackedModel[Block]):
             self.contexts.clear()
         self.contexts.add(context)
         return again
+
+
+def blocks_in(block: Block) -> list[Block]:
+    """A block and all blocks below it, each once."""
+    found: dict[int, Block] = {}
+    block.apply(lambda part: found.setdefault(id(part), part))
+    return list(found.values())
 
 
 def _references(reference: Callable[[], Any]) -> int:

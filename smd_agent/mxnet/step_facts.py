@@ -24,6 +24,8 @@ from smd_agent.framework.usage import Usage
 from smd_agent.framework.weight_changes import Moved, WeightChanges, changes, part_of
 from smd_agent.mxnet.arrays import arrays_in, raise_pending_error, to_array
 from smd_agent.mxnet.gradients import Pair, is_sparse, values_of
+from smd_agent.mxnet.layer_modes import LayerModes
+from smd_agent.mxnet.loss_inputs import LossInputs
 from smd_agent.mxnet.model_inputs import ModelInputs
 from smd_agent.mxnet.ports import TrainedBlocks
 from smd_agent.mxnet.step_counter import TrackedBlock
@@ -37,6 +39,9 @@ class StepFacts:
     Args:
         blocks: those that are trained.
         has_gradient: tells whether a backward pass of this step has reached a parameter.
+
+    Attributes:
+        losses: what they are given.
     """
 
     def __init__(self, blocks: TrainedBlocks, has_gradient: Callable[[Parameter], bool]) -> None:
@@ -49,6 +54,8 @@ class StepFacts:
         self._digests = InputDigests(writer, digest_of)
         usage = Usage(writer, blocks.roles)
         self._inputs = ModelInputs(usage)
+        self._modes = LayerModes(usage)
+        self.losses = LossInputs(usage)
         self._wants_updates = CollectionKeys.UPDATES in writer.collections_due()
         self._known: set[int] = set()
         self._titles: set[str] = set()
@@ -95,6 +102,7 @@ class StepFacts:
     def after_block(self, block: Block, inputs: Any, outputs: Any) -> None:
         """A block of a model, or the model itself, has returned."""
         self._inputs.after_block(block, inputs, outputs)
+        self._modes.before_call(block)
 
     @unseen
     def around_update(self, trainer: Any, update: Callable[[], Any]) -> Any:

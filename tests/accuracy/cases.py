@@ -239,12 +239,12 @@ _REPORTED = {
     "forecast_keras": "DeadRelu AllZero TargetOutOfReach",
     "fraud_xgboost": "WeightOfRareClass ClassImbalance",
     "gestures_gru": "ConstantLabels",
-    "flowers_validation": "",
+    "flowers_validation": "ConstantLabels",
     "memory_rnn": "LossNotFinite ExplodingTensor",
     "moons_custom_init": "EqualUnits PoorWeightInitialization",
     "patches_transfer": "NothingLoaded",
     "plateau_parity": "LearningRateVanished",
-    "ratings_gluon": "",
+    "ratings_gluon": "LabelOutOfRange",
     "residual_blocks": "ParameterNotOptimized",
     "reverse_seq2seq": "DominantLabel",
     "ring_gan": "OptimizerNotOfModel NoGradient AllZero",
@@ -257,7 +257,7 @@ _REPORTED = {
     "views_contrastive": "LossAtGuessing",
     "wave_lstm": "RecurrentOverBatch LossAtGuessing",
     "wine_finetune": "ParameterNotOptimized OptimizerNotOfModel",
-    "cultivars_keras": "",
+    "cultivars_keras": "ActivationMissing",
 }
 _TOLD = {"pytorch": "PyTorch", "keras": "Keras", "tensorflow": "Keras", "mxnet": "Gluon", "xgboost": "XGBoost"}
 _FOLDERS = {"PyTorch": "pytorch", "Keras": "keras", "Gluon": "mxnet", "XGBoost": "xgboost"}

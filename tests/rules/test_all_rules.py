@@ -22,11 +22,11 @@ BY_DEFAULT = {name: rule for name, rule in RULES.items() if not rule.only_by_nam
 # Of trees, of labels, of losses of classes, of an evaluation, a loss scaler, several workers, tokens, layers of
 # sequences or float inputs, which few of the clean trainings have.
 FOR_OTHER_RUNS = {
-    *("BatchNormNotUpdated", "ClassImbalance", "ConstantLabels", "DominantLabel", "DoubleActivation"),
-    *("DropoutTooLarge", "EvaluationInTrainingMode", "FeatureImportanceOverweight", "FutureVisible"),
-    *("LeakingFeature", "LossAtGuessing", "LossOfOtherShape", "Overfit", "Overtraining", "RecurrentOverBatch"),
-    *("ReplicasDiffer", "SameBatchOnWorkers", "SameEvaluationData", "StoppingByTrainingData", "TargetOutOfReach"),
-    *("UnusualInputs", "UpdatesSkipped", "WeightOfRareClass"),
+    *("ActivationMissing", "BatchNormNotUpdated", "ClassImbalance", "ConstantLabels", "DominantLabel"),
+    *("DoubleActivation", "DropoutTooLarge", "EvaluationInTrainingMode", "FeatureImportanceOverweight"),
+    *("FutureVisible", "LabelOutOfRange", "LeakingFeature", "LossAtGuessing", "LossOfOtherShape", "Overfit"),
+    *("Overtraining", "RecurrentOverBatch", "ReplicasDiffer", "SameBatchOnWorkers", "SameEvaluationData"),
+    *("StoppingByTrainingData", "TargetOutOfReach", "UnusualInputs", "UpdatesSkipped", "WeightOfRareClass"),
 }
 
 

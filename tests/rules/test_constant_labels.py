@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+import smd_agent.pytorch as smd
 from smd_agent.rules import ConstantLabels
 from smd_agent.rules.finding import Severity
 
@@ -72,6 +73,68 @@ def test_all_labels_ignored(trained):
     assert found.severity is Severity.PROBLEM
     assert found.evidence == {"labels": 0, "classes": 4}
     assert trained(training_of(of(*[-100] * 4, 1))).findings(ConstantLabels()) == []
+
+
+LOSS = "loss/categorical_crossentropy_0"
+
+
+def facts(label, most=None, count=10, classes=3):
+    numbers = {"labels": count, "classes": classes, "label_min": label, "label_max": label if most is None else most}
+    return {f"usage/{LOSS}/{name}": value for name, value in numbers.items()}
+
+
+def evaluated(written, evaluations, train=(0, 2), unseen=(), every=5):
+    """A run with steps of evaluation between those of training."""
+    run = written(usage="^usage/")
+    for labels in evaluations:
+        for _ in range(every):
+            run.step(**facts(*train))
+        for number, label in enumerate(labels):
+            if number in unseen:
+                run._step += 1
+            run.step(smd.modes.EVAL, **facts(label))
+    run.step(**facts(*train))
+    return run.ended()
+
+
+def test_an_evaluation_of_one_class(written):
+    (found,) = evaluated(written, [[2] * 5, [2] * 5]).findings(ConstantLabels())
+    assert (found.severity, found.mode, found.steps) == (Severity.WARNING, smd.modes.EVAL, 2)
+    assert found.evidence == {"labels": 50, "classes": 3, "different_labels": 1}
+    assert "evaluation are of one class" in found.cause
+
+
+QUIET = {
+    "sorted, and of all classes": {"evaluations": [[0] * 5 + [1] * 5 + [2] * 5] * 2},
+    "steps are missing": {"evaluations": [[2] * 5] * 2, "unseen": (3,)},
+    "its first step is missing": {"evaluations": [[2] * 5] * 2, "unseen": (0,)},
+    "few labels": {"evaluations": [[2]] * 3},
+}
+
+
+@pytest.mark.parametrize("way", QUIET)
+def test_evaluations_of_which_nothing_is_said(written, way):
+    assert evaluated(written, **QUIET[way]).findings(ConstantLabels()) == []
+
+
+def test_an_evaluation_is_no_news_where_training_has_one_class_too(written):
+    (found,) = evaluated(written, [[2] * 5] * 2, train=(2, 2)).findings(ConstantLabels())
+    assert (found.severity, found.mode) == (Severity.NOTE, smd.modes.TRAIN)
+
+
+def test_an_evaluation_beside_the_threshold(written):
+    run = evaluated(written, [[2] * 2] * 2)
+    assert len(run.findings(ConstantLabels(evaluated=19))) == 1
+    assert run.findings(ConstantLabels(evaluated=20)) == []
+
+
+def test_an_evaluation_that_is_the_last_may_go_on(written):
+    run = written(usage="^usage/")
+    for _ in range(5):
+        run.step(**facts(0, 2))
+    for _ in range(5):
+        run.step(smd.modes.EVAL, **facts(2))
+    assert run.ended().findings(ConstantLabels()) == []
 
 
 def test_clean_trainings_are_silent(clean):

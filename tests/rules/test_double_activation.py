@@ -62,10 +62,36 @@ def test_probabilities_in_another_shape_or_without_a_graph_of_softmax(trained):
         assert len(trained(training).findings(DoubleActivation())) == 1
 
 
-def test_nll_loss_of_logits_is_a_warning(trained):
-    (found,) = trained(training_of(nn.Linear(CLASSES, CLASSES), nn.NLLLoss())).findings(DoubleActivation())
-    assert found.severity is Severity.WARNING
-    assert found.evidence["input_max"] > 0
+def facts(**numbers):
+    return {f"usage/loss/{CROSS_ENTROPY}_0/{name}": value for name, value in numbers.items()}
+
+
+CROSS_ENTROPY = "SparseCategoricalCrossentropy"
+
+
+def of_others(written, count=3, **numbers):
+    run = written(usage="^usage/")
+    for _ in range(count):
+        run.step(**facts(**numbers))
+    return run.ended()
+
+
+def test_losses_of_other_frameworks_say_what_they_expect(written):
+    (found,) = of_others(written, expects_logits=1, activated=1).findings(DoubleActivation())
+    assert (found.severity, found.tensor) == (Severity.PROBLEM, f"usage/loss/{CROSS_ENTROPY}_0/activated")
+    probabilities = {"input_min": 0.0, "input_max": 0.9, "row_sum_error": 1e-7, "classes": 4}
+    (found,) = of_others(written, expects_logits=1, **probabilities).findings(DoubleActivation())
+    assert "softmax itself" in found.cause
+    (found,) = of_others(written, expects_logits=0, expects_logarithms=1, **probabilities).findings(DoubleActivation())
+    assert "logarithms" in found.cause
+    assert of_others(written, expects_logits=0, activated=1, **probabilities).findings(DoubleActivation()) == []
+    assert of_others(written, input_min=0.0, activated=1).findings(DoubleActivation()) == []
+
+
+def test_what_keras_has_undone_is_a_note(written):
+    (found,) = of_others(written, expects_logits=1, activated=1, undone=1).findings(DoubleActivation())
+    assert found.severity is Severity.NOTE
+    assert "from_logits" in found.cause
 
 
 GOOD = {
@@ -74,6 +100,7 @@ GOOD = {
     "logarithms": (nn.LogSoftmax(1), nn.NLLLoss()),
     "sigmoid and its own loss": (nn.Sigmoid(), nn.BCELoss(), yes_or_no),
     "logits within 0 and 1": (nn.Hardsigmoid(), nn.BCEWithLogitsLoss(), yes_or_no),
+    "logits for NLLLoss, which another rule tells": (nn.Linear(CLASSES, CLASSES), nn.NLLLoss()),
     "positive logits": (nn.ReLU(), nn.CrossEntropyLoss()),
 }
 

@@ -13,6 +13,7 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.keras.facts import FactsSaver, Look, NoLook, StepFacts
+from smd_agent.framework.keras.losses import LossNumbers
 from smd_agent.framework.keras.names import numbered
 from smd_agent.framework.keras.types import Model, Optimizer
 from smd_agent.framework.keras.variables import Listed, ModelVariables, settings_of
@@ -38,6 +39,7 @@ class KerasCapture(CapturedStep):
 
     Attributes:
         facts: of the step.
+        losses: what they were given.
         steps: how many steps the call of the model's function makes, of which this is the last.
     """
 
@@ -52,6 +54,7 @@ class KerasCapture(CapturedStep):
     ) -> None:
         super().__init__(saver.recorder)
         self.facts = StepFacts(saver, look or NoLook(), variables.given)
+        self.losses = LossNumbers(self.facts.usage)
         self.steps = 1
         self._saver = saver
         self.model = model
@@ -69,8 +72,10 @@ class KerasCapture(CapturedStep):
         if self.mode is ModeKeys.TRAIN:
             self._tell_of_gradients()
             self._save_facts()
-        if self.mode is not ModeKeys.PREDICT and isinstance(outputs, Mapping):
-            self._saver.save_logs(outputs, self.is_tensor)
+        if self.mode is not ModeKeys.PREDICT:
+            self._save_losses()
+            if isinstance(outputs, Mapping):
+                self._saver.save_logs(outputs, self.is_tensor)
 
     def close(self) -> None:
         """The model's function has ended, by an exception or not; what was installed is removed."""
@@ -119,6 +124,10 @@ class KerasCapture(CapturedStep):
         owned = {id(variable) for variable in self.variables.weights(model, self.changes).variables}
         told = [variable for variable in model.variables if id(variable) in owned]
         facts.tell_of_variables(self.variables.title(model), self.variables.names(told), told, trainable)
+
+    @session.fence("saving what losses were given")
+    def _save_losses(self) -> None:
+        self.losses.save(self.variables.losses)
 
     def save_optimizers(self, optimizers: Sequence[Optimizer]) -> bool:
         """Save the variables of optimizers; whether that is done, because they could be read or nobody wants them."""

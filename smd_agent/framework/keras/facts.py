@@ -95,7 +95,7 @@ class StepFacts:
     Attributes:
         given: the variables that optimizers were given in this step.
         digests: of what models are called with.
-        usage: of models.
+        usage: of losses and models.
     """
 
     def __init__(self, saver: FactsSaver, look: Look, ever: GivenVariables) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.ports import StepWriter
+from smd_agent.framework.keras.losses import TracedLoss
 from smd_agent.framework.keras.names import Names, leaf_variables, variables_of
 from smd_agent.framework.keras.optimizers import GivenVariables, has_own_schedule
 from smd_agent.framework.keras.types import Model, Optimizer, Variable
@@ -36,11 +37,13 @@ class ModelVariables:
     Attributes:
         traced: the variables that optimizers were given in compiled steps, while these were traced.
         given: those that they were given in any step that was seen.
+        losses: of compiled steps, by name in the collection ``usage``.
     """
 
     def __init__(self, names: Names) -> None:
         self.traced = GivenVariables()
         self.given = GivenVariables()
+        self.losses: dict[str, TracedLoss] = {}
         self._names = names
         self._weights = self._others = Listed()
         self._weights_as_of: object = None

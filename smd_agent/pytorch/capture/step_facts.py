@@ -97,7 +97,7 @@ class StepFacts:
 
     def after_loss_function(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any], loss: Any) -> None:
         """A functional loss has been computed of these arguments."""
-        self._loss_inputs.look_at(function, args, kwargs)
+        self._loss_inputs.look_at(function, args, kwargs, loss)
         self._loss_targets.look_at(function, args, kwargs)
 
     def before_backward(self, tensors: Any) -> None:

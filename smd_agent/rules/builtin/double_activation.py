@@ -6,32 +6,39 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import USAGE
 from smd_agent.rules import parameters
 from smd_agent.rules.finding import Severity
+from smd_agent.rules.loss_inputs import Expected, expected_by, is_of_yes_or_no
 from smd_agent.rules.parameters import Parameter
 from smd_agent.rules.step_view import StepView
 from smd_agent.rules.usage import Numbers, RuleOfUsage
 
 # By how much a row of probabilities in bfloat16 may differ from 1.
 _NOISE = 0.01
-# Logarithms of probabilities are at most 0, but for rounding.
-_ABOVE = 1e-3
 
 _SOFTMAX = "The loss applies softmax itself, and is given probabilities: the model ends with a softmax"
 _SIGMOID = "The loss applies sigmoid itself, and is given probabilities: the model ends with a sigmoid"
-_NOT_LOG = "NLLLoss expects logarithms of probabilities, and is given probabilities: the model ends with a softmax"
-_LOGITS = "NLLLoss expects logarithms of probabilities, and is given positive numbers: log_softmax was left out"
+_NOT_LOG = "The loss expects logarithms of probabilities, and is given probabilities: the model ends with a softmax"
 _USE_LOG = "Let the model end with log_softmax, or give CrossEntropyLoss what its last linear layer returns"
+_UNDONE = (
+    "The loss is told from_logits=True, and is given probabilities: the model ends with a softmax or a sigmoid. Keras"
+    " sees that, warns, and takes what came before it, as long as nothing stands between the two"
+)
+_TELL_ALIKE = "Leave out from_logits=True, or the activation of the last layer"
 
 
 class DoubleActivation(RuleOfUsage):
-    """A loss that applies softmax or sigmoid itself, and is given what has been through it; or the other way round."""
+    """A loss that applies softmax or sigmoid itself, and is given what has been through it.
 
-    meaning = "cross entropy is given probabilities where it expects logits, or NLLLoss anything but their logarithms"
+    Where Keras takes the values before that instead, nothing is computed wrongly, and it is a note.
+    """
+
+    meaning = "a loss is given probabilities where it expects logits, or their logarithms"
     parameters = (Parameter("patience", parameters.whole, 3, "saved steps in a row"),)
     modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
     fewest_steps = 3
     kind = "loss"
-    facts = ("input_min",)
+    facts = ("input_min", "activated")
     evidence = {
+        "activated": "1: softmax or sigmoid has returned what the loss was given",
         "input_min": "the smallest value that the loss was given",
         "input_max": "the largest one",
         "row_sum_error": "by how much the sum over the classes differs from 1 at most",
@@ -45,21 +52,24 @@ class DoubleActivation(RuleOfUsage):
         """Look at one loss."""
         found = _fault(of, numbers)
         if self.row(of, found is not None) >= self.patience and found is not None:
-            cause, severity = found
-            advice = _USE_LOG if "nll_loss" in of else self.advice
+            cause, severity, advice = found
             evidence = {name: numbers[name] for name in self.evidence if name in numbers}
-            self.found(step, f"{USAGE}{of}/input_min", evidence, severity=severity, cause=cause, advice=advice)
+            fact = next(fact for fact in self.facts if fact in numbers)
+            self.found(step, f"{USAGE}{of}/{fact}", evidence, severity=severity, cause=cause, advice=advice)
 
 
-def _fault(of: str, numbers: Numbers) -> tuple[str, Severity] | None:
-    """The cause and the severity of what is wrong with the input of a loss."""
-    least, most = numbers["input_min"], numbers.get("input_max", 0.0)
+def _fault(of: str, numbers: Numbers) -> tuple[str, Severity, str] | None:
+    """The cause, the severity and the advice of what is wrong with the input of a loss; no advice: the rule's."""
+    expected = expected_by(of, numbers)
     sums_to_1 = numbers.get("row_sum_error", 1.0) <= _NOISE and numbers.get("classes", 0) > 1
+    are_probabilities = sums_to_1 and numbers.get("input_min", -1.0) >= 0
+    if expected is Expected.LOGARITHMS:
+        return (_NOT_LOG, Severity.PROBLEM, _USE_LOG) if are_probabilities else None
+    if expected is not Expected.LOGITS:
+        return None
+    if numbers.get("undone"):
+        return _UNDONE, Severity.NOTE, _TELL_ALIKE
     is_activated = numbers.get("activated") == 1
-    if "nll_loss" in of:
-        if least >= 0 and sums_to_1:
-            return _NOT_LOG, Severity.PROBLEM
-        return (_LOGITS, Severity.WARNING) if most > _ABOVE else None
-    if "binary" in of:
-        return (_SIGMOID, Severity.PROBLEM) if is_activated else None
-    return (_SOFTMAX, Severity.PROBLEM) if is_activated or (least >= 0 and sums_to_1) else None
+    if is_of_yes_or_no(of):
+        return (_SIGMOID, Severity.PROBLEM, "") if is_activated else None
+    return (_SOFTMAX, Severity.PROBLEM, "") if is_activated or are_probabilities else None

@@ -6,13 +6,14 @@ It holds names, not tensors: a tensor would keep its graph alive.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
 from smd_agent.core.channels import ChannelAxes
+from smd_agent.framework.loss_facts import CALLS
 from smd_agent.tensorflow.graph.function_rewrite import Tap, Unreachable, output_of
 
 _LOOPS = ("WhileBodyFuncGraph", "WhileCondFuncGraph")
@@ -20,6 +21,8 @@ _BRANCH = "CondBranchFuncGraph"
 
 INPUT = "input"
 SETTING = "setting"
+PREDICTIONS = "predictions"
+LABELS = "labels"
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class TensorPart:
     """What a tap gives: a tensor of the run, or one of the two parts of a gradient that has rows only.
 
     part: "" for a whole tensor, "values" or "indices"; INPUT for one of the tensors of which the run gets the digest,
-        SETTING for what an optimizer has updated with.
+        SETTING for what an optimizer has updated with, PREDICTIONS and LABELS for what a loss is given.
     shape: of the whole, for "indices"; for INPUT, the tensor's number and how many there are.
     """
 
@@ -52,6 +55,7 @@ class TensorTaps:
     def __init__(self) -> None:
         self._by_graph: weakref.WeakKeyDictionary[Any, list[Tap]] = weakref.WeakKeyDictionary()
         self._by_function: dict[str, list[Tap]] = {}
+        self._losses: weakref.WeakKeyDictionary[Any, dict[str, int]] = weakref.WeakKeyDictionary()
         self.axes = ChannelAxes()
         self.unreachable: set[str] = set()
 
@@ -96,6 +100,23 @@ class TensorTaps:
         """An optimizer updates with this; of several updates under a graph, the first one's counts."""
         if not self.has(name, tf.compat.v1.get_default_graph()):
             self.add(name, value, (), SETTING)
+
+    def add_loss(self, base: str, given: Mapping[str, Any]) -> str | None:
+        """A loss is given these tensors; returns the name of the n-th call under a graph, ``<base>_<n>``.
+
+        Args:
+            base: the name without the number.
+            given: tensors by what they are, PREDICTIONS or LABELS.
+        """
+        graph = tf.compat.v1.get_default_graph()
+        calls = self._losses.setdefault(graph, {})
+        number = calls.get(base, 0)
+        calls[base] = number + 1
+        if number >= CALLS:
+            return None
+        for part, tensor in given.items():
+            self.add(f"{base}_{number}", tensor, (), part)
+        return f"{base}_{number}"
 
     def has(self, name: str, graph: tf.Graph) -> bool:
         """Whether a tensor of just this name has come up in a graph."""

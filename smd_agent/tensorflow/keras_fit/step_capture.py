@@ -13,9 +13,11 @@ from smd_agent.framework.keras.capture import KerasCapture, LogSaver
 from smd_agent.framework.keras.facts import title_in
 from smd_agent.framework.keras.types import Model
 from smd_agent.framework.keras.variables import Listed, ModelVariables
+from smd_agent.framework.training_facts import USAGE
 from smd_agent.tensorflow.arrays import Rows
-from smd_agent.tensorflow.graph.traced_tensors import INPUT, SETTING, TensorPart, TensorTaps
+from smd_agent.tensorflow.graph.traced_tensors import INPUT, LABELS, PREDICTIONS, SETTING, TensorPart, TensorTaps
 from smd_agent.tensorflow.looked_at import Look
+from smd_agent.tensorflow.loss_calls import numbers_of
 
 
 class TensorflowCapture(KerasCapture):
@@ -112,6 +114,8 @@ class TensorflowCapture(KerasCapture):
                     self.facts.before_call(self.variables.title(self.model), self.model, inputs)
             elif key.part == SETTING:
                 self.facts.saw_learning_rate(title_in(key.name), value)
+            elif key.part in (PREDICTIONS, LABELS):
+                self._saw_given(key, value)
             elif key.part == "values":
                 rows, indices = next(found)
                 assert rows is not None
@@ -119,6 +123,13 @@ class TensorflowCapture(KerasCapture):
             else:
                 pairs.append((self.number(key.name), value))
         self.writer.save_tensors([name for name, _ in pairs], [value for _, value in pairs])
+
+    def _saw_given(self, key: TensorPart, value: object) -> None:
+        """A compiled function has returned what it has given a loss."""
+        name = key.name.removeprefix(USAGE)
+        loss = self.variables.losses.get(name)
+        if loss is not None and self.facts.usage.wanted:
+            self.losses.add(name, numbers_of(loss.kind, **{key.part: value}))
 
     def tell_why_no_gradients(self) -> None:
         """Say so if they come up where no tap leads."""

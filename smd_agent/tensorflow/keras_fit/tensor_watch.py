@@ -11,10 +11,12 @@ from smd_agent import session
 from smd_agent.framework.keras.backend import Current, RunningStep
 from smd_agent.framework.keras.channels import LayerChannels
 from smd_agent.framework.keras.facts import learning_rate_name
+from smd_agent.framework.keras.losses import LOSS, TracedLoss
 from smd_agent.framework.keras.names import Names, numbered
 from smd_agent.framework.keras.types import Call, Layer, Model, Optimizer, Variable
 from smd_agent.framework.optimizer_settings import title_of
-from smd_agent.framework.training_facts import INPUT_DIGEST
+from smd_agent.framework.training_facts import INPUT_DIGEST, USAGE
+from smd_agent.tensorflow import loss_calls
 from smd_agent.tensorflow.graph.traced_tensors import TensorTaps
 from smd_agent.tensorflow.keras_fit.step_capture import TensorflowCapture
 from smd_agent.tensorflow.keras_fit.versions import Flavour, leave_untraced, replace_untraced
@@ -62,7 +64,9 @@ class TensorWatch:
             replace_untraced(owner, name, self._around_update, why="the gradients that are applied are saved")
         for owner, name in flavour.callers:
             leave_untraced(watch_calls(owner, name))
+        leave_untraced(loss_calls.watch_calls(flavour.loss))
         listeners.append(self)
+        loss_calls.listeners.append(self)
 
     def _saw(self, name: str, value: object, shape: tuple[int, ...] = ()) -> None:
         """A tensor of the current step has come up: a value, or a symbol while its function is traced."""
@@ -195,6 +199,25 @@ class TensorWatch:
         if isinstance(found, tf.Tensor):
             for listener in told:
                 listener.saw_learning_rate(optimizer, found)
+
+    # What losses are given, as their listener.
+
+    def awaits_loss(self) -> bool:
+        """Whether a step of a model runs that is saved or traced."""
+        return not self._idle()
+
+    @session.fence("looking at what a loss is given")
+    def before_loss(self, call: loss_calls.LossCall) -> None:
+        """A loss of the running step is about to be computed."""
+        step = self._current.step
+        if step is None or is_other_replica():
+            return
+        if not tf.executing_eagerly():
+            name = self._taps.add_loss(f"{USAGE}{LOSS}{call.kind.name}", call.tensors())
+            if name is not None:
+                step.variables.losses[name.removeprefix(USAGE)] = TracedLoss(call.kind, call.told())
+        elif step.capture is not None and step.capture.facts.usage.wanted:
+            step.capture.losses.saw(call.kind, call.seen())
 
     # What optimizers are called with, as their listener.
 

@@ -19,6 +19,7 @@ class Flavour:
     version: 2 or 3.
     trainer: the class whose ``make_*_function`` make what ``fit`` and its like call.
     layer, metric, history: the base classes of layers and metrics, and the callback that every ``fit`` has.
+    loss: the base class of losses.
     appliers: classes and names of the methods that get the gradients which are applied, after they are reduced over
         replicas, unscaled, accumulated and clipped.
     callers: classes and names of the methods by which optimizers are called, with all gradients and variables.
@@ -29,6 +30,7 @@ class Flavour:
     layer: type
     metric: type
     history: type
+    loss: type
     appliers: tuple[tuple[type, str], ...]
     callers: tuple[tuple[type, str], ...]
 
@@ -58,7 +60,8 @@ def flavour_of(keras: KerasModule) -> Flavour:
             appliers.append((definer(legacy, "_distributed_apply"), "_distributed_apply"))
             callers.append((definer(legacy, "apply_gradients"), "apply_gradients"))
     layer, metric, history = keras.layers.Layer, keras.metrics.Metric, keras.callbacks.History
-    return Flavour(version, trainer, layer, metric, history, tuple(appliers), tuple(callers))
+    loss = definer(keras.losses.Loss, "__call__")
+    return Flavour(version, trainer, layer, metric, history, loss, tuple(appliers), tuple(callers))
 
 
 def replace_untraced(owner: type, name: str, make: Make, *, why: str) -> None:

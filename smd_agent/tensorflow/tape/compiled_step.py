@@ -13,25 +13,28 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager import context, record
 
 from smd_agent import guard, session
+from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.keras.optimizers import GivenVariables
 from smd_agent.framework.own_failures import own_failure
 from smd_agent.tensorflow.arrays import Rows
 from smd_agent.tensorflow.graph.function_rewrite import CALLS, UNREADABLE, Tap, Unreachable, Variant, carries_state
 from smd_agent.tensorflow.graph.told_failures import ToldAsOf
+from smd_agent.tensorflow.loss_calls import numbers_of
 from smd_agent.tensorflow.loss_scaling import scale_of, unscaled
-from smd_agent.tensorflow.tape.run import TapeRun
+from smd_agent.tensorflow.tape.run import Saving, TapeRun
 from smd_agent.tensorflow.tape.traced_gradients import (
     FunctionNotes,
     GradientCall,
     TapeNotes,
+    TracedGiven,
     TracedGradient,
     TracedRate,
 )
@@ -171,7 +174,8 @@ class CompiledStep:
             optimizer = key.optimizer() if isinstance(key, TracedRate) else None
             if optimizer is not None:
                 saving.facts.saw_learning_rate(optimizer, value)
-        values = iter([value for key, value in pairs if not isinstance(key, TracedRate)])
+        self._save_losses(saving, {key: value for key, value in pairs if isinstance(key, TracedGiven)})
+        values = iter([value for key, value in pairs if not isinstance(key, (TracedRate, TracedGiven))])
         for call, scale in zip(self.calls(), scales, strict=True):
             losses = [next(values) for _ in call.losses]
             parts = [(part.variable(), unscaled(_gradient(part, values), scale)) for part in call.parts]
@@ -179,6 +183,14 @@ class CompiledStep:
             saving.values.gradients(losses, found)
             saving.facts.saw_gradients(found)
         saving.facts.after_update(self.given())
+
+    def _save_losses(self, saving: Saving, given: Mapping[TracedGiven, Tensor]) -> None:
+        concrete: Any = self._concrete()
+        for step in self._functions.steps_in(concrete.function_def):
+            for call in step.own.losses:
+                seen = {key.part: value for key, value in given.items() if key.call is call}
+                kind = call.loss.kind
+                saving.facts.saw_loss(kind, {**call.loss.numbers, **numbers_of(kind, **seen)})
 
     @session.fence("reading what a tf.function changes")
     def _before(self) -> list[float]:
@@ -217,12 +229,18 @@ class CompiledStep:
                 guard.say_once(("no variant", id(self)), f"what a tf.function computes is not saved: {error}")
         return self._variant
 
+    def _taps_of(self, name: str) -> list[Tap]:
+        saving, taps = self._run.last, self._functions.taps_of(name)
+        if saving is not None and saving.hook.recorder.ever_saves(CollectionKeys.USAGE):
+            return taps
+        return [tap for tap in taps if not isinstance(tap.key, TracedGiven)]
+
     def _build(self) -> Variant:
         concrete: Any = self._concrete()
         definition = concrete.function_def
         if any(argument.type in UNREADABLE for argument in definition.signature.output_arg):
             raise Unreachable(f"{definition.signature.name} returns a resource")
-        variant = Variant(definition, self._functions.taps_of, in_branches=False)
+        variant = Variant(definition, self._taps_of, in_branches=False)
         variant.register()
         # At exit the runtime is gone before us.
         weakref.finalize(concrete, variant.release).atexit = False

@@ -14,7 +14,9 @@ from smd_agent import session
 from smd_agent.core.collection_keys import FACT_COLLECTIONS
 from smd_agent.core.recorder import Recorder
 from smd_agent.framework.keras.facts import FactsSaver, StepFacts
+from smd_agent.framework.keras.losses import CrossEntropy, LossNumbers
 from smd_agent.framework.keras.optimizers import GivenVariables
+from smd_agent.framework.loss_facts import Numbers
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.tensorflow.looked_at import Look
 from smd_agent.tensorflow.types import Variable
@@ -29,12 +31,14 @@ class _Step(StepFacts):
     Attributes:
         variables: their names and themselves, by identity; weakly, because the step stays open until the next begins.
         differentiated: ids of those that a tape has found a gradient for.
+        losses: what they were given.
     """
 
     def __init__(self, saver: FactsSaver, ever: GivenVariables) -> None:
         super().__init__(saver, Look(), ever)
         self.variables: dict[int, tuple[str, weakref.ref[Variable]]] = {}
         self.differentiated: set[int] = set()
+        self.losses = LossNumbers(self.usage)
 
 
 class TapeFacts:
@@ -62,6 +66,13 @@ class TapeFacts:
                 self._add(step, [variable])
                 if gradient is not None:
                     step.differentiated.add(id(variable))
+
+    @session.fence("saving what a loss was given")
+    def saw_loss(self, kind: CrossEntropy, numbers: Numbers) -> None:
+        """A loss has been computed while a tape recorded."""
+        step = self._current()
+        if step is not None:
+            step.losses.saw(kind, numbers)
 
     @session.fence("looking at what an optimizer is given")
     def before_update(self, given: GivenVariables) -> None:

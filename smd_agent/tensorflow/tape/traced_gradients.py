@@ -5,6 +5,7 @@ Notes hold names, not tensors: a tensor would keep its graph alive.
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
@@ -13,8 +14,10 @@ from typing import Any
 import tensorflow as tf
 
 from smd_agent import guard, session
+from smd_agent.framework.keras.losses import TracedLoss
 from smd_agent.framework.keras.optimizers import GivenVariables
 from smd_agent.tensorflow.graph.function_rewrite import CALLS, Output, Tap, Unreachable, output_of
+from smd_agent.tensorflow.loss_calls import LossCall
 from smd_agent.tensorflow.optimizer_calls import OptimizerCall
 from smd_agent.tensorflow.types import Graph, Nested, Optimizer, Tensor, Variable
 from smd_agent.tensorflow.variable_names import is_variable
@@ -76,6 +79,39 @@ class TracedRate:
         return True
 
 
+@dataclass(frozen=True, eq=False)
+class TracedLossCall:
+    """A call of a loss in a traced function.
+
+    loss: how it is set up, and what was known of it then.
+    taps: what it was given, as far as that can be had.
+    """
+
+    loss: TracedLoss
+    given: dict[str, Output]
+
+    def taps(self) -> Iterator[Tap]:
+        """What it was given."""
+        for part, output in self.given.items():
+            yield Tap(TracedGiven(self, part), output)
+
+
+@dataclass(frozen=True, eq=False)
+class TracedGiven:
+    """What a loss is given in a traced function: what a tap of the function gives.
+
+    part: ``"predictions"`` or ``"labels"``.
+    """
+
+    call: TracedLossCall
+    part: str
+
+    @property
+    def fragile(self) -> bool:
+        """XLA may fuse it into the loss."""
+        return True
+
+
 @dataclass
 class FunctionNotes:
     """What the tapes of one graph compute.
@@ -85,6 +121,7 @@ class FunctionNotes:
     scaled: the loss before scaling, and the optimizer, by name of the scaled loss.
     given: the variables that optimizers are given in it.
     rates: what schedules give in it.
+    losses: of Keras that are computed while a tape records.
     """
 
     calls: list[GradientCall] = field(default_factory=list)
@@ -92,12 +129,15 @@ class FunctionNotes:
     scaled: dict[str, tuple[Output, weakref.ref[Optimizer]]] = field(default_factory=dict)
     given: GivenVariables = field(default_factory=GivenVariables)
     rates: list[Tap] = field(default_factory=list)
+    losses: list[TracedLossCall] = field(default_factory=list)
 
     def taps(self) -> Iterator[Tap]:
         """All values that are to be had of it."""
         for call in self.calls:
             yield from call.taps()
         yield from self.rates
+        for loss in self.losses:
+            yield from loss.taps()
 
 
 class TapeNotes:
@@ -136,6 +176,17 @@ class TapeNotes:
         if parts:
             call = GradientCall(tuple(losses), tuple(parts), scaler)
             self._notes.setdefault(graph, FunctionNotes()).calls.append(call)
+
+    def note_loss(self, graph: Graph, call: LossCall) -> None:
+        """Note what a loss is given under this graph."""
+        if not is_function(graph):
+            return
+        given = {}
+        for part, tensor in call.tensors().items():
+            with contextlib.suppress(Unreachable):
+                given[part] = output_of(tensor, graph)
+        found = TracedLossCall(TracedLoss(call.kind, call.told()), given)
+        self._notes.setdefault(graph, FunctionNotes()).losses.append(found)
 
     def note_scaling(self, graph: Graph, optimizer: Optimizer, loss: Tensor, scaled: Tensor) -> None:
         """Note that a loss was scaled under this graph."""

@@ -12,12 +12,17 @@ import threading
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.eager import record
 from tensorflow.python.eager.polymorphic_function import transform
 
 from smd_agent import session
+from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.framework.hook_source import HookSource
+from smd_agent.framework.keras.losses import CrossEntropy
 from smd_agent.framework.keras.optimizers import GivenVariables
+from smd_agent.framework.loss_facts import Numbers
 from smd_agent.framework.patching import entrance, replace
+from smd_agent.tensorflow import loss_calls
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.loss_scaling import scale_of, unscaled
 from smd_agent.tensorflow.optimizer_calls import OptimizerCall, listeners
@@ -29,6 +34,9 @@ from smd_agent.tensorflow.types import ConcreteFunction, Function, Nested, Optim
 from smd_agent.tensorflow.variable_names import is_variable
 
 OPENED = "_smd_agent_opened"
+
+# Losses that are remembered until the next gradient, those of many that are computed in vain.
+_LOSSES = 15
 
 
 class _Depth(threading.local):
@@ -49,6 +57,8 @@ class TapeWatch:
         self._notes = TapeNotes()
         self._functions = TrainingFunctions()
         self._scaled: dict[int, tuple[Tensor, Tensor, Optimizer]] = {}
+        # Of those computed since the last gradient; which step they are of is known with the next.
+        self._losses_seen: list[tuple[CrossEntropy, Numbers]] = []
         self._installed = False
         self._plain_tensors = False
         self._depth = _Depth()
@@ -81,6 +91,7 @@ class TapeWatch:
         if self._traced not in transform.CONCRETE_FUNCTION_CALLBACKS:
             transform.CONCRETE_FUNCTION_CALLBACKS.append(self._traced)
             listeners.append(self)
+            loss_calls.listeners.append(self)
 
     def _around_enter(self, enter: Function) -> Function:
         opened = self._opened
@@ -137,7 +148,10 @@ class TapeWatch:
             saving.values.weights([variable for variable, _ in found])
             saving.values.gradients(losses, found)
             saving.facts.saw_gradients(found)
+            for kind, numbers in self._losses_seen:
+                saving.facts.saw_loss(kind, numbers)
         self._scaled.clear()
+        self._losses_seen.clear()
 
     def _losses(self, target: Nested) -> tuple[list[object], float]:
         """What was differentiated as it was before scaling, and the scale of its gradients."""
@@ -158,9 +172,32 @@ class TapeWatch:
             return
         if not tf.executing_eagerly():
             self._notes.note_scaling(tf.compat.v1.get_default_graph(), optimizer, loss, scaled)
-        elif (last := self._run.last) is None or last.hook.position.train.step + 1 >= last.hook.position.train.due:
+        elif self._may_be_due():
             # The scaled tensor is kept too, so that its id stays its own until the gradients have come.
             self._scaled[id(scaled)] = (scaled, loss, optimizer)
+
+    def _may_be_due(self) -> bool:
+        """Whether the next step may be one that is saved."""
+        last = self._run.last
+        return last is None or last.hook.position.train.step + 1 >= last.hook.position.train.due
+
+    # What losses are given, as their listener.
+
+    def awaits_loss(self) -> bool:
+        """Whether a tape records, and a function is traced or a step may be saved."""
+        if not record.could_possibly_record() or (tf.executing_eagerly() and not self._may_be_due()):
+            return False
+        return not self._run.paused() and not is_other_replica()
+
+    @session.fence("looking at what a loss is given")
+    def before_loss(self, call: loss_calls.LossCall) -> None:
+        """A loss is about to be computed."""
+        if not tf.executing_eagerly():
+            self._notes.note_loss(tf.compat.v1.get_default_graph(), call)
+            return
+        saving = self._run.current()
+        if saving is not None and saving.hook.recorder.ever_saves(CollectionKeys.USAGE):
+            self._losses_seen = [*self._losses_seen[-_LOSSES:], (call.kind, call.seen())]
 
     # What optimizers are called with, as their listener.
 

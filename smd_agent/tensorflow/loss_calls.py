@@ -1,0 +1,172 @@
+"""Calls of Keras's losses: who listens is told what they are given; in a compiled step, while that is traced.
+
+What gives a symbolic tensor is seen in its graph: softmax, sigmoid, or a product with variables and nothing after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import tensorflow as tf
+
+from smd_agent.framework.keras.losses import CrossEntropy, cross_entropy, is_small
+from smd_agent.framework.loss_facts import Array, Numbers
+from smd_agent.framework.patching import replace
+from smd_agent.framework.training_facts import LOOKED_AT
+from smd_agent.tensorflow.arrays import to_array
+from smd_agent.tensorflow.types import Function
+
+_ACTIVATIONS = ("Softmax", "Sigmoid")
+_SAME_VALUES = ("Cast", "ExpandDims", "Identity", "Reshape", "Squeeze", "StopGradient", "Transpose")
+_PRODUCTS = ("BatchMatMul", "BatchMatMulV2", "Conv1D", "Conv2D", "Conv3D", "Einsum", "MatMul")
+_SUMS = ("Add", "AddV2", "BiasAdd")
+_FARTHEST = 8
+
+
+class LossCall(NamedTuple):
+    """A call of a loss.
+
+    Attributes:
+        kind: how it is set up.
+        labels: what it compares with, None where that is no single tensor.
+        predictions: what it is given.
+    """
+
+    kind: CrossEntropy
+    labels: Any
+    predictions: Any
+
+    def told(self) -> Numbers:
+        """What is known of it without values."""
+        return {**self.kind.told(_shape(self.predictions)), **_origin(self.kind, self.predictions)}
+
+    def tensors(self) -> dict[str, Any]:
+        """The symbolic tensors of which the values are asked for."""
+        found = {}
+        if is_small(_shape(self.predictions)):
+            found["predictions"] = self.predictions
+        if self.kind.has_classes and isinstance(self.labels, tf.Tensor):
+            found["labels"] = source_of(self.labels)
+        return found
+
+    def seen(self) -> Numbers:
+        """What is known of it in an eager step."""
+        return {**self.told(), **numbers_of(self.kind, self.predictions, self.labels)}
+
+
+class Listener(Protocol):
+    """Is told of losses."""
+
+    def awaits_loss(self) -> bool:
+        """Whether it wants to be told now; asked before every call."""
+
+    def before_loss(self, call: LossCall) -> None:
+        """A loss is about to be computed."""
+
+
+listeners: list[Listener] = []
+
+
+def watch_calls(owner: type) -> Function:
+    """Have listeners told of the calls of a class's losses; returns what stands in the place of the method."""
+
+    def around(original: Function) -> Function:
+        def called(loss: Any, *args: Any, **kwargs: Any) -> Any:
+            told = [listener for listener in listeners if listener.awaits_loss()]
+            if told:
+                call = _read(loss, args, kwargs)
+                for listener in told if call is not None else ():
+                    listener.before_loss(call)
+            return original(loss, *args, **kwargs)
+
+        return called
+
+    return replace(owner, "__call__", around, why="it is seen what losses are given")
+
+
+def _read(loss: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    kind = cross_entropy(loss)
+    given = {**dict(zip(("y_true", "y_pred"), args, strict=False)), **kwargs}
+    predictions, labels = given.get("y_pred"), given.get("y_true")
+    if kind is None or not isinstance(predictions, tf.Tensor):
+        return None
+    if not isinstance(labels, tf.Tensor) and not hasattr(labels, "__array__"):
+        labels = None
+    return LossCall(kind, labels, predictions)
+
+
+def numbers_of(kind: CrossEntropy, predictions: Any = None, labels: Any = None) -> Numbers:
+    """What the values tell that a loss is given, as far as they are known."""
+    found: Numbers = {}
+    for value, facts in ((predictions, kind.of_input), (labels, kind.of_labels)):
+        array = None if value is None else array_of(value)
+        found |= {} if array is None else facts(array)
+    return found
+
+
+def array_of(value: Any) -> Array | None:
+    """The values; of a tensor that is large and on an accelerator, its first rows."""
+    size = int(tf.size(value)) if isinstance(value, tf.Tensor) and "CPU" not in (value.device or "CPU").upper() else 0
+    if size > LOOKED_AT:
+        value = value[: max(8, LOOKED_AT * int(value.shape[0]) // size)]
+    found = to_array(value)
+    return None if found is None else found[0]
+
+
+def source_of(labels: Any) -> Any:
+    """The tensor that a symbolic one only gives another shape or dtype, such as what the step was called with."""
+    found = labels
+    for op in _ops(labels):
+        if op.type not in _SAME_VALUES or op.type == "Transpose":
+            break
+        found = op.inputs[0]
+    return found
+
+
+def _shape(tensor: Any) -> tuple[int | None, ...] | None:
+    return None if tensor.shape.rank is None else tuple(tensor.shape.as_list())
+
+
+def _origin(kind: CrossEntropy, tensor: Any) -> Numbers:
+    """What has given a tensor, as far as that shows."""
+    direct = hasattr(tensor, "_keras_logits")
+    if isinstance(tensor, tf.__internal__.EagerTensor):
+        return {"activated": 1.0, **_undone(kind, tensor)} if direct else {}
+    for number, op in enumerate(_ops(tensor)):
+        if op.type in _ACTIVATIONS:
+            return {"activated": 1.0, "linear": 0.0, **(_undone(kind, tensor) if direct or not number else {})}
+        if op.type not in _SAME_VALUES:
+            return {"activated": 0.0, "linear": float(_is_linear(op))}
+    return {}
+
+
+def _undone(kind: CrossEntropy, tensor: Any) -> Numbers:
+    """Keras computes with what came before the activation; not where the loss gives its input another dtype first."""
+    is_same = tensor.dtype == tf.float32 and kind.ignored is None
+    return {"undone": 1.0} if kind.expects_logits and is_same else {}
+
+
+def _is_linear(op: Any) -> bool:
+    if op.type == "BiasAdd":
+        return True
+    return op.type in (*_SUMS, *_PRODUCTS) and any(_is_variable(given) for given in op.inputs)
+
+
+def _is_variable(tensor: Any) -> bool:
+    for op in _ops(tensor):
+        if op.type not in _SAME_VALUES:
+            return bool(op.type in ("ReadVariableOp", "VarHandleOp"))
+    return False
+
+
+def _ops(tensor: Any) -> Iterator[Any]:
+    """The operations that have led to a symbolic tensor by their first inputs, the last one first; a few of them."""
+    for _ in range(_FARTHEST):
+        op = getattr(tensor, "op", None) if not isinstance(tensor, tf.__internal__.EagerTensor) else None
+        if op is None:
+            return
+        yield op
+        if not op.inputs:
+            return
+        tensor = op.inputs[0]

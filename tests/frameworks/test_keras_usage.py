@@ -1,0 +1,224 @@
+"""The collection ``usage`` of Keras, of fit and of loops with a GradientTape: what losses are given, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+
+import smd_agent.tensorflow as smd
+
+keras = tf.keras
+layers = keras.layers
+
+pytestmark = [
+    # Keras 2.15 draws seeds in a way that Python warns of.
+    pytest.mark.filterwarnings("ignore:non-integer arguments to randrange:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*from_logits:UserWarning"),
+]
+
+WAYS = {"compiled": {}, "eager": {"run_eagerly": True}, "xla": {"jit_compile": True}}
+X = np.random.RandomState(0).rand(12, 4).astype("f4")
+Y = np.array([0, 2, 2, 1] * 3)
+SPARSE = "loss/SparseCategoricalCrossentropy_0"
+
+
+def hooked(out, collections=("usage",), every=1):
+    return smd.KerasHook(out, save_config=smd.SaveConfig(save_interval=every), include_collections=[*collections])
+
+
+def saved(hook, mode=smd.modes.TRAIN):
+    """All numbers of the collection, by name, of each step of a mode."""
+    hook.close()
+    trial = smd.create_trial(hook.out_dir)
+    found = {}
+    for name in trial.tensor_names(collection="usage"):
+        tensor = trial.tensor(name)
+        values = [tensor.value(step, mode=mode) for step in tensor.steps(mode=mode)]
+        assert {value.shape for value in values} <= {()}
+        found[name.removeprefix("usage/")] = [float(value) for value in values]
+    return found
+
+
+def of(found, loss, step=0):
+    return {name.rpartition("/")[2]: values[step] for name, values in found.items() if name.startswith(f"{loss}/")}
+
+
+def model_of(last=None, units=3, loss=None, **options):
+    keras.utils.set_random_seed(0)
+    model = keras.Sequential([layers.Input((4,)), layers.Dense(5, "relu"), layers.Dense(units, last)])
+    model.compile(keras.optimizers.SGD(0.1), loss, **{"jit_compile": False, **options})
+    return model
+
+
+def fit(model, x=X, y=Y, **options):
+    return model.fit(x, y, **{"batch_size": 4, "shuffle": False, "verbose": 0, "epochs": 1, **options})
+
+
+def predicted(model, x):
+    return model(x).numpy()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_logits_that_a_loss_takes_for_probabilities(out, way):
+    model = model_of(loss=keras.losses.SparseCategoricalCrossentropy(), **WAYS[way])
+    y = predicted(model, X[:4])
+    hook = hooked(out)
+    fit(model)
+    found = of(saved(hook), SPARSE)
+    expected = {"expects_logits": 0, "classes": 3, "labels": 4, "label_min": 0, "label_max": 2, "ignored": 0}
+    if way != "eager":
+        expected |= {"activated": 0, "linear": 1}
+    if way != "xla":
+        expected |= {"input_min": y.min(), "input_max": y.max(), "row_sum_error": abs(y.sum(1) - 1).max()}
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("last", ["softmax", "a layer"])
+def test_probabilities_that_a_loss_takes_for_logits(out, way, last):
+    model = model_of("softmax" if last == "softmax" else None, **WAYS[way])
+    if last == "a layer":
+        model.add(layers.Softmax())
+    model.compile(keras.optimizers.SGD(0.1), keras.losses.SparseCategoricalCrossentropy(from_logits=True), **WAYS[way])
+    hook = hooked(out)
+    fit(model)
+    found = of(saved(hook), SPARSE)
+    assert (found["expects_logits"], found["activated"], found["undone"]) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("way", ["compiled", "eager"])
+def test_what_stands_between_the_two_keeps_keras_from_undoing_it(out, way):
+    model = model_of("softmax", **WAYS[way])
+    model.add(layers.Reshape((3,)))
+    model.compile(keras.optimizers.SGD(0.1), keras.losses.SparseCategoricalCrossentropy(from_logits=True), **WAYS[way])
+    hook = hooked(out)
+    fit(model)
+    found = of(saved(hook), SPARSE)
+    assert "undone" not in found
+    assert found["row_sum_error"] < 1e-5
+    assert found["input_min"] > 0
+
+
+LOSSES = {
+    "categorical_crossentropy": ("categorical_crossentropy", "softmax", np.eye(3, dtype="f4")[Y]),
+    "CategoricalCrossentropy": (lambda: keras.losses.CategoricalCrossentropy(), "softmax", np.eye(3, dtype="f4")[Y]),
+    "sparse_categorical_crossentropy": ("sparse_categorical_crossentropy", "softmax", Y[:, None].astype("f4")),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_by_name_and_by_class_in_training_and_evaluation(out, name):
+    loss, last, y = LOSSES[name]
+    model = model_of(last, loss=loss if isinstance(loss, str) else loss())
+    hook = hooked(out)
+    fit(model, y=y, validation_data=(X[:8], y[:8]))
+    for mode, steps in ((smd.modes.TRAIN, 3), (smd.modes.EVAL, 2)):
+        found = saved(hook, mode)
+        assert found[f"loss/{name}_0/labels"] == [4] * steps
+        assert found[f"loss/{name}_0/label_max"] == [2] * steps
+        assert found[f"loss/{name}_0/activated"] == [1] * steps
+        assert max(found[f"loss/{name}_0/row_sum_error"]) < 1e-5
+
+
+def test_labels_that_xla_makes_nan_of(out):
+    model = model_of(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True), jit_compile=True)
+    hook = hooked(out)
+    fit(model, y=Y + 1)
+    found = of(saved(hook), SPARSE)
+    assert (found["label_min"], found["label_max"], found["classes"]) == (1, 3, 3)
+
+
+def test_labels_that_are_soft_ignored_or_of_yes_and_no(out):
+    hook = hooked(out)
+    soft = np.full((12, 3), 1 / 3, "f4")
+    fit(model_of("softmax", loss=keras.losses.CategoricalCrossentropy()), y=soft)
+    fit(model_of("sigmoid", 1, keras.losses.BinaryCrossentropy()), y=(Y > 1).astype("f4"))
+    fit(model_of(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=2)))
+    fit(model_of(loss=lambda y_true, y_pred: tf.reduce_mean(y_pred)))
+    found = saved(hook)
+    assert "labels" not in of(found, "loss/CategoricalCrossentropy_0")
+    binary = of(found, "loss/BinaryCrossentropy_0")
+    assert binary.keys() == {"expects_logits", "activated", "linear", "input_min", "input_max"}
+    ignored = of(found, SPARSE)
+    assert [ignored[name] for name in ("labels", "label_max", "ignored")] == [2, 1, 0.5]
+    assert len({name.split("/")[1] for name in found if name.startswith("loss/")}) == 3
+
+
+def test_two_outputs_have_a_loss_each(out):
+    inputs = layers.Input((4,))
+    model = keras.Model(inputs, [layers.Dense(3)(inputs), layers.Dense(5, "softmax")(inputs)])
+    criterion = keras.losses.SparseCategoricalCrossentropy
+    model.compile("sgd", [criterion(from_logits=True), criterion()], jit_compile=False)
+    hook = hooked(out)
+    fit(model, y=[Y, Y + 2])
+    found = saved(hook)
+    first, second = of(found, SPARSE), of(found, "loss/SparseCategoricalCrossentropy_1")
+    assert [(one["classes"], one["label_max"], one["expects_logits"]) for one in (first, second)] == [
+        (3, 2, 1),
+        (5, 4, 0),
+    ]
+
+
+def loop_of(way, model, criterion, optimizer, hook):
+    def step(x, y):
+        with hook.wrap_tape(tf.GradientTape()) if hook else tf.GradientTape() as tape:
+            loss = criterion(y, model(x, training=True))
+        variables = model.trainable_variables
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        return loss
+
+    return step if way == "eager" else tf.function(step, jit_compile=way == "xla")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_loops_with_a_tape(out, way):
+    def run(hook):
+        model = model_of()
+        criterion = keras.losses.SparseCategoricalCrossentropy()
+        step = loop_of(way, model, criterion, keras.optimizers.SGD(0.1), hook)
+        first = predicted(model, X[:4])
+        for number in range(6):
+            batch = slice(4 * (number % 3), 4 * (number % 3) + 4)
+            step(tf.constant(X[batch]), tf.constant(Y[batch]))
+            # Computed while no tape records: it is not trained.
+            criterion(Y, model(X))
+        return first, [variable.numpy() for variable in model.trainable_variables]
+
+    _, plain = run(None)
+    hook = hooked(out, ("usage", "weights"), every=2)
+    first, ours = run(hook)
+    for one, other in zip(plain, ours, strict=True):
+        np.testing.assert_array_equal(one, other)
+    found = saved(hook, smd.modes.TRAIN)
+    expected = {"expects_logits": 0, "classes": 3, "labels": 4, "label_min": 0, "label_max": 2, "ignored": 0}
+    if way != "eager":
+        expected |= {"activated": 0, "linear": 1}
+    if way != "xla":
+        expected |= {"input_min": first.min(), "input_max": first.max()}
+        expected |= {"row_sum_error": abs(first.sum(1) - 1).max()}
+    assert of(found, SPARSE) == pytest.approx(expected, rel=1e-5)
+    assert {len(values) for values in found.values()} == {3}
+
+
+@pytest.mark.parametrize("way", ["compiled", "xla"])
+def test_a_training_is_the_same_bit_for_bit(out, way):
+    def run(hook=None):
+        model = model_of("softmax", loss="sparse_categorical_crossentropy", **WAYS[way])
+        fit(model, callbacks=[hook] if hook else [], epochs=2)
+        return [np.asarray(value) for value in model.get_weights()]
+
+    plain = run()
+    hook = hooked(out, every=2)
+    ours = run(hook)
+    assert len(saved(hook)["loss/sparse_categorical_crossentropy_0/labels"]) == 3
+    for one, other in zip(plain, ours, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_nothing_is_saved_unasked(out):
+    hook = hooked(out, ["weights"])
+    fit(model_of(loss=keras.losses.SparseCategoricalCrossentropy()))
+    hook.close()
+    assert smd.create_trial(hook.out_dir).tensor_names(regex="^usage/") == []
