@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from smd_agent import guard
 from smd_agent.core.channels import ChannelAxes
+from smd_agent.core.distribution import distributions_of, has_distribution
 from smd_agent.core.names import Ops, reduction_name
 from smd_agent.core.plan import Group
 from smd_agent.core.ports import Deferred
@@ -64,6 +65,8 @@ def write_group(
     if group.shares:
         _write_shares(sink, names, captured, group, axes)
     _write_histograms(sink, names, captured, group)
+    if group.pictured:
+        _write_distributions(sink, names, captured, group)
     for i in group.raw:
         found = captured[i]
         if found is not None:
@@ -89,6 +92,15 @@ def _write_histograms(
             sink.add(reduction_name(*HISTOGRAM_OP, names[i]), count_by_size(found[0]))
         else:
             _tell_of_missing(names[i], found[0])
+
+
+def _write_distributions(
+    sink: StepSink, names: Sequence[str], captured: Mapping[int, Captured | None], group: Group
+) -> None:
+    arrays = {i: one[0] for i in group.pictured if (one := captured[i]) is not None}
+    found = {i: array for i, array in arrays.items() if has_distribution(array)}
+    for i, distribution in zip(found, distributions_of([*found.values()]), strict=True):
+        sink.add_distribution(names[i], distribution)
 
 
 def shares_of(
