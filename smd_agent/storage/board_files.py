@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from smd_agent.core.collection_keys import SCALAR_COLLECTIONS
 from smd_agent.core.homes import Homes
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.names import REDUCTION_PREFIX
@@ -104,7 +105,15 @@ class BoardFiles:
 
 
 def _scalar_tag(name: str, homes: Homes) -> str:
-    """The tag of a number: the tensor's name, or for a reduction ``<collection>/<tensor>/<op>``."""
-    op, _, tensor = name.removeprefix(REDUCTION_PREFIX).partition("/")
-    home = homes.get(tensor) if name.startswith(REDUCTION_PREFIX) else None
-    return summaries.tag_of(name if home is None else f"{home.collection}/{home.tensor}/{op}")
+    """The tag of a number that is stored under a name.
+
+    A reduction's is ``<collection>/<tensor>/<op>``. Losses, metrics and the like have their names, as smdebug's had, and
+    any other tensor of one element is with those of its collection.
+    """
+    if name.startswith(REDUCTION_PREFIX):
+        op, _, tensor = name.removeprefix(REDUCTION_PREFIX).partition("/")
+        home = homes.get(tensor)
+        return summaries.tag_of(name if home is None else f"{home.collection}/{home.tensor}/{op}")
+    home = homes.get(name)
+    own = home is None or home.collection in SCALAR_COLLECTIONS
+    return summaries.tag_of(name if own else f"{home.collection}/{name}")
