@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.distribution import Distribution, from_counts
 from smd_agent.core.homes import Homes, settle
 from smd_agent.core.reduction_config import HISTOGRAM_OP
@@ -56,8 +55,9 @@ def write(
         root.mkdir(parents=True, exist_ok=True)
         for file, names in files:
             for name in names:
-                if name not in homes:
-                    settle(homes, name, _members(name, collections))
+                members = [] if name in homes else _members(name, collections)
+                if members:
+                    settle(homes, name, members)
             if file.worker not in boards:
                 boards[file.worker] = BoardFiles(lambda: (root, ""), file.worker)
             boards[file.worker].write(_Reading(source, file, problems).step(names, homes))
@@ -74,7 +74,7 @@ def _members(name: str, collections: Mapping[str, Collection]) -> list[tuple[str
     if not members:
         # The run was cut off before its collections file had the name.
         members = [found for found in collections.values() if found.matches(name)]
-    return [(found.name, found.save_histogram) for found in members] or [(CollectionKeys.DEFAULT, True)]
+    return [(found.name, found.save_histogram) for found in members]
 
 
 class _Reading:
@@ -96,9 +96,9 @@ class _Reading:
                 saved = self._read(name, name)
                 if saved is not None:
                     step.add(name, saved.value, saved.wall_time)
-            elif HISTOGRAM_OP in ops and homes[name].histogram:
+            elif HISTOGRAM_OP in ops and name in homes and homes[name].histogram:
                 saved = self._read(name, ops[HISTOGRAM_OP])
-                if saved is not None and saved.value.shape == (BUCKETS,) and saved.value.dtype.kind == "i":
+                if saved is not None and _is_of_several(saved.value):
                     step.distributions[name] = _distribution(saved.value, numbers)
         return step
 
@@ -141,6 +141,11 @@ class _Reading:
 
     def _damaged(self, name: str, error: SMDebugError) -> None:
         self._problems[self._file.step, self._file.worker, name] = str(error)
+
+
+def _is_of_several(counts: npt.NDArray[Any]) -> bool:
+    """Whether something is a histogram, and of more than one element."""
+    return counts.shape == (BUCKETS,) and counts.dtype.kind == "i" and int(counts.sum()) > 1
 
 
 def _distribution(counts: npt.NDArray[np.int64], numbers: Mapping[Op, float]) -> Distribution:
