@@ -50,7 +50,9 @@ def rows() -> Iterator[Row]:
             head = f"TensorBoard's files of a step, training thread: {name}" if target else "– by the clock"
             yield Row(head, words, milliseconds(max(ours, 0.0)), ours / theirs, target)
         saved, board = times["without"]["cpu"], times["with"]["cpu"]
-        yield Row("– the whole saved step", f"without these files, {milliseconds(saved)}", milliseconds(board), board / saved)
+        yield Row(
+            "– the whole saved step", f"without these files, {milliseconds(saved)}", milliseconds(board), board / saved
+        )
 
 
 def _packages_of(python: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from smd_agent.core.names import Ops
 from smd_agent.core.reductions import count_by_size, histogram, reduce_batch
 
 SUMS = (("min", False), ("max", False), ("sum", False), ("l2", False))
@@ -58,14 +59,18 @@ def has_distribution(array: Array) -> bool:
     return array.size > 1 and array.dtype.kind in "fiu"
 
 
-def distributions_of(arrays: Sequence[Array]) -> list[Distribution]:
-    """The distributions of arrays that have one."""
-    if not arrays:
-        return []
-    return [_of_array(array, sums) for array, sums in zip(arrays, reduce_batch(arrays, SUMS).tolist(), strict=True)]
+def sums_in(ops: Ops, values: Sequence[float], size: int) -> list[float] | None:
+    """The reductions ``SUMS`` of a tensor of so many elements, out of those of ``ops``; None where one is missing."""
+    known = dict(zip(ops, values, strict=True))
+    if ("mean", False) in known:
+        known.setdefault(("sum", False), known["mean", False] * size)
+    return [known[op] for op in SUMS] if known.keys() >= {*SUMS} else None
 
 
-def _of_array(array: Array, sums: Sequence[float]) -> Distribution:
+def distribution_of(array: Array, sums: Sequence[float] | None = None) -> Distribution:
+    """The distribution of an array that has one; ``sums`` are its reductions ``SUMS``, if they are known."""
+    if sums is None:
+        sums = reduce_batch([array], SUMS)[0].tolist()
     counts = count_by_size(array, fine=True)
     if counts[0] or counts[-1] or counts[-2]:
         sums = reduce_batch([array[np.isfinite(array)]], SUMS)[0].tolist()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from smd_agent.core.distribution import Distribution, distributions_of, has_distribution
+from smd_agent.core.distribution import Distribution, distribution_of, has_distribution
 from smd_agent.core.homes import Homes
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.names import REDUCTION_PREFIX
@@ -64,7 +64,7 @@ class BoardStep:
             return
         home = self.homes.get(name)
         if home is not None and home.histogram and has_distribution(array):
-            (self.distributions[name],) = distributions_of([array])
+            self.distributions[name] = distribution_of(array)
 
     def add_scalars(self, names: tuple[str, ...], values: npt.NDArray[np.float64]) -> None:
         """Take reductions: one number for each stored name."""

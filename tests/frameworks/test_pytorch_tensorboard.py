@@ -141,7 +141,9 @@ def test_a_script_with_a_hook_of_its_own(runner):
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str(runner.folder / "run" / "tensorboard")
     check_board(runner.folder / "run", runner.folder / "run" / "tensorboard")
-    found = [board["scalars"].get("scalar/rate", []) for board in read_board(runner.folder / "run/tensorboard").values()]
+    found = [
+        board["scalars"].get("scalar/rate", []) for board in read_board(runner.folder / "run/tensorboard").values()
+    ]
     assert sorted(value for values in found for _, value in values) == [0.0, 0.5, 1.0, 1.5]
 
 
@@ -161,7 +163,7 @@ def test_after_a_kill_all_steps_but_the_last_are_there(runner):
     boards = read_board(run / "tensorboard")
     trial = create_trial(str(run), timeout=0)
     trial.take_as_it_is()
-    listed = [step for step in trial.steps(show_incomplete_steps=True)]
+    listed = trial.steps(show_incomplete_steps=True)
     shown = sorted(step for board in boards.values() for step, _ in board["scalars"]["CrossEntropyLoss_output_0"])
     assert set(listed[:-1]) <= set(shown)
     assert len(listed) >= 20

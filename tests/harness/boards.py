@@ -134,5 +134,9 @@ def _expected(run: Path) -> dict[str, Any]:
         elif value is None and ("histogram", False) in stored and stored["histogram", False].sum() == 1:
             continue
         elif pictured and (value is None or (value.size > 1 and value.dtype.kind in "fiu")):
-            tensors.setdefault(tag, []).append((saved.step, value))
+            others = 0 if value is None else int(np.sum(~np.isfinite(value)))
+            if others or f"{tag}/nonfinite_count" in scalars:
+                scalars.setdefault(f"{tag}/nonfinite_count", []).append([saved.step, np.float32(others)])
+            if value is None or others < value.size:
+                tensors.setdefault(tag, []).append((saved.step, value))
     return expected

@@ -7,7 +7,7 @@ import struct
 import numpy as np
 import pytest
 
-from smd_agent.core.distribution import distributions_of, from_counts
+from smd_agent.core.distribution import distribution_of, from_counts
 from smd_agent.core.reductions import count_by_size
 from smd_agent.formats import summaries
 from smd_agent.formats.messages import Event, Summary
@@ -24,7 +24,7 @@ def event_of(record):
 
 
 def histogram_of(values):
-    (distribution,) = distributions_of([np.asarray(values)])
+    distribution = distribution_of(np.asarray(values))
     (value,) = Summary.FromString(summaries.histogram("a/b", distribution)).value
     assert value.tag == "a/b"
     return value.histo
@@ -95,7 +95,7 @@ def test_a_gap_is_one_empty_bucket():
 
 def test_what_is_not_finite_is_left_out_and_counted():
     x = np.array([np.nan, 1.0, 2.0, np.inf, -np.inf, 4.0], np.float32)
-    (distribution,) = distributions_of([x])
+    distribution = distribution_of(x)
     assert (distribution.others, distribution.size) == (3, 3)
     assert (distribution.low, distribution.high, distribution.total) == (1.0, 4.0, 7.0)
     assert distribution.squares == pytest.approx(21.0)
@@ -103,7 +103,7 @@ def test_what_is_not_finite_is_left_out_and_counted():
 
 @pytest.mark.parametrize("values", [[np.nan, np.inf], [1e300, -1e300, 0.0], [1e-300, 2e-300, 0.0], [0.0, 0.0]], ids=str)
 def test_values_at_the_ends_of_the_range(values):
-    (distribution,) = distributions_of([np.array(values)])
+    distribution = distribution_of(np.array(values))
     finite = np.isfinite(values).sum()
     assert distribution.size == finite
     if finite:
