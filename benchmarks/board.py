@@ -14,7 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -100,7 +101,7 @@ def _timed(step: Callable[[], None], afterwards: Callable[[], object]) -> tuple[
     return times
 
 
-def measure(shapes: list[tuple[int, ...]], folder: Path, rounds: int) -> dict[str, dict[str, float]]:
+def measure(shapes: Sequence[tuple[int, ...]], folder: Path, rounds: int) -> dict[str, dict[str, float]]:
     """Return the median times of a step of each way, which take turns."""
     import torch
     from torch.utils.tensorboard import SummaryWriter
@@ -121,7 +122,7 @@ def measure(shapes: list[tuple[int, ...]], folder: Path, rounds: int) -> dict[st
             theirs.add_histogram(f"weights/{name}", tensor, step)
 
     ways: dict[str, tuple[Callable[[], None], Callable[[], object]]] = {
-        name: (lambda way=way: way.step(names, arrays), way.hook.flush) for name, way in ours.items()
+        name: (partial(way.step, names, arrays), way.hook.flush) for name, way in ours.items()
     }
     ways["SummaryWriter"] = given_to_them, theirs.flush
     samples: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
@@ -146,7 +147,7 @@ def main() -> None:
     torch.set_num_threads(1)
     found = {}
     for name, kind in SETS.items():
-        shapes = resnet_50() if kind is None else [(kind[1],)] * kind[0]
+        shapes: list[tuple[int, ...]] = resnet_50() if kind is None else [(kind[1],)] * kind[0]
         with tempfile.TemporaryDirectory() as folder:
             found[name] = measure(shapes, Path(folder), 3 if kind is None else ROUNDS)
     print(json.dumps(found))

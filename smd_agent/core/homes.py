@@ -30,7 +30,7 @@ Homes = dict[str, Home]
 
 
 def settle(homes: Homes, tensor: str, collections: Iterable[tuple[str, bool]]) -> None:
-    """Enter a tensor's home: first a collection of which histograms are wanted, last ``all`` and ``default``.
+    """Enter a tensor's home: ``all`` and ``default`` come last, collections of which histograms are wanted first.
 
     Args:
         homes: gets the home.
@@ -42,5 +42,5 @@ def settle(homes: Homes, tensor: str, collections: Iterable[tuple[str, bool]]) -
         for name, wanted in collections
     }
     # By name in the end: the order of a set would be another one in every process.
-    collection = min(found, key=lambda name: (not found[name], name in _WIDE, name))
+    collection = min(found, key=lambda name: (name in _WIDE, not found[name], name))
     homes[tensor] = homes[without_output_numbers(tensor)] = Home(collection, tensor, found[collection])

@@ -107,7 +107,7 @@ class BoardFiles:
 def _scalar_tag(name: str, homes: Homes) -> str:
     """The tag of a number that is stored under a name.
 
-    A reduction's is ``<collection>/<tensor>/<op>``. Losses, metrics and the like have their names, as smdebug's had, and
+    A reduction's is ``<collection>/<tensor>/<op>``. Losses, metrics and the like have their names, as smdebug's had;
     any other tensor of one element is with those of its collection.
     """
     if name.startswith(REDUCTION_PREFIX):
@@ -115,5 +115,6 @@ def _scalar_tag(name: str, homes: Homes) -> str:
         home = homes.get(tensor)
         return summaries.tag_of(name if home is None else f"{home.collection}/{home.tensor}/{op}")
     home = homes.get(name)
-    own = home is None or home.collection in SCALAR_COLLECTIONS
-    return summaries.tag_of(name if own else f"{home.collection}/{name}")
+    if home is None or home.collection in SCALAR_COLLECTIONS:
+        return summaries.tag_of(name)
+    return summaries.tag_of(f"{home.collection}/{name}")

@@ -116,7 +116,8 @@ def _expected(run: Path) -> dict[str, Any]:
         names = {name for name, one in collections.items() if saved.tensor in one.tensor_names}
         pictured = {name for name in names - SCALAR_COLLECTIONS if collections[name].save_histogram}
         # What a script gives by save_scalar is in no collection.
-        home = min(pictured or names or {"losses"}, key=lambda name: (name in ("all", "default"), name))
+        order = {name: (name in ("all", "default"), name not in pictured, name) for name in names or {"losses"}}
+        home = min(order, key=order.__getitem__)
         tag = re.sub(r"[^-/\w.]", "_", f"{home}/{saved.tensor}")
         stored = trial.tensor(saved.tensor).reduction_values(saved.mode_step, saved.mode, saved.worker)
         for (op, absolute), number in stored.items():
@@ -133,7 +134,7 @@ def _expected(run: Path) -> dict[str, Any]:
             scalars.setdefault(own, []).append([saved.step, np.float32(value.reshape(-1)[0])])
         elif value is None and ("histogram", False) in stored and stored["histogram", False].sum() == 1:
             continue
-        elif pictured and (value is None or (value.size > 1 and value.dtype.kind in "fiu")):
+        elif home in pictured and (value is None or (value.size > 1 and value.dtype.kind in "fiu")):
             others = 0 if value is None else int(np.sum(~np.isfinite(value)))
             if others or f"{tag}/nonfinite_count" in scalars:
                 scalars.setdefault(f"{tag}/nonfinite_count", []).append([saved.step, np.float32(others)])
