@@ -9,7 +9,8 @@ OTHERS := $(patsubst tests/environments/%.txt,.venv-%,$(wildcard tests/environme
 MEASURED := .venv-smdebug-tensorflow
 TESTED := $(patsubst tests/environments/%.txt,.venv-%,$(shell grep -l '^. tests: ' tests/environments/*.txt))
 INTERPRETERS = SMDEBUG_PYTHON="$$(cat .venv-smdebug/.python)" OLDEST_PYTHON="$$(cat .venv-oldest/.python)" \
-  SMDEBUG_MXNET_PYTHON="$$(cat .venv-smdebug-mxnet/.python)" MXNET_PYTHON="$$(cat .venv-mxnet/.python)"
+  SMDEBUG_MXNET_PYTHON="$$(cat .venv-smdebug-mxnet/.python)" MXNET_PYTHON="$$(cat .venv-mxnet/.python)" \
+  TENSORBOARD_PYTHON="$$(cat .venv-tensorboard/.python)"
 SOURCES := $(shell find smd_agent -name '*.py' -o -name '*.c' -o -name py.typed) \
   $(wildcard smd_agent.pth smd_agent.start) sitecustomize.py hatch_build.py pyproject.toml README.md LICENSE
 DEMO_RUN := smd_runs/digits
@@ -82,7 +83,8 @@ lint: $(VENV)/.lint
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-logo
 
-bench: $(VENV)/.demo .venv-smdebug/.python .venv-oldest/.wheel .venv-smdebug-mxnet/.python .venv-mxnet/.wheel $(MEASURED:=/.python)
+bench: $(VENV)/.demo .venv-smdebug/.python .venv-oldest/.wheel .venv-smdebug-mxnet/.python .venv-mxnet/.wheel .venv-tensorboard/.python \
+  $(MEASURED:=/.python)
 	$(INTERPRETERS) SMDEBUG_TENSORFLOW_PYTHON="$$(cat $(MEASURED)/.python)" $(VENV)/bin/python -m benchmarks $(ARGS)
 
 scenarios: $(VENV)/.demo

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from smd_agent.analysis import frames, parquet, plots, shown
+from smd_agent.analysis import frames, parquet, plots, shown, tensorboard
 from smd_agent.analysis.statistics import STATISTICS, measure
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
@@ -220,6 +220,30 @@ class Views(ABC):
 
     def _repr_html_(self) -> str:
         return shown.html_of("trial", self)
+
+    def to_tensorboard(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        regex: str | Iterable[Any] | None = None,
+        collection: str | Collection | None = None,
+        mode: ModeKeys = ModeKeys.GLOBAL,
+        steps: Iterable[int] | None = None,
+        worker: str | None = None,
+    ) -> dict[tuple[int, str, str], str]:
+        """Write files for TensorBoard, and return what is damaged, by (step, worker, tensor).
+
+        They have the tags that a hook's have: numbers and stored reductions as scalars, and a histogram of each tensor
+        that was saved whole or as ``histogram``. `iterate` has the other arguments.
+
+        Args:
+            folder: made where it is missing. It should hold no other run's files.
+
+        Raises:
+            SMDebugRuntimeError: the files cannot be written.
+        """
+        files = self._files(regex, collection, mode, steps, worker)
+        return tensorboard.write(files, self._as_source(), self.collections(), os.fspath(folder))
 
     def inputs(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list[npt.NDArray[Any]]:
         """Return the values of the collection ``inputs`` at a step, ordered by the numbers at the ends of their names.

@@ -13,6 +13,7 @@ usage: python -m smd_agent [run] [options] [--] (script.py | -m module | -c code
                         std, variance, sum, prod, p5, p50, p95, l1, l2, each also with abs_ in front; zero_share,
                         nan_count, inf_count, dead_share, saturated_share, histogram; statistics is short for min,
                         max, mean, std, l2, abs_mean, zero_share, nan_count, inf_count, dead_share, saturated_share
+  --tensorboard DIR     write files for TensorBoard, too: scalars, histograms and distributions
   --strict              let a failure of the agent end the script instead of the capture
   -h, --help            show this
 
@@ -56,7 +57,7 @@ FORM_KEYS = ("reductions", "save_raw_tensor", "save_shape", "save_raw_up_to")
 DEFAULT_FORM = {"reductions": STATISTICS, "save_shape": True, "save_raw_up_to": SMALL}
 RUNS_FOLDER = "smd_runs"
 
-VALUE_OPTIONS = ("--config", "--out", "--save", "--every", "--reductions")
+VALUE_OPTIONS = ("--config", "--out", "--save", "--every", "--reductions", "--tensorboard")
 FLAGS = ("--strict", "--raw")
 INTERPRETER_OPTIONS = ("-m", "-c", "-")
 
@@ -173,14 +174,20 @@ def overlay(hook: dict[str, Any], given: dict[str, str]) -> dict[str, Any]:
     if "--reductions" in given or "--raw" in given:
         _drop(groups, FORM_KEYS)
         parameters.update(_form(given))
+    if "--tensorboard" in given:
+        parameters.update(export_tensorboard=True, tensorboard_dir=_folder(given, "--tensorboard"))
     merged = {**hook, "HookParameters": parameters}
     if collections:
         merged["CollectionConfigurations"] = collections
     if "--out" in given:
-        if not given["--out"]:
-            raise CommandError("option --out is '', allowed is a folder", USAGE_ERROR)
-        merged["LocalPath"] = os.path.abspath(given["--out"])
+        merged["LocalPath"] = _folder(given, "--out")
     return merged
+
+
+def _folder(given: dict[str, str], option: str) -> str:
+    if not given[option]:
+        raise CommandError(f"option {option} is '', allowed is a folder", USAGE_ERROR)
+    return os.path.abspath(given[option])
 
 
 def _form(given: dict[str, str]) -> dict[str, Any]:

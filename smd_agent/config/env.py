@@ -41,7 +41,7 @@ class Variable:
 VARIABLES = (
     Variable(USE, "boolean", "true", "false switches everything off, whatever else is set"),
     Variable(CONFIG_PATH, "path", DEFAULT_CONFIG_PATH, "the hook file to capture by"),
-    Variable(TENSORBOARD_CONFIG_PATH, "path", DEFAULT_TENSORBOARD_CONFIG_PATH, "names a job's TensorBoard folder"),
+    Variable(TENSORBOARD_CONFIG_PATH, "path", DEFAULT_TENSORBOARD_CONFIG_PATH, "names a folder for TensorBoard"),
     Variable(TRAINING_JOB, "text", "", "present at all: a SageMaker training job, which gets no end marker"),
     Variable(END_DELAY, "seconds", "1", "a reader's wait between its last two looks at a finished run"),
     Variable(STEP_WINDOW, "integer", "1000", "steps after which a reader no longer waits for a missing worker"),

@@ -105,7 +105,7 @@ INCLUDE_REGEX = Key(
 FORM = (REDUCTIONS, SAVE_RAW_TENSOR, SAVE_SHAPE, SAVE_RAW_UP_TO, INCLUDE_REGEX)
 
 # In CollectionParameters only.
-SAVE_HISTOGRAM = Key("save_histogram", values.boolean, "true", "accepted for TensorBoard")
+SAVE_HISTOGRAM = Key("save_histogram", values.boolean, "true", "TensorBoard's files have histograms of these")
 
 # In HookParameters only.
 INCLUDE_COLLECTIONS = Key(
@@ -117,9 +117,11 @@ INCLUDE_WORKERS = Key(
 )
 DRY_RUN = Key("dry_run", values.boolean, "false", "decide everything and write no step")
 EXPORT_TENSORBOARD = Key(
-    "export_tensorboard", values.boolean, "false", "accepted; no TensorBoard files are written yet"
+    "export_tensorboard", values.boolean, "false", "write files for TensorBoard, too; false beside a folder: none"
 )
-TENSORBOARD_DIR = Key("tensorboard_dir", values.folder, None, "accepted; no TensorBoard files are written yet")
+TENSORBOARD_DIR = Key(
+    "tensorboard_dir", values.folder, None, "folder of these, which alone asks for them; else tensorboard in the run's"
+)
 STEP = Key(
     "step",
     values.step_end,

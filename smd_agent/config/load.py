@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 
 from smd_agent.config import env, keys, precedence
 from smd_agent.config.hook_file import Source, read_object
 from smd_agent.config.keys import DEFAULT_OUT_DIR, LONGEST_NAME, Section, nearest
 from smd_agent.config.settings import CollectionSettings, HookSettings, RuleSettings
+from smd_agent.config.tensorboard import folder_wanted
 from smd_agent.core.collection_keys import BUILT_IN_NAMES
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL, SaveConfigMode
@@ -46,7 +46,11 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
     include_workers = hook.take(keys.INCLUDE_WORKERS)
     dry_run = hook.take(keys.DRY_RUN)
     step = hook.take(keys.STEP)
-    tensorboard_dir = _tensorboard_dir(hook, out_dir)
+    wanted, board = hook.take(keys.EXPORT_TENSORBOARD), hook.take(keys.TENSORBOARD_DIR)
+    tensorboard_dir = folder_wanted(wanted, board, out_dir)
+    if tensorboard_dir is None and (board is not None or wanted) and env.in_training_job():
+        why = f"in a training job {env.tensorboard_config_path()} names their folder, and it does not"
+        hook.warn(f"no TensorBoard files are written: {why}")
     hook.warn_unknown()
 
     collections: dict[str, CollectionSettings] = {}
@@ -144,21 +148,3 @@ def _warn_of_empty(top: Section, named: list[str], collections: Mapping[str, Col
             missing = "is not built in and has no include_regex, so nothing joins it by itself"
             shown = shortened(name, LONGEST_NAME)
             top.warn(f"collection {shown} {missing}{nearest(shown, sorted(BUILT_IN_NAMES))}")
-
-
-def _tensorboard_dir(hook: Section, out_dir: str) -> str | None:
-    wanted = hook.take(keys.EXPORT_TENSORBOARD)
-    folder = hook.take(keys.TENSORBOARD_DIR)
-    if env.in_training_job():
-        return _tensorboard_dir_of_job()
-    if folder is None and wanted:
-        folder = os.path.join(out_dir, "tensorboard")
-    return None if wanted is False else folder
-
-
-def _tensorboard_dir_of_job() -> str | None:
-    path = env.tensorboard_config_path()
-    if not os.path.isfile(path):
-        return None
-    content, _ = read_object(Source(path))
-    return Section(path, "", content, []).take(keys.LOCAL_PATH)

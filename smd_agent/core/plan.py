@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from smd_agent import guard
 from smd_agent.core.clock import NEVER
 from smd_agent.core.collection_keys import TRAINING_ONLY_COLLECTIONS
+from smd_agent.core.homes import Homes, settle
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.names import Ops, reduction_name
 from smd_agent.core.patterns import UnfitPattern
@@ -69,6 +70,7 @@ class Group:
         shares: those of which shares of the channels are saved, where they have channels, whatever their size: from the
             values they cannot be told later.
         histograms: of which the histogram is saved.
+        pictured: those not saved whole of which the distribution is wanted.
         limits: up to how many elements a tensor is saved whole and in no other form, by its position.
     """
 
@@ -78,6 +80,7 @@ class Group:
     reduced: tuple[Reduced, ...]
     shares: tuple[Reduced, ...] = ()
     histograms: tuple[int, ...] = ()
+    pictured: tuple[int, ...] = ()
     limits: Mapping[int, int] = field(default_factory=dict)
     _with_small: dict[frozenset[int], Group] = field(default_factory=dict, repr=False, compare=False)
 
@@ -117,6 +120,7 @@ class Group:
             reduced=tuple(one for one in reduced if one.members),
             shares=self.shares,
             histograms=tuple(i for i in self.histograms if i not in small),
+            pictured=tuple(i for i in self.pictured if i not in small),
         )
 
 
@@ -126,10 +130,20 @@ class SavePlan:
     Args:
         collections: those that are saved.
         before: the plan that this one replaces; what it knew of collections that came up stays known.
+        homes: get the homes of the tensors that are saved.
+        pictures: distributions are wanted too, of tensors whose homes say so.
     """
 
-    def __init__(self, collections: Sequence[Collection], before: SavePlan | None = None) -> None:
+    def __init__(
+        self,
+        collections: Sequence[Collection],
+        before: SavePlan | None = None,
+        homes: Homes | None = None,
+        pictures: bool = False,
+    ) -> None:
         self._collections = list(collections)
+        self._homes: Homes = {} if homes is None else homes
+        self._pictures = pictures
         self._members: dict[str, int] = {}
         self._hows: dict[int, How] = {}
         self._groups: dict[tuple[tuple[str, ...], int], Group] = {}
@@ -242,9 +256,10 @@ class SavePlan:
 
     def _enter(self, name: str) -> None:
         bits = self._members_of(name)
-        for i, collection in enumerate(self._collections):
-            if bits >> i & 1:
-                collection.add_tensor_name(name)
+        members = [collection for i, collection in enumerate(self._collections) if bits >> i & 1]
+        for collection in members:
+            collection.add_tensor_name(name)
+        settle(self._homes, name, ((collection.name, collection.save_histogram) for collection in members))
         self._found |= bits
         self._named.add(name)
 
@@ -274,6 +289,11 @@ class SavePlan:
             reduced=_by_ops(names, [() if how is None else how.ops for how in hows]),
             shares=_by_ops(names, [() if how is None else how.shares for how in hows]),
             histograms=tuple(i for i, how in enumerate(hows) if how is not None and how.histogram),
+            pictured=tuple(
+                i
+                for i, how in enumerate(hows)
+                if self._pictures and how is not None and not how.raw and self._homes[names[i]].histogram
+            ),
             limits={i: how.raw_up_to for i, how in enumerate(hows) if how is not None and how.raw_up_to},
         )
 

@@ -9,6 +9,7 @@ from typing import Any
 from smd_agent import guard
 from smd_agent.core.collection_keys import FACT_COLLECTIONS, CollectionKeys
 from smd_agent.core.collection_manager import CollectionManager
+from smd_agent.core.homes import Homes
 from smd_agent.core.plan import SavePlan
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
@@ -34,6 +35,8 @@ class Selection:
         explained: names of collections that may stay without a tensor: nobody asked for them, or a line has said why.
         on_change: called when other tensors may be due than before.
         other_names: gives further names under which a tensor that is placed in a collection belongs to it.
+        homes: of the tensors that have been saved.
+        pictures: distributions of tensors are wanted; to be set before the first step.
     """
 
     def __init__(
@@ -63,6 +66,8 @@ class Selection:
         # Nobody has asked to be called: bool, called without arguments, does nothing.
         self.on_change: Callable[[], object] = bool
         self.other_names: Callable[[str], Iterable[str]] = lambda _: ()
+        self.homes: Homes = {}
+        self.pictures = False
         self._plan: SavePlan | None = None
         self._last_plan: SavePlan | None = None
         self._names_added = 0
@@ -88,7 +93,8 @@ class Selection:
     def _make_plan(self) -> SavePlan:
         if self._plan is None:
             self._prepare_collections()
-            self._plan = SavePlan([self.manager.get(name) for name in self.names], self._last_plan)
+            collections = [self.manager.get(name) for name in self.names]
+            self._plan = SavePlan(collections, self._last_plan, self.homes, self.pictures)
         return self._plan
 
     @in_turn

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from smd_agent.core.distribution import Distribution
 from smd_agent.core.modes import ModeKeys
 
 
@@ -31,6 +32,9 @@ class StepSink(Protocol):
 
     def add_shape(self, name: str, original_name: str, shape: tuple[int, ...], dtype: str | None = None) -> None:
         """Take a tensor's shape, and the name of the dtype it has."""
+
+    def add_distribution(self, name: str, distribution: Distribution) -> None:
+        """Take how the elements of a tensor lie that is not taken whole."""
 
     def drop(self, names: set[str]) -> None:
         """Forget tensors and scalars of these names: others of the same names follow."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from smd_agent import guard
 from smd_agent.core.channels import ChannelAxes
+from smd_agent.core.distribution import distribution_of, has_distribution, sums_in
 from smd_agent.core.names import Ops, reduction_name
 from smd_agent.core.plan import Group
 from smd_agent.core.ports import Deferred
@@ -54,16 +55,23 @@ def write_group(
         found = captured[i]
         if found is not None:
             sink.add_shape(names[i], names[i], found[0].shape, found[1] or _name_of(found[0].dtype))
+    sums: dict[int, list[float] | None] = {}
     for reduced in group.reduced:
         arrays = [found[0] for found in map(captured.__getitem__, reduced.members) if found is not None]
         if len(arrays) == len(reduced.members) and all(reducible(array.dtype, reduced.ops) for array in arrays):
-            sink.add_scalars(reduced.tags, reduce_batch(arrays, reduced.ops).reshape(-1))
+            numbers = reduce_batch(arrays, reduced.ops)
+            sink.add_scalars(reduced.tags, numbers.reshape(-1))
+            if group.pictured:
+                for i, array, row in zip(reduced.members, arrays, numbers.tolist(), strict=True):
+                    sums[i] = sums_in(reduced.ops, row, array.size)
         else:
             some = (i for i in reduced.members if not _is_whole_text(i, captured, group))
             _reduce_singly(sink, ((names[i], captured[i]) for i in some), reduced.ops)
     if group.shares:
         _write_shares(sink, names, captured, group, axes)
     _write_histograms(sink, names, captured, group)
+    if group.pictured:
+        _write_distributions(sink, names, captured, group, sums)
     for i in group.raw:
         found = captured[i]
         if found is not None:
@@ -89,6 +97,19 @@ def _write_histograms(
             sink.add(reduction_name(*HISTOGRAM_OP, names[i]), count_by_size(found[0]))
         else:
             _tell_of_missing(names[i], found[0])
+
+
+def _write_distributions(
+    sink: StepSink,
+    names: Sequence[str],
+    captured: Mapping[int, Captured | None],
+    group: Group,
+    sums: Mapping[int, list[float] | None],
+) -> None:
+    for i in group.pictured:
+        found = captured[i]
+        if found is not None and has_distribution(found[0]):
+            sink.add_distribution(names[i], distribution_of(found[0], sums.get(i)))
 
 
 def shares_of(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from smd_agent import guard, session
 from smd_agent.config import env
 from smd_agent.config.keys import DEFAULT_OUT_DIR
 from smd_agent.config.settings import HookSettings
+from smd_agent.config.tensorboard import folder_wanted
 from smd_agent.core.clock import ModeClock
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_manager import CollectionManager
@@ -18,7 +20,9 @@ from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL, SaveConfig, SaveConfigMode
 from smd_agent.core.selection import Selection
 from smd_agent.framework.environment import Sources, environment
-from smd_agent.storage.run_folder import refuse_finished_run
+from smd_agent.storage.board_files import FOLDER
+from smd_agent.storage.run_board import RunBoard
+from smd_agent.storage.run_folder import absolute, refuse_finished_run
 from smd_agent.storage.run_writer import RunWriter
 
 if TYPE_CHECKING:
@@ -30,13 +34,24 @@ def _alone_is_kept(out_dir: str) -> bool:
     return env.in_training_job() or os.path.abspath(out_dir) == DEFAULT_OUT_DIR
 
 
+def _board_of(folder: str | None, out_dir: str, selection: Selection) -> RunBoard | None:
+    """What TensorBoard gets, if a folder for it is wanted."""
+    if folder is None:
+        return None
+    selection.pictures = True
+    named = absolute(folder)
+    return RunBoard(None if named == absolute(out_dir) / FOLDER else named, selection.homes)
+
+
 class FrameworkHook(BaseHook):
     """Saves the tensors of a training run by step and mode.
 
     Args:
         out_dir: folder of the run; it must not hold a finished run, unless ``beside``. A run that goes on in it, or was
             cut off, is left alone: this one then goes into a new folder beside it, which one line names.
-        export_tensorboard, tensorboard_dir: accepted; this version writes no TensorBoard files and says so.
+        export_tensorboard: write files for TensorBoard too, into ``tensorboard`` in the run's folder.
+        tensorboard_dir: another folder for them, which alone asks for them. In a SageMaker training job neither counts:
+            ``TENSORBOARD_CONFIG_FILE_PATH`` names a file that names the folder.
         dry_run: decide everything, but write no step.
         reduction_config: what to save instead of (or beside) the tensors; None saves the tensors.
         save_config: a SaveConfig, a SaveConfigMode, or a dict by mode; every ``default_save_interval`` steps if None.
@@ -92,11 +107,19 @@ class FrameworkHook(BaseHook):
             include_collections=include_collections,
             save_all=save_all,
         )
-        super().__init__(RunWriter(out_dir, dry_run, below=_alone_is_kept(out_dir)), selection, include_workers)
-        if export_tensorboard or tensorboard_dir:
-            guard.say_once("tensorboard", "TensorBoard files are not written by this version")
+        self._board = _board_of(folder_wanted(export_tensorboard or None, tensorboard_dir, out_dir), out_dir, selection)
+        writer = RunWriter(out_dir, dry_run, below=_alone_is_kept(out_dir), board=self._board)
+        super().__init__(writer, selection, include_workers)
         self.set_up()
         session.make_current(self)
+
+    @property
+    def tensorboard_dir(self) -> str | None:
+        """The folder of the files for TensorBoard; None if there are none."""
+        if self._board is None:
+            return None
+        root = Path(self.out_dir)
+        return str(self._board.folder_for(root, as_asked=self._output.sink.detour is None))
 
     def set_up(self) -> None:
         """Give a new hook what only its framework's hooks have; called once, by the constructor."""

@@ -19,9 +19,11 @@ from smd_agent.formats.paths import END_MARKER, about_path, collections_path
 from smd_agent.storage.disk_failures import DiskFailures
 from smd_agent.storage.due_file import DueFile
 from smd_agent.storage.forecast import FIRST_STEPS, LARGE_STEP, size_text, tell
+from smd_agent.storage.layouts import Layouts
 from smd_agent.storage.lost_steps import LostSteps
+from smd_agent.storage.run_board import RunBoard
 from smd_agent.storage.run_folder import RunFolder, absolute, holds_finished_run
-from smd_agent.storage.step_file import Layouts, StepFile
+from smd_agent.storage.step_file import StepFile
 from smd_agent.storage.whole_file import remove_file, replace_file
 from smd_agent.storage.writer import DEFAULT_BUDGET_BYTES, Writer
 
@@ -50,13 +52,19 @@ class RunWriter:
         dry_run: write the collections file and the end marker, but no step.
         budget_bytes: memory for values that wait for the disk.
         below: a further run's folder is made inside of ``out_dir``, not beside it.
+        board: what TensorBoard gets of the run; None if nothing.
 
     Attributes:
         steps_saved, tensors_saved, bytes_saved: what is in the folder, by count and size.
     """
 
     def __init__(
-        self, out_dir: str, dry_run: bool = False, budget_bytes: int = DEFAULT_BUDGET_BYTES, below: bool = False
+        self,
+        out_dir: str,
+        dry_run: bool = False,
+        budget_bytes: int = DEFAULT_BUDGET_BYTES,
+        below: bool = False,
+        board: RunBoard | None = None,
     ) -> None:
         self.dry_run = dry_run
         self.steps_saved = 0
@@ -68,6 +76,7 @@ class RunWriter:
         self._budget_bytes = budget_bytes
         self._worker = ""
         self._forecast = False
+        self._board = board
         self._make_ready()
 
     def _make_ready(self) -> None:
@@ -162,12 +171,15 @@ class RunWriter:
         self.steps_saved = self.tensors_saved = self.bytes_saved = 0
         self._worker = ""
         self._make_ready()
+        if self._board is not None:
+            self._board.close()
 
     def begin_step(self, step: int, mode: ModeKeys, mode_step: int) -> StepFile:
         """Open the file of one step."""
         self._closed = None
         stamp = Stamp(step, mode, mode_step, time.time())
-        return StepFile(self._place, self._worker, stamp, self._writer, self._layouts)
+        board = None if self._board is None else self._board.begin_step(stamp)
+        return StepFile(self._place, self._worker, stamp, self._writer, self._layouts, board)
 
     def commit(self, step: StepFile, steps_among: Callable[[ModeKeys, int], int] | None = None) -> None:
         """Put a filled step on disk, in the background; say what steps take when the first large one comes.
@@ -178,6 +190,8 @@ class RunWriter:
             self._failures.step_given_up(step.stamp.step)
             self._lose(step.stamp.step)
         step.commit(partial(self._saved, step), partial(self._lose, step.stamp.step))
+        if self._board is not None and step.board is not None:
+            self._board.commit(step.board, self._writer.submit, self._board_place, self._worker)
         if not self._forecast and steps_among is not None and step.size >= LARGE_STEP:
             self._forecast = True
             saved = steps_among(step.stamp.mode, FIRST_STEPS)
@@ -319,7 +333,14 @@ class RunWriter:
                 if failure is not None:
                     self._failures.write_failed(failure)
 
+    def _board_place(self) -> tuple[Path, bool]:
+        """The run's folder, and whether it is the one that was asked for."""
+        root = self._place()
+        return root, root == self._named
+
     def _end(self, end_marker: bool) -> None:
+        if self._board is not None:
+            self._board.close()
         if self._entered and not self._is_there():
             self._failures.folder_gone(self.root, self._leave_behind(), None)
             return

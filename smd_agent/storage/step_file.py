@@ -9,7 +9,6 @@ event file.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -22,19 +21,20 @@ import numpy as np
 import numpy.typing as npt
 from crc32c import crc32c
 
+from smd_agent.core.distribution import Distribution
 from smd_agent.formats.encoder import (
     CHECKSUM_KEY,
     LARGEST_TENSOR_BYTES,
     TAIL_BYTES,
-    HeadEncoder,
-    ScalarBlock,
     Stamp,
     tail,
 )
-from smd_agent.formats.index import index_text, shape_fragment, tensor_fragment
+from smd_agent.formats.index import index_text, tensor_fragment
 from smd_agent.formats.paths import event_path, index_path
 from smd_agent.formats.tfrecord import FRAME_HEADER_BYTES
+from smd_agent.storage.board_step import BoardStep
 from smd_agent.storage.copying import copy_large
+from smd_agent.storage.layouts import Layouts
 from smd_agent.storage.preallocate import preallocate
 from smd_agent.storage.whole_file import NewFile, remove_file, replace_file
 from smd_agent.storage.writer import BLOCK_BYTES, DEFAULT_BUDGET_BYTES, Block, Writer
@@ -45,63 +45,10 @@ INLINE_BYTES = 65536
 # So many blocks are handed over before the step is complete.
 HELD_BLOCKS = DEFAULT_BUDGET_BYTES // BLOCK_BYTES // 2
 
-_CACHED_BLOCKS = 10_000
-
 # Of one write to the disk: a slow one shall be seen to move.
 _PIECE_BYTES = 1 << 20
 
 Bytes = npt.NDArray[np.uint8]
-
-
-class Layouts:
-    """What one step's layout can reuse of the step before: heads, scalar blocks and their index text."""
-
-    def __init__(self) -> None:
-        self.heads = HeadEncoder()
-        self.names: dict[str, str] = {}
-        self._shapes: dict[str, tuple[tuple[object, ...], str]] = {}
-        self._blocks: dict[tuple[str, ...], ScalarBlock] = {}
-        self._texts: dict[tuple[str, ...], tuple[ScalarBlock, int, str]] = {}
-
-    def scalar_block(self, tags: tuple[str, ...], stamp: Stamp) -> ScalarBlock:
-        """The block for these tags, rebuilt when the step's numbers have grown by a byte."""
-        block = self._blocks.get(tags)
-        if block is None or not block.fits(stamp):
-            if len(self._blocks) >= _CACHED_BLOCKS:
-                self._blocks.clear()
-                self._texts.clear()
-            block = self._blocks[tags] = ScalarBlock(tags, stamp)
-        return block
-
-    def name_json(self, name: str) -> str:
-        """The name as it stands in JSON."""
-        text = self.names.get(name)
-        if text is None:
-            text = self.names[name] = json.dumps(name)
-        return text
-
-    def scalar_index(self, tags: tuple[str, ...], block: ScalarBlock, start: int) -> str:
-        """Index entries of a block that begins at ``start``."""
-        known = self._texts.get(tags)
-        if known is not None and known[0] is block and known[1] == start:
-            return known[2]
-        entries = []
-        position = start
-        for tag, length in zip(tags, block.lengths, strict=True):
-            entries.append(tensor_fragment(self.name_json(tag), position, length))
-            position += length
-        text = ", ".join(entries)
-        self._texts[tags] = (block, start, text)
-        return text
-
-    def shape_index(self, name: str, original_name: str, shape: tuple[int, ...], dtype: str | None) -> str:
-        """Index entry of a noted shape."""
-        noted = original_name, shape, dtype
-        known = self._shapes.get(name)
-        if known is None or known[0] != noted:
-            text = shape_fragment(self.name_json(name), self.name_json(original_name), shape, dtype)
-            known = self._shapes[name] = noted, text
-        return known[1]
 
 
 class StepFile:
@@ -113,15 +60,25 @@ class StepFile:
         stamp: when the step is, and of which mode.
         writer: puts the step on disk.
         layouts: what can be reused of the step before.
+        board: gets what TensorBoard shows of the step; None if nothing is shown.
 
     Attributes:
-        stamp: the same.
+        stamp, board: the same.
         lost: the disk stands still, and what is added is not kept.
         index_name: of the step's index file, below the run's folder.
     """
 
-    def __init__(self, place: Callable[[], Path], worker: str, stamp: Stamp, writer: Writer, layouts: Layouts) -> None:
+    def __init__(
+        self,
+        place: Callable[[], Path],
+        worker: str,
+        stamp: Stamp,
+        writer: Writer,
+        layouts: Layouts,
+        board: BoardStep | None = None,
+    ) -> None:
         self.stamp = stamp
+        self.board = board
         self.lost = False
         self._writer = writer
         self._layouts = layouts
@@ -187,6 +144,8 @@ class StepFile:
             self._append(values, skip=0)
             self._append_open_tail()
         self._enter(name, start)
+        if self.board is not None:
+            self.board.add(name, array, wall_time)
 
     def add_text(self, name: str, values: Sequence[str]) -> None:
         """Add a 1-D array of text."""
@@ -201,13 +160,22 @@ class StepFile:
         self._append(block.render(self.stamp, values))
         self._tensor_entries[names] = self._layouts.scalar_index(names, block, start)
         self._blocks[names] = start, block.lengths
+        if self.board is not None:
+            self.board.add_scalars(names, values)
 
     def add_shape(self, name: str, original_name: str, shape: tuple[int, ...], dtype: str | None = None) -> None:
         """Note a tensor's shape and the dtype it has in the index."""
         self._shape_entries[name] = self._layouts.shape_index(name, original_name, shape, dtype)
 
+    def add_distribution(self, name: str, distribution: Distribution) -> None:
+        """Have a picture of a tensor that is not added whole; there is none in the event file."""
+        if self.board is not None:
+            self.board.distributions[name] = distribution
+
     def drop(self, names: set[str]) -> None:
         """Leave tensors and scalars of these names out of the index: others of the same names follow."""
+        if self.board is not None:
+            self.board.drop(names)
         for name in names:
             self._tensor_entries.pop(name, None)
         for tags, (start, lengths) in [*self._blocks.items()]:

@@ -1,4 +1,4 @@
-"""Files of a run as they are made: under a name that nobody can guess, and put in place whole.
+"""Files of a run as they are made: under a name that nobody can guess, and put in place whole; or piece by piece.
 
 Whoever may write into the run's folder must not have us write elsewhere. So no link below that folder is followed, and
 no file is opened that is there already. The folder itself may be a link: the user has named it.
@@ -7,6 +7,7 @@ no file is opened that is there already. The folder itself may be a link: the us
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 from pathlib import Path
 
@@ -73,6 +74,59 @@ class NewFile:
         if self.descriptor >= 0:
             descriptor, self.descriptor = self.descriptor, -1
             os.close(descriptor)
+
+
+class GrowingFile:
+    """A file that others read while it grows: what is appended is there at once and whole, or is not there.
+
+    Args:
+        root: the folder that the user has named, which must be there.
+        folder: below that; made where it is missing.
+        name: of the file; where one is there already, it gets a number.
+        ending: of the name, behind the number.
+
+    Attributes:
+        is_whole: whether all that was begun to be appended is there; if not, nothing more should be.
+
+    Raises:
+        OSError: it cannot be made, or one of its folders is a link.
+    """
+
+    def __init__(self, root: Path, folder: str, name: str, ending: str) -> None:
+        opened = _opened(root, folder.split("/"))
+        try:
+            self._descriptor = _new_numbered(opened, name, ending)
+        finally:
+            os.close(opened)
+        self.is_whole = True
+        self._size = 0
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the file has not been removed."""
+        return os.fstat(self._descriptor).st_nlink > 0
+
+    def append(self, content: bytes) -> None:
+        """Put something at the end.
+
+        Raises:
+            OSError: it could not be written, and the file is as it was, if it ``is_whole``.
+        """
+        left = memoryview(content)
+        try:
+            while left:
+                left = left[os.write(self._descriptor, left) :]
+        except BaseException:
+            self.is_whole = False
+            os.ftruncate(self._descriptor, self._size)
+            os.lseek(self._descriptor, self._size, os.SEEK_SET)
+            self.is_whole = True
+            raise
+        self._size += len(content)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
 
 
 def replace_file(root: Path, name: str, content: bytes) -> None:
@@ -144,6 +198,14 @@ def names_in(root: Path, folder: str = "") -> list[str]:
         return os.listdir(listed)
     finally:
         os.close(listed)
+
+
+def _new_numbered(folder: int, name: str, ending: str) -> int:
+    numbers = itertools.count(2)
+    numbered = name
+    while os.access(f"{numbered}{ending}", os.F_OK, dir_fd=folder, follow_symlinks=False):
+        numbered = f"{name}_{next(numbers)}"
+    return os.open(f"{numbered}{ending}", _NEW_FILE, 0o666, dir_fd=folder)
 
 
 def _opened(root: Path, names: list[str], make: bool = True) -> int:

@@ -115,13 +115,15 @@ def reduce_rows(matrix: Array, ops: Sequence[Op]) -> npt.NDArray[np.float64]:
     return result
 
 
-def count_by_size(array: Array) -> npt.NDArray[np.int64]:
+def count_by_size(array: Array, fine: bool = False) -> npt.NDArray[np.int64]:
     """The elements of one real array counted by sign and power of two, as ``histogram`` describes it.
+
+    ``fine`` counts them by eighths of powers of two, for pictures.
 
     Raises:
         TypeError: the array's dtype has no such histogram (text, complex).
     """
-    return (_kernel or histogram).counts(_flatten(array, (("histogram", False),)))
+    return (_kernel or histogram).counts(_flatten(array, (("histogram", False),)), fine)
 
 
 def channel_shares(array: Array, axis: int, names: Sequence[str]) -> npt.NDArray[np.float64]:

@@ -15,10 +15,14 @@ index           counts the elements x with
 
 Sizes from 2**64 on are counted with e = 63, and those below 2**-64 that are not 0 with e = -64. Integers beyond 2**53
 are rounded to float64 first.
+
+A fine histogram, which no file holds, is for pictures: each bucket between two powers of two is eight of equal width.
+It is an int64 array of ``FINE_BUCKETS`` numbers in the same order.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +30,9 @@ import numpy.typing as npt
 
 BUCKETS = 260
 ZERO, NAN = 129, 259
+# Bits of the fraction by which a fine histogram tells sizes apart.
+FINE_BITS = 3
+FINE_BUCKETS = (256 << FINE_BITS) + 4
 PIECE = 65536
 
 Array = npt.NDArray[Any]
@@ -47,24 +54,35 @@ _BITS = {
 _NARROW = tuple(map(np.dtype, ("f2", "f4", "i1", "u1", "i2", "u2", "?")))
 
 
-def counts(values: Array) -> npt.NDArray[np.int64]:
-    """The histogram of a 1-D real array."""
-    found = np.zeros(BUCKETS, np.int64)
+def counts(values: Array, fine: bool = False) -> npt.NDArray[np.int64]:
+    """The histogram of a 1-D real array, or its fine one."""
+    bits = FINE_BITS if fine else 0
+    buckets = FINE_BUCKETS if fine else BUCKETS
+    found = np.zeros(buckets, np.int64)
     wide = np.dtype(np.float32 if values.dtype in _NARROW else np.float64)
     for start in range(0, values.size, PIECE):
         piece = values[start : start + PIECE].astype(wide)
-        found += np.bincount(_buckets(piece, _BITS[wide]), minlength=BUCKETS)
+        found += np.bincount(_buckets(piece, _BITS[wide], bits), minlength=buckets)
     return found
 
 
-def _buckets(piece: Array, layout: _Bits) -> Array:
-    """The index of each element's bucket."""
+@functools.lru_cache(maxsize=2)
+def sizes(fine: bool = False) -> npt.NDArray[np.float64]:
+    """The sizes from which on each positive bucket counts, ascending, and 2**64, up to which the last one does."""
+    powers = 2.0 ** np.arange(-64, 64)
+    parts = 1 + np.arange(1 << FINE_BITS) / (1 << FINE_BITS) if fine else np.ones(1)
+    return np.append((powers[:, None] * parts).reshape(-1), 2.0**64)
+
+
+def _buckets(piece: Array, layout: _Bits, fine: int) -> Array:
+    """The index of each element's bucket; ``fine`` bits of the fraction count."""
     bits = piece.view(layout.integer)
     size = bits & np.iinfo(layout.integer).max
-    place = np.clip(size >> layout.fraction, layout.one - 64, layout.one + 63) - (layout.one - 65)
+    lowest, zero = (layout.one - 64) << fine, (128 << fine) + 1
+    place = np.clip(size >> (layout.fraction - fine), lowest, ((layout.one + 64) << fine) - 1) - lowest + 1
     place[size == 0] = 0
-    place[size >= layout.infinity] = ZERO
-    buckets = np.where(bits < 0, ZERO - place, ZERO + place)
-    buckets[size > layout.infinity] = NAN
+    place[size >= layout.infinity] = zero
+    buckets = np.where(bits < 0, zero - place, zero + place)
+    buckets[size > layout.infinity] = 2 * zero + 1
     found: Array = buckets
     return found

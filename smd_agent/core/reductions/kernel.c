@@ -260,50 +260,57 @@ INLINE void sum_tensor(const void *data, int64_t size, int kind, int wanted, dou
 }
 
 /* Adds each element of a block to its bucket; see histogram.py. What is next to each other often falls into the same
-   bucket, so several tables take turns. */
+   bucket, so several tables take turns. With FINE bits of the fraction, each power of two has 2**FINE buckets. */
 #define TABLES 4
-#define BUCKETS 260
+#define HALF(FINE) (128 << (FINE))
+#define BUCKETS(FINE) (2 * HALF(FINE) + 4)
+#define PARTS 3
 
 #define DEFINE_COUNT_BLOCK(NAME, U, I, FRACTION, ONE)                                                                  \
-    INLINE void NAME(const void *x, int64_t n, int64_t (*tables)[BUCKETS]) {                                           \
+    INLINE void NAME(const void *x, int64_t n, int fine, int64_t *tables) {                                            \
         const U all = ~(U)0 >> 1, infinity = (U)(2 * (ONE) + 1) << (FRACTION);                                         \
+        const I lowest = (I)((ONE) - 64) << fine, highest = ((I)((ONE) + 64) << fine) - 1;                             \
+        const I zero = (I)HALF(fine) + 1;                                                                              \
         int16_t places[BLOCK];                                                                                         \
         for (int64_t i = 0; i < n; i++) {                                                                              \
             U bits;                                                                                                    \
             memcpy(&bits, (const char *)x + i * (int64_t)sizeof bits, sizeof bits);                                    \
             U size = bits & all;                                                                                       \
-            I exponent = (I)(size >> (FRACTION)), place = exponent < (ONE) - 64 ? (ONE) - 64 : exponent;               \
-            place = (place > (ONE) + 63 ? (ONE) + 63 : place) - ((ONE) - 65);                                          \
-            place = size == 0 ? 0 : size >= infinity ? 129 : place;                                                    \
-            place = (I)bits < 0 ? 129 - place : 129 + place;                                                           \
-            places[i] = (int16_t)(size > infinity ? 259 : place);                                                      \
+            I exponent = (I)(size >> ((FRACTION) - fine)), place = exponent < lowest ? lowest : exponent;              \
+            place = (place > highest ? highest : place) - lowest + 1;                                                  \
+            place = size == 0 ? 0 : size >= infinity ? zero : place;                                                   \
+            place = (I)bits < 0 ? zero - place : zero + place;                                                         \
+            places[i] = (int16_t)(size > infinity ? 2 * zero + 1 : place);                                             \
         }                                                                                                              \
         int64_t whole = n / TABLES * TABLES;                                                                           \
         for (int64_t i = 0; i < whole; i += TABLES)                                                                    \
             for (int j = 0; j < TABLES; j++)                                                                           \
-                tables[j][places[i + j]]++;                                                                            \
+                tables[j * BUCKETS(fine) + places[i + j]]++;                                                           \
         for (int64_t i = whole; i < n; i++)                                                                            \
-            tables[0][places[i]]++;                                                                                    \
+            tables[places[i]]++;                                                                                       \
     }
 
 DEFINE_COUNT_BLOCK(count_floats, uint32_t, int32_t, 23, 127)
 DEFINE_COUNT_BLOCK(count_doubles, uint64_t, int64_t, 52, 1023)
 
-INLINE void count_tensor(const void *data, int64_t size, int kind, int64_t *out) {
+INLINE void count_tensor(const void *data, int64_t size, int kind, int fine, int64_t *out) {
     _Alignas(64) char scratch[BLOCK * sizeof(float)];
-    int64_t tables[TABLES][BUCKETS];
-    memset(tables, 0, sizeof tables);
+    int64_t tables[TABLES * BUCKETS(PARTS)];
+    memset(tables, 0, TABLES * BUCKETS(fine) * sizeof *tables);
     int64_t length = is_wide(kind) ? WIDE_BLOCK : BLOCK;
     for (int64_t start = 0; start < size; start += length) {
         int64_t n = size - start < length ? size - start : length;
         const void *x = widened(data, start, n, kind, scratch);
         if (is_wide(kind))
-            count_doubles(x, n, tables);
+            count_doubles(x, n, fine, tables);
         else
-            count_floats(x, n, tables);
+            count_floats(x, n, fine, tables);
     }
-    for (int i = 0; i < BUCKETS; i++)
-        out[i] = tables[0][i] + tables[1][i] + tables[2][i] + tables[3][i];
+    for (int i = 0; i < BUCKETS(fine); i++) {
+        out[i] = 0;
+        for (int j = 0; j < TABLES; j++)
+            out[i] += tables[j * BUCKETS(fine) + i];
+    }
 }
 
 /* Copies what is neither below `low` nor above `high`, a NaN included, and counts what is below. Most groups of eight
@@ -477,8 +484,11 @@ INLINE void channels_of(const void *x, int64_t outer, int64_t channels, int64_t 
     TARGET static void sum_##NAME(const void *data, int64_t size, int kind, int wanted, double *out) {                 \
         sum_tensor(data, size, kind, wanted, out);                                                                     \
     }                                                                                                                  \
-    TARGET static void count_##NAME(const void *data, int64_t size, int kind, int64_t *out) {                          \
-        count_tensor(data, size, kind, out);                                                                           \
+    TARGET static void count_##NAME(const void *data, int64_t size, int kind, int fine, int64_t *out) {                \
+        if (fine)                                                                                                      \
+            count_tensor(data, size, kind, PARTS, out);                                                                \
+        else                                                                                                           \
+            count_tensor(data, size, kind, 0, out);                                                                    \
     }                                                                                                                  \
     TARGET static int64_t between_##NAME(const void *x, int64_t n, int kind, double low, double high, void *out,       \
                                          int64_t *below) {                                                             \
@@ -544,15 +554,16 @@ EXPORT int64_t smd_agent_between(const void *x, int64_t n, int32_t kind, double 
     return between_plain(x, n, kind, low, high, out, below);
 }
 
-/* The histogram of one tensor by sign and power of two; `out` takes BUCKETS numbers. */
-EXPORT void smd_agent_count(const void *data, int64_t size, int32_t kind, int64_t *out) {
+/* The histogram of one tensor by sign and power of two, or, if `fine`, by eighths of these; `out` takes BUCKETS(0) or
+   BUCKETS(PARTS) numbers. */
+EXPORT void smd_agent_count(const void *data, int64_t size, int32_t kind, int32_t fine, int64_t *out) {
 #ifdef CHOOSES
     if (width() > 0) {
-        (width() == 2 ? count_avx512 : count_avx2)(data, size, kind, out);
+        (width() == 2 ? count_avx512 : count_avx2)(data, size, kind, fine, out);
         return;
     }
 #endif
-    count_plain(data, size, kind, out);
+    count_plain(data, size, kind, fine, out);
 }
 
 /* How many of the channels of an array of type FLOAT32 or FLOAT64, of fewer than 2**31 elements and of shape (outer,

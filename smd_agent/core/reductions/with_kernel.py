@@ -54,7 +54,7 @@ class Kernel:
         self._between.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, *limits, *2 * [ctypes.c_void_p]]
         self._between.restype = ctypes.c_int64
         self._count = loaded.smd_agent_count
-        self._count.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p]
+        self._count.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p]
         self._count.restype = None
         self._channels = loaded.smd_agent_channels
         three = 3 * [ctypes.c_int64]
@@ -107,11 +107,11 @@ class Kernel:
         count = self._between(_address(values), values.size, kind, low, high, _address(found), ctypes.byref(below))
         return below.value, found[:count].copy()
 
-    def counts(self, values: Array) -> npt.NDArray[np.int64]:
+    def counts(self, values: Array, fine: bool = False) -> npt.NDArray[np.int64]:
         """The same as ``histogram.counts``."""
         values = _known(values)
-        found = np.empty(histogram.BUCKETS, np.int64)
-        self._count(_address(values), values.size, _KINDS[values.dtype], _address(found))
+        found = np.empty(histogram.FINE_BUCKETS if fine else histogram.BUCKETS, np.int64)
+        self._count(_address(values), values.size, _KINDS[values.dtype], fine, _address(found))
         return found
 
     def channel_counts(self, values: Array, axis: int, wanted: int, elsewhere: int) -> tuple[int, int] | None:

@@ -16,7 +16,7 @@ import torch
 
 from smd_agent.core.names import Op
 from smd_agent.core.reductions.formulas import QUANTILES
-from smd_agent.core.reductions.histogram import BUCKETS
+from smd_agent.core.reductions.histogram import BUCKETS, FINE_BUCKETS, sizes
 from smd_agent.core.reductions.quantile import ranks_of, weighted
 
 # Some 100 MB with the places that a sort gives.
@@ -58,20 +58,34 @@ def quantiles_from(elements: npt.NDArray[Any], size: int, ops: Sequence[Op]) -> 
     ]
 
 
-def histogram_of(tensor: torch.Tensor) -> torch.Tensor:
+def histogram_of(tensor: torch.Tensor, fine: bool = False) -> torch.Tensor:
     """The histogram of a real, strided tensor as ``core.reductions.histogram`` describes it, int64, on its device."""
     flat = tensor.detach().reshape(-1)
     wide = torch.float32 if flat.dtype in _NARROW else torch.float64
-    counts = torch.zeros(BUCKETS, dtype=torch.int64, device=flat.device)
+    counts = torch.zeros(FINE_BUCKETS if fine else BUCKETS, dtype=torch.int64, device=flat.device)
     for piece in torch.split(flat, MOST):
-        counts += _counts(piece.to(wide))
+        counts += _counts(piece.to(wide), fine)
     return counts
 
 
-def _counts(values: torch.Tensor) -> torch.Tensor:
+def finite_sums(tensor: torch.Tensor) -> torch.Tensor:
+    """Smallest, largest, sum and root of the sum of squares of a tensor's finite elements; float64, on its device."""
+    flat = tensor.detach().reshape(-1)
+    parts = []
+    for piece in torch.split(flat, MOST):
+        wide = piece.to(torch.float64)
+        other = wide.isfinite().logical_not_()
+        low, high = wide.masked_fill(other, torch.inf).amin(), wide.masked_fill_(other, -torch.inf).amax()
+        wide.masked_fill_(other, 0.0)
+        parts.append(torch.stack([low, high, wide.sum(), wide.square_().sum()]))
+    lows, highs, totals, squares = torch.stack(parts, 1)
+    return torch.stack([lows.amin(), highs.amax(), totals.sum(), squares.sum().sqrt()])
+
+
+def _counts(values: torch.Tensor, fine: bool) -> torch.Tensor:
     is_nan = values.isnan()
     ordered = values.masked_fill(is_nan, torch.inf).sort().values
-    up_to, below = _bounds(values.dtype, values.device)
+    up_to, below = _bounds(values.dtype, values.device, fine)
     nans = is_nan.sum().reshape(1)
     size = torch.full_like(nans, values.numel())
     not_above, not_reached = torch.searchsorted(ordered, up_to, right=True), torch.searchsorted(ordered, below)
@@ -81,8 +95,8 @@ def _counts(values: torch.Tensor) -> torch.Tensor:
 
 
 @functools.lru_cache(maxsize=64)
-def _bounds(dtype: torch.dtype, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+def _bounds(dtype: torch.dtype, device: torch.device, fine: bool) -> tuple[torch.Tensor, torch.Tensor]:
     """The bounds of buckets: those that belong to the lower bucket, and those that belong to the upper one."""
-    powers = 2.0 ** np.arange(63, -64, -1)
-    up_to, below = np.concatenate([[-np.inf], -powers, [0]]), np.concatenate([[0], powers[::-1], [np.inf]])
+    inner = sizes(fine)[1:-1]
+    up_to, below = np.concatenate([[-np.inf], -inner[::-1], [0]]), np.concatenate([[0], inner, [np.inf]])
     return torch.from_numpy(up_to).to(device, dtype), torch.from_numpy(below).to(device, dtype)

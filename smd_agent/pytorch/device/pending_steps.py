@@ -10,9 +10,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from smd_agent.core.channels import ChannelAxes
+from smd_agent.core.distribution import from_counts
 from smd_agent.core.names import reduction_name
 from smd_agent.core.plan import Group
 from smd_agent.core.ports import HeldStep
@@ -53,7 +55,7 @@ def comes_later(value: Any, position: int, group: Group) -> bool:
 
 
 def _needs_known(position: int, group: Group) -> bool:
-    return position in group.histograms or any(position in part.members for part in group.shares)
+    return position in (*group.histograms, *group.pictured) or any(position in part.members for part in group.shares)
 
 
 class LateGroup:
@@ -88,6 +90,12 @@ class LateGroup:
         self._shares = DeviceShares([(tensors[i], axis, kinds) for i, axis, kinds, _ in wanted])
         with torch.no_grad():
             self._histograms = {i: HostCopy(in_order.histogram_of(tensors[i])) for i in group.histograms}
+            # Counts below 2**53 are float64 as they are, so that one copy brings them and the sums.
+            self._pictured = {
+                i: HostCopy(torch.cat([in_order.finite_sums(tensors[i]), in_order.histogram_of(tensors[i], fine=True)]))
+                for i in group.pictured
+                if tensors[i].numel() > 1 and tensors[i].dtype is not torch.bool
+            }
         self._raw = {i: Snapshot(tensors[i], buffers) for i in group.raw}
         self._forgotten: set[str] = set()
 
@@ -100,7 +108,7 @@ class LateGroup:
         return (
             self._shares.ready()
             and all(reductions.ready() for _, reductions in self._reduced)
-            and all(counts.ready() for counts in self._histograms.values())
+            and all(copy.ready() for copy in (*self._histograms.values(), *self._pictured.values()))
             and all(snapshot.ready() for snapshot in self._raw.values())
         )
 
@@ -114,6 +122,9 @@ class LateGroup:
             sink.add_scalars(self._share_tags, self._shares.result())
         for i, counts in self._histograms.items():
             sink.add(reduction_name(*HISTOGRAM_OP, self._names[i]), counts.array())
+        for i, copy in self._pictured.items():
+            numbers = copy.array()
+            sink.add_distribution(self._names[i], from_counts(numbers[4:].astype(np.int64), numbers[:4].tolist()))
         for i, snapshot in self._raw.items():
             found = to_array(snapshot.read())
             if found is not None:

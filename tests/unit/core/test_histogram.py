@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from smd_agent.core.reductions import count_by_size
-from smd_agent.core.reductions.histogram import BUCKETS, PIECE
+from smd_agent.core.reductions.histogram import BUCKETS, FINE_BUCKETS, PIECE, sizes
 
 pytestmark = pytest.mark.usefixtures("implementation")
 
@@ -90,3 +90,33 @@ def test_text_and_complex_values_have_none():
     for array in (np.array(["a"]), np.zeros(3, np.complex64)):
         with pytest.raises(TypeError, match="histogram"):
             count_by_size(array)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i4", "u1"])
+def test_a_fine_histogram_has_eight_buckets_for_each_power_of_two(dtype):
+    rng = np.random.default_rng(3)
+    x = (rng.choice([-1, 1], 9999) * 2.0 ** rng.uniform(-20, 15, 9999)).astype(dtype)
+    if x.dtype.kind == "f":
+        x[:6] = np.nan, np.inf, -np.inf, 0.0, -0.0, np.finfo(dtype).max
+    counts = count_by_size(x, fine=True)
+    assert counts.shape == (FINE_BUCKETS,)
+    found = counts.tolist()
+    assert [found[0], found[-2], found[-1]] == [np.sum(x == -np.inf), np.sum(x == np.inf), np.isnan(x).sum()]
+    wide = np.abs(x[np.isfinite(x)].astype(np.float64))
+    negative = np.asarray(x[np.isfinite(x)] < 0)
+    bounds = sizes(fine=True)
+    bounds = np.append(np.append(0, bounds[:-1]), np.inf)
+    positive = np.histogram(wide[~negative & (wide > 0)], bounds)[0]
+    below = np.histogram(wide[negative], bounds)[0]
+    # What is smaller than the first bound is in the first bucket.
+    positive[1], below[1] = positive[:2].sum(), below[:2].sum()
+    assert found[1026:-2] == positive[1:].tolist()
+    assert found[1:1025] == below[:0:-1].tolist()
+    assert found[1025] == np.sum(x == 0)
+
+
+def test_a_fine_histogram_adds_up_to_the_other_one():
+    x = np.random.default_rng(4).standard_normal(5000).astype(np.float32)
+    coarse, fine = count_by_size(x), count_by_size(x, fine=True)
+    assert fine[1:1025].reshape(128, 8).sum(1).tolist() == coarse[1:129].tolist()
+    assert fine[1026:2050].reshape(128, 8).sum(1).tolist() == coarse[130:258].tolist()

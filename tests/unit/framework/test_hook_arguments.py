@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 
-from smd_agent import guard, session
+import pytest
+
+from smd_agent import session
 from smd_agent.framework.boosting.hook import BoostingHook
 from smd_agent.framework.hook import FrameworkHook
 
@@ -15,12 +17,34 @@ def test_a_hook_of_boosted_trainings_takes_first_what_every_hook_takes():
     assert boosting[1] == every[1]
 
 
-def test_tensorboard_settings_are_answered_with_one_line(tmp_path, capsys):
-    guard._said.clear()
-    for number, wanted in enumerate(({"export_tensorboard": True}, {"tensorboard_dir": "boards"})):
-        FrameworkHook(str(tmp_path / str(number)), **wanted)
-        session.forget()
-    assert capsys.readouterr().err == "smd_agent: TensorBoard files are not written by this version\n"
+@pytest.mark.parametrize(
+    "given, folder",
+    [
+        ({}, None),
+        ({"export_tensorboard": True}, "run/tensorboard"),
+        ({"tensorboard_dir": "boards"}, "boards"),
+        ({"export_tensorboard": True, "tensorboard_dir": "boards"}, "boards"),
+    ],
+    ids=str,
+)
+def test_the_folder_for_tensorboard(tmp_path, monkeypatch, given, folder):
+    monkeypatch.chdir(tmp_path)
+    hook = FrameworkHook("run", **given)
+    session.forget()
+    assert hook.tensorboard_dir == (None if folder is None else str(tmp_path / folder))
+
+
+def test_in_a_training_job_the_folder_for_tensorboard_is_the_jobs(tmp_path, monkeypatch):
+    file = tmp_path / "board.json"
+    monkeypatch.setenv("TRAINING_JOB_NAME", "job")
+    monkeypatch.setenv("TENSORBOARD_CONFIG_FILE_PATH", str(file))
+    hook = FrameworkHook(str(tmp_path / "run"), tensorboard_dir="boards")
+    session.forget()
+    assert hook.tensorboard_dir is None
+    file.write_text('{"LocalPath": "/tmp/of_job"}')
+    hook = FrameworkHook(str(tmp_path / "run"))
+    session.forget()
+    assert hook.tensorboard_dir == "/tmp/of_job"
 
 
 def by_place(hook):

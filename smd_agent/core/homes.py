@@ -1,0 +1,46 @@
+"""Home of a tensor: the one of its collections that it is shown under where it can have one place only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from smd_agent.core.collection_keys import SCALAR_COLLECTIONS, SUMMARY_COLLECTIONS, CollectionKeys
+from smd_agent.core.names import without_output_numbers
+
+_WIDE = (CollectionKeys.ALL, CollectionKeys.DEFAULT)
+
+
+class Home(NamedTuple):
+    """Where a tensor is shown.
+
+    Attributes:
+        collection: the name of its home.
+        tensor: its own name.
+        histogram: whether a histogram of it is wanted.
+    """
+
+    collection: str
+    tensor: str
+    histogram: bool
+
+
+Homes = dict[str, Home]
+"""The homes of tensors by their names, and by these as they stand in the names of their reductions."""
+
+
+def settle(homes: Homes, tensor: str, collections: Iterable[tuple[str, bool]]) -> None:
+    """Enter a tensor's home: ``all`` and ``default`` come last, collections of which histograms are wanted first.
+
+    Args:
+        homes: gets the home.
+        tensor: the tensor's name.
+        collections: those it is in, at least one; each with whether histograms are wanted of what is in it.
+    """
+    found = {
+        name: wanted and name not in SCALAR_COLLECTIONS and name not in SUMMARY_COLLECTIONS
+        for name, wanted in collections
+    }
+    # By name in the end: the order of a set would be another one in every process.
+    collection = min(found, key=lambda name: (name in _WIDE, not found[name], name))
+    homes[tensor] = homes[without_output_numbers(tensor)] = Home(collection, tensor, found[collection])

@@ -1,0 +1,120 @@
+"""TensorBoard's files of a run: one for each mode, which grows step by step and can be read at any time.
+
+They lie at ``<mode>/<step>_<pid>_<host>.tfevents``, the step being the first one in it, in twelve digits; those of
+further workers at ``<mode>/<worker>/``. TensorBoard takes each folder for a run.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from smd_agent.core.collection_keys import SCALAR_COLLECTIONS
+from smd_agent.core.homes import Homes
+from smd_agent.core.modes import ModeKeys
+from smd_agent.core.names import REDUCTION_PREFIX
+from smd_agent.formats import summaries
+from smd_agent.storage.board_step import BoardStep
+from smd_agent.storage.whole_file import GrowingFile
+
+FIRST_WORKER = "worker_0"
+FOLDER = "tensorboard"
+
+_CACHED_LAYOUTS = 10_000
+
+
+class BoardFiles:
+    """The files of one worker; none is made before the first step.
+
+    Args:
+        place: gives the folder that they go into, which must be there, and what is below it in front of their names.
+        worker: the worker's name.
+    """
+
+    def __init__(self, place: Callable[[], tuple[Path, str]], worker: str = FIRST_WORKER) -> None:
+        self._place = place
+        self._below = "" if worker == FIRST_WORKER else f"/{summaries.tag_of(worker).replace('/', '_')}"
+        self._files: dict[ModeKeys, tuple[Path, GrowingFile]] = {}
+        self._layouts: dict[tuple[str, ...], summaries.Scalars] = {}
+        # Tensors that had elements that were not finite, and whose number of these is shown from then on.
+        self._others: set[tuple[ModeKeys, str]] = set()
+
+    def write(self, step: BoardStep) -> None:
+        """Write a step, all of it or nothing.
+
+        Raises:
+            OSError: it cannot be written; the next one is tried again.
+        """
+        records = b"".join(self._records(step))
+        if records:
+            self._file(step).append(records)
+
+    def close(self) -> None:
+        """Close the files; a step that follows begins new ones."""
+        for _, file in self._files.values():
+            file.close()
+        self._files.clear()
+
+    def _file(self, step: BoardStep) -> GrowingFile:
+        root, below = self._place()
+        known = self._files.get(step.mode)
+        if known is not None:
+            if known[0] == root and known[1].is_there and known[1].is_whole:
+                return known[1]
+            del self._files[step.mode]
+            known[1].close()
+        folder = f"{below}{step.mode.name}{self._below}"
+        file = GrowingFile(root, folder, f"{step.step:012d}_{os.getpid()}_{os.uname().nodename}", ".tfevents")
+        self._files[step.mode] = root, file
+        file.append(summaries.file_head(time.time()))
+        return file
+
+    def _records(self, step: BoardStep) -> Iterator[bytes]:
+        scalars = [
+            self._layout(names, step.homes).render(values) for names, values in step.reductions.items() if values.size
+        ]
+        for name, (number, wall_time) in step.numbers.items():
+            one = self._layout((name,), step.homes).render(np.array([number]))
+            if wall_time == step.wall_time:
+                scalars.append(one)
+            else:
+                yield summaries.summary(wall_time, step.step, one)
+        for name, distribution in step.distributions.items():
+            collection = step.homes[name].collection
+            tag = summaries.tag_of(f"{collection}/{name}")
+            if distribution.others:
+                self._others.add((step.mode, tag))
+            if (step.mode, tag) in self._others:
+                scalars.append(summaries.scalar(f"{tag}/nonfinite_count", distribution.others))
+            if distribution.size:
+                yield summaries.summary(step.wall_time, step.step, summaries.histogram(tag, distribution))
+        if scalars:
+            yield summaries.summary(step.wall_time, step.step, b"".join(scalars))
+
+    def _layout(self, names: tuple[str, ...], homes: Homes) -> summaries.Scalars:
+        known = self._layouts.get(names)
+        if known is None:
+            if len(self._layouts) >= _CACHED_LAYOUTS:
+                self._layouts.clear()
+            known = self._layouts[names] = summaries.Scalars([_scalar_tag(name, homes) for name in names])
+        return known
+
+
+def _scalar_tag(name: str, homes: Homes) -> str:
+    """The tag of a number that is stored under a name.
+
+    A reduction's is ``<collection>/<tensor>/<op>``. Losses, metrics and the like have their names, as smdebug's had;
+    any other tensor of one element is with those of its collection.
+    """
+    if name.startswith(REDUCTION_PREFIX):
+        op, _, tensor = name.removeprefix(REDUCTION_PREFIX).partition("/")
+        home = homes.get(tensor)
+        return summaries.tag_of(name if home is None else f"{home.collection}/{home.tensor}/{op}")
+    home = homes.get(name)
+    if home is None or home.collection in SCALAR_COLLECTIONS:
+        return summaries.tag_of(name)
+    return summaries.tag_of(f"{home.collection}/{name}")
