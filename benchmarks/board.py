@@ -45,7 +45,7 @@ def rows() -> Iterator[Row]:
         check=True,
     )
     for name, times in json.loads(done.stdout).items():
-        for key, what, target in (("cpu", "its CPU time", TARGET), ("clock", "by the clock", None)):
+        for key, target in (("cpu", TARGET), ("clock", None)):
             theirs, ours = times["SummaryWriter"][key], times["with"][key] - times["without"][key]
             words = f"SummaryWriter, {milliseconds(theirs)}"
             head = f"TensorBoard's files of a step, training thread: {name}" if target else "– by the clock"
@@ -127,7 +127,8 @@ def measure(shapes: Sequence[tuple[int, ...]], folder: Path, rounds: int) -> dic
     ways["SummaryWriter"] = given_to_them, theirs.flush
     samples: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     order = [*ways]
-    for step in range(rounds + 2):
+    while step < rounds + 2:
+        step += 1
         random.shuffle(order)
         for name in order:
             samples[name].append(_timed(*ways[name]))

@@ -55,6 +55,22 @@ def write_group(
         found = captured[i]
         if found is not None:
             sink.add_shape(names[i], names[i], found[0].shape, found[1] or _name_of(found[0].dtype))
+    sums = _write_reductions(sink, names, captured, group)
+    if group.shares:
+        _write_shares(sink, names, captured, group, axes)
+    _write_histograms(sink, names, captured, group)
+    if group.pictured:
+        _write_distributions(sink, names, captured, group, sums)
+    for i in group.raw:
+        found = captured[i]
+        if found is not None:
+            write_raw(sink, names[i], found)
+
+
+def _write_reductions(
+    sink: StepSink, names: Sequence[str], captured: Mapping[int, Captured | None], group: Group
+) -> dict[int, list[float] | None]:
+    """Write the reductions of all elements; those of them that a distribution has, too."""
     sums: dict[int, list[float] | None] = {}
     for reduced in group.reduced:
         arrays = [found[0] for found in map(captured.__getitem__, reduced.members) if found is not None]
@@ -67,15 +83,7 @@ def write_group(
         else:
             some = (i for i in reduced.members if not _is_whole_text(i, captured, group))
             _reduce_singly(sink, ((names[i], captured[i]) for i in some), reduced.ops)
-    if group.shares:
-        _write_shares(sink, names, captured, group, axes)
-    _write_histograms(sink, names, captured, group)
-    if group.pictured:
-        _write_distributions(sink, names, captured, group, sums)
-    for i in group.raw:
-        found = captured[i]
-        if found is not None:
-            write_raw(sink, names[i], found)
+    return sums
 
 
 def _write_shares(
