@@ -15,7 +15,7 @@ class Case:
 
     Args:
         kind: ``clean``, or who has planted the fault: ``planted`` by someone who knows the rules, ``reported`` by
-            someone who has not seen them.
+            someone who has not seen them, ``held_out`` the same, and no rule was made with them in mind.
         name: what it is called on the page, once over all kinds.
         framework: of `FRAMEWORKS`.
         script: its file, from the folder of the tests.

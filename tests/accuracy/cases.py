@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 from accuracy.case import TESTS, Case
 
@@ -165,9 +166,9 @@ _PLANTED = {
         (
             "rate-too-high",
             "a learning rate far too high",
-            "LossNotDecreasing WeightUpdateRatio LossNotFinite ExplodingTensor",
+            "LossNotDecreasing WeightUpdateRatio LossNotFinite LossExploding ExplodingTensor",
         ),
-        ("wrong-sign", "the loss is made larger", "LossNotDecreasing"),
+        ("wrong-sign", "the loss is made larger", "LossNotDecreasing LossExploding"),
         ("log-of-zero", "an own loss takes the logarithm of 0", "LossNotFinite"),
         ("missing-value", "a NaN in the data", "UnusualInputs LossNotFinite ExplodingTensor"),
         ("units-that-die", "an update kills the units of a ReLU", "DeadRelu"),
@@ -192,7 +193,7 @@ _PLANTED = {
         (
             "keras-rate-too-high",
             "a learning rate far too high",
-            "LossNotFinite LossNotDecreasing WeightUpdateRatio ExplodingTensor",
+            "LossNotFinite LossExploding LossNotDecreasing WeightUpdateRatio ExplodingTensor",
         ),
         ("tape-forgotten-layer", "a layer that the optimizer is not given", "ParameterNotOptimized"),
         ("keras-schedule-at-zero", "a schedule that ends at 0 too early", "LearningRateZero"),
@@ -204,7 +205,7 @@ _PLANTED = {
         (
             "gluon-batch-size-of-1",
             "gradients that are not divided by the batch size",
-            "LossNotDecreasing WeightUpdateRatio LossNotFinite ExplodingTensor DeadRelu",
+            "LossNotDecreasing WeightUpdateRatio LossNotFinite LossExploding ExplodingTensor DeadRelu",
         ),
         ("gluon-zero-weights", "all weights begin at 0", "AllZero PoorWeightInitialization"),
     ),
@@ -248,7 +249,7 @@ _REPORTED = {
     "residual_blocks": "ParameterNotOptimized",
     "reverse_seq2seq": "DominantLabel",
     "ring_gan": "OptimizerNotOfModel NoGradient AllZero",
-    "sensors_gluon": "LossNotDecreasing WeightUpdateRatio LossNotFinite ExplodingTensor DeadRelu",
+    "sensors_gluon": "LossNotDecreasing WeightUpdateRatio LossNotFinite LossExploding ExplodingTensor DeadRelu",
     "shapes_convnet": "GradientNotCleared",
     "spirals_decay": "NotMoving WeightUpdateRatio LearningRateVanished",
     "tabular_dropout": "DropoutTooLarge",
@@ -260,6 +261,7 @@ _REPORTED = {
     "cultivars_keras": "ActivationMissing",
 }
 _TOLD = {"pytorch": "PyTorch", "keras": "Keras", "tensorflow": "Keras", "mxnet": "Gluon", "xgboost": "XGBoost"}
+_SHORT = {"reported": "reported", "held_out": "held-out"}
 _FOLDERS = {"PyTorch": "pytorch", "Keras": "keras", "Gluon": "mxnet", "XGBoost": "xgboost"}
 
 
@@ -300,16 +302,14 @@ def _command(name: str, framework: str, suffix: str) -> str:
     return f"{start}_{suffix} {rest}" if framework in ("Gluon", "XGBoost") else f"{start}_{rest}".rstrip("_")
 
 
-def _reported() -> list[Case]:
+def _told(kind: str, rules: Mapping[str, str]) -> list[Case]:
     """Return the cases of faults that were planted blind, with what their author says of them."""
-    told = json.loads((TESTS / _PROGRAMS / "reported" / "faults.json").read_text())
     cases = []
-    for each in told:
+    for each in json.loads((TESTS / _PROGRAMS / kind / "faults.json").read_text()):
         key = each["script"].removesuffix(".py")
-        path = f"{_PROGRAMS}/reported/{key}.py"
-        name = f"reported-{key.replace('_', '-')}"
-        rules = tuple(_REPORTED[key].split())
-        cases.append(Case("reported", name, _TOLD[each["framework"]], path, each["fault"], (), rules))
+        path = f"{_PROGRAMS}/{kind}/{key}.py"
+        name = f"{_SHORT[kind]}-{key.replace('_', '-')}"
+        cases.append(Case(kind, name, _TOLD[each["framework"]], path, each["fault"], (), tuple(rules[key].split())))
     return cases
 
 
@@ -323,4 +323,4 @@ def _sound() -> list[Case]:
     return cases
 
 
-CASES = {case.name: case for case in [*_existing(), *_clean(), *_sound(), *_planted(), *_reported()]}
+CASES = {case.name: case for case in [*_existing(), *_clean(), *_sound(), *_planted(), *_told("reported", _REPORTED), *_told("held_out", _HELD_OUT)]}

@@ -40,7 +40,13 @@ _KINDS = {
     "planted": ("Faults planted with the rules in mind", "Their authors have seen the rules."),
     "reported": (
         "Faults planted blind",
-        "Their author has not seen the rules; they are what users report of trainings.",
+        "Their author has not seen the rules; they are what users report of trainings.\n"
+        "Most of the rules that find them were made after they had been missed.",
+    ),
+    "held_out": (
+        "Faults planted blind, held out",
+        "Their author has not seen the rules, nor have the authors of the rules seen them.\n"
+        "No rule was changed after they had been judged.",
     ),
 }
 
