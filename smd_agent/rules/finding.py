@@ -30,7 +30,7 @@ _ORDER = [*Severity]
 # Of those that begin at the same step, these stand behind the others, which are mistakes of the program or the data:
 # a loss that breaks names its cause, what layers do follows from that, and what becomes of tensors from all of it.
 _FOLLOWING = {
-    "LossNotFinite": 1,
+    **dict.fromkeys(("LossAtGuessing", "LossExploding", "LossNotFinite"), 1),
     **dict.fromkeys(("DeadRelu", "SaturatedActivation", "VanishingGradient"), 2),
     **dict.fromkeys(
         ("AllZero", "ExplodingTensor", "LossNotDecreasing", "NotMoving", "TensorVariance", "UnchangedTensor"), 3
@@ -74,7 +74,7 @@ class Finding:
 
     @property
     def order(self) -> tuple[int, int, int, str, str]:
-        """What findings are sorted by: severity, first step, what explains the others, rule and tensor."""
+        """What findings are sorted by, which is severity, first step, what explains the others, rule and tensor."""
         follows = _FOLLOWING.get(self.rule, 0)
         return _ORDER.index(self.severity), self.global_step, follows, self.rule, self.tensor or ""
 
