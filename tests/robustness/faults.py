@@ -23,7 +23,7 @@ FAILED = re.compile(r"failed \(|cannot write to|is not captured \(|takes no more
 FENCED = "; capture is off for the rest of this run"
 # What every failure of ours is caught by cannot be tried: a failure in it is nobody's.
 NOT_TRIED = ("guard.py:",)
-CASES = 1200
+CASES = 1600
 # What the sample is made of: one function of each kind that has let failures through, and those that are reached from
 # a framework's loop.
 PYTORCH_FIRST = (

@@ -81,7 +81,6 @@ OWN_LOSSES = {
     "policy gradient": lambda prediction, target: -(functional.logsigmoid(prediction) * target).mean(),
     "hinge": lambda prediction, target: functional.relu(1 - prediction * target).mean(),
     "logistic": lambda prediction, target: functional.softplus(-prediction * target).mean(),
-    "huber_loss": functional.huber_loss,
 }
 
 

@@ -21,7 +21,7 @@ import torch
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import has_memory, tensors_in
-from smd_agent.pytorch.capture.loss_inputs import SAME_VALUES, times_repeated
+from smd_agent.pytorch.capture.loss_inputs import SAME_VALUES
 
 Shape = tuple[int, ...]
 
@@ -31,8 +31,6 @@ _NODES = 128
 # And of those that compare what has other shapes.
 _NEAR = 8
 _ROWS = 8
-
-_HUBER = "HuberLossBackward0"
 
 _REDUCTIONS = {"MeanBackward0", "MeanBackward1", "SumBackward0", "SumBackward1"}
 _SUMS = {"AddBackward0", "SubBackward0"}
@@ -127,8 +125,6 @@ class _Walk:
         elif name in _REDUCTIONS or name in SAME_VALUES:
             for _, source, _ in sources:
                 self._push(found._replace(node=source))
-        elif name == _HUBER:
-            self._look_at_arguments(node)
         elif name not in _ELEMENTWISE:
             return not _is_square(made)
         else:
@@ -181,14 +177,6 @@ class _Walk:
             dtype = found.node._input_metadata[0].dtype
             crossed = _is_sum_of_column_and_row(found.difference.detach(), dtype)
             self._repeated = torch.where(crossed, float(made[0]), self._repeated)
-
-    def _look_at_arguments(self, node: Any) -> None:
-        """Look at a function of predictions and targets that have been broadcast before."""
-        predictions, targets = _kept(node, "self"), _kept(node, "target")
-        if predictions is not None and targets is not None:
-            self._compares = True
-            least = min(times_repeated(predictions), times_repeated(targets))
-            self._repeated = least if least > 1 else self._repeated
 
 
 def _is_comparison(node: Any) -> bool:

@@ -121,7 +121,8 @@ def terminal(monkeypatch):
 
     def of(lines):
         monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-        monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((80, lines)))
+        monkeypatch.setenv("COLUMNS", "80")
+        monkeypatch.setenv("LINES", str(lines))
 
     return of
 
