@@ -14,7 +14,10 @@ from smd_agent.rules.registry import built_in_rules
 
 PAGE = (TESTS.parent / "docs" / "rules-measured.md").read_text()
 RESULTS = page.read(PAGE)
-KINDS = {kind: {name for name, case in CASES.items() if case.kind == kind} for kind in ("clean", "planted", "reported", "held_out")}
+KINDS = {
+    kind: {name for name, case in CASES.items() if case.kind == kind}
+    for kind in ("clean", "planted", "reported", "held_out")
+}
 # Parts of the faults of those who know the rules, and of those who do not, that are found: no change may find fewer.
 KNOWN, BLIND, HELD_OUT = 0.97, 0.91, 0.75
 SAMPLE = (

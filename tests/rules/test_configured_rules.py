@@ -19,12 +19,13 @@ from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.rules.registry import built_in_rules
 
 REPORTS = {name for name, rule in RULES.items() if rule.is_report}
-# The training here has no labels, predictions, trees, targets of other shapes, tokens, layers of sequences, workers,
-# scaler, and no other run.
+# The training here has no labels, predictions, trees, targets of other shapes or of numbers, tokens, layers of
+# sequences, normalisation, dropout, workers, scaler, and no other run; and it is short.
 OF_OTHERS = {
-    *("ClassImbalance", "Confusion", "FeatureImportanceOverweight", "FutureVisible", "LeakingFeature"),
-    *("LossOfOtherShape", "RecurrentOverBatch"),
-    *("ReplicasDiffer", "SameBatchOnWorkers", "SameEvaluationData", "SimilarAcrossRuns", "TreeDepth", "UpdatesSkipped"),
+    *("BatchNormNotUpdated", "ClassImbalance", "Confusion", "DropoutTooLarge", "FeatureImportanceOverweight"),
+    *("FutureVisible", "LeakingFeature", "LossAtGuessing", "LossOfOtherShape", "RecurrentOverBatch", "ReplicasDiffer"),
+    *("SameBatchOnWorkers", "SameEvaluationData", "SimilarAcrossRuns", "StoppingByTrainingData", "TargetOutOfReach"),
+    *("TreeDepth", "UpdatesSkipped", "WeightOfRareClass"),
 }
 # By their documented defaults they look at names that Gluon gives.
 PATTERNS = {
