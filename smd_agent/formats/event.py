@@ -190,19 +190,22 @@ def _messages(head: bytes | memoryview, *numbers: int) -> Iterator[memoryview]:
 
 def _fields(head: bytes | memoryview) -> Iterator[tuple[int, int | memoryview]]:
     """Take a message apart as far as its bytes reach: (number, value) of varints and counted fields."""
-    view, position = memoryview(head), 0
-    while position < len(view):
-        try:
+    view, position, end = memoryview(head), 0, len(head)
+    try:
+        while position < end:
             key, position = _varint(view, position)
-            end = _skip(view, position, key & 7)
-            if key & 7 == 0:
-                yield key >> 3, _varint(view, position)[0]
-            elif key & 7 == 2:
+            kind = key & 7
+            if kind == 2:
                 size, position = _varint(view, position)
                 yield key >> 3, view[position : position + size]
-        except RecordError:
-            return
-        position = end
+                position += size
+            elif kind == 0:
+                number, position = _varint(view, position)
+                yield key >> 3, number
+            else:
+                position = _skip(view, position, kind)
+    except RecordError:
+        return
 
 
 def check_payload(payload: bytes | memoryview) -> None:
@@ -249,6 +252,9 @@ def _skip(view: memoryview, position: int, wire_type: int) -> int:
 
 
 def _varint(view: memoryview, position: int) -> tuple[int, int]:
+    # Nearly all take one byte.
+    if position < len(view) and (byte := view[position]) < 0x80:
+        return byte, position + 1
     value = shift = 0
     for position in range(position, min(position + 10, len(view))):  # noqa: B020
         byte = view[position]

@@ -27,6 +27,7 @@ MOST_STEPS = 50_000_000
 ORDINARY_NAME = 255
 
 _REMEMBERED = 1024
+_ANSWERS = 4096
 
 
 class UnfitPattern(SMDebugValueError):
@@ -53,6 +54,8 @@ class NamePattern:
             raise UnfitPattern(regex, f"has more than {LONGEST_PATTERN} characters")
         self._regex = regex
         self._automaton: Automaton | None = None
+        # The same names are asked for while a run is written and when it is read.
+        self._answers: dict[str, bool] = {}
         try:
             self._tree: Any = parsed.parse(regex)
             parsed.check_classes(self._tree)
@@ -84,10 +87,19 @@ class NamePattern:
         if self._tree is not None:
             self._find_another_way()
         if self._automaton is not None and len(name) <= self._other_length:
-            return self._automaton.found_in(name)
+            return self._automaton_finds(name, self._automaton)
         if len(name) <= self._plain_length:
             return self._plain.search(name) is not None
         raise UnfitPattern(self._regex, f"can take too long to look for in a name of {len(name)} characters")
+
+    def _automaton_finds(self, name: str, automaton: Automaton) -> bool:
+        found = self._answers.get(name)
+        if found is None:
+            found = automaton.found_in(name)
+            if len(self._answers) >= _ANSWERS:
+                self._answers.clear()
+            self._answers[name] = found
+        return found
 
     def _find_another_way(self) -> None:
         tree, self._tree = self._tree, None
