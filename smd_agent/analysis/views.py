@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from smd_agent.analysis import frames, parquet, plots, shown, tensorboard
+from smd_agent.analysis.choice import WHOLE, Choice, takes_choice
 from smd_agent.analysis.statistics import STATISTICS, measure
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import numpy.typing as npt
+    from typing_extensions import Unpack
 
     from smd_agent.analysis.ports import TensorSource
     from smd_agent.analysis.tensor import Tensor
@@ -93,15 +95,8 @@ class Views(ABC):
     ) -> list[str]:
         """Return the sorted names of saved tensors."""
 
-    def iterate(
-        self,
-        *,
-        regex: str | Iterable[Any] | None = None,
-        collection: str | Collection | None = None,
-        mode: ModeKeys = ModeKeys.GLOBAL,
-        steps: Iterable[int] | None = None,
-        worker: str | None = None,
-    ) -> Iterator[Saved]:
+    @takes_choice
+    def iterate(self, **choice: Unpack[Choice]) -> Iterator[Saved]:
         """Go through what is saved, by complete steps, workers and names; nothing is held in memory.
 
         Args:
@@ -114,21 +109,10 @@ class Views(ABC):
         Raises:
             InvalidWorker: the run has no such worker.
         """
-        source = self._as_source()
-        for file, names in self._files(regex, collection, mode, steps, worker):
-            index = file.index
-            for name in names:
-                yield Saved(file.step, index.mode, index.mode_step, file.worker, name, source, file)
+        return self._saved(choice)
 
-    def to_pandas(
-        self,
-        *,
-        regex: str | Iterable[Any] | None = None,
-        collection: str | Collection | None = None,
-        mode: ModeKeys = ModeKeys.GLOBAL,
-        steps: Iterable[int] | None = None,
-        worker: str | None = None,
-    ) -> Any:
+    @takes_choice
+    def to_pandas(self, **choice: Unpack[Choice]) -> Any:
         """Return a ``pandas.DataFrame`` with a row for each tensor, step and worker; `iterate` has the arguments.
 
         Columns are step (over all modes), mode (its name), mode_step, worker, tensor, collection (the smallest one
@@ -141,17 +125,10 @@ class Views(ABC):
         Raises:
             SMDebugRuntimeError: pandas is not installed.
         """
-        return frames.to_pandas(self._measured(regex, collection, mode, steps, worker), self.collections())
+        return frames.to_pandas(self._measured(choice), self.collections())
 
-    def to_xarray(
-        self,
-        *,
-        regex: str | Iterable[Any] | None = None,
-        collection: str | Collection | None = None,
-        mode: ModeKeys = ModeKeys.GLOBAL,
-        steps: Iterable[int] | None = None,
-        worker: str | None = None,
-    ) -> Any:
+    @takes_choice
+    def to_xarray(self, **choice: Unpack[Choice]) -> Any:
         """Return an ``xarray.Dataset`` of dimensions step, worker and tensor; `iterate` has the arguments.
 
         Its variables are value and the statistics of `to_pandas`; mode and mode_step are coordinates along step,
@@ -160,18 +137,10 @@ class Views(ABC):
         Raises:
             SMDebugRuntimeError: xarray or pandas is not installed.
         """
-        return frames.to_xarray(self._measured(regex, collection, mode, steps, worker), self.collections())
+        return frames.to_xarray(self._measured(choice), self.collections())
 
-    def to_parquet(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        regex: str | Iterable[Any] | None = None,
-        collection: str | Collection | None = None,
-        mode: ModeKeys = ModeKeys.GLOBAL,
-        steps: Iterable[int] | None = None,
-        worker: str | None = None,
-    ) -> dict[tuple[int, str, str], str]:
+    @takes_choice
+    def to_parquet(self, path: str | os.PathLike[str], **choice: Unpack[Choice]) -> dict[tuple[int, str, str], str]:
         """Write the table of `to_pandas` into a Parquet file, and return what is damaged, by (step, worker, tensor).
 
         Whole tensors are not in it. What cannot be known is null. `iterate` has the other arguments.
@@ -179,7 +148,7 @@ class Views(ABC):
         Raises:
             SMDebugRuntimeError: pyarrow is not installed, or the file cannot be written.
         """
-        files = list(self._files(regex, collection, mode, steps, worker))
+        files = list(self._files(choice))
         source = self._as_source()
         stored = dict.fromkeys(source.contents(file) for file, _ in files)
         ops = {op for contents in stored for own in contents.reductions.values() for op in own if op[0] in OPS}
@@ -188,17 +157,8 @@ class Views(ABC):
         known = sorted({name for _, names in files for name in names})
         return parquet.write(rows, known, further, self.collections(), os.fspath(path))
 
-    def plot(
-        self,
-        *,
-        regex: str | Iterable[Any] | None = None,
-        collection: str | Collection | None = None,
-        mode: ModeKeys = ModeKeys.GLOBAL,
-        steps: Iterable[int] | None = None,
-        worker: str | None = None,
-        statistic: str | None = None,
-        logarithmic: bool = False,
-    ) -> Any:
+    @takes_choice
+    def plot(self, *, statistic: str | None = None, logarithmic: bool = False, **choice: Unpack[Choice]) -> Any:
         """Draw tensors over the steps; return a ``matplotlib.figure.Figure``, which a notebook shows.
 
         Without a choice these are the losses; `iterate` has the arguments that choose. NaN and Inf are red crosses at
@@ -213,23 +173,17 @@ class Views(ABC):
             SMDebugRuntimeError: matplotlib is not installed.
             SMDebugValueError: nothing of that was saved.
         """
-        if regex is None and collection is None:
-            collection = CollectionKeys.LOSSES
-        rows = self._measured(regex, collection, mode, steps, worker)
-        return plots.plot(rows, mode, statistic, logarithmic)
+        if choice.get("regex") is None and choice.get("collection") is None:
+            choice["collection"] = CollectionKeys.LOSSES
+        mode = choice.get("mode", WHOLE["mode"])
+        return plots.plot(self._measured(choice), mode, statistic, logarithmic)
 
     def _repr_html_(self) -> str:
         return shown.html_of("trial", self)
 
+    @takes_choice
     def to_tensorboard(
-        self,
-        folder: str | os.PathLike[str],
-        *,
-        regex: str | Iterable[Any] | None = None,
-        collection: str | Collection | None = None,
-        mode: ModeKeys = ModeKeys.GLOBAL,
-        steps: Iterable[int] | None = None,
-        worker: str | None = None,
+        self, folder: str | os.PathLike[str], **choice: Unpack[Choice]
     ) -> dict[tuple[int, str, str], str]:
         """Write files for TensorBoard, and return what is damaged, by (step, worker, tensor).
 
@@ -242,7 +196,7 @@ class Views(ABC):
         Raises:
             SMDebugRuntimeError: the files cannot be written.
         """
-        files = self._files(regex, collection, mode, steps, worker)
+        files = self._files(choice)
         return tensorboard.write(files, self._as_source(), self.collections(), os.fspath(folder))
 
     def inputs(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list[npt.NDArray[Any]]:
@@ -264,22 +218,24 @@ class Views(ABC):
     def _values(self, names: list[str], step: int, mode: ModeKeys) -> list[npt.NDArray[Any]]:
         return [self.tensor(name).value(step, mode) for name in sorted(names, key=_number_at_end)]
 
-    def _measured(self, *choice: Any) -> Iterator[frames.Row]:
+    def _saved(self, choice: Choice) -> Iterator[Saved]:
         source = self._as_source()
-        for file, names in self._files(*choice):
+        for file, names in self._files(choice):
+            index = file.index
+            for name in names:
+                yield Saved(file.step, index.mode, index.mode_step, file.worker, name, source, file)
+
+    def _measured(self, choice: Choice) -> Iterator[frames.Row]:
+        source = self._as_source()
+        for file, names in self._files(choice):
             for measured in measure(source, file, names):
                 yield file, measured
 
-    def _files(
-        self,
-        regex: str | Iterable[Any] | None,
-        collection: str | Collection | None,
-        mode: ModeKeys,
-        steps: Iterable[int] | None,
-        worker: str | None,
-    ) -> Iterator[tuple[StepIndex, list[str]]]:
+    def _files(self, choice: Choice) -> Iterator[tuple[StepIndex, list[str]]]:
+        chosen: Choice = {**WHOLE, **choice}
+        mode, steps, worker = chosen["mode"], chosen["steps"], chosen["worker"]
         source = self._as_source()
-        names = self.tensor_names(regex=regex, collection=collection)
+        names = self.tensor_names(regex=chosen["regex"], collection=chosen["collection"])
         if worker is not None and worker not in source.workers():
             raise InvalidWorker(worker)
         wanted = None if steps is None else set(steps)

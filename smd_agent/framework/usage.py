@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.parameter_roles import ParameterRoles
@@ -21,12 +22,14 @@ class Usage:
     Attributes:
         writer: the same.
         wanted: whether the step saves them.
+        wanted_in_training: the same, and the step is none of an evaluation.
     """
 
     def __init__(self, writer: StepWriter, roles: ParameterRoles) -> None:
         self.writer = writer
         self._roles = roles
         self.wanted = CollectionKeys.USAGE in writer.collections_due()
+        self.wanted_in_training = self.wanted and writer.mode is not ModeKeys.EVAL
 
     def save(self, what: str, numbers: Mapping[str, Any]) -> None:
         """Save numbers by name.

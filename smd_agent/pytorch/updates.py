@@ -56,7 +56,7 @@ class _Updates:
         self._position.unsure = True
         own = trained.trained_params()
         # An optimizer that has a scheduler lives on until the garbage collector runs.
-        self.rounds.keep(lambda optimizer: not own.isdisjoint(_ids(optimizer)))
+        self.rounds.keep(lambda optimizer: not own.isdisjoint(ids_of(optimizer)))
         if not self._installed:
             self._installed = True
             register_optimizer_step_post_hook(self._make_hook())
@@ -92,7 +92,7 @@ class _Updates:
         own = self._trained.trained_params()
         for found in gc.get_objects():
             # Never isinstance: it would ask proxies, which may raise.
-            if issubclass(type(found), torch.optim.Optimizer) and own & _ids(found):
+            if issubclass(type(found), torch.optim.Optimizer) and own & ids_of(found):
                 self.add(found)
 
     def in_progress(self) -> bool:
@@ -144,8 +144,8 @@ class _Updates:
         return self.rounds.updates, self._trained.steps.position.awaits_update
 
     def _takes_part(self, candidate: Any, updating: Any) -> bool:
-        own = _ids(candidate)
-        if self._trained is None or not own.isdisjoint(_ids(updating)):
+        own = ids_of(candidate)
+        if self._trained is None or not own.isdisjoint(ids_of(updating)):
             return False
         return any(map(self._is_in_use, own)) or not own.isdisjoint(self._trained.trained_params())
 
@@ -154,7 +154,8 @@ class _Updates:
         return reference is not None and reference() is not None
 
 
-def _ids(optimizer: Any) -> set[int]:
+def ids_of(optimizer: Any) -> set[int]:
+    """The ids of an optimizer's parameters."""
     return {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
 
 

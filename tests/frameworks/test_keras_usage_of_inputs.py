@@ -81,8 +81,12 @@ MODELS = {
     "normalised": (lambda: sequential(layers.BatchNormalization(), layers.Dense(1)), 0),
     "functional": (lambda: functional(lambda x: x), 1),
     "functional, flattened": (lambda: functional(layers.Flatten()), 1),
-    # Of Keras 2, where a model inside of another one is called twice, it is taken for changed: nothing is found there.
-    "functional, nested": (lambda: functional(sequential(layers.Dense(2))), 1 if KERAS_3 else 0),
+    # Keras 2 does not say what a model inside of another one is given: the fact is left out.
+    "functional, nested": (lambda: functional(sequential(layers.Dense(2))), 1 if KERAS_3 else None),
+    "functional, nested behind a layer": (
+        lambda: functional(lambda x: sequential(layers.Dense(2))(layers.Dense(6)(x))),
+        1,
+    ),
     "functional, scaled": (lambda: functional(lambda x: x / 255), 0),
     "functional, normalised": (lambda: functional(layers.LayerNormalization()), 0),
     "own call": (Own, None),

@@ -42,6 +42,7 @@ def test_a_head_that_was_replaced_is_told_with_the_one_that_was_forgotten(traine
     assert found.evidence == {"unowned": 2, "with_gradient": 0.5, "not_optimized": 2}
     assert "2 parameters of no module, and not Sequential_2.weight, Sequential_2.bias:" in found.cause
     assert (found.first_step, found.steps) == (2, 1)
+    assert found.in_short(found.tensor) == "Adam has 2 parameters of no module"
 
 
 def test_two_steps_are_not_enough(trained):
@@ -65,6 +66,7 @@ def test_a_model_that_was_copied_after_the_optimizer_was_made(trained):
     assert (found.severity, found.tensor) == (Severity.PROBLEM, "usage/optimizer/SGD/with_gradient")
     assert found.evidence == {"with_gradient": 0, "not_optimized": 4}
     assert "copied" in found.cause
+    assert found.in_short(found.tensor) == "no parameter of SGD has a gradient"
 
 
 def test_free_parameters_that_are_learned_are_no_mistake(trained):

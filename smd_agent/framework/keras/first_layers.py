@@ -37,8 +37,11 @@ def taken_as_they_are(model: Any, count: int) -> list[float | None]:
     found: list[float | None] = [0.0] * count
     for layer in model.layers[:_MOST]:
         given = list(_tensors(_of(layer, "input")))
+        if {*map(id, given)} == {*map(id, _tensors(getattr(layer, "inputs", None)))}:
+            # Of a model inside of this one Keras 2 says what it was made of, not what it is given here.
+            given = []
         if not given and _kind(layer) != "InputLayer":
-            # It is called several times, as Keras 2 says of a model inside of another one too.
+            # It may be given an input: it is called several times, or Keras does not say.
             found = [one or None for one in found]
         taken = {origins[id(one)] for one in given if id(one) in origins}
         kind = _kind(layer)

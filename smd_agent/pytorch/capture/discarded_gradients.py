@@ -13,17 +13,16 @@ what that last pass has left.
 from __future__ import annotations
 
 import sys
-import weakref
 from collections.abc import Iterable
 from types import FrameType
 from typing import Any, NamedTuple
 
 import torch
 
-from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.usage import Usage
-from smd_agent.pytorch.arrays import has_memory
+from smd_agent.pytorch.capture.followed_parameters import FollowedParameters, State, local_of, state_of
+from smd_agent.pytorch.updates import ids_of
 
 _MOST = 16
 _FRAMES = 64
@@ -31,7 +30,6 @@ _FRAMES = 64
 _ELEMENTS = 64
 _NOISE = 1e-2
 
-State = tuple[int, int]
 Parts = dict[int, torch.Tensor]
 
 
@@ -70,8 +68,8 @@ class DiscardedGradients:
 
     def __init__(self, usage: Usage) -> None:
         self._usage = usage
-        self._wanted = usage.wanted and usage.writer.mode is not ModeKeys.EVAL
-        self._parameters: dict[int, weakref.ref[torch.Tensor]] = {}
+        self._wanted = usage.wanted_in_training
+        self._parameters = FollowedParameters()
         self._told: set[str] = set()
         self._updating = False
         self._place = 0
@@ -90,7 +88,7 @@ class DiscardedGradients:
         """Look at the gradients of these too, of a model."""
         if self._wanted:
             trained = [one for one in parameters if one.requires_grad]
-            self._parameters.update((id(one), weakref.ref(one)) for one in trained[:: len(trained) // _MOST + 1])
+            self._parameters.add(trained[:: len(trained) // _MOST + 1])
 
     @torch.no_grad()
     def before_backward(self) -> None:
@@ -108,23 +106,23 @@ class DiscardedGradients:
             return
         changed = []
         for key, state in last.gradients.items():
-            gradient = self._gradient(key)
+            gradient = self._parameters.gradient(key)
             if gradient is not None:
-                if _state(gradient) == state:
+                if state_of(gradient) == state:
                     # They are accumulated.
                     self._discarded.clear()
                     return
                 changed.append(gradient)
         self._discarded.append(_Discarded(last.place, {*last.gradients}, _length(changed) if changed else None))
-        self._weights = self._weights or _parts(self._weights_of(last.weights))
+        self._weights = self._weights or _parts(self._parameters.weights(last.weights))
 
     @torch.no_grad()
     def after_backward(self) -> None:
         """It has added to them."""
         if self._wanted and not self._updating:
             self._passes += 1
-            found = self._gradients_of(self._parameters)
-            states = {key: _state(gradient) for key, gradient in found.items()}
+            found = self._parameters.gradients(self._parameters.keys)
+            states = {key: state_of(gradient) for key, gradient in found.items()}
             self._last = _Pass(self._place, states, self._versions(found)) if found else None
             self._gradients = _parts(found) if self._discarded else {}
 
@@ -137,8 +135,8 @@ class DiscardedGradients:
         title, last = title_of(optimizer), self._last
         if last is None or title in self._told:
             return
-        own = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
-        used = self._gradients_of(own & self._parameters.keys())
+        own = ids_of(optimizer)
+        used = self._parameters.gradients(key for key in self._parameters.keys if key in own)
         if used:
             self._told.add(title)
             numbers = {"passes": self._passes, "discarded_passes": self._count(used, last)}
@@ -165,26 +163,13 @@ class DiscardedGradients:
         if not self._updated:
             if self._versions(used) != {key: last.weights[key] for key in used}:
                 return 0.0
-            certain = certain & _are_same(_parts(self._weights_of(used)), self._weights)
+            certain = certain & _are_same(_parts(self._parameters.weights(used)), self._weights)
         # Else the last pass has added to what was put there.
         certain = certain & _is_cleared(self._discarded[-1], certain)
         return torch.stack([certain & _is_cleared(one, certain) for one in alike]).sum()
 
     def _versions(self, keys: Iterable[int]) -> dict[int, int]:
-        return {key: weight._version for key, weight in self._weights_of(keys).items()}
-
-    def _weights_of(self, keys: Iterable[int]) -> dict[int, torch.Tensor]:
-        pairs = ((key, self._parameters[key]()) for key in keys if key in self._parameters)
-        return {key: _local(weight) for key, weight in pairs if weight is not None}
-
-    def _gradients_of(self, keys: Iterable[int]) -> dict[int, torch.Tensor]:
-        return {key: gradient for key in keys if (gradient := self._gradient(key)) is not None}
-
-    def _gradient(self, key: int) -> torch.Tensor | None:
-        reference = self._parameters.get(key)
-        weight = None if reference is None else reference()
-        gradient = None if weight is None else weight.grad
-        return gradient if gradient is not None and has_memory(_local(gradient)) else None
+        return {key: weight._version for key, weight in self._parameters.weights(keys).items()}
 
 
 def _place_of(frame: FrameType | None) -> int:
@@ -196,19 +181,9 @@ def _place_of(frame: FrameType | None) -> int:
     return hash((*places,))
 
 
-def _state(gradient: torch.Tensor) -> State:
-    return id(gradient), _local(gradient)._version
-
-
-def _local(tensor: torch.Tensor) -> torch.Tensor:
-    # A distributed tensor is added to in its local part.
-    local: torch.Tensor = getattr(tensor, "_local_tensor", tensor)
-    return local
-
-
 def _length(gradients: list[torch.Tensor]) -> torch.Tensor:
     """The sum of the l2 of gradients."""
-    lengths = [torch.linalg.vector_norm(_local(one).detach()) for one in gradients]
+    lengths = [torch.linalg.vector_norm(local_of(one).detach()) for one in gradients]
     return torch.stack([length.to(lengths[0].device, torch.float32) for length in lengths]).sum()
 
 
@@ -220,7 +195,7 @@ def _is_cleared(discarded: _Discarded, like: torch.Tensor) -> torch.Tensor:
 def _parts(tensors: dict[int, torch.Tensor]) -> Parts:
     """A copy of a part of each tensor: float32, in one dimension."""
     return {
-        key: _local(one).detach().reshape(-1)[:_ELEMENTS].to(torch.float32, copy=True) for key, one in tensors.items()
+        key: local_of(one).detach().reshape(-1)[:_ELEMENTS].to(torch.float32, copy=True) for key, one in tensors.items()
     }
 
 

@@ -11,22 +11,19 @@ over several passes, and from those that one model's loss leaves in another mode
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable
 from typing import Any
 
 import torch
 
 from smd_agent import session
-from smd_agent.core.modes import ModeKeys
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.usage import Usage
-from smd_agent.pytorch.arrays import has_memory
+from smd_agent.pytorch.capture.followed_parameters import FollowedParameters, State, local_of, state_of
+from smd_agent.pytorch.updates import ids_of
 
 _MOST = 64
-
-State = tuple[int, int]
 
 
 class KeptGradients:
@@ -38,8 +35,8 @@ class KeptGradients:
 
     def __init__(self, usage: Usage) -> None:
         self._usage = usage
-        self._wanted = usage.wanted and usage.writer.mode is not ModeKeys.EVAL
-        self._parameters: dict[int, weakref.ref[torch.Tensor]] = {}
+        self._wanted = usage.wanted_in_training
+        self._parameters = FollowedParameters()
         self._had_pass = False
         # By the ids of their parameters: l2 before the first pass, and what they were when they were looked at last.
         self._before: dict[int, torch.Tensor] = {}
@@ -50,7 +47,7 @@ class KeptGradients:
     def add_parameters(self, parameters: Iterable[torch.Tensor]) -> None:
         """Look at the gradients of these too."""
         if self._wanted:
-            self._parameters.update((id(one), weakref.ref(one)) for one in parameters if one.requires_grad)
+            self._parameters.add(one for one in parameters if one.requires_grad)
 
     def before_backward(self) -> None:
         """A backward pass is about to add to gradients."""
@@ -60,10 +57,10 @@ class KeptGradients:
             self._drop_changed()
             return
         self._had_pass = True
-        keys = [*self._parameters]
-        found = {key: grad for key in keys[:: len(keys) // _MOST + 1] if (grad := self._dense(key)) is not None}
+        keys = self._parameters.keys
+        found = self._parameters.gradients(keys[:: len(keys) // _MOST + 1])
         self._before = dict(zip(found, _lengths([*found.values()]), strict=True))
-        self._states = {key: _state(gradient) for key, gradient in found.items()}
+        self._states = {key: state_of(gradient) for key, gradient in found.items()}
 
     def after_backward(self) -> None:
         """It has added to them, in place."""
@@ -72,7 +69,7 @@ class KeptGradients:
     def after_update(self, optimizer: Any) -> None:
         """An optimizer has used them."""
         if self._wanted and self._had_pass:
-            own = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+            own = ids_of(optimizer)
             self._updated.setdefault(title_of(optimizer), set()).update(own)
             # Gradients may have been clipped and unscaled in place, which leaves what was there in them.
             self._note(own & self._before.keys())
@@ -81,7 +78,7 @@ class KeptGradients:
     def close(self) -> None:
         """Save what has been seen, if there was a backward pass and an update."""
         updated, self._updated = self._updated, {}
-        gone = {key for key in self._before if self._parameters[key]() is None}
+        gone = {key for key in self._before if self._parameters.weight(key) is None}
         self._drop_changed()
         for title, keys in updated.items():
             if keys & gone:
@@ -97,40 +94,25 @@ class KeptGradients:
     def _note(self, keys: Iterable[int]) -> None:
         """Take note of gradients as they are; one in whose place another one stands has been cleared."""
         for key in [*keys]:
-            gradient = self._dense(key)
+            gradient = self._parameters.gradient(key)
             if gradient is not None and id(gradient) == self._states[key][0]:
-                self._states[key] = _state(gradient)
+                self._states[key] = state_of(gradient)
             else:
                 del self._before[key]
 
     def _drop_changed(self) -> None:
         """Forget gradients that something else than a backward pass or an update has changed: they were cleared."""
         for key in [*self._before]:
-            gradient = self._dense(key)
-            if gradient is None or _state(gradient) != self._states[key]:
+            gradient = self._parameters.gradient(key)
+            if gradient is None or state_of(gradient) != self._states[key]:
                 del self._before[key]
-
-    def _dense(self, key: int) -> torch.Tensor | None:
-        parameter = self._parameters[key]() if key in self._parameters else None
-        gradient = None if parameter is None else parameter.grad
-        return gradient if gradient is not None and has_memory(_local(gradient)) else None
-
-
-def _state(gradient: torch.Tensor) -> State:
-    return id(gradient), _local(gradient)._version
-
-
-def _local(gradient: torch.Tensor) -> torch.Tensor:
-    # A distributed tensor is added to in its local part.
-    local: torch.Tensor = getattr(gradient, "_local_tensor", gradient)
-    return local
 
 
 @torch.no_grad()
 def _lengths(gradients: list[torch.Tensor]) -> list[torch.Tensor]:
     lengths = []
     for gradient in gradients:
-        part = facts.looked_at(_local(gradient).detach().reshape(-1))
+        part = facts.looked_at(local_of(gradient).detach().reshape(-1))
         half = part.dtype in (torch.float16, torch.bfloat16)
         lengths.append(torch.linalg.vector_norm(part, dtype=torch.float32 if half else None).to(torch.float32))
     return lengths

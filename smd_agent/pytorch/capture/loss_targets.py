@@ -20,7 +20,6 @@ from typing import Any
 
 import torch
 
-from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import has_memory, tensors_in
 from smd_agent.pytorch.tracing import graph_task, is_opaque
@@ -45,7 +44,7 @@ class LossTargets:
 
     def __init__(self, usage: Usage) -> None:
         self._usage = usage
-        self._wanted = usage.wanted and usage.writer.mode is not ModeKeys.EVAL
+        self._wanted = usage.wanted_in_training
         self._calls: dict[str, int] = {}
         # A copy of a part of what the model was called with last, and its whole shape.
         self._tokens: tuple[torch.Tensor, torch.Size] | None = None

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import has_memory, tensors_in
 from smd_agent.pytorch.capture.loss_inputs import SAME_VALUES
@@ -57,7 +56,7 @@ class OwnLosses:
 
     def __init__(self, usage: Usage) -> None:
         self._usage = usage
-        self._wanted = usage.wanted and usage.writer.mode is not ModeKeys.EVAL
+        self._wanted = usage.wanted_in_training
         self._count = 0
 
     @torch.no_grad()

@@ -34,6 +34,7 @@ from smd_agent.pytorch.compiled.unwatchable_layers import unwatchable_layers
 from smd_agent.pytorch.model.step_counter import StepCounter, TrackedModule
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.tracing import graph_task, is_compiling
+from smd_agent.pytorch.updates import ids_of
 
 # Of a model that is called more often in one step, the further calls would add nothing but volume.
 CALLS = 16
@@ -342,7 +343,7 @@ class SavedStep(CapturedStep):
     def _notice_training_in_evaluation(self, optimizer: Any) -> None:
         if self.writer.mode is not ModeKeys.EVAL or not self._had_pass:
             return
-        updated = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+        updated = ids_of(optimizer)
         for tracked in self._saved:
             model = tracked.model
             called = tracked.last == self.writer.position.step and model is not None and not model.training

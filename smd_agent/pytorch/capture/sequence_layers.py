@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 
-from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import tensors_in
 
@@ -37,7 +36,7 @@ class SequenceLayers:
 
     def __init__(self, usage: Usage) -> None:
         self._usage = usage
-        self._wanted = usage.wanted and usage.writer.mode is not ModeKeys.EVAL
+        self._wanted = usage.wanted_in_training
         self._told: set[str] = set()
         self._batch: int | None = None
 

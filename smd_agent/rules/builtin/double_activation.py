@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from smd_agent.core.modes import ModeKeys
-from smd_agent.framework.training_facts import USAGE
-from smd_agent.rules import parameters
 from smd_agent.rules.finding import Severity
-from smd_agent.rules.loss_inputs import Expected, expected_by, is_of_yes_or_no
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import StepView
-from smd_agent.rules.usage import Numbers, RuleOfUsage
+from smd_agent.rules.loss_inputs import Expected, Fault, RuleOfLossInputs, expected_by, is_of_yes_or_no
+from smd_agent.rules.usage import Numbers
 
 # By how much a row of probabilities in bfloat16 may differ from 1.
 _NOISE = 0.01
@@ -25,17 +20,13 @@ _UNDONE = (
 _TELL_ALIKE = "Leave out from_logits=True, or the activation of the last layer"
 
 
-class DoubleActivation(RuleOfUsage):
+class DoubleActivation(RuleOfLossInputs):
     """A loss that applies softmax or sigmoid itself, and is given what has been through it.
 
     Where Keras takes the values before that instead, nothing is computed wrongly, and it is a note.
     """
 
     meaning = "a loss is given probabilities where it expects logits, or their logarithms"
-    parameters = (Parameter("patience", parameters.whole, 3, "saved steps in a row"),)
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
-    fewest_steps = 3
-    kind = "loss"
     facts = ("input_min", "activated")
     evidence = {
         "activated": "1: softmax or sigmoid has returned what the loss was given",
@@ -46,30 +37,18 @@ class DoubleActivation(RuleOfUsage):
     cause = _SOFTMAX
     advice = "Give the loss what the last linear layer returns, and apply softmax or sigmoid for predictions only"
 
-    patience: int
-
-    def look_at(self, step: StepView, of: str, numbers: Numbers) -> None:
-        """Look at one loss."""
-        found = _fault(of, numbers)
-        if self.row(of, found is not None) >= self.patience and found is not None:
-            cause, severity, advice = found
-            evidence = {name: numbers[name] for name in self.evidence if name in numbers}
-            fact = next(fact for fact in self.facts if fact in numbers)
-            self.found(step, f"{USAGE}{of}/{fact}", evidence, severity=severity, cause=cause, advice=advice)
-
-
-def _fault(of: str, numbers: Numbers) -> tuple[str, Severity, str] | None:
-    """The cause, the severity and the advice of what is wrong with the input of a loss; no advice: the rule's."""
-    expected = expected_by(of, numbers)
-    sums_to_1 = numbers.get("row_sum_error", 1.0) <= _NOISE and numbers.get("classes", 0) > 1
-    are_probabilities = sums_to_1 and numbers.get("input_min", -1.0) >= 0
-    if expected is Expected.LOGARITHMS:
-        return (_NOT_LOG, Severity.PROBLEM, _USE_LOG) if are_probabilities else None
-    if expected is not Expected.LOGITS:
-        return None
-    if numbers.get("undone"):
-        return _UNDONE, Severity.NOTE, _TELL_ALIKE
-    is_activated = numbers.get("activated") == 1
-    if is_of_yes_or_no(of):
-        return (_SIGMOID, Severity.PROBLEM, "") if is_activated else None
-    return (_SOFTMAX, Severity.PROBLEM, "") if is_activated or are_probabilities else None
+    def fault(self, of: str, numbers: Numbers) -> Fault | None:
+        """Return what is wrong where a loss expects logits, or logarithms."""
+        expected = expected_by(of, numbers)
+        sums_to_1 = numbers.get("row_sum_error", 1.0) <= _NOISE and numbers.get("classes", 0) > 1
+        are_probabilities = sums_to_1 and numbers.get("input_min", -1.0) >= 0
+        if expected is Expected.LOGARITHMS:
+            return Fault(_NOT_LOG, Severity.PROBLEM, _USE_LOG) if are_probabilities else None
+        if expected is not Expected.LOGITS:
+            return None
+        if numbers.get("undone"):
+            return Fault(_UNDONE, Severity.NOTE, _TELL_ALIKE)
+        is_activated = numbers.get("activated") == 1
+        if is_of_yes_or_no(of):
+            return Fault(_SIGMOID, Severity.PROBLEM) if is_activated else None
+        return Fault(_SOFTMAX, Severity.PROBLEM) if is_activated or are_probabilities else None

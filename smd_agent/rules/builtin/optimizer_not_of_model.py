@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import USAGE
+from smd_agent.printable import count_of
 from smd_agent.rules import parameters
 from smd_agent.rules.finding import Severity
 from smd_agent.rules.known_parameters import known_parameters
@@ -55,22 +56,24 @@ class OptimizerNotOfModel(RuleOfUsage):
         """Look at one optimizer."""
         unowned, share = numbers["unowned"], numbers.get("with_gradient", 1.0)
         left = {"not_optimized": len(self._left)} if self._left else {}
+        title = of.partition("/")[2]
         if self.row(f"{of} unowned", unowned > 0) >= self.patience:
             evidence = {"unowned": unowned, "with_gradient": share, **left}
-            self.found(step, f"{USAGE}{of}/unowned", evidence, cause=self._cause(int(unowned)))
+            short = f"{title} has {count_of(int(unowned), 'parameter')} of no module"
+            self.found(step, f"{USAGE}{of}/unowned", evidence, cause=self._cause(int(unowned)), short=short)
         elif self.row(f"{of} alone", not share) >= self.patience:
             cause = "None of its parameters has a gradient: it was made for another model, or for one that was copied"
-            self.found(step, f"{USAGE}{of}/with_gradient", {"with_gradient": share, **left}, cause=cause)
+            evidence = {"with_gradient": share, **left}
+            short = f"no parameter of {title} has a gradient"
+            self.found(step, f"{USAGE}{of}/with_gradient", evidence, cause=cause, short=short)
 
     def _cause(self, unowned: int) -> str:
         if not self._left:
             return self.cause
         more = len(self._left) - _NAMED
         names = ", ".join([*self._left][:_NAMED]) + (f" and {more} more" if more > 0 else "")
-        what = "parameter" if unowned == 1 else "parameters"
-        return (
-            f"The optimizer has {unowned} {what} of no module, and not {names}: a layer was replaced after it was made"
-        )
+        has = f"{count_of(unowned, 'parameter')} of no module"
+        return f"The optimizer has {has}, and not {names}: a layer was replaced after it was made"
 
     def _learn(self, step: StepView) -> None:
         for facts in known_parameters(step).values():

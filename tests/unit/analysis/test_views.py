@@ -1,5 +1,6 @@
 """A run as a stream and as tables."""
 
+import inspect
 import sys
 
 import numpy as np
@@ -36,6 +37,32 @@ def test_what_is_saved_comes_by_steps_and_names(trial):
     assert [one.step for one in trial.iterate(regex="^g$", worker="worker_0")] == [0, 1, 2]
     with pytest.raises(InvalidWorker):
         next(trial.iterate(worker="worker_9"))
+
+
+CHOICE = (
+    "regex: 'str | Iterable[Any] | None' = None, collection: 'str | Collection | None' = None, "
+    f"mode: 'ModeKeys' = {ModeKeys.GLOBAL!r}, steps: 'Iterable[int] | None' = None, worker: 'str | None' = None"
+)
+TAKERS = {
+    "iterate": ("(self, *, ", ""),
+    "to_pandas": ("(self, *, ", ""),
+    "to_xarray": ("(self, *, ", ""),
+    "to_parquet": ("(self, path: 'str | os.PathLike[str]', *, ", ""),
+    "to_tensorboard": ("(self, folder: 'str | os.PathLike[str]', *, ", ""),
+    "plot": ("(self, *, ", ", statistic: 'str | None' = None, logarithmic: 'bool' = False"),
+}
+
+
+@pytest.mark.parametrize("name", TAKERS)
+def test_all_that_choose_show_the_same_arguments_and_refuse_others(trial, name):
+    before, after = TAKERS[name]
+    shown = str(inspect.signature(getattr(type(trial), name)))
+    assert shown.startswith(f"{before}{CHOICE}{after})")
+    given = ["x"] * ("PathLike" in before)
+    with pytest.raises(TypeError, match="'tensor'"):
+        getattr(trial, name)(*given, tensor="loss")
+    with pytest.raises(TypeError, match="too many positional"):
+        getattr(trial, name)(*given, "loss")
 
 
 def test_values_are_read_when_they_are_asked_for(trial, run):
