@@ -8,7 +8,7 @@ a step that is not saved. The hook calls ``open_step`` when a step is due, ``sav
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy.typing as npt
@@ -50,6 +50,7 @@ class Recorder(StepQuestions):
         selection: what is saved.
         output: where it goes.
         to_array: see ``BaseHook.to_array``.
+        position: makes what counts the steps.
 
     Attributes:
         position: where the run stands; the framework's hook advances it.
@@ -61,9 +62,15 @@ class Recorder(StepQuestions):
         ends_with_updates: whether training steps end with updates, unless the user has set another mode.
     """
 
-    def __init__(self, selection: Selection, output: RunOutput, to_array: ToArray) -> None:
+    def __init__(
+        self,
+        selection: Selection,
+        output: RunOutput,
+        to_array: ToArray,
+        position: Callable[[ModeClock], RunPosition] = RunPosition,
+    ) -> None:
         self.clocks = {mode: ModeClock(mode) for mode in ModeKeys}
-        super().__init__(selection, RunPosition(self.clocks[ModeKeys.GLOBAL]))
+        super().__init__(selection, position(self.clocks[ModeKeys.GLOBAL]))
         self.capture: OpenCapture | None = None
         # bool, called without arguments, says False.
         self.left_out: Callable[[], bool] = bool
@@ -110,6 +117,24 @@ class Recorder(StepQuestions):
         self.position.train = self.clocks[ModeKeys.TRAIN]
         self.position.evaluation = self.clocks[ModeKeys.EVAL]
         self.position.ends_with_update = self.ends_with_updates
+
+    def go_on_after(self, step: int, mode_steps: Mapping[ModeKeys, int]) -> None:
+        """Number the steps as a run does that has made this one; none may have begun.
+
+        Args:
+            step: the last one, over all modes.
+            mode_steps: the last one of each mode that has begun.
+        """
+        self.position.go_on_after(step)
+        self._ended_step = step
+        for mode, number in {**mode_steps, ModeKeys.GLOBAL: step}.items():
+            self.clocks[mode].step = number
+        self.ask_again()
+
+    @property
+    def step_saved(self) -> int:
+        """The last step of which something is saved, the current one among them; -1 if there is none."""
+        return max(self._ended_step, self._open_step if self.position.open else -1)
 
     def ask_again(self) -> None:
         """Decide about the next step of every mode anew."""
