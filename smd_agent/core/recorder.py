@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
@@ -19,7 +19,7 @@ from smd_agent.core.clock import NEVER, ModeClock, RunPosition
 from smd_agent.core.given_values import GivenValues
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.own_time import own_time
-from smd_agent.core.ports import HeldStep, LateValues, OpenCapture
+from smd_agent.core.ports import HeldStep, LateValues, OpenCapture, StepAside
 from smd_agent.core.sink import StepSink
 from smd_agent.core.step_questions import StepQuestions
 from smd_agent.core.turns import in_turn
@@ -28,19 +28,6 @@ from smd_agent.core.values import ToArray, capture, write_group
 if TYPE_CHECKING:
     from smd_agent.core.run_output import RunOutput
     from smd_agent.core.selection import Selection
-
-
-class _Aside(NamedTuple):
-    """A training step that waits while an evaluation stands between; see ``HeldStep`` and ``RunPosition``."""
-
-    step: int
-    clock: ModeClock
-    saving: bool
-    sink: StepSink | None
-    open_step: int
-    due: int
-    capture: OpenCapture | None
-    late: object
 
 
 class Recorder(StepQuestions):
@@ -85,7 +72,7 @@ class Recorder(StepQuestions):
         self._ends = False
         self._given = GivenValues(self, to_array)
         self._ended_step = self._open_step = -1
-        self._aside: _Aside | None = None
+        self._aside: StepAside | None = None
         # A step that goes on after later ones have ended.
         self._resumed_step = -1
 
@@ -119,17 +106,11 @@ class Recorder(StepQuestions):
         self.position.ends_with_update = self.ends_with_updates
 
     def go_on_after(self, step: int, mode_steps: Mapping[ModeKeys, int]) -> None:
-        """Number the steps as a run does that has made this one; none may have begun.
-
-        Args:
-            step: the last one, over all modes.
-            mode_steps: the last one of each mode that has begun.
-        """
+        """Number the steps, of which none has begun, as a run that has made these: of all modes, and of each."""
         self.position.go_on_after(step)
         self._ended_step = step
         for mode, number in {**mode_steps, ModeKeys.GLOBAL: step}.items():
             self.clocks[mode].step = number
-        self.ask_again()
 
     @property
     def step_saved(self) -> int:
@@ -193,7 +174,7 @@ class Recorder(StepQuestions):
     def put_aside(self) -> None:
         """Leave the current training step, which awaits its update, for an evaluation; ``go_on`` makes it current."""
         position, late = self.position, self.late
-        self._aside = _Aside(
+        self._aside = StepAside(
             position.step,
             position.clock,
             position.saving,
