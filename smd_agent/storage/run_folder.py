@@ -56,6 +56,10 @@ def holds_finished_run(root: Path) -> bool:
         return False
 
 
+class _NothingBeside(Exception):
+    """No folder can be made beside the named one; from now on they are made inside of it."""
+
+
 class Continuation(NamedTuple):
     """The run that a training goes on with, and its last step, over all modes, that is not made anew."""
 
@@ -123,24 +127,26 @@ class RunFolder:
         self._worker, self._claim = None, claim
 
     def enter_as(self, worker: str) -> str | None:
-        """Get the named folder for one of several workers; None when that has worked, else the reason why not.
+        """Get a folder for one of several workers; None when that has worked, else the reason why not.
+
+        It is the named one or, where a run has ended in that or another process has this worker's place, the first one
+        beside it that has none of this worker's steps: the others come to the same one.
 
         Raises:
-            OSError: the folder cannot be made or written.
+            OSError: no folder can be made or written.
         """
         self.leave()
         if self._go_on_as(worker):
             return None
-        if self._finished_before:
-            return "it holds a finished run"
         self.named.mkdir(parents=True, exist_ok=True)
         claim = Claim(self.named, worker)
-        refused = claim.acquire()
-        if refused is None:
-            claim.sign()
-            self._worker, self._claim = worker, claim
-            self.root, self.reason = self.named, None
-        return refused
+        self.root = self.named
+        self.reason = f"{self.named} holds a finished run" if self._finished_before else claim.acquire()
+        if self.reason is not None:
+            self.root, claim = self._join_another(worker)
+        claim.sign()
+        self._worker, self._claim = worker, claim
+        return None
 
     def claim_again(self) -> bool:
         """Take the claim of a folder that holds our steps and no claim file; False where there is one."""
@@ -159,8 +165,8 @@ class RunFolder:
             claim.release()
 
     def remove_steps_of(self, worker: str) -> int:
-        """Remove what an earlier run has left of one of several workers; the number of its steps."""
-        return len(_remove_steps(self.named, worker))
+        """Remove what an earlier run has left of a worker in the named folder, if that is entered; how many steps."""
+        return len(_remove_steps(self.named, worker)) if self.root == self.named else 0
 
     def _go_on_as(self, worker: str | None) -> bool:
         """Enter the folder of the run that this one goes on with, alone or as one of several workers, if possible."""
@@ -193,13 +199,10 @@ class RunFolder:
     def _make_another(self) -> tuple[Path, Claim]:
         for folder in self._others():
             try:
-                folder.mkdir()
+                self._make(folder)
             except FileExistsError:
                 continue
-            except OSError as error:
-                if self._below or error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
-                    raise
-                self._below = True
+            except _NothingBeside:
                 return self._make_another()
             claim = Claim(folder)
             try:
@@ -210,6 +213,34 @@ class RunFolder:
                 raise
         raise AssertionError("there are more numbers")
 
+    def _join_another(self, worker: str) -> tuple[Path, Claim]:
+        for folder in self._others():
+            try:
+                self._make(folder)
+            except FileExistsError:
+                if _is_finished(folder):
+                    continue
+            except _NothingBeside:
+                return self._join_another(worker)
+            claim = Claim(folder, worker)
+            if claim.acquire() is not None:
+                continue
+            if next(_steps_of(folder, worker), None) is None:
+                return folder, claim
+            claim.back_out()
+        raise AssertionError("there are more numbers")
+
+    def _make(self, folder: Path) -> None:
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            raise
+        except OSError as error:
+            if self._below or error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+                raise
+            self._below = True
+            raise _NothingBeside from error
+
     def _others(self) -> Iterator[Path]:
         for number in itertools.count(2):
             beside = self.named.with_name(f"{self.named.name}-{number}")
@@ -219,16 +250,22 @@ class RunFolder:
 def _remove_steps(root: Path, worker: str | None, after: int = -1) -> list[int]:
     """Remove the steps behind one, of one worker or, with None, of all; those there were, in order."""
     found: set[int] = set()
+    for file, step, name in _steps_of(root, worker):
+        if step > after:
+            remove_file(root, file)
+            remove_file(root, paths.event_path(step, name))
+            found.add(step)
+    return sorted(found)
+
+
+def _steps_of(root: Path, worker: str | None) -> Iterator[tuple[str, int, str]]:
+    """The index files, with step and worker, that there are of one worker or, with None, of all."""
     for name in names_in(root, paths.INDEX_FOLDER):
         folder = f"{paths.INDEX_FOLDER}/{name}"
         for file in names_in(root, folder):
-            step = paths.parse_step_file(file)
-            if step is None or step[0] <= after or worker not in (None, step[1]) or not file.endswith(".json"):
-                continue
-            remove_file(root, f"{folder}/{file}")
-            remove_file(root, paths.event_path(*step))
-            found.add(step[0])
-    return sorted(found)
+            step = paths.parse_step_file(file) if file.endswith(".json") else None
+            if step is not None and worker in (None, step[1]):
+                yield f"{folder}/{file}", *step
 
 
 def _claim_empty(claim: Claim, root: Path) -> str | None:
