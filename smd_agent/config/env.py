@@ -9,10 +9,12 @@ import os
 
 DEFAULT_CONFIG_PATH = "/opt/ml/input/config/debughookconfig.json"
 DEFAULT_TENSORBOARD_CONFIG_PATH = "/opt/ml/input/config/tensorboardoutputconfig.json"
+DEFAULT_CHECKPOINT_CONFIG_PATH = "/opt/ml/input/config/checkpointconfig.json"
 
 USE = "USE_SMDEBUG"
 CONFIG_PATH = "SMDEBUG_CONFIG_FILE_PATH"
 TENSORBOARD_CONFIG_PATH = "TENSORBOARD_CONFIG_FILE_PATH"
+CHECKPOINT_CONFIG_PATH = "CHECKPOINT_CONFIG_FILE_PATH"
 TRAINING_JOB = "TRAINING_JOB_NAME"
 END_DELAY = "SMDEBUG_TRAINING_END_DELAY_REFRESH"
 STEP_WINDOW = "SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW"
@@ -42,6 +44,12 @@ VARIABLES = (
     Variable(USE, "boolean", "true", "false switches everything off, whatever else is set"),
     Variable(CONFIG_PATH, "path", DEFAULT_CONFIG_PATH, "the hook file to capture by"),
     Variable(TENSORBOARD_CONFIG_PATH, "path", DEFAULT_TENSORBOARD_CONFIG_PATH, "names a folder for TensorBoard"),
+    Variable(
+        CHECKPOINT_CONFIG_PATH,
+        "path",
+        DEFAULT_CHECKPOINT_CONFIG_PATH,
+        "names the folder of the script's checkpoints, by which a restarted training goes on with its numbers",
+    ),
     Variable(TRAINING_JOB, "text", "", "present at all: a SageMaker training job, which gets no end marker"),
     Variable(END_DELAY, "seconds", "1", "a reader's wait between its last two looks at a finished run"),
     Variable(STEP_WINDOW, "integer", "1000", "steps after which a reader no longer waits for a missing worker"),
@@ -96,6 +104,11 @@ def config_path() -> str | None:
 def tensorboard_config_path() -> str:
     """Return the path of the file in which a training job names its TensorBoard folder."""
     return os.environ.get(TENSORBOARD_CONFIG_PATH) or _DEFAULTS[TENSORBOARD_CONFIG_PATH]
+
+
+def checkpoint_config_path() -> str | None:
+    """Return the path of the file that names the folder of checkpoints as set, None when it is unset or empty."""
+    return os.environ.get(CHECKPOINT_CONFIG_PATH) or None
 
 
 def in_training_job() -> bool:

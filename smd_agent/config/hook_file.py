@@ -26,11 +26,13 @@ class Source:
     name: how messages call it; a path, or the name of the variable that holds the text.
     text: the configuration itself; None means it is the content of the file `name`.
     origin: what named the file, for the message that it is missing.
+    kind: what the file is, for messages.
     """
 
     name: str
     text: str | None = None
     origin: str | None = None
+    kind: str = "hook configuration"
 
 
 def find_source() -> Source | None:
@@ -82,7 +84,7 @@ def read_object(source: Source) -> tuple[dict[str, Any], list[str]]:
             f"{name} is not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}"
         ) from error
     except RecursionError as error:
-        raise ConfigError(f"{name} is not a hook configuration: it is nested too deeply") from error
+        raise ConfigError(f"{name} is not a {source.kind}: it is nested too deeply") from error
     if not isinstance(content, dict):
         raise ConfigError(f"{name} holds {shown(content)}, allowed is a JSON object ({{...}})")
     return content, twice
@@ -110,10 +112,10 @@ def _text(source: Source) -> str:
         return in_time(partial(read_text, source.name, encoding="utf-8-sig", largest=_LARGEST_BYTES))
     except FileNotFoundError as error:
         named = f", which {source.origin} names," if source.origin else ""
-        raise ConfigError(f"the hook configuration {name}{named} does not exist") from error
+        raise ConfigError(f"the {source.kind} {name}{named} does not exist") from error
     except OSError as error:
         raise _unreadable(source, error) from error
 
 
 def _unreadable(source: Source, error: OSError) -> ConfigError:
-    return ConfigError(f"the hook configuration {printable(source.name)} cannot be read: {error.strerror}")
+    return ConfigError(f"the {source.kind} {printable(source.name)} cannot be read: {error.strerror}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from smd_agent.core.modes import ModeKeys
 
 NEVER = 2**63
@@ -25,7 +27,8 @@ class ModeClock:
 class RunPosition:
     """Position of a run. A plain slotted object, because it is touched in every step of the training.
 
-    step: number of the current step over all modes; -1 before the first.
+    step: number of the current step over all modes; before the first, that of the one it follows.
+    before: number of the step that the first one follows; -1 unless the run goes on with an earlier one.
     newest: the highest number given; another one than ``step`` where a training step goes on after an evaluation.
     clock: counts the mode of the current step.
     train, evaluation: clocks of the steps that follow, when the model trains and when it does not.
@@ -40,6 +43,7 @@ class RunPosition:
 
     __slots__ = (
         "awaits_update",
+        "before",
         "clock",
         "ends_with_update",
         "evaluation",
@@ -54,7 +58,7 @@ class RunPosition:
     )
 
     def __init__(self, clock: ModeClock) -> None:
-        self.step = self.newest = -1
+        self.step = self.newest = self.before = -1
         self.clock = self.train = self.evaluation = clock
         self.open = False
         self.saving = False
@@ -81,3 +85,38 @@ class RunPosition:
         self.newest -= steps
         self.step = self.newest
         self.clock.step -= steps
+
+    def go_on_after(self, step: int) -> None:
+        """Let the first step be the one after this one."""
+        self.step = self.newest = self.before = step
+        # Whatever a model has been called for, its next call begins a step.
+        self.updated = True
+
+
+class WatchedPosition(RunPosition):
+    """A position that has somebody told before each step begins, whoever counts it.
+
+    Attributes:
+        before_step: called then, while the numbers are still those of the last step.
+    """
+
+    __slots__ = ("_newest", "before_step")
+
+    before_step: Callable[[], object]
+
+    def __init__(self, clock: ModeClock) -> None:
+        # bool, called without arguments, does nothing.
+        self.before_step = bool
+        self._newest = -1
+        super().__init__(clock)
+
+    @property
+    def newest(self) -> int:
+        """The highest number given."""
+        return self._newest
+
+    @newest.setter
+    def newest(self, number: int) -> None:
+        if number > self._newest:
+            self.before_step()
+        self._newest = number

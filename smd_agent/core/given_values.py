@@ -128,7 +128,7 @@ class GivenValues:
         for name, given in list(self._waiting.items()):
             if position.saving if given.is_number and between else given.is_number or steps.takes(name):
                 self._write_now(name, given)
-            elif given.newest < 0 and not between:
+            elif given.newest <= position.before and not between:
                 self._missed.append(name)
         if not between:
             self._taken, self._waiting = self._waiting, {}
@@ -177,7 +177,7 @@ class GivenValues:
 
     def _nothing_begun(self) -> bool:
         position = self._steps.position
-        return position.step < 0 or (position.train is position.evaluation and position.train.step < 0)
+        return position.step <= position.before or (position.train is position.evaluation and position.train.step < 0)
 
     def _has_ended(self) -> bool:
         """Whether the current step has got all that belongs to it but for what is given at the bottom of the loop."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.collection_manager import CollectionManager
@@ -31,6 +32,7 @@ class BaseHook:
         sink: where the values go.
         selection: what is saved.
         include_workers: ``"one"`` lets only worker 0 write, ``"all"`` every worker.
+        position: makes what counts the steps.
 
     Attributes:
         recorder: takes the steps and their values.
@@ -38,10 +40,16 @@ class BaseHook:
         position: where the run stands.
     """
 
-    def __init__(self, sink: RunSink, selection: Selection, include_workers: str = "one") -> None:
+    def __init__(
+        self,
+        sink: RunSink,
+        selection: Selection,
+        include_workers: str = "one",
+        position: Callable[[ModeClock], RunPosition] = RunPosition,
+    ) -> None:
         self.selection = selection
         self._output = RunOutput(sink, selection, include_workers, self.worker, self.environment)
-        self.recorder = Recorder(selection, self._output, self.to_array)
+        self.recorder = Recorder(selection, self._output, self.to_array, position)
         self.position = self.recorder.position
 
     @property

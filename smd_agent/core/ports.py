@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from smd_agent.core.channels import ChannelAxes
 from smd_agent.core.clock import ModeClock, RunPosition
@@ -20,6 +20,19 @@ class HeldStep:
     step: int
     due: int
     saving: bool
+
+
+class StepAside(NamedTuple):
+    """A training step that waits while an evaluation stands between; see ``HeldStep`` and ``RunPosition``."""
+
+    step: int
+    clock: ModeClock
+    saving: bool
+    sink: StepSink | None
+    open_step: int
+    due: int
+    capture: OpenCapture | None
+    late: object
 
 
 class Deferred:

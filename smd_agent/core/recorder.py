@@ -8,8 +8,8 @@ a step that is not saved. The hook calls ``open_step`` when a step is due, ``sav
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
@@ -19,7 +19,7 @@ from smd_agent.core.clock import NEVER, ModeClock, RunPosition
 from smd_agent.core.given_values import GivenValues
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.own_time import own_time
-from smd_agent.core.ports import HeldStep, LateValues, OpenCapture
+from smd_agent.core.ports import HeldStep, LateValues, OpenCapture, StepAside
 from smd_agent.core.sink import StepSink
 from smd_agent.core.step_questions import StepQuestions
 from smd_agent.core.turns import in_turn
@@ -30,19 +30,6 @@ if TYPE_CHECKING:
     from smd_agent.core.selection import Selection
 
 
-class _Aside(NamedTuple):
-    """A training step that waits while an evaluation stands between; see ``HeldStep`` and ``RunPosition``."""
-
-    step: int
-    clock: ModeClock
-    saving: bool
-    sink: StepSink | None
-    open_step: int
-    due: int
-    capture: OpenCapture | None
-    late: object
-
-
 class Recorder(StepQuestions):
     """Saves tensors of a run by step and mode.
 
@@ -50,6 +37,7 @@ class Recorder(StepQuestions):
         selection: what is saved.
         output: where it goes.
         to_array: see ``BaseHook.to_array``.
+        position: makes what counts the steps.
 
     Attributes:
         position: where the run stands; the framework's hook advances it.
@@ -61,9 +49,15 @@ class Recorder(StepQuestions):
         ends_with_updates: whether training steps end with updates, unless the user has set another mode.
     """
 
-    def __init__(self, selection: Selection, output: RunOutput, to_array: ToArray) -> None:
+    def __init__(
+        self,
+        selection: Selection,
+        output: RunOutput,
+        to_array: ToArray,
+        position: Callable[[ModeClock], RunPosition] = RunPosition,
+    ) -> None:
         self.clocks = {mode: ModeClock(mode) for mode in ModeKeys}
-        super().__init__(selection, RunPosition(self.clocks[ModeKeys.GLOBAL]))
+        super().__init__(selection, position(self.clocks[ModeKeys.GLOBAL]))
         self.capture: OpenCapture | None = None
         # bool, called without arguments, says False.
         self.left_out: Callable[[], bool] = bool
@@ -78,7 +72,7 @@ class Recorder(StepQuestions):
         self._ends = False
         self._given = GivenValues(self, to_array)
         self._ended_step = self._open_step = -1
-        self._aside: _Aside | None = None
+        self._aside: StepAside | None = None
         # A step that goes on after later ones have ended.
         self._resumed_step = -1
 
@@ -110,6 +104,18 @@ class Recorder(StepQuestions):
         self.position.train = self.clocks[ModeKeys.TRAIN]
         self.position.evaluation = self.clocks[ModeKeys.EVAL]
         self.position.ends_with_update = self.ends_with_updates
+
+    def go_on_after(self, step: int, mode_steps: Mapping[ModeKeys, int]) -> None:
+        """Number the steps, of which none has begun, as a run that has made these: of all modes, and of each."""
+        self.position.go_on_after(step)
+        self._ended_step = step
+        for mode, number in {**mode_steps, ModeKeys.GLOBAL: step}.items():
+            self.clocks[mode].step = number
+
+    @property
+    def step_saved(self) -> int:
+        """The last step of which something is saved, the current one among them; -1 if there is none."""
+        return max(self._ended_step, self._open_step if self.position.open else -1)
 
     def ask_again(self) -> None:
         """Decide about the next step of every mode anew."""
@@ -168,7 +174,7 @@ class Recorder(StepQuestions):
     def put_aside(self) -> None:
         """Leave the current training step, which awaits its update, for an evaluation; ``go_on`` makes it current."""
         position, late = self.position, self.late
-        self._aside = _Aside(
+        self._aside = StepAside(
             position.step,
             position.clock,
             position.saving,

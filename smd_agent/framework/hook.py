@@ -20,6 +20,7 @@ from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL, SaveConfig, SaveConfigMode
 from smd_agent.core.selection import Selection
 from smd_agent.framework.environment import Sources, environment
+from smd_agent.framework.restarts import Restarts
 from smd_agent.storage.board_files import FOLDER
 from smd_agent.storage.run_board import RunBoard
 from smd_agent.storage.run_folder import absolute, refuse_finished_run
@@ -48,7 +49,8 @@ class FrameworkHook(BaseHook):
 
     Args:
         out_dir: folder of the run; it must not hold a finished run, unless ``beside``. A run that goes on in it, or was
-            cut off, is left alone: this one then goes into a new folder beside it, which one line names.
+            cut off, is left alone: this one then goes into a new folder beside it, which one line names. Only a
+            training that goes on from a checkpoint (see ``CHECKPOINT_CONFIG_FILE_PATH``) goes on in its run.
         export_tensorboard: write files for TensorBoard too, into ``tensorboard`` in the run's folder.
         tensorboard_dir: another folder for them, which alone asks for them. In a SageMaker training job neither counts:
             ``TENSORBOARD_CONFIG_FILE_PATH`` names a file that names the folder.
@@ -96,7 +98,8 @@ class FrameworkHook(BaseHook):
     ) -> None:
         if out_dir is None:
             raise RuntimeError("out_dir is a required argument")
-        if not beside:
+        self._restarts = Restarts(out_dir)
+        if not beside and self._restarts.continued is None:
             refuse_finished_run(out_dir)
         selection = Selection(
             CollectionManager(create_default=True, built_in=self.built_in, collection_class=self.collection_class),
@@ -108,8 +111,11 @@ class FrameworkHook(BaseHook):
             save_all=save_all,
         )
         self._board = _board_of(folder_wanted(export_tensorboard or None, tensorboard_dir, out_dir), out_dir, selection)
-        writer = RunWriter(out_dir, dry_run, below=_alone_is_kept(out_dir), board=self._board)
-        super().__init__(writer, selection, include_workers)
+        writer = RunWriter(
+            out_dir, dry_run, below=_alone_is_kept(out_dir), board=self._board, continued=self._restarts.continued
+        )
+        super().__init__(writer, selection, include_workers, self._restarts.position)
+        self._restarts.begin(self)
         self.set_up()
         session.make_current(self)
 
@@ -159,6 +165,16 @@ class FrameworkHook(BaseHook):
     def finish_step(self) -> None:
         """Close the open step."""
         self.recorder.end_step()
+
+    def finish(self, end_marker: bool) -> None:
+        """Put everything on disk and, if asked to, mark the run as ended. Repeating it is harmless."""
+        self._restarts.settle()
+        super().finish(end_marker)
+
+    def disable(self) -> None:
+        """Save nothing more. What has been handed to the disk stays; the current step is dropped."""
+        super().disable()
+        self._restarts.stop()
 
     @classmethod
     def create_from_json_file(cls, json_file_path: str | None = None) -> Self:

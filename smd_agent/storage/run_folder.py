@@ -1,7 +1,8 @@
 """The folder that a run is written into: the named one or, where that holds a run already, a new one beside it.
 
 A folder holds one run. Where another process is writing, where a run has ended, and where one was cut off, nothing is
-written over: who looks for the reason why a run was cut off needs its last steps.
+written over: who looks for the reason why a run was cut off needs its last steps. Only a training that goes on from a
+checkpoint goes on in the folder of its run, from which the steps that it makes anew are removed.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from smd_agent.errors import SMDebugRuntimeError
 from smd_agent.formats import paths
@@ -53,6 +56,24 @@ def holds_finished_run(root: Path) -> bool:
         return False
 
 
+class _NothingBeside(Exception):
+    """No folder can be made beside the named one; from now on they are made inside of it."""
+
+
+class Continuation(NamedTuple):
+    """The run that a training goes on with, and its last step, over all modes, that is not made anew."""
+
+    root: Path
+    step: int
+
+
+def is_folder_of(root: Path, named: Path) -> bool:
+    """Whether a run in the folder ``root`` may have been asked to go into the folder ``named``: both are absolute."""
+    if root == named or (root.parent == named and re.fullmatch(r"run-\d+", root.name)):
+        return True
+    return root.parent == named.parent and re.fullmatch(rf"{re.escape(named.name)}-\d+", root.name) is not None
+
+
 class RunFolder:
     """The place of one worker's run on disk; used by the writer thread alone, which may wait for it.
 
@@ -60,16 +81,26 @@ class RunFolder:
         named: the folder that was asked for, absolute.
         finished_before: whether it held a finished run when this one was asked for.
         below: further runs get folders inside of it instead of beside it, because it alone is kept.
+        continued: the run that this one goes on with, if its folder is there and nobody else's; None if there is none.
 
     Attributes:
+        goes_on: whether this run goes on with that one.
+        redone: the steps that were removed from it, in order.
         root: where the run is written; ``named`` until that turns out to be impossible.
         reason: why ``root`` is not ``named``; None if it is.
     """
 
-    def __init__(self, named: Path, finished_before: bool, below: bool = False) -> None:
+    def __init__(
+        self, named: Path, finished_before: bool, below: bool = False, continued: Continuation | None = None
+    ) -> None:
         self.named = self.root = named
         self.reason: str | None = None
+        self.goes_on = False
+        self.redone: list[int] = []
         self._below = below
+        self._continued = continued
+        # The workers whose later steps have been removed; what is there now has been made anew.
+        self._rid: set[str | None] = set()
         self._finished_before = finished_before
         self._claim: Claim | None = None
         self._worker: str | None = None
@@ -86,6 +117,8 @@ class RunFolder:
             OSError: no folder can be made or written.
         """
         self.leave()
+        if self._go_on_as(None):
+            return
         self.named.mkdir(parents=True, exist_ok=True)
         self.reason = _claim_empty(claim := Claim(self.named), self.named)
         self.root = self.named
@@ -94,22 +127,26 @@ class RunFolder:
         self._worker, self._claim = None, claim
 
     def enter_as(self, worker: str) -> str | None:
-        """Get the named folder for one of several workers; None when that has worked, else the reason why not.
+        """Get a folder for one of several workers; None when that has worked, else the reason why not.
+
+        It is the named one or, where a run has ended in that or another process has this worker's place, the first one
+        beside it that has none of this worker's steps: the others come to the same one.
 
         Raises:
-            OSError: the folder cannot be made or written.
+            OSError: no folder can be made or written.
         """
         self.leave()
-        if self._finished_before:
-            return "it holds a finished run"
+        if self._go_on_as(worker):
+            return None
         self.named.mkdir(parents=True, exist_ok=True)
         claim = Claim(self.named, worker)
-        refused = claim.acquire()
-        if refused is None:
-            claim.sign()
-            self._worker, self._claim = worker, claim
-            self.root, self.reason = self.named, None
-        return refused
+        self.root = self.named
+        self.reason = f"{self.named} holds a finished run" if self._finished_before else claim.acquire()
+        if self.reason is not None:
+            self.root, claim = self._join_another(worker)
+        claim.sign()
+        self._worker, self._claim = worker, claim
+        return None
 
     def claim_again(self) -> bool:
         """Take the claim of a folder that holds our steps and no claim file; False where there is one."""
@@ -128,28 +165,44 @@ class RunFolder:
             claim.release()
 
     def remove_steps_of(self, worker: str) -> int:
-        """Remove what an earlier run has left of one of several workers; the number of its steps."""
-        found = 0
-        for name in names_in(self.named, paths.INDEX_FOLDER):
-            folder = f"{paths.INDEX_FOLDER}/{name}"
-            for file in names_in(self.named, folder):
-                step = paths.parse_step_file(file)
-                if step is not None and step[1] == worker and file.endswith(".json"):
-                    remove_file(self.named, f"{folder}/{file}")
-                    remove_file(self.named, paths.event_path(*step))
-                    found += 1
-        return found
+        """Remove what an earlier run has left of a worker in the named folder, if that is entered; how many steps."""
+        return len(_remove_steps(self.named, worker)) if self.root == self.named else 0
+
+    def _go_on_as(self, worker: str | None) -> bool:
+        """Enter the folder of the run that this one goes on with, alone or as one of several workers, if possible."""
+        self.goes_on = False
+        if self._continued is None or not names_in(self._continued.root, paths.INDEX_FOLDER):
+            return False
+        root, step = self._continued
+        claim = Claim(root, worker)
+        refused = claim.acquire()
+        if refused is None and worker is None:
+            refused = _written_by_several(root)
+            if refused is not None:
+                claim.back_out()
+        if refused is not None:
+            return False
+        if worker is None:
+            _remove_temporaries(root, claim.owner())
+        claim.sign()
+        self._worker, self._claim = worker, claim
+        self.root = root
+        self.reason = None if root == self.named else f"the run that goes on is in {root}"
+        self.redone = []
+        if self._rid.isdisjoint((None, worker)):
+            self._rid.add(worker)
+            self.redone = _remove_steps(root, worker, after=step)
+            remove_file(root, paths.END_MARKER)
+        self.goes_on = True
+        return True
 
     def _make_another(self) -> tuple[Path, Claim]:
         for folder in self._others():
             try:
-                folder.mkdir()
+                self._make(folder)
             except FileExistsError:
                 continue
-            except OSError as error:
-                if self._below or error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
-                    raise
-                self._below = True
+            except _NothingBeside:
                 return self._make_another()
             claim = Claim(folder)
             try:
@@ -160,10 +213,59 @@ class RunFolder:
                 raise
         raise AssertionError("there are more numbers")
 
+    def _join_another(self, worker: str) -> tuple[Path, Claim]:
+        for folder in self._others():
+            try:
+                self._make(folder)
+            except FileExistsError:
+                if _is_finished(folder):
+                    continue
+            except _NothingBeside:
+                return self._join_another(worker)
+            claim = Claim(folder, worker)
+            if claim.acquire() is not None:
+                continue
+            if next(_steps_of(folder, worker), None) is None:
+                return folder, claim
+            claim.back_out()
+        raise AssertionError("there are more numbers")
+
+    def _make(self, folder: Path) -> None:
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            raise
+        except OSError as error:
+            if self._below or error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+                raise
+            self._below = True
+            raise _NothingBeside from error
+
     def _others(self) -> Iterator[Path]:
         for number in itertools.count(2):
             beside = self.named.with_name(f"{self.named.name}-{number}")
             yield self.named / f"run-{number}" if self._below else beside
+
+
+def _remove_steps(root: Path, worker: str | None, after: int = -1) -> list[int]:
+    """Remove the steps behind one, of one worker or, with None, of all; those there were, in order."""
+    found: set[int] = set()
+    for file, step, name in _steps_of(root, worker):
+        if step > after:
+            remove_file(root, file)
+            remove_file(root, paths.event_path(step, name))
+            found.add(step)
+    return sorted(found)
+
+
+def _steps_of(root: Path, worker: str | None) -> Iterator[tuple[str, int, str]]:
+    """The index files, with step and worker, that there are of one worker or, with None, of all."""
+    for name in names_in(root, paths.INDEX_FOLDER):
+        folder = f"{paths.INDEX_FOLDER}/{name}"
+        for file in names_in(root, folder):
+            step = paths.parse_step_file(file) if file.endswith(".json") else None
+            if step is not None and worker in (None, step[1]):
+                yield f"{folder}/{file}", *step
 
 
 def _claim_empty(claim: Claim, root: Path) -> str | None:

@@ -22,7 +22,7 @@ from smd_agent.storage.forecast import FIRST_STEPS, LARGE_STEP, size_text, tell
 from smd_agent.storage.layouts import Layouts
 from smd_agent.storage.lost_steps import LostSteps
 from smd_agent.storage.run_board import RunBoard
-from smd_agent.storage.run_folder import RunFolder, absolute, holds_finished_run
+from smd_agent.storage.run_folder import Continuation, RunFolder, absolute, holds_finished_run
 from smd_agent.storage.step_file import StepFile
 from smd_agent.storage.whole_file import remove_file, replace_file
 from smd_agent.storage.writer import DEFAULT_BUDGET_BYTES, Writer
@@ -53,6 +53,7 @@ class RunWriter:
         budget_bytes: memory for values that wait for the disk.
         below: a further run's folder is made inside of ``out_dir``, not beside it.
         board: what TensorBoard gets of the run; None if nothing.
+        continued: the run that this one goes on with; None if it begins one.
 
     Attributes:
         steps_saved, tensors_saved, bytes_saved: what is in the folder, by count and size.
@@ -65,6 +66,7 @@ class RunWriter:
         budget_bytes: int = DEFAULT_BUDGET_BYTES,
         below: bool = False,
         board: RunBoard | None = None,
+        continued: Continuation | None = None,
     ) -> None:
         self.dry_run = dry_run
         self.steps_saved = 0
@@ -77,10 +79,11 @@ class RunWriter:
         self._worker = ""
         self._forecast = False
         self._board = board
+        self._continued = continued
         self._make_ready()
 
     def _make_ready(self) -> None:
-        self._folder = RunFolder(self._named, self._finished_before, self._below)
+        self._folder = RunFolder(self._named, self._finished_before, self._below, self._continued)
         self._enter: Callable[[], str | None] = self._folder.enter_alone
         # Of the folder that we are in: whether it was entered, and the step in it that shows that it is still there.
         self._entered = False
@@ -170,6 +173,7 @@ class RunWriter:
         """Forget everything, in a process that a fork has made: folder and thread are its parent's."""
         self.steps_saved = self.tensors_saved = self.bytes_saved = 0
         self._worker = ""
+        self._continued = None
         self._make_ready()
         if self._board is not None:
             self._board.close()
@@ -257,10 +261,18 @@ class RunWriter:
     def _enter_folder(self, worker: str) -> str | None:
         refused = self._enter()
         self._entered = refused is None
-        if self._entered and self._removes_old:
+        if self._entered and self._folder.goes_on:
+            self._say_what_is_redone()
+        elif self._entered and self._removes_old:
             self._removes_old = False
             self._remove_steps_of(worker)
         return refused
+
+    def _say_what_is_redone(self) -> None:
+        redone = self._folder.redone
+        if redone:
+            which = f"step {redone[0]} is" if len(redone) == 1 else f"{len(redone)} steps from {redone[0]} on are"
+            guard.say_once(("redone", self.root), f"{which} removed from {self.root}: the training makes them anew")
 
     def _place(self) -> Path:
         """The run's folder, entered again where it has gone.

@@ -99,7 +99,7 @@ class Rounds:
 
     def _save(self, model: Any, log: Any) -> None:
         if self._steps.open_step():
-            if self._first:
+            if self._first > self._position.before + 1:
                 line = f"another training begins: its rounds are numbered from {self._first} on"
                 guard.say_once("another training", line)
             self._products.save(model, log)

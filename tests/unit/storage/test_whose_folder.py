@@ -277,21 +277,55 @@ def test_going_on_after_the_end_stays_in_the_folder(tmp_path):
 # Several workers, who share a folder.
 
 
+def workers(folder, ranks=2):
+    started = [RunWriter(str(folder)) for _ in range(ranks)]
+    for rank, writer in enumerate(started):
+        assert writer.start(f"worker_{rank}", alone=False) is None
+    return started
+
+
 def test_several_workers_share_a_folder_and_none_is_there_twice(tmp_path):
-    first, second, twice = (RunWriter(str(tmp_path)) for _ in range(3))
-    assert first.start("worker_0", alone=False) is None
-    assert second.start("worker_1", alone=False) is None
-    assert twice.start("worker_1", alone=False) == f"this process is writing to {tmp_path}"
-    assert not twice.started
+    first, second = workers(tmp_path / "run"), workers(tmp_path / "run")
+    assert {writer.root for writer in first} == {tmp_path / "run"}
+    assert {writer.root for writer in second} == {tmp_path / "run-2"}
+    assert second[1].detour == f"this process is writing to {tmp_path / 'run'}"
 
 
 def test_several_workers_do_not_write_into_a_finished_run_but_into_one_whose_first_worker_has_ended(tmp_path):
-    first, second = (RunWriter(str(tmp_path)) for _ in range(2))
+    folder = tmp_path / "run"
+    first, second = (RunWriter(str(folder)) for _ in range(2))
     first.start("worker_0", alone=False)
     save(first, 0)
     first.close(end_marker=True)
     assert second.start("worker_1", alone=False) is None
-    assert RunWriter(str(tmp_path)).start("worker_0", alone=False) == "it holds a finished run"
+    assert second.root == folder
+    for number in (2, 3):
+        again = workers(folder)
+        assert {writer.root for writer in again} == {tmp_path / f"run-{number}"}
+        assert again[0].detour == f"{folder} holds a finished run"
+        for writer in again:
+            save(writer, 0)
+            # The second time, one that was killed is in the way.
+            writer.close(end_marker=number == 2 and writer is again[0])
+
+
+@pytest.mark.usefixtures("no_locks")
+def test_several_workers_of_a_container_that_was_started_again_save_all_the_same(tmp_path, monkeypatch):
+    pid = os.fork()
+    if pid == 0:
+        monkeypatch.setattr(socket, "gethostname", lambda: "container-1")
+        for writer in workers(tmp_path / "run"):
+            save(writer, 0)
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(pid, 0)
+    again = workers(tmp_path / "run")
+    assert {writer.root for writer in again} == {tmp_path / "run-2"}
+    assert "on container-1 is named in" in again[0].detour
+    for writer in again:
+        save(writer, 0, 2.0)
+    monkeypatch.setattr(socket, "gethostname", lambda: "container-3")
+    assert {writer.root for writer in workers(tmp_path / "run")} == {tmp_path / "run-3"}
+    assert values(tmp_path / "run-2") == [2.0]
 
 
 def test_a_process_that_is_alone_does_not_join_several(tmp_path):

@@ -1,0 +1,102 @@
+"""The restarts of a training: it goes on with the numbers that a checkpoint of it had, in the same run.
+
+Where the program keeps its checkpoints is named as in SageMaker, see ``config.checkpoints``. Beside them is noted, for
+each, where the training stood; the newest of these notes is where a training that is started again goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from smd_agent import guard, session
+from smd_agent.config.checkpoints import checkpoint_folder
+from smd_agent.core.clock import ModeClock, RunPosition, WatchedPosition
+from smd_agent.core.modes import ModeKeys
+from smd_agent.formats.training_state import TrainingState
+from smd_agent.storage.run_folder import Continuation, absolute, is_folder_of
+from smd_agent.storage.state_file import path_of, read_states
+from smd_agent.storage.state_keeper import StateKeeper
+
+if TYPE_CHECKING:
+    from smd_agent.core.hook import BaseHook
+
+
+class Restarts:
+    """What one hook knows of earlier starts of its training, and leaves to later ones.
+
+    Args:
+        out_dir: the folder that was asked for; ``~`` is expanded.
+
+    Attributes:
+        position: makes what counts the hook's steps.
+        continued: the run that the hook goes on with; None if it begins one.
+    """
+
+    def __init__(self, out_dir: str) -> None:
+        named = checkpoint_folder()
+        self._folder = None if named is None else Path(named)
+        self._states: list[TrainingState] = []
+        if self._folder is not None:
+            failure = guard.attempt(partial(self._read, self._folder))
+            if failure is not None:
+                line = f"{path_of(self._folder)} cannot be read ({guard.describe(failure)}): steps are counted from 0"
+                guard.say_once(("training states", self._folder), line)
+        # The later one of two that are as far, as a training has it that was redone.
+        self._last = max(self._states, key=lambda state: (state.seen, state.training_run), default=None)
+        self.position: Callable[[ModeClock], RunPosition] = RunPosition if self._folder is None else WatchedPosition
+        self.continued: Continuation | None = None
+        if self._last is not None and self._last.folder is not None:
+            root = Path(self._last.folder)
+            if is_folder_of(root, absolute(out_dir)):
+                self.continued = Continuation(root, self._last.seen)
+        self._keeper: StateKeeper | None = None
+
+    def begin(self, hook: BaseHook) -> None:
+        """Give the hook the numbers it goes on with, and have it noted where it stands; no step has begun."""
+        if self._folder is None or not isinstance(hook.position, WatchedPosition):
+            return
+        if self._last is not None:
+            hook.recorder.go_on_after(self._last.seen, self._last.mode_steps)
+            line = f"steps go on after {self._last.seen}, as {path_of(self._folder)} says"
+            guard.say_once(("steps go on", self._folder), line)
+        hook.position.before_step = partial(self._start, hook, hook.position, self._folder)
+
+    def settle(self) -> None:
+        """Have the state of a checkpoint that is complete on disk."""
+        if self._keeper is not None:
+            self._keeper.settle()
+
+    def stop(self) -> None:
+        """Note nothing more."""
+        if self._keeper is not None:
+            self._keeper.stop()
+
+    def _read(self, folder: Path) -> None:
+        self._states = read_states(folder)
+
+    @session.fence("looking for checkpoints")
+    def _start(self, hook: BaseHook, position: WatchedPosition, folder: Path) -> None:
+        """Begin to look for checkpoints: the first step is about to begin."""
+        position.before_step = bool
+        if hook.worker()[0] == 0:
+            keeper = StateKeeper(folder, self._states, partial(self._now, hook), lambda: hook.worker()[0] == 0)
+            if keeper.start():
+                self._keeper = keeper
+                position.before_step = keeper.before_step
+
+    def _now(self, hook: BaseHook) -> TrainingState:
+        recorder, position = hook.recorder, hook.position
+        saved: int | None = recorder.step_saved
+        if saved is not None and saved <= position.before:
+            saved = None if self._last is None else self._last.saved
+        mode_steps = {mode: clock.step for mode, clock in recorder.clocks.items() if clock.step >= 0}
+        return TrainingState(
+            training_run=1 if self._last is None else self._last.training_run + 1,
+            saved=saved,
+            seen=position.newest,
+            mode_steps={**mode_steps, ModeKeys.GLOBAL: position.newest},
+            folder=hook.out_dir,
+        )

@@ -1,0 +1,209 @@
+"""Keeper of the training's state beside the program's checkpoints: which step each of them was written in.
+
+Of the training's thread nothing is asked but whether something has happened in the folder, before each step, and only
+in a program that has named such a folder. A thread of its own, which sleeps until something happens, looks at the disk
+and writes the file, so that a process that is killed soon after a checkpoint has its state as well. Whichever of the
+two sees an event takes it, under a lock, together with the step that is current: no step begins meanwhile. The step
+that follows a checkpoint waits for its state, unless the disk is slow.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from smd_agent import guard, stalled_disk
+from smd_agent.core.own_time import own_time
+from smd_agent.formats.training_state import TrainingState
+from smd_agent.storage.folder_events import FolderEvents, readiness
+from smd_agent.storage.state_file import is_checkpoint, path_of, write_states
+
+# How long a step waits for the state of the checkpoint before it.
+PATIENCE_SECONDS = 1.0
+
+_CLOSED = select.POLLHUP | select.POLLNVAL | select.POLLERR
+
+
+class StateKeeper:
+    """Writes a state for each checkpoint that comes into a folder.
+
+    Args:
+        folder: of the checkpoints, absolute. It is never made here: the program may insist on making it.
+        earlier: states that stand in the file.
+        now: gives the training's state; called by the training's thread, or while that begins no step.
+        keeps: whether this process is the one that writes the file, asked when there is something to write.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        earlier: Sequence[TrainingState],
+        now: Callable[[], TrainingState],
+        keeps: Callable[[], bool],
+    ) -> None:
+        self._folder = folder
+        self._states = [*earlier]
+        self._seen = max((state.seen for state in earlier), default=-1)
+        self._now = now
+        self._keeps = keeps
+        self._lock = threading.Lock()
+        self._taken: deque[tuple[bytes, TrainingState]] = deque()
+        self._events: FolderEvents[TrainingState] | None = None
+        self._is_ready: Callable[[float], object] | None = None
+        self._wake = -1
+        self._asks: list[threading.Event] = []
+        self._patience = PATIENCE_SECONDS
+        # Whether the thread looks at what has happened.
+        self._looks = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> bool:
+        """Begin to watch the folder; False, after one line, where that is not possible.
+
+        Called by the training's thread before its first step.
+        """
+        failure = guard.attempt(self._start)
+        if failure is not None:
+            self._tell(failure)
+        return failure is None
+
+    def before_step(self) -> None:
+        """Take what has happened in the folder in the step that is about to end."""
+        is_ready = self._is_ready
+        if is_ready is None:
+            return
+        try:
+            with self._lock:
+                waits = self._looks
+                if not (waits or is_ready(0)):
+                    return
+                waits = self._take() or waits
+            self._wait(self._ask(), waits)
+        except (OSError, ValueError) as error:
+            # As after a program has closed all files that it does not know: their numbers may be those of others.
+            self.forget()
+            self._tell(error)
+
+    def settle(self) -> None:
+        """Have the state of a checkpoint that is complete on disk."""
+        self.before_step()
+        thread = self._thread
+        if self._wake >= 0 and thread is not None and thread.is_alive():
+            self._ask().wait(stalled_disk.patience(stalled_disk.STALL_SECONDS))
+
+    def stop(self) -> None:
+        """Write nothing more."""
+        self._is_ready = None
+        with self._lock:
+            wake, self._wake = self._wake, -1
+            if wake >= 0:
+                # The thread sees that, and ends.
+                os.close(wake)
+
+    def forget(self) -> None:
+        """Leave all as it is, and to the parent, in a process that a fork has made."""
+        self._is_ready = self._events = self._thread = None
+        self._wake = -1
+        self._lock = threading.Lock()
+
+    def _start(self) -> None:
+        events: FolderEvents[TrainingState] = stalled_disk.in_time(partial(FolderEvents, self._folder, is_checkpoint))
+        self._events = events
+        self._is_ready = readiness(events.descriptor)
+        woken, self._wake = os.pipe()
+        for end in (woken, self._wake):
+            os.set_blocking(end, False)
+        self._thread = threading.Thread(
+            target=guard.fence("noting where the training stands")(self._run),
+            args=(events, woken),
+            name="smd_agent-checkpoints",
+            daemon=True,
+        )
+        _remember(self)
+        self._thread.start()
+
+    def _take(self) -> bool:
+        """Take what has happened, with the step that is current; whether a file is complete. The lock is held."""
+        completes = False
+        while self._events is not None and (happened := self._events.read()):
+            self._taken.append((happened, self._now()))
+            completes = completes or self._events.completes(happened)
+        return completes
+
+    def _wait(self, answer: threading.Event, waits: bool) -> None:
+        if waits and self._patience:
+            with own_time.spending():
+                if not answer.wait(self._patience):
+                    self._patience = 0.0
+
+    def _ask(self) -> threading.Event:
+        """Have the thread look; what is set when it has."""
+        answer = threading.Event()
+        with self._lock:
+            self._asks.append(answer)
+            os.write(self._wake, b".")
+        return answer
+
+    # On the thread.
+
+    def _run(self, events: FolderEvents[TrainingState], woken: int) -> None:
+        poll = select.poll()
+        poll.register(events.descriptor, select.POLLIN)
+        poll.register(woken, select.POLLIN)
+        while not any(state & _CLOSED for _, state in poll.poll()):
+            with self._lock:
+                if self._events is None:
+                    return
+                guard.attempt(partial(os.read, woken, 1 << 16))
+                asks, self._asks = self._asks, []
+                self._take()
+                self._looks = bool(self._taken)
+            failure = guard.attempt(partial(self._look, events))
+            if failure is not None:
+                self._tell(failure)
+            self._looks = False
+            for answer in asks:
+                answer.set()
+        with self._lock:
+            if self._events is not None:
+                self._events = None
+                events.close()
+                os.close(woken)
+
+    def _look(self, events: FolderEvents[TrainingState]) -> None:
+        found = False
+        while self._taken:
+            for state in events.written(*self._taken.popleft()):
+                if state.seen > self._seen:
+                    self._seen = state.seen
+                    self._states.append(state)
+                    found = True
+        if found and self._keeps():
+            write_states(self._folder, self._states)
+
+    def _tell(self, error: Exception) -> None:
+        line = f"where the training stands is not noted in {path_of(self._folder)} ({guard.describe(error)})"
+        guard.say_once(("training state", self._folder), line)
+
+
+_started: weakref.WeakSet[StateKeeper] = weakref.WeakSet()
+_watching_forks = False
+
+
+def _remember(keeper: StateKeeper) -> None:
+    global _watching_forks
+    _started.add(keeper)
+    if not _watching_forks and hasattr(os, "register_at_fork"):
+        _watching_forks = True
+        os.register_at_fork(after_in_child=_forget_all)
+
+
+def _forget_all() -> None:
+    for keeper in [*_started]:
+        keeper.forget()

@@ -1,0 +1,133 @@
+"""Trainings that are killed and started again: one run, in which no step is missing, doubled or of the wrong start."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+
+import pytest
+from harness import beside
+
+pytest.importorskip("torch")
+
+from smd_agent import create_trial
+from smd_agent.core.modes import ModeKeys
+
+OLD_PYTHON = os.environ.get("SMDEBUG_PYTHON", "")
+EPOCHS, BATCHES, EVALUATIONS = 5, 8, 3
+PER_EPOCH = BATCHES + EVALUATIONS
+
+# Its own checkpoint is written at the end of an epoch, under another name first. With KILL it ends in that step.
+SCRIPT = """
+import os, signal, sys, torch
+from torch import nn
+folder, kill = sys.argv[1], int(sys.argv[2])
+path, made = os.path.join(folder, "last.pt"), 0
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
+optimizer, loss_fn, first = torch.optim.Adam(model.parameters()), nn.CrossEntropyLoss(), 0
+if os.path.exists(path):
+    state = torch.load(path)
+    model.load_state_dict(state["model"]), optimizer.load_state_dict(state["optimizer"])
+    first = state["epoch"] + 1
+def batch(number):
+    generator = torch.Generator().manual_seed(number)
+    return torch.randn(8, 4, generator=generator), torch.randint(0, 2, (8,), generator=generator)
+for epoch in range(first, EPOCHS):
+    model.train()
+    for number in range(BATCHES):
+        x, y = batch(100 * epoch + number)
+        optimizer.zero_grad()
+        loss_fn(model(x), y).backward()
+        if epoch * PER_EPOCH + number == kill:
+            os.kill(os.getpid(), signal.SIGKILL)
+        optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        for number in range(EVALUATIONS):
+            x, y = batch(100 * epoch + 50 + number)
+            loss_fn(model(x), y)
+            if epoch * PER_EPOCH + BATCHES + number == kill:
+                os.kill(os.getpid(), signal.SIGKILL)
+    os.makedirs(folder, exist_ok=True)
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}, path + ".new")
+    os.replace(path + ".new", path)
+torch.save(model.state_dict(), "weights.pt")
+""".replace("PER_EPOCH", str(PER_EPOCH)).replace("EPOCHS", str(EPOCHS))
+SCRIPT = SCRIPT.replace("BATCHES", str(BATCHES)).replace("EVALUATIONS", str(EVALUATIONS))
+CONFIG = {
+    "HookParameters": {"save_interval": 1},
+    "CollectionConfigurations": [{"CollectionName": "weights"}, {"CollectionName": "losses"}],
+}
+
+
+def started(runner, script, name, *args, **variables):
+    """Start a script once, in a process of its own, which may be killed; its return code and its lines."""
+    hook = runner.hook_file(name, CONFIG)
+    env = runner.environment(SMDEBUG_CONFIG_FILE_PATH=hook, **variables)
+    done = subprocess.run(
+        [sys.executable, str(script), *map(str, args)],
+        cwd=runner.folder, env=env, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stderr
+
+
+def told(folder):
+    """What a run holds: its steps by mode, and each value by name, mode and step."""
+    trial = create_trial(str(folder))
+    modes = [mode for mode in trial.modes() if mode is not ModeKeys.GLOBAL]
+    steps = {mode.name: trial.steps(mode=mode) for mode in modes}
+    values = {
+        (name, mode.name, step): trial.tensor(name).value(step, mode=mode).tolist()
+        for name in trial.tensor_names()
+        for mode in modes
+        for step in trial.tensor(name).steps(mode)
+    }
+    return trial.steps(), steps, values
+
+
+def test_a_pytorch_training_that_is_killed_goes_on_in_its_run(runner, tmp_path):
+    script = runner.write(SCRIPT)
+    checkpoints = tmp_path / "checkpoints" / "inner"
+    named = tmp_path / "checkpointconfig.json"
+    named.write_text(json.dumps({"LocalPath": str(checkpoints), "S3Uri": "s3://bucket/checkpoints"}))
+    killed = sorted(random.sample(range(PER_EPOCH, EPOCHS * PER_EPOCH), 2))
+    print("killed in the steps", killed)
+    before = None
+    for kill in killed:
+        code, lines = started(runner, script, "spot", checkpoints, kill, CHECKPOINT_CONFIG_FILE_PATH=str(named))
+        assert code == -signal.SIGKILL
+        last = kill // PER_EPOCH * PER_EPOCH - 1
+        state = json.loads((checkpoints / "metadata.json").read_text())[-1]
+        assert state["latest-global-step-seen"] == state["latest-global-step-saved"] == last
+        epochs = kill // PER_EPOCH
+        assert state["latest-mode-step"] == {
+            "TRAIN": epochs * BATCHES - 1,
+            "EVAL": epochs * EVALUATIONS - 1,
+            "GLOBAL": last,
+        }
+        assert ("go on after" in lines) == (before is not None)
+        before = last
+    code, lines = started(runner, script, "spot", checkpoints, -1, CHECKPOINT_CONFIG_FILE_PATH=str(named))
+    assert code == 0, lines
+    assert f"steps go on after {before}, as {checkpoints}/metadata.json says" in lines
+    assert sorted(path.name for path in tmp_path.glob("spot*")) == ["spot", "spot.json"]
+
+    weights = (tmp_path / "weights.pt").read_bytes()
+    code, lines = started(runner, script, "whole", tmp_path / "other", -1)
+    assert (code, (tmp_path / "other" / "metadata.json").exists()) == (0, False)
+    assert (tmp_path / "weights.pt").read_bytes() == weights
+
+    steps, by_mode, values = told(tmp_path / "spot")
+    assert steps == [*range(EPOCHS * PER_EPOCH)]
+    assert by_mode == {"TRAIN": [*range(EPOCHS * BATCHES)], "EVAL": [*range(EPOCHS * EVALUATIONS)]}
+    assert (steps, by_mode, values) == told(tmp_path / "whole")
+    if OLD_PYTHON:
+        theirs, ours = beside.dumps(OLD_PYTHON, tmp_path / "spot")
+        assert theirs["steps"] == ours["steps"]
+        assert theirs["tensors"].keys() == ours["tensors"].keys()
+        assert [*beside.differences(theirs, ours, lambda place, *_: "computed" in place)] == []
