@@ -2,7 +2,7 @@
 
 import sys
 
-if sys.version_info < (3, 10):
+if sys.version_info < (3, 10):  # noqa: UP036
     # Before anything is imported that such a Python cannot read.
     sys.exit("smd_agent: Python %d.%d is too old, 3.10 is needed" % sys.version_info[:2])  # noqa: UP031
 

@@ -1,4 +1,4 @@
-"""Byte code of the package and its libraries: without it, each start compiles them anew where nothing can be written."""
+"""Byte code of the package and its libraries: without it, each start compiles them where nothing can be written."""
 
 from __future__ import annotations
 

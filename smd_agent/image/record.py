@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from smd_agent.regular_file import read_text
@@ -94,11 +95,9 @@ class Record:
             os.unlink(path)
         os.unlink(self.folder / NAME)
         for folder in sorted(self.folders, key=len, reverse=True):
-            try:
+            # Unless others have something in it by now, or it is gone.
+            with suppress(OSError):
                 os.rmdir(folder)
-            except OSError:
-                # Others have something in it by now, or it is gone.
-                continue
         return removed, [path for path in there if path not in removed]
 
     def _put(self, name: str, text: str) -> None:
