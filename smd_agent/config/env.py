@@ -155,6 +155,12 @@ def put(name: str, value: str | None) -> None:
         os.environ[name] = value
 
 
+def for_child(changes: dict[str, str | None]) -> dict[str, str]:
+    """Return the environment for a process to be started, with some variables set, or left out where None stands."""
+    kept = {name: text for name, text in os.environ.items() if name not in changes}
+    return kept | {name: text for name, text in changes.items() if text is not None}
+
+
 def _boolean(name: str) -> bool:
     text = os.environ.get(name, "").strip() or _DEFAULTS[name]
     known = BOOLEAN_WORDS.get(text.lower())

@@ -103,6 +103,20 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Interpreter:
 
 
 @pytest.fixture
+def fresh(tmp_path: Path) -> Interpreter:
+    """An interpreter of this test alone, in which the agent is not installed."""
+    return make_interpreter(tmp_path / "fresh")
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """A folder with a copy of the package as it is unpacked: without byte code."""
+    folder = tmp_path / "copied"
+    shutil.copytree(PACKAGE, folder / "smd_agent", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+@pytest.fixture
 def volume(tmp_path: Path) -> Path:
     """A folder that holds the agent and nothing else, as mounted into a container."""
     folder = tmp_path / "volume"

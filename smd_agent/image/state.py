@@ -1,0 +1,102 @@
+"""What can be said of this Python: whether it starts the agent, by what, and if not, why not."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import smd_agent
+from smd_agent.config import env
+from smd_agent.image import byte_code, start_files
+from smd_agent.image.probe import Look, look
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NEWEST_TESTED = (3, 13)
+_FAILED = "smd_agent: start failed ("
+
+
+@dataclass(frozen=True)
+class State:
+    """What can be said of this Python.
+
+    Attributes:
+        wrong: why programs are not captured by it; empty if they are.
+        door: the file or variable that starts the agent; empty if it is not started.
+        shut: options of the interpreter with which it is not started, and why.
+        seen: the look that was taken.
+        compiled: how many files of the package and its libraries have byte code.
+        files: how many there are.
+    """
+
+    wrong: str
+    door: str
+    shut: str
+    seen: Look
+    compiled: int
+    files: int
+
+
+def state(options: Sequence[str] = ()) -> State:
+    """Look at this Python; ``options`` are those that it was started with."""
+    seen = look(options, facts=True)
+    door, shut = _door() if seen.armed else ("", "")
+    files = byte_code.sources()
+    return State(_wrong(seen, options), door, shut, seen, sum(map(byte_code.is_compiled, files)), len(files))
+
+
+def _door() -> tuple[str, str]:
+    found = [str(path) for path in start_files.ours()]
+    # In the folder of an editable installation there is one too, which is found by a line of another file.
+    by_file = found[0] if found else next(map(str, start_files.customizers()), "a start-up file")
+    if look(["-I"]).armed:
+        return by_file, ""
+    if look(by_path=False).armed:
+        return by_file, "-I and -s, which leave a user's own folder out"
+    return "PYTHONPATH", "-I and -E, which ignore it"
+
+
+def _wrong(seen: Look, options: Sequence[str]) -> str:
+    if seen.failure:
+        return f"it does not come to run a program ({seen.failure})"
+    if not seen.armed:
+        return _why_not(seen, options)
+    if seen.facts["wanting"]:
+        return "; ".join(seen.facts["wanting"])
+    if not env.use_smdebug():
+        return f"{env.USE}={env.get(env.USE)} switches the agent off"
+    return ""
+
+
+def _why_not(seen: Look, options: Sequence[str]) -> str:
+    flags = sys.flags
+    if flags.no_site:
+        return "-S skips all start-up files"
+    for line in seen.said:
+        if line.startswith(_FAILED):
+            return line[len(_FAILED) :].rpartition(");")[0]
+    for path in start_files.ours():
+        if not os.access(path, os.R_OK):
+            return f"{path} is there, but this user may not read it"
+    if flags.ignore_environment and look().armed:
+        return f"it is started by PYTHONPATH, which {' '.join(options)} ignores"
+    hidden = _hidden_by()
+    if hidden:
+        return f"{hidden} comes first and does not run the next sitecustomize.py, which is ours"
+    return f"there is no {start_files.PTH} in {' or '.join(start_files.site_folders())}"
+
+
+def _hidden_by() -> Path | None:
+    """The first `sitecustomize.py` of others, where ours comes behind it."""
+    found = start_files.customizers()
+    places = [place for place, path in enumerate(found) if _is_ours(path)]
+    return found[0] if places and places[0] else None
+
+
+def _is_ours(path: Path) -> bool:
+    package = os.path.dirname(os.path.abspath(smd_agent.__file__))
+    return path.parent in (Path(package).parent, Path(package, "_site"))
