@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-_NAMES = ("run", "ls", "show", "check", "watch", "diff", "report", "export")
+_NAMES = ("run", "ls", "show", "check", "watch", "diff", "report", "export", "info")
 COMMANDS = {name: f"smd_agent.cli.{name}" for name in _NAMES}
 """Command -> its module; the module's docstring is the command's help."""
 
