@@ -11,8 +11,10 @@ usage: python -m smd_agent [options] script.py [args ...]     run a script with 
        python -m smd_agent diff RUN_A RUN_B                   where two runs part
        python -m smd_agent report RUN                         a page for the browser: findings, charts, all tensors
        python -m smd_agent export RUN --parquet DIR           the statistics of a run as a table
+       python -m smd_agent info [SCRIPT | RUN]                what the agent would do here, and what is wrong
 
-`python -m smd_agent COMMAND --help` describes run (the options above), ls, show, check, watch, diff, report and export.
+`python -m smd_agent COMMAND --help` describes run (the options above), ls, show, check, watch, diff, report, export and
+info.
 A script named like a command is taken for the script when it exists; `run` and `--` may stand before it.
 """
 

@@ -26,6 +26,7 @@ from smd_agent.cli.output import emit
 from smd_agent.cli.run_folder import open_run
 from smd_agent.cli.runs import runs_in, state_of
 from smd_agent.cli.table import size_text, table
+from smd_agent.config import keys
 from smd_agent.framework.patching import Until
 from smd_agent.printable import count_of, shortened
 
@@ -46,6 +47,8 @@ _WHEN = {
     Until.CALL_RETURNS: "in some calls of saved steps",
 }
 _FUNCTIONS_SHOWN = 2
+# Where they are defaults, too.
+_ALWAYS_SHOWN = ("collections", "always saved", "save_interval", "reductions")
 _LONGEST = 60
 
 
@@ -81,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         if (value := getattr(args, name[2:])) not in (None, False)
     }
     found = situation(options, target)
-    _print(_as_json(found) if args.json else _lines(found, target, args.patches))
+    _print(_as_json(found) if args.json else _lines(found, options, target, args.patches))
     return 1 if found.problems else 0
 
 
@@ -93,8 +96,8 @@ def _print(lines: Iterable[str]) -> None:
 # Of a Python and a program.
 
 
-def _lines(found: Situation, target: list[str], patches: bool) -> Iterator[str]:
-    yield from _verdict(found, target)
+def _lines(found: Situation, options: dict[str, str], target: list[str], patches: bool) -> Iterator[str]:
+    yield from _verdict(found, options, target)
     yield ""
     python, made_on = found.interpreter, ", ".join(f"{one.name} {one.version or 'missing'}" for one in found.libraries)
     with_flags = f", started with {' '.join(python.flags)}" if python.flags else ""
@@ -107,10 +110,13 @@ def _lines(found: Situation, target: list[str], patches: bool) -> Iterator[str]:
     yield ""
     yield from _settings(found)
     yield ""
-    yield from table(("DOOR", "STATE", ""), [(one.name, one.state, one.detail) for one in found.doors])
+    yield from table(
+        ("WAY IN", "STATE", "WHERE, OR WHY NOT"), [(one.name, one.state, one.detail) for one in found.doors]
+    )
     yield ""
     yield from table(
-        ("FRAMEWORK", "VERSION", "SUPPORTED", "REPLACED FUNCTIONS"), [*map(_row, found.frameworks, [found] * 9)]
+        ("FRAMEWORK", "VERSION", "SUPPORTED", "FUNCTIONS REPLACED (--patches: WHICH, WHY)"),
+        [*map(_row, found.frameworks, [found] * 9)],
     )
     if patches:
         for name, declared in found.patches.items():
@@ -118,20 +124,25 @@ def _lines(found: Situation, target: list[str], patches: bool) -> Iterator[str]:
             yield from _patches(name, declared)
 
 
-def _verdict(found: Situation, target: list[str]) -> Iterator[str]:
+def _verdict(found: Situation, options: dict[str, str], target: list[str]) -> Iterator[str]:
     names = ", ".join(f"{one.name} {one.version}" for one in found.captured())
     if found.problems:
         yield f"{count_of(len(found.problems), 'problem')}:"
         for number, problem in enumerate(found.problems, 1):
             yield f"  {number}. {problem}"
     elif target:
-        yield f"Ready: python -m smd_agent {shortened(shlex.join(target))} would capture {names}."
+        yield f"Ready: {shortened(_command(options, target))} would capture {names}."
     elif found.configuration.settings is None:
         yield "Nothing says what to capture. To capture a script:"
         yield "  python -m smd_agent script.py, or SMDEBUG_CONFIG_FILE_PATH=hook.json python script.py"
     else:
         by = "" if any(one.state == "open" for one in found.doors[:-1]) else " that the launcher starts"
         yield f"Ready: programs{by} would be captured that train with {names}."
+
+
+def _command(options: dict[str, str], target: list[str]) -> str:
+    words = [word for pair in options.items() for word in pair if word]
+    return shlex.join(["python", "-m", "smd_agent", *words, *target])
 
 
 def _script(found: Situation) -> Iterator[str]:
@@ -154,7 +165,8 @@ def _output(found: Situation) -> Iterator[str]:
     if found.output is None:
         return
     output = found.output
-    yield f"Output    {output.path}"
+    origin = next(one.origin for one in found.configuration.values if one.name == keys.LOCAL_PATH.name)
+    yield f"Output    {output.path} ({_origin(origin)})"
     free = "" if output.free is None else f"; {size_text(output.free)} free"
     yield f"          {output.holds}{free}"
     if output.goes_to != output.path:
@@ -165,28 +177,24 @@ def _settings(found: Situation) -> Iterator[str]:
     configuration = found.configuration
     if configuration.source:
         yield f"Settings  {configuration.source}"
-    asked = [one for one in configuration.values if not one.is_default]
-    if configuration.values:
-        shown = [one for one in configuration.values if not one.is_default or one.name.startswith("save_interval")]
-        label = _short(configuration.source.partition(", ")[0])
-        rows = [(one.name, shortened(one.value, _LONGEST), _origin(one.origin, label)) for one in shown]
+    values = [one for one in configuration.values if one.name != keys.LOCAL_PATH.name]
+    if values:
+        shown = [one for one in values if not one.is_default or one.name.startswith(_ALWAYS_SHOWN)]
+        rows = [(one.name, shortened(one.value, _LONGEST), _origin(one.origin)) for one in shown]
+        yield ""
         yield from table(("SETTING", "VALUE", "FROM"), rows)
-        yield f"{len(configuration.values) - len(shown)} more have their defaults: --json lists them"
+        yield f"{len(values) - len(shown)} more have their defaults: --json lists them"
+    yield ""
     if found.variables:
-        yield "" if asked else "Variables"
         rows = [(one.name, shortened(one.value, _LONGEST), one.meaning) for one in found.variables]
         yield from table(("VARIABLE", "VALUE", "MEANING"), rows)
     else:
-        yield "Variables none of the agent's is set"
+        yield "No variable of the agent's is set."
 
 
-def _short(path: str) -> str:
-    return os.path.basename(path) or path
-
-
-def _origin(origin: str, label: str) -> str:
+def _origin(origin: str) -> str:
     file, colon, key = origin.partition(": ")
-    return f"{_short(file)}: {key}" if colon else origin
+    return f"{os.path.basename(file) or file}: {key}" if colon else origin
 
 
 def _row(one: Framework, found: Situation) -> tuple[str, ...]:
@@ -201,10 +209,20 @@ def _row(one: Framework, found: Situation) -> tuple[str, ...]:
 def _patches(name: str, declared: Sequence[Declared]) -> Iterator[str]:
     rows = []
     for one in declared:
-        first, more = one.functions[:_FUNCTIONS_SHOWN], len(one.functions) - _FUNCTIONS_SHOWN
-        shown = ", ".join((first[0], *(path.rpartition(".")[2] for path in first[1:])))
+        more = len(one.functions) - _FUNCTIONS_SHOWN
+        shown = _together(one.functions[:_FUNCTIONS_SHOWN])
         rows.append((f"{shown} and {more} more" if more > 0 else shown, _WHEN[one.until], one.why))
     yield from table((f"REPLACED OF {name.upper()}", "WHEN", "WHY"), rows)
+
+
+def _together(functions: Sequence[str]) -> str:
+    """Name functions one after the other; what the names begin with alike stands there once."""
+    first, *others = functions
+    common = 0
+    for one in others:
+        parts = zip(first.split("."), one.split("."), strict=False)
+        common = next((number for number, (here, there) in enumerate(parts) if here != there), 0)
+    return ", ".join((first, *(".".join(one.split(".")[common:]) for one in others)))
 
 
 def _as_json(found: Situation) -> Iterator[str]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 DEFAULT, LAUNCHER = "default", "default of the launcher"
 # What frameworks save whatever is asked for.
-_ALWAYS = "losses, and metrics of Keras and XGBoost, always"
+_ALWAYS = "losses; of XGBoost metrics; of Keras both"
 _OPTIONS = {
     keys.LOCAL_PATH.name: ("--out",),
     keys.COLLECTIONS.name: ("--save",),
@@ -162,6 +162,7 @@ class _Values:
         """Yield them; without a LocalPath the launcher makes a folder for a program."""
         yield self._folder(target)
         yield self._collections()
+        yield Value("always saved", _ALWAYS, DEFAULT)
         yield from self._steps()
         for key in (*keys.FORM, *keys.OF_HOOK):
             if key is not keys.INCLUDE_COLLECTIONS:
@@ -192,7 +193,7 @@ class _Values:
         if included:
             origins.append(self._in_file(f"{keys.HOOK_PARAMETERS.name}.{named.name}"))
         names = dict.fromkeys((*included, *listed))
-        return Value("collections", ", ".join((*names, _ALWAYS)), " and ".join(origins) or DEFAULT)
+        return Value("collections", ", ".join(names) or "none beside those", " and ".join(origins) or DEFAULT)
 
     def _steps(self) -> Iterator[Value]:
         """Yield a value for each key of steps; of modes that have the same of the same origin, one together."""
@@ -223,12 +224,12 @@ class _Values:
         return Value(key.name, text, self._governing(key.name) or DEFAULT)
 
     def _of_collections(self) -> Iterator[Value]:
-        for number, entry in enumerate(self._content.get(keys.COLLECTIONS.name) or ()):
+        for entry in self._content.get(keys.COLLECTIONS.name) or ():
             name = _text(entry.get(keys.COLLECTION_NAME.name))
             for key, value in (entry.get(keys.COLLECTION_PARAMETERS.name) or {}).items():
                 if key.rpartition(".")[2] not in _OF_COLLECTION:
                     continue
-                path = f"{keys.COLLECTIONS.name}[{number}].{keys.COLLECTION_PARAMETERS.name}.{_text(key)}"
+                path = f"{keys.COLLECTIONS.name}[{name}].{_text(key)}"
                 yield Value(f"{name}: {_text(key)}", _text(value), self._in_file(path))
 
     def _governing(self, name: str) -> str | None:

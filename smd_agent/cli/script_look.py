@@ -75,6 +75,11 @@ def look_at(target: list[str]) -> Look:
     return _looked(file, text, os.path.dirname(os.path.abspath(file)))
 
 
+def is_found(module: str) -> bool:
+    """Whether there is a module of this name where the launcher's program would look, or the package it is in."""
+    return PathFinder.find_spec(module.partition(".")[0], [os.getcwd(), *sys.path]) is not None
+
+
 def _file_of(target: list[str]) -> str:
     """The file with the program's text; of a command such as torchrun, the first script among its words."""
     word = target[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -105,6 +106,7 @@ def situation(options: Mapping[str, str], target: list[str]) -> Situation:
         folder = next(value for value in found.configuration.values if value.name == "LocalPath")
         found.output = out_folder.look_into(folder.value)
     if target:
+        found.problems += _absent(target)
         found.look = script_look.look_at(target)
         found.plan, refused = _plan(target)
         found.problems += [refused] if refused else []
@@ -112,6 +114,13 @@ def situation(options: Mapping[str, str], target: list[str]) -> Situation:
         found.patches[one.name] = declared_for(one.name, one.version, one.backend)
     found.problems += _problems(found)
     return found
+
+
+def _absent(target: list[str]) -> Iterator[str]:
+    if target[0] == "-m" and len(target) > 1 and not script_look.is_found(target[1]):
+        yield f"there is no module called {target[1]}"
+    elif target[0].endswith(program.PYTHON_ENDINGS) and not os.path.exists(target[0]):
+        yield f"there is no file called {target[0]}"
 
 
 def _plan(target: list[str]) -> tuple[Plan, str]:
