@@ -181,6 +181,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "help report": lambda: help_text("report"),
     "help export": lambda: help_text("export"),
     "help install": lambda: help_text("install"),
+    "help info": lambda: help_text("info"),
     "rules": of_rules,
     "floors": floors,
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import site
 import sys
+from typing import NamedTuple
 
 import smd_agent
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
@@ -78,8 +79,30 @@ def _suggestion(word: str) -> str:
     return "; did you mean a file in another folder?" if os.sep in word else ""
 
 
+class WayIn(NamedTuple):
+    """How the agent gets into a program.
+
+    folder: is to be put first on PYTHONPATH; empty where the agent starts without.
+    through: the file that starts it.
+    """
+
+    folder: str
+    through: str
+
+
 def open_for(program: str) -> None:
     """Make sure the program's interpreter will start the agent: by PYTHONPATH, unless our site hook is there.
+
+    Raises:
+        CommandError: the interpreter was started with options that leave no way for the agent to start.
+    """
+    folder = way_into(program).folder
+    if folder:
+        prepend_pythonpath(folder)
+
+
+def way_into(program: str) -> WayIn:
+    """Return how the agent gets into a program that this process is replaced by.
 
     Raises:
         CommandError: the interpreter was started with options that leave no way for the agent to start.
@@ -89,21 +112,21 @@ def open_for(program: str) -> None:
     if same and flags.no_site:
         raise CommandError("the agent cannot start under python -S, which skips all start-up files", USAGE_ERROR)
     if same and flags.ignore_environment:
-        if not any(map(_has_hook, _site_folders())):
+        hooks = site_hooks()
+        if not hooks:
             raise CommandError(
                 "the agent cannot start under python -I or -E unless it is installed (pip install smd-agent)",
                 USAGE_ERROR,
             )
-        return
+        return WayIn("", hooks[0])
     ours = same or os.path.dirname(program) == os.path.dirname(sys.executable)
     package = os.path.dirname(os.path.abspath(smd_agent.__file__))
     root = os.path.dirname(package)
     if ours and _has_hook(root) and os.path.realpath(root) in map(os.path.realpath, _site_folders()):
-        return
+        return WayIn("", _hook_in(root))
     inner = os.path.join(package, "_site")
     folder = inner if os.path.isfile(os.path.join(inner, "sitecustomize.py")) else root
-    if not (ours and _starts_from(folder)):
-        prepend_pythonpath(folder)
+    return WayIn("" if ours and _starts_from(folder) else folder, os.path.join(folder, "sitecustomize.py"))
 
 
 def _starts_from(folder: str) -> bool:
@@ -119,8 +142,18 @@ def _site_folders() -> list[str]:
     return folders
 
 
+def site_hooks() -> list[str]:
+    """The files that start the agent in each interpreter that begins as this one has."""
+    return [_hook_in(folder) for folder in _site_folders() if _has_hook(folder)]
+
+
 def _has_hook(folder: str) -> bool:
     return any(os.path.isfile(os.path.join(folder, name)) for name in HOOK_FILES)
+
+
+def _hook_in(folder: str) -> str:
+    found = (os.path.join(folder, name) for name in reversed(HOOK_FILES))
+    return next(path for path in found if os.path.isfile(path))
 
 
 def prepend_pythonpath(folder: str) -> None:

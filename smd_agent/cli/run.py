@@ -122,26 +122,45 @@ def configure(options: dict[str, str], target: list[str]) -> None:
         CommandError: the value of an option is wrong.
         ConfigError: the hook file, or the result of laying the options over it, is wrong.
     """
-    if "--config" in options:
-        path = os.path.abspath(options["--config"])
-        load_settings(Source(path, origin="--config"))
-        env.put(env.HOOK, None)
-        env.put(env.CONFIG_PATH, path)
-    source = find_source()
+    source = source_for(options)
     if source is not None:
         load_settings(source)
-    given = {name: value for name, value in options.items() if name in (*VALUE_OPTIONS[1:], "--raw")}
-    if source is None:
-        parameters = {**DEFAULT_STEPS, **DEFAULT_FORM}
-        hook = overlay({"HookParameters": parameters, "CollectionConfigurations": EVERY_COLLECTION}, given)
-    elif given:
-        hook = overlay(read_object(source)[0], given)
-    else:
+    if source is not None and "--config" in options:
+        env.put(env.HOOK, None)
+        env.put(env.CONFIG_PATH, source.name)
+    hook = content_for(source, options)
+    if hook is None:
         return
     _set_hook(hook)
     if "LocalPath" not in hook and source is None:
         # Last, so that nothing is left behind when an option is wrong.
         _set_hook({**hook, "LocalPath": new_run_folder(target)})
+
+
+def source_for(options: dict[str, str]) -> Source | None:
+    """Return where the configuration is that the options are laid over, None where there is none."""
+    if "--config" in options:
+        return Source(os.path.abspath(options["--config"]), origin="--config")
+    return find_source()
+
+
+def content_for(source: Source | None, options: dict[str, str]) -> dict[str, Any] | None:
+    """Return the hook file's content that counts, None where it is the one at the source as it stands.
+
+    Raises:
+        CommandError: the value of an option is wrong.
+        ConfigError: the source holds no JSON object.
+    """
+    given = {name: value for name, value in options.items() if name in (*VALUE_OPTIONS[1:], "--raw")}
+    if source is None:
+        return overlay(default_content(), given)
+    return overlay(read_object(source)[0], given) if given else None
+
+
+def default_content() -> dict[str, Any]:
+    """Return the hook file's content that counts where there is no hook file and no option."""
+    parameters = {**DEFAULT_STEPS, **DEFAULT_FORM}
+    return {"HookParameters": parameters, "CollectionConfigurations": EVERY_COLLECTION}
 
 
 def _set_hook(hook: dict[str, Any]) -> None:
@@ -221,18 +240,21 @@ def _positive(text: str, option: str) -> int:
 
 def new_run_folder(target: list[str]) -> str:
     """Make and return a folder nobody else has; two launches in the same second get two."""
-    if target[0] == "-m":
-        stem = target[1] if len(target) > 1 else "module"
-    elif target[0] in ("-c", "-"):
-        stem = {"-c": "code", "-": "stdin"}[target[0]]
-    else:
-        stem = os.path.splitext(os.path.basename(os.path.normpath(target[0])))[0]
-    first = os.path.join(os.getcwd(), RUNS_FOLDER, f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}")
+    first = os.path.join(os.getcwd(), RUNS_FOLDER, f"{stem_of(target)}-{time.strftime('%Y%m%d-%H%M%S')}")
     folder, number = first, 1
     while not _made(folder):
         number += 1
         folder = f"{first}-{number}"
     return folder
+
+
+def stem_of(target: list[str]) -> str:
+    """Return what the folder of a program's run is called, but for the time."""
+    if target[0] == "-m":
+        return target[1] if len(target) > 1 else "module"
+    if target[0] in ("-c", "-"):
+        return {"-c": "code", "-": "stdin"}[target[0]]
+    return os.path.splitext(os.path.basename(os.path.normpath(target[0])))[0]
 
 
 def _made(folder: str) -> bool:

@@ -34,6 +34,11 @@ def list_runs(folder: Path, runs: list[Path]) -> Iterator[str]:
     yield from table(("RUN", "STEPS", "STATE"), rows, right="STEPS")
 
 
+def state_of(folder: Path) -> str | None:
+    """Say what has become of the run in a folder; None where there is none."""
+    return _state(folder, _newest_index(folder)[0]) if _is_run(folder) else None
+
+
 def further_runs(root: Path) -> list[str]:
     """The runs that went beside this one, or inside of it, because it was there; as paths seen from its parent."""
     parent, name = root.absolute().parent, root.absolute().name

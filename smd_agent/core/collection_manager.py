@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # In the `_meta` object, of which smdebug takes num_workers alone.
 _RULES = "rules"
+_ASKED = "asked_for"
 _TOP_LEVEL_KEYS = ("collections", "_meta")
 
 
@@ -112,6 +113,16 @@ class CollectionManager:
     def set_rules(self, rules: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
         """State which rules, by name and parameters, the run's configuration has."""
         self._meta[_RULES] = [{"name": name, "parameters": dict(parameters)} for name, parameters in rules]
+
+    @property
+    def asked_for(self) -> list[str] | None:
+        """Names of the collections that somebody asked for; None in a file that does not tell."""
+        names = self._meta.get(_ASKED)
+        return [name for name in names if isinstance(name, str)] if isinstance(names, list) else None
+
+    def set_asked_for(self, names: Iterable[str]) -> None:
+        """State which collections somebody asked for."""
+        self._meta[_ASKED] = list(names)
 
     def prepare(
         self,

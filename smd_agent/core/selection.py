@@ -31,6 +31,7 @@ class Selection:
 
     Attributes:
         manager: the same.
+        asked_for: names of the collections that somebody asked for, beside those that are always saved.
         turn: held by the thread that changes the selection or saves what it asks for.
         explained: names of collections that may stay without a tensor: nobody asked for them, or a line has said why.
         on_change: called when other tensors may be due than before.
@@ -57,6 +58,7 @@ class Selection:
         manager.default_save_config = self.save_config
         defaults, asked_for = tuple(default_collections), tuple(_flattened(include_collections or ()))
         self._included = dict.fromkeys((*defaults, *asked_for))
+        self.asked_for = [*dict.fromkeys(asked_for)]
         if include_regex:
             found = [include_regex] if isinstance(include_regex, str) else list(include_regex)
             self._include_tensors(CollectionKeys.DEFAULT, found)
@@ -175,6 +177,7 @@ class Selection:
     def _include_tensors(self, collection: str, regexes: list[str]) -> None:
         self.manager.get(collection).include(regexes)
         self._included[collection] = None
+        self.asked_for = [*dict.fromkeys((*self.asked_for, collection))]
 
     def _place(self, collection: str, tensor_name: str) -> None:
         known = collection in self.manager.get_collections()

@@ -11,9 +11,7 @@ from types import ModuleType
 from smd_agent import guard, session
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.patches.hook_of_run import make_hook, wanted_settings, warn_at_exit_if_nothing_captured
-
-OLDEST = "1.8"
-NEWEST = "1.9"
+from smd_agent.patches.supported import SUPPORTED
 
 
 @session.whole_or_off("mxnet")
@@ -23,7 +21,7 @@ def apply(mxnet: ModuleType) -> None:
     if settings is None:
         return
     if not _is_supported(mxnet):
-        supported = f"{OLDEST} to {NEWEST}"
+        supported = SUPPORTED["mxnet"]
         guard.say(f"mxnet {mxnet.__version__} is not supported ({supported} are): nothing will be captured")
         return
     from smd_agent.mxnet.hook import Hook

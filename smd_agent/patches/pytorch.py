@@ -16,12 +16,11 @@ from smd_agent import guard, session
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.patching import Function, replace
 from smd_agent.patches.hook_of_run import make_hook, wanted_settings, warn_at_exit_if_nothing_captured
+from smd_agent.patches.supported import SUPPORTED
 
 if TYPE_CHECKING:
     from smd_agent.config.settings import HookSettings
     from smd_agent.pytorch.discovery.model_finder import ModuleFinder
-
-OLDEST = "2.1"
 
 _applied: list[tuple[HookSettings, ModuleFinder]] = []
 
@@ -33,7 +32,8 @@ def apply(torch: ModuleType) -> None:
     if settings is None:
         return
     if not hasattr(torch.nn.Module, "_compiled_call_impl"):
-        guard.say(f"torch {torch.__version__} is not supported (oldest is {OLDEST}): nothing will be captured")
+        oldest = SUPPORTED["torch"].oldest
+        guard.say(f"torch {torch.__version__} is not supported (oldest is {oldest}): nothing will be captured")
         return
     from smd_agent.pytorch.discovery.model_finder import ModuleFinder
     from smd_agent.pytorch.hook import Hook

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from smd_agent.tensorflow.hook import TensorflowHook
     from smd_agent.tensorflow.tape.watch import TapeWatch
 
-OLDEST = "2.13"
-
 _whole_or_off = session.whole_or_off("tensorflow")
 
 # Where the optimizers that scale losses live, by the release of Keras.

@@ -9,12 +9,13 @@ from typing import Any
 from smd_agent import session
 from smd_agent.framework.boosting.products import Training
 from smd_agent.patches import boosting
+from smd_agent.patches.supported import SUPPORTED
 
 
 @session.whole_or_off("xgboost")
 def apply(xgboost: ModuleType) -> None:
     """Have the trainings of the program saved."""
-    boosting.capture(xgboost, TARGETS, oldest="1.7", needs="collective")
+    boosting.capture(xgboost, TARGETS, oldest=SUPPORTED["xgboost"].oldest, needs="collective")
 
 
 def _train(given: Mapping[str, Any]) -> Training[Any]:

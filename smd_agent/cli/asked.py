@@ -1,0 +1,239 @@
+"""What was asked of a run, what came up of it, and what never did, with the names that are nearest to it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from smd_agent.core.collection_keys import BUILT_IN_NAMES, CollectionKeys
+from smd_agent.core.modes import ModeKeys
+from smd_agent.core.patterns import name_pattern
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from smd_agent.analysis.trial import Trial
+    from smd_agent.core.collection import Collection
+    from smd_agent.core.reduction_config import ReductionConfig
+    from smd_agent.core.save_config import SaveConfigMode
+
+_SHOWN = 3
+# Of a text, how much of it must stand in a name in one order to be taken for it, in pieces of at least so many letters.
+_LEAST_SHARE, _PIECE = 0.6, 3
+_MOST_NAMES = 5000
+_MOST_STEPS = 8
+_LONGEST_TEXT = 200
+
+
+class Wanted(NamedTuple):
+    """A collection that was asked for, or that tensors are in.
+
+    name: its name.
+    asked: whether somebody asked for it; None in a run that does not tell.
+    steps: when it is saved, in words, by mode; one entry ``""`` for all modes alike.
+    form: in which form, in words.
+    regexes: by which tensors join it.
+    tensors: how many have.
+    """
+
+    name: str
+    asked: bool | None
+    steps: dict[str, str]
+    form: str
+    regexes: tuple[str, ...]
+    tensors: int
+
+
+class Steps(NamedTuple):
+    """The steps of a mode that were saved, as the mode counts them."""
+
+    mode: str
+    number: int
+    first: int
+    last: int
+
+
+class Missing(NamedTuple):
+    """Something that was asked for and never came up.
+
+    what: ``collection``, ``include_regex`` or ``steps``.
+    name: of the collection; of steps, their mode.
+    asked: the text that was asked for: name, regex or step numbers.
+    why: in words.
+    nearest: names in the run that are like it.
+    """
+
+    what: str
+    name: str
+    asked: str
+    why: str
+    nearest: tuple[str, ...] = ()
+
+
+@dataclass
+class Asked:
+    """All of it.
+
+    Attributes:
+        collections: those that were asked for, and others with tensors.
+        steps: that were saved, by mode.
+        missing: what never came up.
+        tensors: how many there are.
+        tells: whether the run tells which collections were asked for.
+    """
+
+    collections: list[Wanted] = field(default_factory=list)
+    steps: list[Steps] = field(default_factory=list)
+    missing: list[Missing] = field(default_factory=list)
+    tensors: int = 0
+    tells: bool = True
+
+
+def asked_of(trial: Trial) -> Asked:
+    """Return what was asked of a run, and what came of it."""
+    names = trial.tensor_names()
+    known = trial.collection_manager.asked_for
+    steps = _saved_steps(trial)
+    members = {name: sum(map(one.matches, names)) for name, one in trial.collections().items()}
+    own = [name for name in members if name not in BUILT_IN_NAMES]
+    asked = [*dict.fromkeys((*(known or ()), *own))]
+    listed = [name for name in trial.collections() if members[name] or name in asked]
+    modes = [step.mode for step in steps]
+    found = Asked(steps=steps, tensors=len(names), tells=known is not None)
+    for name in sorted(listed, key=lambda name: (name not in asked, name)):
+        collection = trial.collections()[name]
+        is_asked = None if known is None and name not in own else name in asked
+        form = form_text(collection.reduction_config)
+        text = steps_by_mode(collection, modes)
+        found.collections.append(Wanted(name, is_asked, text, form, tuple(collection.include_regex), members[name]))
+    found.missing = [
+        *_missing_collections(trial, asked, members, names, steps),
+        *_missing_steps(trial, [name for name in listed if members[name]], steps),
+    ]
+    return found
+
+
+def steps_by_mode(collection: Collection, modes: Sequence[str]) -> dict[str, str]:
+    """Return when a collection is saved, in words, by mode; one entry ``""`` where all of these modes are alike."""
+    if collection.save_config is None:
+        return {}
+    texts = {mode: rule_text(collection.save_config.get_save_config(ModeKeys[mode])) for mode in modes or ["TRAIN"]}
+    return {"": next(iter(texts.values()))} if len({*texts.values()}) == 1 else texts
+
+
+def rule_text(rule: SaveConfigMode) -> str:
+    """Return when a mode is saved, in words."""
+    parts = []
+    first = rule.next_step(0) if not rule.save_steps else rule.start_step
+    if rule.end_step is None or (first is not None and first < rule.end_step):
+        parts.append("every step" if rule.save_interval == 1 else f"every {rule.save_interval}")
+        if rule.start_step:
+            parts[0] += f" from {rule.start_step}"
+        if rule.end_step is not None:
+            parts[0] += f" to {rule.end_step - 1}"
+    if rule.save_steps:
+        shown = ",".join(map(str, rule.save_steps[:_MOST_STEPS]))
+        parts.append(f"{shown},..." if len(rule.save_steps) > _MOST_STEPS else shown)
+    return " and ".join(parts) or "never"
+
+
+def form_text(config: ReductionConfig | None) -> str:
+    """Return in which form tensors are saved, in words."""
+    if config is None or not (config.ops or config.histogram):
+        return "shapes" if config is not None and not config.save_raw_tensor else "whole"
+    text = f"whole and {config.describe()}" if config.save_raw_tensor else config.describe()
+    return f"{text}, whole up to {config.save_raw_up_to}" if config.save_raw_up_to else text
+
+
+def nearest_names(pattern: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that are most like what a regular expression, or a plain name, says; the best first."""
+    import difflib
+
+    found: dict[str, float] = {}
+    for literal in literals(pattern):
+        matcher = difflib.SequenceMatcher(autojunk=False)
+        matcher.set_seq2(literal)
+        for name, _ in zip(names, range(_MOST_NAMES), strict=False):
+            matcher.set_seq1(name.lower()[:_LONGEST_TEXT])
+            shared = sum(
+                block.size for block in matcher.get_matching_blocks() if block.size >= min(_PIECE, len(literal))
+            )
+            share = shared / len(literal)
+            if share >= _LEAST_SHARE:
+                found[name] = max(found.get(name, 0.0), share + matcher.ratio() / 2)
+    return tuple(sorted(found, key=lambda name: (-found[name], name))[:_SHOWN])
+
+
+def literals(pattern: str) -> list[str]:
+    """Return the plain texts in a regular expression, in lower case, an entry for each alternative."""
+    plain = re.sub(r"\\([^A-Za-z0-9])", r"\1", re.sub(r"\(\?[^)]*\)|\[[^]]*\]|\{[^}]*\}|\\[A-Za-z0-9]", " ", pattern))
+    parts = (re.sub(r"[\^$*+?()\s]|(?<=[*+?])\.|\.(?=[*+?])", "", part) for part in plain.split("|"))
+    return [part.lower()[:_LONGEST_TEXT] for part in parts if len(part) > 1]
+
+
+def _saved_steps(trial: Trial) -> list[Steps]:
+    by_mode: dict[ModeKeys, list[int]] = {}
+    for step in trial.step_table.steps(ModeKeys.GLOBAL, incomplete=True):
+        mode, number = trial.mode_modestep(step)
+        if mode is not None and number is not None:
+            by_mode.setdefault(mode, []).append(number)
+    ordered = sorted(by_mode.items(), key=lambda entry: entry[0].value)
+    return [Steps(mode.name, len(own), min(own), max(own)) for mode, own in ordered]
+
+
+def _missing_collections(
+    trial: Trial, asked: Sequence[str], members: Mapping[str, int], names: Sequence[str], steps: Sequence[Steps]
+) -> Iterator[Missing]:
+    for name in asked:
+        collection = trial.collections().get(name)
+        if collection is None:
+            # A hook leaves out one that nothing can join.
+            known = sorted({*members, *BUILT_IN_NAMES})
+            why = "it is not built in and has no include_regex"
+            yield Missing("collection", name, name, why, nearest_names(name, known))
+        elif not members[name] and name != CollectionKeys.ALL:
+            late = _never_due(collection, steps)
+            regexes = collection.include_regex if name not in BUILT_IN_NAMES or name == CollectionKeys.DEFAULT else ()
+            if late or not regexes:
+                like = () if late else nearest_names(name, [one for one in members if members[one] and one != name])
+                yield Missing("collection", name, name, late or "no tensor of it came up", like)
+            else:
+                yield from _missing_regexes(name, regexes, names)
+        elif name not in BUILT_IN_NAMES or name == CollectionKeys.DEFAULT:
+            yield from _missing_regexes(name, collection.include_regex, names)
+
+
+def _missing_regexes(name: str, regexes: Iterable[str], names: Sequence[str]) -> Iterator[Missing]:
+    for regex in dict.fromkeys(regexes):
+        if not any(map(name_pattern(regex).found_in, names)):
+            why = f"none of the {len(names)} tensors that were saved matches"
+            yield Missing("include_regex", name, regex, why, nearest_names(regex, names))
+
+
+def _never_due(collection: Collection, steps: Sequence[Steps]) -> str:
+    """Why no step could save a collection; empty where one could."""
+    if collection.save_config is None or not steps:
+        return ""
+    reasons = []
+    for step in steps:
+        due = collection.save_config.get_save_config(ModeKeys[step.mode]).next_step(0)
+        if due is not None and due <= step.last:
+            return ""
+        reasons.append(f"{step.mode} {'has none' if due is None else f'from {due} on'}, the last was {step.last}")
+    return f"no step was due: {'; '.join(reasons)}"
+
+
+def _missing_steps(trial: Trial, collections: Iterable[str], steps: Sequence[Steps]) -> Iterator[Missing]:
+    configs = [trial.collections()[name].save_config for name in collections]
+    for step in steps:
+        rules = [config.get_save_config(ModeKeys[step.mode]) for config in configs if config is not None]
+        listed = sorted({one for rule in rules for one in rule.save_steps if one > step.last})
+        late = sorted({rule.start_step for rule in rules if rule.start_step > step.last} - {*listed})
+        if listed:
+            numbers = ",".join(map(str, listed[:_MOST_STEPS])) + (",..." if len(listed) > _MOST_STEPS else "")
+            yield Missing("steps", step.mode, numbers, f"the last step that was saved is {step.last}")
+        if late:
+            numbers = ",".join(map(str, late[:_MOST_STEPS]))
+            yield Missing("steps", step.mode, f"from {numbers} on", f"the last step that was saved is {step.last}")

@@ -1,0 +1,219 @@
+"""What the agent replaces of each framework, when, and why: for who asks before anything is replaced.
+
+The register (``smd_agent.framework.patching``) knows it of a process that trains. A test compares the two.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from smd_agent.framework.patching import Until
+
+
+class Declared(NamedTuple):
+    """Functions that are replaced together.
+
+    functions: their dotted names, as the framework's documentation has them where it has any. Of a function that is
+        known under several names, or comes from one class of several, one name stands for all.
+    why: what the agent needs them for, in the words of the register.
+    until: when they are put back.
+    """
+
+    functions: tuple[str, ...]
+    why: str
+    until: Until
+
+
+ALWAYS, SEARCH, STEP, CALL = Until.PROCESS_ENDS, Until.MODEL_IS_FOUND, Until.STEP_CLOSES, Until.CALL_RETURNS
+
+
+def _named(prefix: str, names: str) -> tuple[str, ...]:
+    return tuple(f"{prefix}.{name}" for name in names.split())
+
+
+_LOSSES = (
+    "cross_entropy_loss nll_loss_nd mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy multi_margin_loss "
+    "multilabel_margin_loss soft_margin_loss"
+)
+_OTHER_LOSSES = (
+    "binary_cross_entropy_with_logits poisson_nll_loss ctc_loss margin_ranking_loss hinge_embedding_loss "
+    "cosine_embedding_loss triplet_margin_loss"
+)
+_MAKERS = "make_train_function make_test_function make_predict_function"
+_ENTRIES = "fit evaluate predict train_on_batch test_on_batch predict_on_batch"
+
+_PYTORCH = (
+    Declared(("torch.optim.Optimizer.add_param_group",), "an optimizer knows what is trained", ALWAYS),
+    Declared(
+        ("torch.compile", "torch.nn.Module.compile"),
+        "what is compiled must not hold functions of the agent",
+        ALWAYS,
+    ),
+    Declared(("torch.nn.Module._replicate_for_data_parallel",), "replicas of DataParallel count no steps", ALWAYS),
+    Declared(
+        ("torch.jit._recursive.create_script_module",), "TorchScript wants a type of all that a module has", ALWAYS
+    ),
+    Declared(
+        ("torch.nn.Module.load_state_dict",), "a load that matches no name, and raises nothing, is told of", ALWAYS
+    ),
+    Declared(("torch.amp.GradScaler.step",), "a step ends also where a scaler skips the update", ALWAYS),
+    Declared(("torch.nn.Module.__call__",), "the model is the module that is called", SEARCH),
+    Declared(
+        ("torch.autograd.backward", "torch.autograd.grad"),
+        "a backward pass shows which parameters are trained",
+        SEARCH,
+    ),
+    Declared(
+        _named("torch.func", "grad grad_and_value vjp"),
+        "models that are trained by gradients of torch.func are told of",
+        SEARCH,
+    ),
+    Declared(("torch.autograd.backward",), "gradients and losses are saved", STEP),
+    Declared(("torch.autograd.grad",), "gradients that it returns are saved", STEP),
+    Declared(_named("torch.amp.GradScaler", "scale unscale_"), "gradients are saved without the loss scale", STEP),
+    Declared(("torch.amp.GradScaler.step",), "loss scales and skipped updates are saved", STEP),
+    Declared(("torch.nn.modules.loss._Loss.__call__",), "what loss modules return is saved", STEP),
+    Declared(
+        (*_named("torch._C._nn", _LOSSES), *_named("torch", _OTHER_LOSSES)),
+        "losses computed by functions are saved",
+        STEP,
+    ),
+    Declared(("torch.nn.Module.__call__",), "what a model without steps computes is no part of the step", STEP),
+)
+
+_KERAS = (
+    Declared(_named("keras.Model", _MAKERS), "the functions that models make for their steps are counted", ALWAYS),
+    Declared(_named("keras.Model", _ENTRIES), "a model may have a class that makes its own functions", ALWAYS),
+    Declared(("keras.callbacks.History.on_epoch_end",), "the logs of an epoch are saved", ALWAYS),
+)
+
+_WATCHED = (
+    (("keras.layers.Layer.__call__",), "inputs and outputs of layers are saved"),
+    (("keras.Model.compute_loss",), "batch_loss and labels are saved"),
+)
+
+_KERAS_ON_TENSORFLOW = (
+    *_KERAS,
+    *(Declared(functions, why, ALWAYS) for functions, why in _WATCHED),
+    Declared(
+        ("keras.optimizers.Optimizer._distributed_tf_update_step",),
+        "the gradients that are applied are saved",
+        ALWAYS,
+    ),
+    Declared(("keras.optimizers.Optimizer.apply",), "it is seen what optimizers update", ALWAYS),
+    Declared(("keras.losses.Loss.__call__",), "it is seen what losses are given", ALWAYS),
+    Declared(
+        ("keras.src.backend.tensorflow.trainer.TFEpochIterator.__init__",),
+        "it knows how many steps an epoch has",
+        ALWAYS,
+    ),
+    Declared(
+        ("keras.optimizers.Optimizer.scale_loss",), "losses and gradients are saved as they are without scaling", ALWAYS
+    ),
+)
+
+_KERAS_2 = (
+    *_KERAS,
+    *(Declared(functions, why, ALWAYS) for functions, why in _WATCHED),
+    Declared(
+        (
+            "keras.optimizers.Optimizer._distributed_apply_gradients_fn",
+            "keras.optimizers.legacy.Optimizer._distributed_apply",
+        ),
+        "the gradients that are applied are saved",
+        ALWAYS,
+    ),
+    Declared(("keras.optimizers.Optimizer.apply_gradients",), "it is seen what optimizers update", ALWAYS),
+    Declared(("keras.losses.Loss.__call__",), "it is seen what losses are given", ALWAYS),
+    Declared(
+        ("keras.mixed_precision.LossScaleOptimizer.get_scaled_loss",),
+        "losses and gradients are saved as they are without scaling",
+        ALWAYS,
+    ),
+)
+
+_KERAS_ON_TORCH = (
+    *_KERAS,
+    *(Declared(functions, why, STEP) for functions, why in _WATCHED),
+    Declared(("keras.optimizers.Optimizer.apply",), "it is seen what optimizers update", STEP),
+    Declared(("keras.optimizers.Optimizer._backend_update_step",), "the gradients that are applied are saved", STEP),
+)
+
+_KERAS_ELSEWHERE = (Declared(_named("keras.Model", _ENTRIES), "what is not captured is said when it is used", ALWAYS),)
+
+_TENSORFLOW = (
+    Declared(("tensorflow.GradientTape.__enter__",), "a gradient belongs to the step its tape was opened in", ALWAYS),
+    Declared(("tensorflow.GradientTape.gradient",), "steps are counted by gradients, which are saved", ALWAYS),
+    Declared(
+        ("tensorflow.compat.v1.train.Optimizer.compute_gradients",), "losses and gradients are known by name", ALWAYS
+    ),
+    Declared(
+        ("tensorflow.compat.v1.train.Optimizer.apply_gradients",),
+        "a session's run that applies gradients is a step",
+        ALWAYS,
+    ),
+    Declared(
+        _named("tensorflow.compat.v1.train", "MonitoredSession.__init__ SingularMonitoredSession.__init__"),
+        "a session that trains is given a hook",
+        ALWAYS,
+    ),
+    Declared(
+        ("tensorflow.estimator.Estimator._call_model_fn",), "a session's mode is that of the graph it runs", ALWAYS
+    ),
+)
+
+_XGBOOST = (Declared(("xgboost.train", "xgboost.cv"), "the rounds of a training are saved by a callback", ALWAYS),)
+
+_BACKWARD = "losses and gradients are seen in backward passes"
+_BLOCKS = "blocks are found and saved as they are called"
+
+_MXNET = (
+    Declared(("mxnet.gluon.Trainer.__init__",), "a Trainer knows what is trained", ALWAYS),
+    Declared(("mxnet.gluon.Trainer.__init__",), "a Trainer that is made may take turns in a step", ALWAYS),
+    Declared(("mxnet.gluon.Trainer._update",), "an update ends a step", ALWAYS),
+    Declared(("mxnet.autograd.backward",), _BACKWARD, ALWAYS),
+    Declared(("mxnet.gluon.HybridBlock._get_graph",), "a traced graph shows where the inner blocks are in it", ALWAYS),
+    Declared(("mxnet.gluon.Block.__call__",), _BLOCKS, SEARCH),
+    Declared(("mxnet.nd.NDArray.backward",), "a training without blocks is told of", SEARCH),
+    Declared(("mxnet.nd.NDArray.backward",), _BACKWARD, SEARCH),
+    Declared(("mxnet.gluon.Block.__call__",), _BLOCKS, STEP),
+    Declared(("mxnet.nd.NDArray.backward",), _BACKWARD, STEP),
+    Declared(("mxnet.gluon.Trainer._allreduce_grads",), "gradients are saved before a store has them", STEP),
+    Declared(("mxnet.gluon.Trainer._update",), "gradients are saved as they are applied", STEP),
+    Declared(("mxnet.gluon.Parameter._finish_deferred_init",), "weights are saved as they are initialized", STEP),
+    Declared(
+        ("mxnet.gluon.HybridBlock._build_cache",),
+        "the operation of a hybridized block is tapped as soon as it is made",
+        CALL,
+    ),
+    Declared(
+        ("mxnet.optimizer.Optimizer._get_lrs",), "learning rates of a schedule are saved as an update uses them", CALL
+    ),
+)
+
+DECLARED = {
+    "torch": _PYTORCH,
+    "tensorflow": _TENSORFLOW,
+    "keras on tensorflow": _KERAS_ON_TENSORFLOW,
+    "keras 2": _KERAS_2,
+    "keras on torch": _KERAS_ON_TORCH,
+    "keras elsewhere": _KERAS_ELSEWHERE,
+    "xgboost": _XGBOOST,
+    "mxnet": _MXNET,
+}
+"""By framework; Keras by what it computes with."""
+
+
+def declared_for(module: str, version: str, backend: str = "tensorflow") -> tuple[Declared, ...]:
+    """What is replaced of a framework.
+
+    Args:
+        module: the name it is imported by.
+        version: its release.
+        backend: what Keras 3 computes with.
+    """
+    if module not in ("keras", "tf_keras"):
+        return DECLARED[module]
+    if module == "tf_keras" or version.startswith("2."):
+        return DECLARED["keras 2"]
+    return DECLARED.get(f"keras on {backend}", _KERAS_ELSEWHERE)
