@@ -176,9 +176,28 @@ class BaseHook:
             self.selection.join(name, names)
             self.recorder.save_given(name, value)
 
+    def should_save_tensor_or_collection(self, tensor_name: str, collection_name: str) -> bool:
+        """Whether the current step saves a tensor of this name, or whatever is in a collection that has no regexes.
+
+        Args:
+            tensor_name: a tensor's name; with the collection ``gradients``, that of the variable.
+            collection_name: the collection that it may be in. Where the step saves that, its regexes decide, and
+                elsewhere all collections of the step.
+        """
+        name = tensor_name
+        if collection_name == CollectionKeys.GRADIENTS:
+            name = f"gradients/{tensor_name.partition(':')[0]}Grad"
+        if collection_name in self.recorder.collections_due():
+            collection = self.get_collection(collection_name)
+            return not collection.include_regex or collection.matches(name)
+        return self.recorder.wants(name)
+
     def close(self) -> None:
         """Finish the run: the last step, the collections file and the end mark are on disk afterwards."""
         self.finish(end_marker=True)
+
+    # What smdebug's exit called; programs and tests do, too.
+    _cleanup = close
 
     def flush(self) -> None:
         """Hand the current step to the disk and wait until it is there; the run goes on."""
