@@ -144,7 +144,8 @@ class BaseHook:
         Args:
             name: the scalar's name.
             value: a number, or an array or tensor of one element; stored with shape (1,).
-            sm_metric: accepted for compatibility; there is no metric service to send it to.
+            sm_metric: make it one of the metrics of a SageMaker job, see ``storage.metrics_file``; elsewhere that
+                changes nothing.
             timestamp: seconds since the epoch; now, if None.
 
         Raises:
@@ -154,6 +155,10 @@ class BaseHook:
         captured = self.to_array(value)
         if captured is None or captured[0].size != 1 or captured[0].dtype.kind not in "fiubc":
             raise SMDebugTypeError(f"{name} has non scalar value of type: {type(value)}")
+        if sm_metric:
+            self.selection.metric_names.add(name)
+        else:
+            self.selection.metric_names.discard(name)
         self.recorder.save_number(name, captured[0].reshape(1).copy(), timestamp)
 
     def save_tensor(

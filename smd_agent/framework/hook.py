@@ -21,6 +21,7 @@ from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL, SaveConfig, SaveCo
 from smd_agent.core.selection import Selection
 from smd_agent.framework.environment import Sources, environment
 from smd_agent.storage.board_files import FOLDER
+from smd_agent.storage.metrics_file import MetricsFile
 from smd_agent.storage.run_board import RunBoard
 from smd_agent.storage.run_folder import absolute, refuse_finished_run
 from smd_agent.storage.run_writer import RunWriter
@@ -108,7 +109,9 @@ class FrameworkHook(BaseHook):
             save_all=save_all,
         )
         self._board = _board_of(folder_wanted(export_tensorboard or None, tensorboard_dir, out_dir), out_dir, selection)
-        writer = RunWriter(out_dir, dry_run, below=_alone_is_kept(out_dir), board=self._board)
+        folder = env.metrics_directory()
+        metrics = None if folder is None else MetricsFile(folder, selection.is_metric)
+        writer = RunWriter(out_dir, dry_run, below=_alone_is_kept(out_dir), board=self._board, metrics=metrics)
         super().__init__(writer, selection, include_workers)
         self.set_up()
         session.make_current(self)

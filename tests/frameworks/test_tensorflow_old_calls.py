@@ -9,6 +9,8 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
+from harness.sagemaker_metrics import metric_values
+
 import smd_agent.tensorflow as smd
 
 # Keras 2.15 draws seeds in a way that Python warns of.
@@ -138,3 +140,24 @@ def test_the_hook_is_a_callback_of_each_keras(out):
     del other
     gc.collect()
     assert hook.model is None
+
+
+def test_losses_metrics_and_chosen_scalars_are_metrics_of_sagemaker(out, tmp_path, monkeypatch):
+    monkeypatch.setenv("SAGEMAKER_METRICS_DIRECTORY", str(tmp_path / "metrics"))
+    hook = smd.KerasHook(out, save_config=smd.SaveConfig(save_interval=2), include_collections=["weights"])
+    model = tf.keras.Sequential([tf.keras.layers.Input((4,)), tf.keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=["mae"])
+    x, y = np.ones((12, 4)), np.ones((12, 1))
+    model.fit(x, y, batch_size=4, verbose=0, callbacks=[hook], validation_data=(x[:4], y[:4]))
+    hook.save_scalar("shown", 2.5, sm_metric=True)
+    hook.save_scalar("own", 3.5)
+    hook.close()
+    found = metric_values(tmp_path / "metrics")
+    assert found.pop("scalar/shown_EVAL") == {0: 2.5}
+    trial = smd.create_trial(out)
+    names = {*trial.tensor_names(collection="losses"), *trial.tensor_names(collection="metrics")}
+    assert names >= {"loss", "val_loss", "batch_loss", "mae", "val_mae"}
+    assert {name.rpartition("_")[0] for name in found} == names
+    for name, mode, steps in (("loss", smd.modes.TRAIN, [0, 2]), ("val_mae", smd.modes.EVAL, [0])):
+        saved = {step: trial.tensor(name).value(step, mode=mode).item() for step in steps}
+        assert found[f"{name}_{mode.name}"] == saved
