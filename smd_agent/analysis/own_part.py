@@ -30,7 +30,7 @@ class OwnPart(Trial):
     def _open(self, timeout: float) -> None:
         self._collections.refresh()
         self.take_as_it_is()
-        self.step_table.ended = True
+        self.step_table.end()
 
     def saved_steps(self) -> list[int]:
         """Return the steps, counted over all modes."""

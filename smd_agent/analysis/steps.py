@@ -30,7 +30,7 @@ class StepTable:
     """The steps found so far.
 
     ``num_workers`` is how many workers make a step complete, ``last_complete_step`` the last one that is (-1: none),
-    and ``ended`` is set once no more steps can come: then every step counts as complete.
+    and ``ended`` is set once no more steps can come: then every step is complete.
 
     Args:
         wait_window: the number of incomplete steps from which on the older half of them is taken as it is.
@@ -70,6 +70,11 @@ class StepTable:
         incomplete = later[bisect_left(later, self.last_complete_step + 1) :]
         if len(incomplete) > self._wait_window:
             self.last_complete_step = incomplete[max(self._wait_window // 2, 1) - 1]
+
+    def end(self) -> None:
+        """Take every step as complete: no more can come."""
+        self.ended = True
+        self.last_complete_step = max([self.last_complete_step, *self._files])
 
     def files(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> Mapping[str, StepIndex]:
         """Return the index files of a step by worker; empty when it was not saved.

@@ -123,7 +123,7 @@ class Trial(Views):
 
     @property
     def last_complete_step(self) -> int:
-        """The last global step that all workers have written; -1 when there is none."""
+        """The last global step that all workers have written; the last one, if the run has ended; -1: there is none."""
         return self.step_table.last_complete_step
 
     @property
@@ -171,7 +171,7 @@ class Trial(Views):
         if wait > 0:
             time.sleep(wait)
             self.refresh_data()
-        self.step_table.ended = True
+        self.step_table.end()
 
     def tensor(self, tname: str) -> Tensor:
         """Return a tensor.

@@ -16,6 +16,7 @@ CONFIG_PATH = "SMDEBUG_CONFIG_FILE_PATH"
 TENSORBOARD_CONFIG_PATH = "TENSORBOARD_CONFIG_FILE_PATH"
 CHECKPOINT_CONFIG_PATH = "CHECKPOINT_CONFIG_FILE_PATH"
 TRAINING_JOB = "TRAINING_JOB_NAME"
+METRICS_DIRECTORY = "SAGEMAKER_METRICS_DIRECTORY"
 END_DELAY = "SMDEBUG_TRAINING_END_DELAY_REFRESH"
 STEP_WINDOW = "SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW"
 RETRY_LIMIT = "SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT"
@@ -51,6 +52,7 @@ VARIABLES = (
         "names the folder of the script's checkpoints, by which a restarted training goes on with its numbers",
     ),
     Variable(TRAINING_JOB, "text", "", "present at all: a SageMaker training job, which gets no end marker"),
+    Variable(METRICS_DIRECTORY, "path", "", "gets losses, metrics and scalars with sm_metric as SageMaker's metrics"),
     Variable(END_DELAY, "seconds", "1", "a reader's wait between its last two looks at a finished run"),
     Variable(STEP_WINDOW, "integer", "1000", "steps after which a reader no longer waits for a missing worker"),
     Variable(RETRY_LIMIT, "integer", "100", "looks (2 s apart) for an event file that an index already names"),
@@ -114,6 +116,11 @@ def checkpoint_config_path() -> str | None:
 def in_training_job() -> bool:
     """Tell whether this is a SageMaker training job (the variable exists, with whatever value)."""
     return TRAINING_JOB in os.environ
+
+
+def metrics_directory() -> str | None:
+    """Return the folder in which a SageMaker job collects metrics, None when it names none."""
+    return os.environ.get(METRICS_DIRECTORY) or None
 
 
 def training_end_delay() -> float:

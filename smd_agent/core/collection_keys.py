@@ -60,6 +60,9 @@ SCALAR_COLLECTIONS = frozenset(
     }
 )
 
+# Shown by SageMaker as metrics of a training job.
+METRIC_COLLECTIONS = (CollectionKeys.LOSSES, CollectionKeys.METRICS, CollectionKeys.SM_METRICS)
+
 # Summaries the program made itself: no histograms of histograms, no reductions.
 SUMMARY_COLLECTIONS = frozenset({CollectionKeys.TENSORFLOW_SUMMARIES})
 

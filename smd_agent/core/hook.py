@@ -152,7 +152,8 @@ class BaseHook:
         Args:
             name: the scalar's name.
             value: a number, or an array or tensor of one element; stored with shape (1,).
-            sm_metric: accepted for compatibility; there is no metric service to send it to.
+            sm_metric: make it one of the metrics of a SageMaker job, see ``storage.metrics_file``; elsewhere that
+                changes nothing.
             timestamp: seconds since the epoch; now, if None.
 
         Raises:
@@ -162,6 +163,10 @@ class BaseHook:
         captured = self.to_array(value)
         if captured is None or captured[0].size != 1 or captured[0].dtype.kind not in "fiubc":
             raise SMDebugTypeError(f"{name} has non scalar value of type: {type(value)}")
+        if sm_metric:
+            self.selection.metric_names.add(name)
+        else:
+            self.selection.metric_names.discard(name)
         self.recorder.save_number(name, captured[0].reshape(1).copy(), timestamp)
 
     def save_tensor(
@@ -184,9 +189,28 @@ class BaseHook:
             self.selection.join(name, names)
             self.recorder.save_given(name, value)
 
+    def should_save_tensor_or_collection(self, tensor_name: str, collection_name: str) -> bool:
+        """Whether the current step saves a tensor of this name, or whatever is in a collection that has no regexes.
+
+        Args:
+            tensor_name: a tensor's name; with the collection ``gradients``, that of the variable.
+            collection_name: the collection that it may be in. Where the step saves that, its regexes decide, and
+                elsewhere all collections of the step.
+        """
+        name = tensor_name
+        if collection_name == CollectionKeys.GRADIENTS:
+            name = f"gradients/{tensor_name.partition(':')[0]}Grad"
+        if collection_name in self.recorder.collections_due():
+            collection = self.get_collection(collection_name)
+            return not collection.include_regex or collection.matches(name)
+        return self.recorder.wants(name)
+
     def close(self) -> None:
         """Finish the run: the last step, the collections file and the end mark are on disk afterwards."""
         self.finish(end_marker=True)
+
+    # What smdebug's exit called; programs and tests do, too.
+    _cleanup = close
 
     def flush(self) -> None:
         """Hand the current step to the disk and wait until it is there; the run goes on."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from smd_agent import guard
-from smd_agent.core.collection_keys import FACT_COLLECTIONS, CollectionKeys
+from smd_agent.core.collection_keys import FACT_COLLECTIONS, METRIC_COLLECTIONS, CollectionKeys
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.homes import Homes
 from smd_agent.core.plan import SavePlan
@@ -37,6 +37,7 @@ class Selection:
         on_change: called when other tensors may be due than before.
         other_names: gives further names under which a tensor that is placed in a collection belongs to it.
         homes: of the tensors that have been saved.
+        metric_names: of the scalars that are SageMaker's metrics, beside what is in ``METRIC_COLLECTIONS``.
         pictures: distributions of tensors are wanted; to be set before the first step.
     """
 
@@ -69,6 +70,7 @@ class Selection:
         self.on_change: Callable[[], object] = bool
         self.other_names: Callable[[str], Iterable[str]] = lambda _: ()
         self.homes: Homes = {}
+        self.metric_names: set[str] = set()
         self.pictures = False
         self._plan: SavePlan | None = None
         self._last_plan: SavePlan | None = None
@@ -156,6 +158,13 @@ class Selection:
     def saves_everything(self) -> bool:
         """Whether every tensor is saved."""
         return CollectionKeys.ALL in self._included and ".*" in self.manager.get(CollectionKeys.ALL).include_regex
+
+    def is_metric(self, tensor_name: str) -> bool:
+        """Whether a tensor is one of SageMaker's metrics."""
+        if tensor_name in self.metric_names:
+            return True
+        known = self.manager.get_collections()
+        return any(known[name].matches(tensor_name) for name in METRIC_COLLECTIONS if name in known)
 
     def describe(self) -> str:
         """What is saved, for a message."""

@@ -22,6 +22,7 @@ from smd_agent.core.selection import Selection
 from smd_agent.framework.environment import Sources, environment
 from smd_agent.framework.restarts import Restarts
 from smd_agent.storage.board_files import FOLDER
+from smd_agent.storage.metrics_file import MetricsFile
 from smd_agent.storage.run_board import RunBoard
 from smd_agent.storage.run_folder import absolute, refuse_finished_run
 from smd_agent.storage.run_writer import RunWriter
@@ -111,8 +112,14 @@ class FrameworkHook(BaseHook):
             save_all=save_all,
         )
         self._board = _board_of(folder_wanted(export_tensorboard or None, tensorboard_dir, out_dir), out_dir, selection)
+        folder = env.metrics_directory()
         writer = RunWriter(
-            out_dir, dry_run, below=_alone_is_kept(out_dir), board=self._board, continued=self._restarts.continued
+            out_dir,
+            dry_run,
+            below=_alone_is_kept(out_dir),
+            board=self._board,
+            continued=self._restarts.continued,
+            metrics=None if folder is None else MetricsFile(folder, selection.is_metric),
         )
         super().__init__(writer, selection, include_workers, self._restarts.position)
         self._restarts.begin(self)

@@ -21,6 +21,7 @@ from smd_agent.storage.due_file import DueFile
 from smd_agent.storage.forecast import FIRST_STEPS, LARGE_STEP, size_text, tell
 from smd_agent.storage.layouts import Layouts
 from smd_agent.storage.lost_steps import LostSteps
+from smd_agent.storage.metrics_file import MetricsFile
 from smd_agent.storage.run_board import RunBoard
 from smd_agent.storage.run_folder import Continuation, RunFolder, absolute, holds_finished_run
 from smd_agent.storage.step_file import StepFile
@@ -54,6 +55,7 @@ class RunWriter:
         below: a further run's folder is made inside of ``out_dir``, not beside it.
         board: what TensorBoard gets of the run; None if nothing.
         continued: the run that this one goes on with; None if it begins one.
+        metrics: what SageMaker's metrics get of it; None if nothing.
 
     Attributes:
         steps_saved, tensors_saved, bytes_saved: what is in the folder, by count and size.
@@ -67,6 +69,7 @@ class RunWriter:
         below: bool = False,
         board: RunBoard | None = None,
         continued: Continuation | None = None,
+        metrics: MetricsFile | None = None,
     ) -> None:
         self.dry_run = dry_run
         self.steps_saved = 0
@@ -80,6 +83,7 @@ class RunWriter:
         self._forecast = False
         self._board = board
         self._continued = continued
+        self._metrics = metrics
         self._make_ready()
 
     def _make_ready(self) -> None:
@@ -177,13 +181,16 @@ class RunWriter:
         self._make_ready()
         if self._board is not None:
             self._board.close()
+        if self._metrics is not None:
+            self._metrics.close()
 
     def begin_step(self, step: int, mode: ModeKeys, mode_step: int) -> StepFile:
         """Open the file of one step."""
         self._closed = None
         stamp = Stamp(step, mode, mode_step, time.time())
         board = None if self._board is None else self._board.begin_step(stamp)
-        return StepFile(self._place, self._worker, stamp, self._writer, self._layouts, board)
+        metrics = None if self._metrics is None else self._metrics.begin_step(stamp)
+        return StepFile(self._place, self._worker, stamp, self._writer, self._layouts, board, metrics)
 
     def commit(self, step: StepFile, steps_among: Callable[[ModeKeys, int], int] | None = None) -> None:
         """Put a filled step on disk, in the background; say what steps take when the first large one comes.
@@ -196,6 +203,8 @@ class RunWriter:
         step.commit(partial(self._saved, step), partial(self._lose, step.stamp.step))
         if self._board is not None and step.board is not None:
             self._board.commit(step.board, self._writer.submit, self._board_place, self._worker)
+        if self._metrics is not None and step.metrics is not None:
+            self._metrics.commit(step.metrics, self._writer.submit)
         if not self._forecast and steps_among is not None and step.size >= LARGE_STEP:
             self._forecast = True
             saved = steps_among(step.stamp.mode, FIRST_STEPS)
@@ -353,6 +362,8 @@ class RunWriter:
     def _end(self, end_marker: bool) -> None:
         if self._board is not None:
             self._board.close()
+        if self._metrics is not None:
+            self._metrics.close()
         if self._entered and not self._is_there():
             self._failures.folder_gone(self.root, self._leave_behind(), None)
             return

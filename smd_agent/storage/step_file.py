@@ -35,6 +35,7 @@ from smd_agent.formats.tfrecord import FRAME_HEADER_BYTES
 from smd_agent.storage.board_step import BoardStep
 from smd_agent.storage.copying import copy_large
 from smd_agent.storage.layouts import Layouts
+from smd_agent.storage.metrics_file import MetricStep
 from smd_agent.storage.preallocate import preallocate
 from smd_agent.storage.whole_file import NewFile, remove_file, replace_file
 from smd_agent.storage.writer import BLOCK_BYTES, DEFAULT_BUDGET_BYTES, Block, Writer
@@ -61,9 +62,10 @@ class StepFile:
         writer: puts the step on disk.
         layouts: what can be reused of the step before.
         board: gets what TensorBoard shows of the step; None if nothing is shown.
+        metrics: gets what SageMaker's metrics have of the step; None if there are none.
 
     Attributes:
-        stamp, board: the same.
+        stamp, board, metrics: the same.
         lost: the disk stands still, and what is added is not kept.
         index_name: of the step's index file, below the run's folder.
     """
@@ -76,9 +78,11 @@ class StepFile:
         writer: Writer,
         layouts: Layouts,
         board: BoardStep | None = None,
+        metrics: MetricStep | None = None,
     ) -> None:
         self.stamp = stamp
         self.board = board
+        self.metrics = metrics
         self.lost = False
         self._writer = writer
         self._layouts = layouts
@@ -146,6 +150,8 @@ class StepFile:
         self._enter(name, start)
         if self.board is not None:
             self.board.add(name, array, wall_time)
+        if self.metrics is not None:
+            self.metrics.add(name, array, wall_time)
 
     def add_text(self, name: str, values: Sequence[str]) -> None:
         """Add a 1-D array of text."""
@@ -176,6 +182,8 @@ class StepFile:
         """Leave tensors and scalars of these names out of the index: others of the same names follow."""
         if self.board is not None:
             self.board.drop(names)
+        if self.metrics is not None:
+            self.metrics.drop(names)
         for name in names:
             self._tensor_entries.pop(name, None)
         for tags, (start, lengths) in [*self._blocks.items()]:

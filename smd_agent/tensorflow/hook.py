@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import weakref
-from typing import ClassVar, Protocol, TypeVar
+from collections.abc import Iterable
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import tensorflow as tf
 
 from smd_agent import guard
+from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.values import Captured
 from smd_agent.framework.keras.logs import KerasLogs
 from smd_agent.tensorflow.arrays import to_array
 from smd_agent.tensorflow.collection import Collection
 from smd_agent.tensorflow.environment import facts
-from smd_agent.tensorflow.types import Optimizer, Tape
+from smd_agent.tensorflow.types import Optimizer, Tape, Variable
+from smd_agent.tensorflow.variable_names import is_symbolic, variables_in
+
+Pairs = Iterable[tuple[object, object]]
+"""Gradients, each with its variable."""
 
 T = TypeVar("T")
 TapeT = TypeVar("TapeT", bound=Tape)
@@ -27,6 +33,27 @@ class Watching(Protocol):
 
     def optimizers(self) -> None:
         """Watch the optimizers of ``tf.compat.v1``."""
+
+
+class _ToldVariables:
+    """Variables of an optimizer that nobody knows but the script, which names them; they are held weakly.
+
+    Attributes:
+        reference: to this, as it stands among the optimizers.
+    """
+
+    def __init__(self) -> None:
+        self._references: dict[int, weakref.ref[Variable]] = {}
+        self.reference: weakref.ref[Any] = weakref.ref(self)
+
+    def add(self, variables: Iterable[Variable]) -> None:
+        """Know some more."""
+        self._references.update((id(variable), weakref.ref(variable)) for variable in variables)
+
+    @property
+    def variables(self) -> list[Variable]:
+        """Those that are alive."""
+        return [variable for reference in self._references.values() if (variable := reference()) is not None]
 
 
 class TensorflowHook(KerasLogs):
@@ -45,6 +72,7 @@ class TensorflowHook(KerasLogs):
         """No optimizer has been wrapped yet."""
         super().set_up()
         self.optimizers: list[weakref.ref[Optimizer]] = []
+        self._told = _ToldVariables()
 
     # What users call.
 
@@ -69,6 +97,41 @@ class TensorflowHook(KerasLogs):
         """
         self.watching.tape(tape)
         return tape
+
+    def add_to_collection(self, collection_name: str, variable: object) -> None:
+        """Put a variable or tensor, or several of them, into a collection; see ``Collection.add``.
+
+        A collection that is new is saved.
+        """
+        collection = self.get_collection(collection_name)
+        assert isinstance(collection, Collection)
+        collection.add(variable)
+        self.selection.include(collection_name)
+        self.selection.changed()
+
+    def set_gradients(self, gradients: object = None, gradients_and_variables: Pairs | None = None) -> None:
+        """Put gradients that a graph computes into the collection ``gradients``.
+
+        Those of tapes, of ``fit`` and of optimizers are known without it, and eager ones are nothing but values.
+
+        Args:
+            gradients: tensors of a graph; several, or one.
+            gradients_and_variables: what ``compute_gradients`` of an optimizer has given.
+        """
+        found = [gradient for gradient, _ in gradients_and_variables or ()]
+        for gradient in tf.nest.flatten([gradients, found]):
+            tensor = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+            if is_symbolic(tensor):
+                self.recorder.place(CollectionKeys.GRADIENTS, tensor.name)
+
+    def set_optimizer_variables(self, optimizer_variables: object) -> None:
+        """Save variables of an optimizer, several or one, with those of the optimizers that are known.
+
+        Those of a model's optimizer in ``fit`` are known without it.
+        """
+        self._told.add(variables_in(optimizer_variables))
+        if self._told.reference not in self.optimizers:
+            self.optimizers.append(self._told.reference)
 
     # What the core asks.
 

@@ -12,7 +12,7 @@ from typing import TypeGuard, cast
 import tensorflow as tf
 
 from smd_agent.framework.keras.names import VariableNames as DistinctNames
-from smd_agent.tensorflow.types import KerasVariable, Variable
+from smd_agent.tensorflow.types import KerasVariable, Nested, Tensor, Variable
 
 _PORT = re.compile(r":\d+$")
 _REPLICA = re.compile(r"/replica_\d+$")
@@ -23,6 +23,16 @@ def is_variable(value: object) -> TypeGuard[Variable]:
     # Asked of the class: a distributed variable's handle is an error outside of a replica.
     kind = type(value)
     return isinstance(value, tf.Variable) or (hasattr(kind, "handle") and hasattr(kind, "path"))
+
+
+def is_symbolic(value: object) -> TypeGuard[Tensor]:
+    """Whether this is a tensor of a graph, which has a name and no values."""
+    return isinstance(value, tf.Tensor) and bool(tf.is_symbolic_tensor(value))
+
+
+def variables_in(structure: Nested) -> list[Variable]:
+    """The variables in lists and dicts, or the one that it is; what else is in there is left out."""
+    return [part for part in tf.nest.flatten(structure) if is_variable(part)]
 
 
 def plain_name(variable: Variable) -> str:

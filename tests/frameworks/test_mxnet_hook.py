@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("mxnet")
 
 import mxnet as mx
+from harness.sagemaker_metrics import metric_values
 from mxnet import autograd, gluon, nd
 from mxnet.gluon import nn
 
@@ -312,3 +313,17 @@ def test_nothing_of_ours_is_left_on_classes_and_copies(out):
     assert "__call__" not in vars(Net)
     net(rows(0))
     assert smd.create_trial(out).steps() == [0]
+
+
+def test_the_mean_of_a_loss_is_a_metric_of_sagemaker(out, tmp_path, monkeypatch):
+    monkeypatch.setenv("SAGEMAKER_METRICS_DIRECTORY", str(tmp_path / "metrics"))
+    hook, net = smd.Hook(out, save_config=EVERY, include_collections=["weights"]), make_net()
+    hook.register_block(net)
+    train(net)
+    hook.close()
+    losses = smd.create_trial(out).tensor("l2loss0_output_0")
+    assert losses.value(0).shape == (8,)
+    found = metric_values(tmp_path / "metrics")
+    assert found.keys() == {"l2loss0_output_0_GLOBAL"}
+    for step in (0, 1):
+        assert found["l2loss0_output_0_GLOBAL"][step] == pytest.approx(losses.value(step).mean(), rel=1e-6)

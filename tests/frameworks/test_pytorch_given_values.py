@@ -9,6 +9,7 @@ pytest.importorskip("torch")
 
 import torch
 import torch.nn.functional as F
+from harness.sagemaker_metrics import metric_values
 from torch import nn
 
 import smd_agent.pytorch as smd
@@ -210,3 +211,15 @@ def test_a_loss_that_is_recorded_has_that_name_only(out):
     trial = loop.trial()
     assert trial.tensor_names(collection="losses") == ["loss_output_0"]
     assert trial.tensor("loss_output_0").steps() == [0, 2]
+
+
+def test_losses_and_chosen_scalars_are_metrics_of_sagemaker(out, tmp_path, monkeypatch):
+    monkeypatch.setenv("SAGEMAKER_METRICS_DIRECTORY", str(tmp_path / "metrics"))
+    loop = Loop(out, include_collections=["weights"])
+    loop.hook.set_mode(smd.modes.TRAIN)
+    loop.hook.save_scalar("chosen", 7, sm_metric=True)
+    loop.run(3, ["bottom"])
+    trial = loop.trial()
+    (name,) = trial.tensor_names(collection="losses")
+    loss = {step: trial.tensor(name).value(step, mode=smd.modes.TRAIN).item() for step in (0, 2)}
+    assert metric_values(tmp_path / "metrics") == {f"{name}_TRAIN": loss, "scalar/chosen_TRAIN": {0: 7}}

@@ -9,6 +9,8 @@ import pytest
 
 xgboost = pytest.importorskip("xgboost")
 
+from harness.sagemaker_metrics import metric_values
+
 import smd_agent.xgboost as smd
 from smd_agent import session
 from smd_agent.analysis.trial import create_trial
@@ -248,3 +250,14 @@ def test_show_prints_text_where_the_summaries_stand(out, capsys):
     assert rows["objective"] == ["GLOBAL", "0", "binary:logistic"]
     assert rows["words"][2] == ", ".join(words)[:56] + "..."
     assert max(map(len, lines)) <= 80
+
+
+def test_evaluations_are_metrics_of_sagemaker(out, tmp_path, monkeypatch):
+    monkeypatch.setenv("SAGEMAKER_METRICS_DIRECTORY", str(tmp_path / "metrics"))
+    hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=2), include_collections=["predictions", "losses"])
+    train(hook)
+    hook.close()
+    logloss = create_trial(out).tensor("train-logloss")
+    assert metric_values(tmp_path / "metrics") == {
+        "train-logloss_GLOBAL": {step: logloss.value(step).item() for step in (0, 2)}
+    }

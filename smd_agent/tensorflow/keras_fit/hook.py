@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from smd_agent import session
+from smd_agent import guard, session
+from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.framework.keras.types import Model
 from smd_agent.tensorflow.hook import TensorflowHook
+from smd_agent.tensorflow.keras_fit.told_values import INPUTS, PREDICTIONS, told_values
 from smd_agent.tensorflow.replicas import rank_and_size
 
 
@@ -17,6 +20,10 @@ def _watch() -> None:
     from smd_agent.tensorflow.keras_fit.packages import watch_for_script
 
     watch_for_script()
+
+
+def _no_model() -> None:
+    return None
 
 
 class KerasHook(TensorflowHook):
@@ -34,18 +41,17 @@ class KerasHook(TensorflowHook):
 
     watch_keras: ClassVar[Callable[[], object] | None] = staticmethod(_watch)
 
-    # Keras asks a callback for nothing but these and methods of certain names, so this is one for every Keras without
-    # belonging to any.
+    # Keras asks a callback for these and methods of certain names.
     async_safe = True
     _supports_tf_logs = True
     _chief_worker_only = None
-    model: Any = None
     params: Any = None
     strategy: Any = None
 
     def set_up(self) -> None:
         """Watch Keras, if the agent does not do so already."""
         super().set_up()
+        self._model_reference: Callable[[], Any] = _no_model
         self.follow_calls()
         watch = type(self).watch_keras
         if watch is not None:
@@ -59,13 +65,67 @@ class KerasHook(TensorflowHook):
         """Number of this process among the workers of the strategy that trains, and how many they are."""
         return rank_and_size(self.strategy)
 
+    # What users call.
+
+    @property
+    def model(self) -> Any:
+        """The model that trains, or that was registered; None if there is none."""
+        return self._model_reference()
+
+    @model.setter
+    def model(self, model: object) -> None:
+        # It is the program's, and we do not keep it.
+        self._model_reference = _no_model if model is None else weakref.ref(model)
+
+    def register_model(self, model: Model) -> None:
+        """Name the model whose variables ``save_smdebug_logs`` gets gradients of; every model is watched without it."""
+        self.model = model
+
+    def record_tensor_value(self, tensor_name: str, tensor_value: Any) -> None:
+        """Save a tensor in the collection ``metrics``: ``save_tensor`` by the name that it had before."""
+        self.save_tensor(tensor_name, tensor_value, CollectionKeys.METRICS)
+
+    def should_save_layer(self, layer_name: str) -> bool:
+        """Whether the current step saves what goes into this layer or comes out of it."""
+        return any(self.recorder.wants(f"{layer_name}/{kind}") for kind in ("inputs", "outputs"))
+
+    def save_tape_logs(self, model_inputs: Any = None, outputs: Any = None) -> None:
+        """Save what a model was given and what it returned, for loops with a tape; see ``save_smdebug_logs``."""
+        self.save_smdebug_logs({PREDICTIONS: outputs, INPUTS: model_inputs})
+
+    def save_smdebug_logs(self, logs: Mapping[str, Any] | None) -> None:
+        """Save the values that have keys of smdebug's, as they are, each if its step saves its collection.
+
+        They go into the steps that ``save_tensor`` would put them into.
+
+        Args:
+            logs: ``smdebug_x``, ``smdebug_y`` and ``smdebug_y_pred`` are saved as ``inputs``, ``labels`` and
+                ``predictions``; ``smdebug_gradients`` as ``gradients/<variable>Grad``, ``smdebug_layer_outputs`` as
+                ``<layer>/inputs`` and ``<layer>/outputs``; see ``told_values``. Other keys are passed over.
+        """
+        for collection, name, value in told_values(logs or {}, getattr(self.model, "trainable_variables", ())):
+            self.selection.place(collection, name)
+            self.recorder.save_given(name, value)
+
     # What Keras calls.
 
+    @classmethod
+    def become_callback(cls, callback: type) -> None:
+        """Make the hooks callbacks of a Keras that is imported: code may ask for an instance of its class.
+
+        Importing a Keras to make it a base would be for the program to do.
+        """
+        if not issubclass(cls, callback):
+            # A class of the program's may have both as bases, in an order that this one would contradict.
+            guard.attempt(lambda: setattr(cls, "__bases__", (*cls.__bases__, callback)))
+
     def set_params(self, params: object) -> None:
-        """Not needed."""
+        """Keep what Keras says of the call, for classes made from this one."""
+        self.params = params
 
     def set_model(self, model: object) -> None:
-        """Not needed: every model is watched."""
+        """Keep the model, for classes made from this one; every model is watched without it."""
+        self.model = model
 
     def _implements_train_batch_hooks(self) -> bool:
         return False

@@ -14,9 +14,10 @@ from smd_agent import guard, session
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.patching import replace
 from smd_agent.tensorflow.hook import TensorflowHook
-from smd_agent.tensorflow.sessions.graph_notes import ESTIMATOR, note_modes, watch_optimizers
+from smd_agent.tensorflow.sessions.graph_notes import ESTIMATOR, note_modes, notes_on, watch_optimizers
 from smd_agent.tensorflow.sessions.run import SessionRun
-from smd_agent.tensorflow.types import Function, Graph, RunContext, RunValues, Session, Tensor, Variable
+from smd_agent.tensorflow.types import Function, Graph, RunContext, RunValues, Session
+from smd_agent.tensorflow.variable_names import variables_in
 
 
 class SessionHook(TensorflowHook, tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
@@ -32,10 +33,11 @@ class SessionHook(TensorflowHook, tf.compat.v1.train.SessionRunHook):  # type: i
         self._runs: weakref.WeakKeyDictionary[Graph, SessionRun] = weakref.WeakKeyDictionary()
         watch_optimizers()
 
-    def add_to_collection(self, collection_name: str, variable: Variable | Tensor) -> None:
-        """Put a tensor or variable of the graph into a collection; one that is new is saved."""
-        self.selection.place(collection_name, variable.name)
-        self.selection.include(collection_name)
+    def set_optimizer_variables(self, optimizer_variables: object) -> None:
+        """Save variables of an optimizer, several or one; those of ``tf.compat.v1`` optimizers are known without it."""
+        found: list[Any] = variables_in(optimizer_variables)
+        for variable in found:
+            notes_on(variable.graph).optimizer_variables.add(variable.name)
 
     def begin(self) -> None:
         """A session is made for the default graph."""

@@ -202,8 +202,10 @@ def test_the_end_completes_every_step(run):
         run.collections(worker, num_workers=2)
     trial = create_trial(run.step(0).step(1).root)
     assert trial.steps() == []
+    assert trial.last_complete_step == -1
     run.end()
     assert trial.steps() == [0, 1]
+    assert trial.last_complete_step == 1
     assert trial.has_passed_step(7) is StepState.UNAVAILABLE
 
 
