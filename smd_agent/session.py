@@ -76,6 +76,7 @@ def make_current(hook: BaseHook) -> None:
             if other is not hook:
                 _finish(other)
                 other.disable()
+                guard.attempt(other.clear_away)
     _hooks.append(hook)
     if is_off(framework_of(type(hook))):
         hook.disable()
@@ -185,6 +186,8 @@ def _at_exit() -> None:
         _finish(hook)
     for action in _when_ended:
         action([*_hooks])
+    for hook in _hooks:
+        guard.attempt(hook.clear_away)
 
 
 def _after_fork() -> None:

@@ -75,16 +75,16 @@ class CollectionsFiles:
         self._accept_what_is_there(timeout)
 
     def _accept_what_is_there(self, timeout: float) -> None:
-        root = self._reader.root
-        folder = root / paths.COLLECTIONS_FOLDER
+        root = self._reader.shown
+        folder = f"{root}/{paths.COLLECTIONS_FOLDER}"
         waited = f" after {timeout:g} s" if timeout else ""
         if self.workers:
             have = printable(", ".join(self.workers))
             what = f"{self.num_workers} workers write to it, and only {have} left a collections file in {folder}"
-        elif (root / paths.INDEX_FOLDER).is_dir():
+        elif (self._reader.root / paths.INDEX_FOLDER).is_dir():
             self._guess()
             what = f"it has no collections file in {folder}, so its collections are guessed by the tensors' names"
-        elif not root.is_dir():
+        elif not self._reader.is_there():
             raise SMDebugRuntimeError(f"there is no run at {root}: no such folder{waited}")
         else:
             raise SMDebugRuntimeError(f"{root} is not a run: it has no collections file in {folder}{waited}")

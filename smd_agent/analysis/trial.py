@@ -18,6 +18,7 @@ from smd_agent.core.collection import Collection
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.patterns import name_pattern
 from smd_agent.errors import DamagedRecord, NoMoreData, SMDebugNotImplementedError, StepUnavailable, TensorUnavailable
+from smd_agent.formats.addresses import is_address, plain
 from smd_agent.formats.event import Form
 from smd_agent.printable import shortened
 from smd_agent.storage.reader import RunReader
@@ -43,10 +44,10 @@ def create_trial(
     output_dir: str = "/opt/ml/processing/outputs/",
     **kwargs: Any,
 ) -> Trial:
-    """Open the run in a local folder.
+    """Open a run.
 
     Args:
-        path: the run's folder; ``~`` is expanded.
+        path: the run's folder, of which ``~`` is expanded, or its address in a store, such as ``s3://bucket/run``.
         name: the trial's name; the folder's base name by default.
         profiler: must be false.
         output_dir: not used.
@@ -54,14 +55,12 @@ def create_trial(
             are accepted and change nothing.
 
     Raises:
-        SMDebugNotImplementedError: the path is in S3, or profiler data is asked for.
+        SMDebugNotImplementedError: profiler data is asked for.
         MissingCollectionFiles, SMDebugRuntimeError: as `Trial`.
     """
     text = os.fspath(path).strip()
     if profiler:
         raise SMDebugNotImplementedError("profiler data cannot be read: call create_trial with profiler=False")
-    if text.startswith("s3://"):
-        raise SMDebugNotImplementedError(f"{text} cannot be read in place: copy the run into a local folder")
     return Trial(name or os.path.basename(text.rstrip("/")), text, **kwargs)
 
 
@@ -73,7 +72,7 @@ class Trial(Views):
     counts them; GLOBAL counts those of all modes.
 
     Args:
-        name, dirname: the trial's name, and the run's folder.
+        name, dirname: the trial's name, and the run's folder or its address in a store.
         range_steps: (first, end) global steps to load, ``end`` excluded; either may be None.
         parallel, check, index_mode: not used: every checksum is checked, and the index files are used.
         cache: keep every value that was read in memory.
@@ -81,7 +80,11 @@ class Trial(Views):
 
     Raises:
         MissingCollectionFiles: the run has ended without all of its collections files.
-        SMDebugRuntimeError: there is no run in the folder.
+        SMDebugRuntimeError: there is no run in the folder, or the store cannot be read.
+
+    Attributes:
+        path: the run's folder or address.
+        root: the folder that has its files, or what has been fetched of them.
     """
 
     def __init__(
@@ -97,7 +100,7 @@ class Trial(Views):
     ) -> None:
         first, end = _checked_range(range_steps)
         self.name = name
-        self.path = os.path.expanduser(os.fspath(dirname))
+        self.path = os.path.expanduser(plain(os.fspath(dirname)))
         self.range_steps = range_steps
         self.dynamic_refresh = True
         self.step_table = StepTable(env.incomplete_step_window())
@@ -106,7 +109,8 @@ class Trial(Views):
         self._catalogue = Catalogue()
         self._seen: set[Contents] = set()
         self._end_delay = env.training_end_delay()
-        self._reader = RunReader(Path(self.path), first, end)
+        self._reader = _reader_of(self.path, first, end)
+        self.root = self._reader.root
         # Many numbers, or small tensors, of one step at once: see `RunReader`.
         self.column, self.rows = self._reader.column, self._reader.rows
         self._collections = CollectionsFiles(self._reader)
@@ -382,6 +386,15 @@ class Trial(Views):
 
 
 LocalTrial = Trial
+
+
+def _reader_of(path: str, first: int | None, end: int | None) -> RunReader:
+    if not is_address(path):
+        return RunReader(Path(path), first, end)
+    # Not for every program: asyncio takes a while to import.
+    from smd_agent.storage.store_reader import StoreReader
+
+    return StoreReader(path, first, end)
 
 
 def _checked_range(range_steps: tuple[int | None, int | None] | None) -> tuple[int | None, int | None]:

@@ -80,7 +80,7 @@ class LiveRun:
     def look(self) -> Look:
         """Take in what is new."""
         # Before the steps: what is written while they are read is left for the next look.
-        state = describe_state(Path(self.trial.path), self._last_file())
+        state = describe_state(self.trial.root, self._last_file())
         self._judging.take_new(incomplete=True)
         known = self.trial.step_table.steps(ModeKeys.GLOBAL, incomplete=True)
         steps = [step for step in known if step > self._seen]
@@ -125,13 +125,13 @@ class LiveRun:
         steps = self.trial.step_table.steps(ModeKeys.GLOBAL, incomplete=True)
         if not steps:
             return None
-        return Path(self.trial.path, index_path(steps[-1], next(iter(self.trial.step_table.files(steps[-1])))))
+        return Path(self.trial.root, index_path(steps[-1], next(iter(self.trial.step_table.files(steps[-1])))))
 
 
 def _written(trial: Trial, step: int) -> float | None:
     """When a training step was written, in seconds since the epoch; None if that is not known."""
     files = trial.step_table.files(step, ModeKeys.TRAIN).values()
     try:
-        return max(os.stat(Path(trial.path, index_path(file.step, file.worker))).st_mtime for file in files)
+        return max(os.stat(Path(trial.root, index_path(file.step, file.worker))).st_mtime for file in files)
     except (OSError, ValueError):
         return None

@@ -209,7 +209,7 @@ def _heading(trial: Trial, lines: dict[str, TensorLine]) -> Iterator[str]:
     from smd_agent.formats.paths import index_path
     from smd_agent.storage.state import describe_state
 
-    root = Path(trial.path)
+    root = trial.root
     steps = trial.step_table.steps(_global(), incomplete=True)
     last = next(iter(trial.step_table.files(steps[-1]))) if steps else None
     last_file = root / index_path(steps[-1], last) if last else None

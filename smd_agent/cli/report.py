@@ -20,6 +20,7 @@ from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit, progress
 from smd_agent.cli.run_folder import open_run
 from smd_agent.cli.table import size_text
+from smd_agent.formats.addresses import is_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ def _serve(args: argparse.Namespace) -> int:
 
     if args.out is not None:
         raise CommandError("--serve writes no file: leave -o out", USAGE_ERROR)
+    if is_address(args.run):
+        raise CommandError("--serve follows a run in a folder: leave it out, or use watch", USAGE_ERROR)
     against = None if args.against is None else open_run(args.against)
     second = None if against is None else (against, _judged(against))
 

@@ -3,7 +3,8 @@
 usage: python -m smd_agent [run] [options] [--] (script.py | -m module | -c code | command) [args ...]
 
   --config HOOK.json    capture by this hook file instead of the defaults below
-  --out DIR             folder of the run (default: a new smd_runs/<script>-<date>-<time> here)
+  --out DIR             folder of the run, or an address such as s3://bucket/run (default: a new
+                        smd_runs/<script>-<date>-<time> here)
   --save NAMES          collections to save, "all" for every tensor (default: all collections that the framework has)
   --every N             save every N-th step (default: steps 0, 1, 2, 3, 5, 10, 20, 50 and every 100th; with
                         XGBoost every 10th round)
@@ -38,6 +39,7 @@ from smd_agent.config.hook_file import Source, find_source, read_object
 from smd_agent.config.load import load_settings
 from smd_agent.config.values import InvalidValue, count
 from smd_agent.core.reduction_config import SMALL, STATISTICS
+from smd_agent.formats.addresses import is_address
 from smd_agent.printable import shortened
 
 TYPE_CHECKING = False
@@ -199,7 +201,7 @@ def overlay(hook: dict[str, Any], given: dict[str, str]) -> dict[str, Any]:
     if collections:
         merged["CollectionConfigurations"] = collections
     if "--out" in given:
-        merged["LocalPath"] = _folder(given, "--out")
+        merged["LocalPath"] = given["--out"] if is_address(given["--out"]) else _folder(given, "--out")
     return merged
 
 

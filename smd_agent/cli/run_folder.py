@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
+from smd_agent.formats.addresses import is_address, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +36,14 @@ def is_awaited(path: str) -> bool:
     """Whether a run may yet come where there is none: no folder, an empty one, or one without collections and steps."""
     from smd_agent.formats import paths
 
+    if is_address(path):
+        from smd_agent.errors import SMDebugError
+        from smd_agent.storage.store_reader import is_run
+
+        try:
+            return not is_run(plain(path))
+        except SMDebugError as error:
+            raise CommandError(str(error), USAGE_ERROR) from error
     root = Path(path.strip()).expanduser()
     if root.exists() and not root.is_dir():
         return False

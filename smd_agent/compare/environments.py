@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from smd_agent.storage.about_files import read_about
@@ -28,7 +27,7 @@ class FactPair(NamedTuple):
 
 def environment_of(trial: Trial) -> Facts:
     """Return the facts of a run's first worker, as text by group and name; none where it has noted none."""
-    return next((one.environment for one in read_about(Path(trial.path)) if one.environment), {})
+    return next((one.environment for one in read_about(trial.root) if one.environment), {})
 
 
 def facts_apart(here: Trial, there: Trial) -> list[FactPair] | None:

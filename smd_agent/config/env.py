@@ -23,6 +23,7 @@ RETRY_LIMIT = "SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT"
 HOOK = "SMD_AGENT_HOOK"
 STRICT = "SMD_AGENT_STRICT"
 VERDICT_SECONDS = "SMD_AGENT_VERDICT_SECONDS"
+UPLOAD_SECONDS = "SMD_AGENT_UPLOAD_SECONDS"
 LAUNCH_PID = "SMD_AGENT_LAUNCH_PID"
 REPORTED = "SMD_AGENT_REPORTED"
 RANK = "RANK"
@@ -59,6 +60,7 @@ VARIABLES = (
     Variable(HOOK, "JSON", "", "the hook file's content itself; set by the launcher for its child processes"),
     Variable(STRICT, "boolean", "false", "our own failures stop the program instead of ending the capture"),
     Variable(VERDICT_SECONDS, "seconds", "1", "what rules take to judge a run when it ends, and in ls; 0: they do not"),
+    Variable(UPLOAD_SECONDS, "seconds", "600", "what the end of a run waits at most for a store that takes its files"),
     Variable(LAUNCH_PID, "integer", "", "pid of the process the launcher started; set by the launcher"),
     Variable(REPORTED, "text", "", "checksum of a complaint made already; set for the child processes"),
     Variable(
@@ -91,6 +93,11 @@ def strict() -> bool:
 def verdict_seconds() -> float:
     """Return how long a run may be judged when it ends; 0 for not at all."""
     return _number(VERDICT_SECONDS)
+
+
+def upload_seconds() -> float:
+    """Return how long the end of a run waits at most until a store has everything."""
+    return _number(UPLOAD_SECONDS)
 
 
 def hook_json() -> str | None:

@@ -43,11 +43,19 @@ class Key(Generic[T_co]):
 
 # At the top of the file.
 LOCAL_PATH = Key(
-    "LocalPath", values.folder, DEFAULT_OUT_DIR, "the run's folder; where it holds a run, a new one beside it"
+    "LocalPath",
+    values.place,
+    DEFAULT_OUT_DIR,
+    "the run's folder, or an address such as s3://bucket/run; where it holds a run, a new one beside it",
 )
 HOOK_PARAMETERS = Key("HookParameters", values.json_object, None, "keys for all collections")
 COLLECTIONS = Key("CollectionConfigurations", values.objects, None, "the collections to save, an object for each")
-S3_OUTPUT_PATH = Key("S3OutputPath", values.anything, None, "used by the training service alone, which copies the run")
+S3_OUTPUT_PATH = Key(
+    "S3OutputPath",
+    values.anything,
+    None,
+    "an address that the run is copied to; in a training job the service copies it",
+)
 S3_PATH = Key("S3Path", values.anything, None, "as S3OutputPath")
 RULES = Key(
     "RuleConfigurations", values.objects, None, "rules of `check`, an object for each; what they look at is saved, too"

@@ -13,6 +13,7 @@ from smd_agent.core.collection_keys import BUILT_IN_NAMES
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL, SaveConfigMode
 from smd_agent.errors import ConfigError
+from smd_agent.formats.addresses import is_address, plain
 from smd_agent.printable import shortened
 
 _DOUBLED_KEYS_TOLD = 5
@@ -32,9 +33,7 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
     hook = top.section(keys.HOOK_PARAMETERS)
     listed = top.take(keys.COLLECTIONS) or []
     listed_rules = top.take(keys.RULES) or []
-    for upload in keys.UPLOADS:
-        if top.take(upload) and not env.in_training_job():
-            top.warn(f"{upload.name} is not used: nothing is uploaded, the run stays in {shortened(str(out_dir))}")
+    upload_to = _upload_to(top, out_dir)
     top.warn_unknown()
 
     hook_steps = precedence.step_keys(hook)
@@ -83,9 +82,26 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
         export_tensorboard=tensorboard_dir is not None,
         tensorboard_dir=tensorboard_dir,
         collections=tuple(collections.values()),
+        upload_to=upload_to,
         rules=tuple(rules),
         warnings=tuple(warnings),
     )
+
+
+def _upload_to(top: Section, out_dir: str) -> str | None:
+    wanted: str | None = None
+    for key in keys.UPLOADS:
+        value = top.take(key)
+        if not value or env.in_training_job():
+            continue
+        why = "it is no address such as s3://bucket/run"
+        if isinstance(value, str) and is_address(value):
+            why = f"the run goes to {shortened(out_dir if wanted is None else wanted)}"
+            if not is_address(out_dir) and wanted is None:
+                wanted = plain(value)
+                continue
+        top.warn(f"{key.name} is not used: {why}")
+    return wanted
 
 
 def _collection(

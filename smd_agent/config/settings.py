@@ -43,7 +43,7 @@ class RuleSettings:
 class HookSettings:
     """Everything a hook is made from.
 
-    out_dir: absolute path of the run's folder.
+    out_dir: absolute path of the run's folder, or the address of a store.
     source: the file (or variable) these settings come from, for messages.
     reduction_config: None saves the raw tensors.
     include_regex: for the collection `default`.
@@ -52,6 +52,7 @@ class HookSettings:
     include_workers: "one" or "all".
     step: "update" or "forward", which is what training steps end with.
     tensorboard_dir: absolute path, None unless TensorBoard files are wanted.
+    upload_to: address of a store that the run is copied into; None if it stays in its folder.
     rules: that `check` is to apply; what they look at is among the collections.
     warnings: sentences for the user, each naming the file.
     """
@@ -69,5 +70,6 @@ class HookSettings:
     export_tensorboard: bool = False
     tensorboard_dir: str | None = None
     collections: tuple[CollectionSettings, ...] = ()
+    upload_to: str | None = None
     rules: tuple[RuleSettings, ...] = ()
     warnings: tuple[str, ...] = ()

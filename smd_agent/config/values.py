@@ -14,6 +14,7 @@ from smd_agent.config import env
 from smd_agent.core.patterns import UnfitPattern, name_pattern
 from smd_agent.core.reduction_config import CHOICES, ReductionConfig
 from smd_agent.errors import SMDebugValueError
+from smd_agent.formats.addresses import is_address, plain
 
 # Far beyond any training, and exact as a floating-point number too.
 LARGEST_STEP = 10**15
@@ -111,8 +112,17 @@ def folder(value: Any) -> str:
     if not isinstance(value, str) or not value.strip() or not _is_path(value):
         raise InvalidValue("the path of a folder")
     if "://" in value:
-        raise InvalidValue("a local folder (this version writes to local folders only)")
+        raise InvalidValue("a folder of this machine")
     return os.path.abspath(os.path.expanduser(value.strip()))
+
+
+def place(value: Any) -> str:
+    """Accept what ``folder`` accepts, and addresses such as ``s3://bucket/run``; these are returned as they are."""
+    if isinstance(value, str) and is_address(value) and _is_path(value):
+        if not plain(value).partition("://")[2]:
+            raise InvalidValue("a folder, or an address such as s3://bucket/run")
+        return plain(value)
+    return folder(plain(value) if isinstance(value, str) else value)
 
 
 def anything(value: Any) -> Any:

@@ -63,6 +63,11 @@ class BaseHook:
         return self._output.sink.location
 
     @property
+    def local_dir(self) -> str | None:
+        """The folder on this machine that has all of the run; None where it is in a store alone."""
+        return self._output.sink.folder
+
+    @property
     def include_workers(self) -> str:
         """``"one"`` or ``"all"``."""
         return self._output.include_workers
@@ -221,6 +226,10 @@ class BaseHook:
     def finish(self, end_marker: bool) -> None:
         """Put everything on disk and, if asked to, mark the run as ended. Repeating it is harmless."""
         self.recorder.finish(end_marker)
+
+    def clear_away(self) -> None:
+        """Remove what a run that is in a store has needed here; called after all else."""
+        self._output.sink.clear_away()
 
     def begin_anew(self) -> None:
         """Go on as a run of its own, in a process that a fork has made; the step that was open is its parent's."""

@@ -50,6 +50,10 @@ class RunSink(Protocol):
         """The run's folder or address, for messages."""
 
     @property
+    def folder(self) -> str | None:
+        """The folder on this machine that has all that was saved; None if there is none any more."""
+
+    @property
     def worker(self) -> str:
         """The name that ``start`` was called with; empty before."""
 
@@ -92,6 +96,9 @@ class RunSink(Protocol):
 
     def close(self, end_marker: bool) -> None:
         """Store everything and, if asked to, mark the run as ended."""
+
+    def clear_away(self) -> None:
+        """Leave nothing that the run has no use for any more; the last call."""
 
     def summary(self, more: str = "") -> str:
         """One line on what has been stored; ``more`` follows its size."""

@@ -19,12 +19,14 @@ from smd_agent.core.hook import BaseHook
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL, SaveConfig, SaveConfigMode
 from smd_agent.core.selection import Selection
+from smd_agent.formats.addresses import is_address
 from smd_agent.framework.environment import Sources, environment
 from smd_agent.framework.restarts import Restarts
 from smd_agent.storage.board_files import FOLDER
+from smd_agent.storage.destination import Destination
 from smd_agent.storage.metrics_file import MetricsFile
 from smd_agent.storage.run_board import RunBoard
-from smd_agent.storage.run_folder import absolute, refuse_finished_run
+from smd_agent.storage.run_folder import absolute
 from smd_agent.storage.run_writer import RunWriter
 
 if TYPE_CHECKING:
@@ -41,7 +43,8 @@ def _board_of(folder: str | None, out_dir: str, selection: Selection) -> RunBoar
     if folder is None:
         return None
     selection.pictures = True
-    named = absolute(folder)
+    # Below the address of a store they are written into the run's folder first, as all files are.
+    named = None if is_address(folder) else absolute(folder)
     return RunBoard(None if named == absolute(out_dir) / FOLDER else named, selection.homes)
 
 
@@ -49,9 +52,10 @@ class FrameworkHook(BaseHook):
     """Saves the tensors of a training run by step and mode.
 
     Args:
-        out_dir: folder of the run; it must not hold a finished run, unless ``beside``. A run that goes on in it, or was
-            cut off, is left alone: this one then goes into a new folder beside it, which one line names. Only a
-            training that goes on from a checkpoint (see ``CHECKPOINT_CONFIG_FILE_PATH``) goes on in its run.
+        out_dir: folder of the run, or an address such as ``s3://bucket/run``; it must not hold a finished run, unless
+            ``beside``. A run that goes on in it, or was cut off, is left alone: this one then goes into a new folder
+            beside it, which one line names. Only a training that goes on from a checkpoint (see
+            ``CHECKPOINT_CONFIG_FILE_PATH``) goes on in its run.
         export_tensorboard: write files for TensorBoard too, into ``tensorboard`` in the run's folder.
         tensorboard_dir: another folder for them, which alone asks for them. In a SageMaker training job neither counts:
             ``TENSORBOARD_CONFIG_FILE_PATH`` names a file that names the folder.
@@ -63,6 +67,7 @@ class FrameworkHook(BaseHook):
         save_all: save every tensor.
         include_workers: ``"one"`` or ``"all"``.
         beside: where ``out_dir`` holds a finished run, write beside it too.
+        upload_to: the address of a store that gets a copy of the run.
 
     Attributes:
         built_in: the collections that the framework provides, and the regexes by which tensors join them.
@@ -96,12 +101,14 @@ class FrameworkHook(BaseHook):
         include_workers: str = "one",
         *,
         beside: bool = False,
+        upload_to: str | None = None,
     ) -> None:
         if out_dir is None:
             raise RuntimeError("out_dir is a required argument")
-        self._restarts = Restarts(out_dir)
+        place = Destination.of(os.fspath(out_dir), upload_to, env.upload_seconds())
+        self._restarts = Restarts(place.folder)
         if not beside and self._restarts.continued is None:
-            refuse_finished_run(out_dir)
+            place.refuse_finished_run()
         selection = Selection(
             CollectionManager(create_default=True, built_in=self.built_in, collection_class=self.collection_class),
             self.default_saved,
@@ -111,15 +118,18 @@ class FrameworkHook(BaseHook):
             include_collections=include_collections,
             save_all=save_all,
         )
-        self._board = _board_of(folder_wanted(export_tensorboard or None, tensorboard_dir, out_dir), out_dir, selection)
+        self._board = _board_of(
+            folder_wanted(export_tensorboard or None, tensorboard_dir, out_dir), place.folder, selection
+        )
         folder = env.metrics_directory()
         writer = RunWriter(
-            out_dir,
+            place.folder,
             dry_run,
-            below=_alone_is_kept(out_dir),
+            below=_alone_is_kept(place.folder),
             board=self._board,
             continued=self._restarts.continued,
             metrics=None if folder is None else MetricsFile(folder, selection.is_metric),
+            uploads=place.uploads,
         )
         super().__init__(writer, selection, include_workers, self._restarts.position)
         self._restarts.begin(self)
@@ -131,7 +141,7 @@ class FrameworkHook(BaseHook):
         """The folder of the files for TensorBoard; None if there are none."""
         if self._board is None:
             return None
-        root = Path(self.out_dir)
+        root = Path(self._output.sink.folder or self.out_dir)
         return str(self._board.folder_for(root, as_asked=self._output.sink.detour is None))
 
     def set_up(self) -> None:
@@ -213,6 +223,7 @@ class FrameworkHook(BaseHook):
             save_all=settings.save_all,
             include_workers=settings.include_workers,
             beside=True,
+            upload_to=settings.upload_to,
         )
         if settings.step == "forward":
             hook.count_forwards()

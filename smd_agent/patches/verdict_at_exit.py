@@ -31,7 +31,7 @@ def judge_runs(hooks: list[BaseHook]) -> None:
         started = time.monotonic()
         with _no_garbage_collection():
             for hook in ended:
-                _judge(hook.out_dir, hook.ended_worker, started, seconds, alone=len(ended) == 1)
+                _judge(hook, started, seconds, alone=len(ended) == 1)
 
 
 @contextmanager
@@ -46,21 +46,25 @@ def _no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _judge(folder: str, worker: str, started: float, seconds: float, alone: bool) -> None:
-    check = f"python -m smd_agent check {folder}"
+def _judge(hook: BaseHook, started: float, seconds: float, alone: bool) -> None:
+    shown, folder, worker = hook.out_dir, hook.local_dir, hook.ended_worker
+    check = f"python -m smd_agent check {shown}"
+    if folder is None:
+        guard.say(f"not judged, because it is too large to be here, too: {check}")
+        return
     lines: list[str] = []
     left, until = max(started + seconds - time.monotonic(), 0.0), started + _BUDGET * seconds
-    failure = guard.attempt(lambda: lines.append(in_time(lambda: _verdict(folder, worker, until), left)))
+    failure = guard.attempt(lambda: lines.append(in_time(lambda: _verdict(folder, worker, until, check), left)))
     if isinstance(failure, TimeoutError):
         lines = [""]
     if failure is None or isinstance(failure, TimeoutError):
         line = lines[0] or f"not judged within {seconds:g} s: {check}"
-        guard.say(line if alone or folder in line else f"{line} of {folder}")
+        guard.say(line if alone or shown in line else f"{line} of {shown}")
     else:
         guard.say(f"judging the run failed ({guard.describe(failure)}): {check}")
 
 
-def _verdict(folder: str, worker: str, until: float) -> str:
+def _verdict(folder: str, worker: str, until: float, check: str) -> str:
     """Return the line; empty where there was no time for any."""
     import logging
 
@@ -85,4 +89,4 @@ def _verdict(folder: str, worker: str, until: float) -> str:
     line = in_one_line(look)
     if look.is_whole and not look.groups:
         return line
-    return f"{line}; {'more' if look.is_whole else 'the rest'}: python -m smd_agent check {folder}"
+    return f"{line}; {'more' if look.is_whole else 'the rest'}: {check}"

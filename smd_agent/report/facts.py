@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smd_agent.analysis.trained import TRAINED
@@ -89,7 +88,7 @@ def missing_element(collected: Collected, verdict: Verdict) -> Element:
     """Return what was not captured and why: collections without tensors, lost steps, damage, rules without values."""
     trial = collected.trial
     rows: list[tuple[str, str, str]] = []
-    for lost in read_lost_steps(Path(trial.path)):
+    for lost in read_lost_steps(trial.root):
         why = lost.reason or "its folder was removed or moved"
         rows.append((f"{count_of(lost.count + lost.gone, 'step')} of {lost.worker}", shortened(why), ""))
     rows += [(path, why, "") for path, why in trial.problems.items()]
@@ -130,7 +129,7 @@ def configuration_element(collected: Collected) -> Element:
 
 
 def _state(trial: Trial, steps: Sequence[int]) -> str:
-    root = Path(trial.path)
+    root = trial.root
     last = next(iter(trial.step_table.files(steps[-1]))) if steps else None
     return describe_state(root, None if last is None else root / index_path(steps[-1], last))
 

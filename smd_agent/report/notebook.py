@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smd_agent.analysis.statistics import measure
@@ -38,7 +37,7 @@ def html_of_trial(trial: Trial) -> str:
     trial.refresh_data()
     steps = trial.step_table.steps(ModeKeys.GLOBAL, incomplete=True)
     lines = _lines(trial, _some(steps))
-    ended = trial.loaded_all_steps or Path(trial.path, END_MARKER).exists()
+    ended = trial.loaded_all_steps or (trial.root / END_MARKER).exists()
     state = "" if ended else " · not ended"
     parts = [
         element("p", element("b", trial.name or trial.path), f" · {trial.path}{state}"),

@@ -121,10 +121,9 @@ class Claim:
     def owner(self) -> dict[str, object] | None:
         """Whoever the claim file names (pid, host, start tick); None when it names nobody."""
         try:
-            owner = json.loads(read_text(self.path, largest=_LARGEST_BYTES))
-        except (OSError, ValueError, RecursionError):
+            return owner_in(read_text(self.path, largest=_LARGEST_BYTES))
+        except (OSError, ValueError):
             return None
-        return owner if isinstance(owner, dict) and isinstance(owner.get("pid"), int) else None
 
     def _open(self) -> None:
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -212,6 +211,20 @@ def _start_time(pid: int) -> str | None:
     except OSError:
         return None
     return fields[19]
+
+
+def owner_in(text: str) -> dict[str, object] | None:
+    """Whoever the text of a claim file names; None when it names nobody."""
+    try:
+        owner = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return owner if isinstance(owner, dict) and isinstance(owner.get("pid"), int) else None
+
+
+def alive_here(owner: dict[str, object]) -> bool:
+    """Whether the process that a claim file names is known to run, on this machine."""
+    return owner.get("host") == socket.gethostname() and alive(owner)
 
 
 def alive(owner: dict[str, object]) -> bool:

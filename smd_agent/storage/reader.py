@@ -11,7 +11,7 @@ import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -34,9 +34,10 @@ from smd_agent.regular_file import NotARegularFile, read_text
 from smd_agent.storage.event_file import payload_of, read_head, read_payload, read_range, read_records
 from smd_agent.storage.folders import change_time, names_in
 from smd_agent.storage.index_cache import IndexCache
+from smd_agent.storage.kept import kept
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     import numpy.typing as npt
@@ -44,9 +45,6 @@ if TYPE_CHECKING:
     from smd_agent.formats.index import Names
 
 logger = logging.getLogger("smd_agent")
-
-_Key = TypeVar("_Key")
-_Kept = TypeVar("_Kept")
 
 EVENT_FILE_POLL_SECONDS = 2.0
 # Two changes of a folder within a clock tick may leave the same change time, so one that has just changed is
@@ -57,7 +55,6 @@ _LARGEST_SCALAR = 1 << 14
 # Numbers are read together with what lies between them, up to so many bytes, and so many times their own.
 _LARGEST_COLUMN = 1 << 24
 _MOST_BETWEEN = 32
-_COLUMNS_KEPT = 64
 # Other numbers of the same tensors lie within so many bytes.
 _AROUND = 1 << 12
 # Of a file that is asked twice, so many bytes are read.
@@ -82,7 +79,7 @@ class _Records(NamedTuple):
 
 
 class RunReader:
-    """The files of one local run.
+    """The files of one run in a folder. ``shown`` is what messages call it.
 
     ``problems`` maps each index file that cannot be read, as a path below the run's root, to what is wrong.
     ``patient`` is whether to wait for an event file that is announced and not there.
@@ -95,7 +92,7 @@ class RunReader:
 
     def __init__(self, root: Path, first: int | None = None, end: int | None = None) -> None:
         self.root = root
-        self._root = os.fspath(root)
+        self._root = self.shown = os.fspath(root)
         self.problems: dict[str, str] = {}
         self.patient = True
         self._first = 0 if first is None else first
@@ -110,6 +107,10 @@ class RunReader:
         self._columns: dict[tuple[tuple[str, ...], bytes], ScalarColumn] = {}
         self._array_columns: dict[tuple[tuple[str, ...], bytes], ArrayColumn] = {}
         self._retry_limit = env.event_file_retry_limit()
+
+    def is_there(self) -> bool:
+        """Whether there is a folder."""
+        return self.root.is_dir()
 
     def ended(self) -> float | None:
         """Return when the run said that it ended, in seconds since the epoch; None if it has not."""
@@ -230,9 +231,10 @@ class RunReader:
         location = index.payload.location(name)
         if location is None or index.event_file is None:
             raise TensorUnavailableForStep(name, index.mode_step, index.mode)
-        path = f"{self._root}/{index.event_file}"
+        path, shown = (f"{root}/{index.event_file}" for root in (self._root, self.shown))
         start, length = location
         try:
+            self._make_ready(index, start, length)
             try:
                 payload = self._known_payload(path, start, length) or read_payload(path, start, length)
             except FileNotFoundError:
@@ -242,14 +244,14 @@ class RunReader:
         except FileNotFoundError:
             raise TensorUnavailableForStep(name, index.mode_step, index.mode) from None
         except (RecordError, NotARegularFile) as error:
-            raise DamagedRecord(path, name, place.step, _reason(error)) from None
+            raise DamagedRecord(shown, name, place.step, _reason(error)) from None
         except OSError as error:
-            raise SMDebugRuntimeError(f"{printable(path)} cannot be read: {error.strerror}") from None
+            raise SMDebugRuntimeError(f"{printable(shown)} cannot be read: {error.strerror}") from None
         except MemoryError:
             what = f"{shortened(name)} at step {place.step}"
             raise SMDebugRuntimeError(f"{what} is too large for the memory that there is") from None
         if tensor.tag != name:
-            raise DamagedRecord(path, name, place.step, f"its place holds {shortened(tensor.tag)}")
+            raise DamagedRecord(shown, name, place.step, f"its place holds {shortened(tensor.tag)}")
         return tensor
 
     def form(self, place: StepIndex, name: str) -> Form | None:
@@ -258,6 +260,7 @@ class RunReader:
         if location is None or event_file is None:
             return None
         try:
+            self._make_ready(place.index, *location)
             return peek_form(read_head(self.root / event_file, *location))
         except (OSError, SMDebugTypeError):
             return None
@@ -272,6 +275,8 @@ class RunReader:
         wanted = sorted((start, length, name) for name, (start, length) in places.items() if length <= _LARGEST_SCALAR)
         values: dict[str, float] = {}
         with suppress(OSError):
+            if wanted:
+                self._make_ready(place.index, wanted[0][0], sum(wanted[-1][:2]) - wanted[0][0])
             records = read_records(path, ((start, length) for start, length, _ in wanted))
             for (_, _, name), record in zip(wanted, records, strict=True):
                 value = scalar_value(name, record)
@@ -292,7 +297,7 @@ class RunReader:
         if found.data is None:
             return self._column_by_name(place, names)
         kind = names, found.lengths.tobytes()
-        made = _kept(self._columns, kind, lambda: ScalarColumn(names, found.lengths, found.data or b"", found.starts))
+        made = kept(self._columns, kind, lambda: ScalarColumn(names, found.lengths, found.data or b"", found.starts))
         return made.values(found.data, found.starts)
 
     def rows(self, place: StepIndex, names: tuple[str, ...]) -> Rows:
@@ -304,7 +309,7 @@ class RunReader:
         if found is None or found.data is None:
             return []
         data, kind = found.data, (names, found.lengths.tobytes())
-        made = _kept(self._array_columns, kind, lambda: ArrayColumn(names, found.lengths, data, found.starts))
+        made = kept(self._array_columns, kind, lambda: ArrayColumn(names, found.lengths, data, found.starts))
         return made.rows(data, found.starts)
 
     def _known_payload(self, path: str, start: int, length: int) -> bytes | None:
@@ -322,20 +327,24 @@ class RunReader:
         payload = place.index.payload
         if not names or place.index.event_file is None:
             return None
-        chosen = _kept(self._places, (payload.tensors, names), lambda: _positions(payload.tensors, names))
+        chosen = kept(self._places, (payload.tensors, names), lambda: _positions(payload.tensors, names))
         starts, lengths = (np.frombuffer(numbers, np.int64)[chosen] for numbers in (payload.starts, payload.lengths))
         first = int(starts.min())
         size = int((starts + lengths).max()) - first
         if size > max(_LARGEST_SCALAR, min(_LARGEST_COLUMN, _MOST_BETWEEN * int(lengths.sum()))):
             return _Records(None, starts, lengths)
         try:
-            data, begin = self._bytes_around(f"{self._root}/{place.index.event_file}", first, size)
+            data, begin = self._bytes_around(place.index, first, size)
         except OSError:
             return None
         return _Records(data, starts - begin, lengths)
 
-    def _bytes_around(self, path: str, first: int, size: int) -> tuple[bytes, int]:
+    def _make_ready(self, index: Index, first: int, size: int) -> None:
+        """Have bytes of an event file in the folder; a run in a store is not there at once."""
+
+    def _bytes_around(self, index: Index, first: int, size: int) -> tuple[bytes, int]:
         """Return bytes of a file, and where they begin; what was read last is taken again if it has them."""
+        path = f"{self._root}/{index.event_file}"
         known_path, begin, data = self._last_read
         if known_path != path or first < begin or first + size > begin + len(data):
             begin = max(first - _AROUND, 0)
@@ -343,6 +352,7 @@ class RunReader:
             if known_path == path:
                 # Who asks twice asks again, and most files are read faster than they are opened.
                 begin, most = 0, max(first + size + _AROUND, _WHOLE)
+            self._make_ready(index, begin, most)
             data = read_range(path, begin, most)
             self._last_read = path, begin, data
         return data, begin
@@ -377,15 +387,6 @@ class RunReader:
                 if any(step and step[1] == place.worker and step[0] > place.step for step in steps):
                     return True
         return False
-
-
-def _kept(known: dict[_Key, _Kept], key: _Key, make: Callable[[], _Kept]) -> _Kept:
-    """Return what was made for a key, made now if it is not known any more."""
-    if key not in known:
-        if len(known) >= _COLUMNS_KEPT:
-            known.clear()
-        known[key] = make()
-    return known[key]
 
 
 def _positions(tensors: Names, names: tuple[str, ...]) -> npt.NDArray[np.int64]:

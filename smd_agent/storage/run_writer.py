@@ -10,12 +10,14 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from smd_agent import guard
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats import about
 from smd_agent.formats.encoder import Stamp
 from smd_agent.formats.paths import END_MARKER, about_path, collections_path
+from smd_agent.storage.board_files import FOLDER
 from smd_agent.storage.disk_failures import DiskFailures
 from smd_agent.storage.due_file import DueFile
 from smd_agent.storage.forecast import FIRST_STEPS, LARGE_STEP, size_text, tell
@@ -25,8 +27,12 @@ from smd_agent.storage.metrics_file import MetricsFile
 from smd_agent.storage.run_board import RunBoard
 from smd_agent.storage.run_folder import Continuation, RunFolder, absolute, holds_finished_run
 from smd_agent.storage.step_file import StepFile
+from smd_agent.storage.stored_run import StoredRun
 from smd_agent.storage.whole_file import remove_file, replace_file
 from smd_agent.storage.writer import DEFAULT_BUDGET_BYTES, Writer
+
+if TYPE_CHECKING:
+    from smd_agent.storage.uploads import Uploads
 
 # What is the matter with a disk that may take data later.
 _PASSING = frozenset(
@@ -56,6 +62,7 @@ class RunWriter:
         board: what TensorBoard gets of the run; None if nothing.
         continued: the run that this one goes on with; None if it begins one.
         metrics: what SageMaker's metrics get of it; None if nothing.
+        uploads: bring the run into a store; None where it stays in its folder.
 
     Attributes:
         steps_saved, tensors_saved, bytes_saved: what is in the folder, by count and size.
@@ -70,6 +77,7 @@ class RunWriter:
         board: RunBoard | None = None,
         continued: Continuation | None = None,
         metrics: MetricsFile | None = None,
+        uploads: Uploads | None = None,
     ) -> None:
         self.dry_run = dry_run
         self.steps_saved = 0
@@ -84,11 +92,12 @@ class RunWriter:
         self._board = board
         self._continued = continued
         self._metrics = metrics
+        self._store = StoredRun(uploads)
         self._make_ready()
 
     def _make_ready(self) -> None:
         self._folder = RunFolder(self._named, self._finished_before, self._below, self._continued)
-        self._enter: Callable[[], str | None] = self._folder.enter_alone
+        self._alone = True
         # Of the folder that we are in: whether it was entered, and the step in it that shows that it is still there.
         self._entered = False
         self._last_index = ""
@@ -111,13 +120,18 @@ class RunWriter:
 
     @property
     def location(self) -> str:
-        """The same, for messages."""
-        return str(self.root)
+        """The same, or the address of the store that the run is in, for messages."""
+        return self._store.address or str(self.root)
+
+    @property
+    def folder(self) -> str | None:
+        """The folder, as long as it has all that was saved."""
+        return str(self.root) if self._store.leaves_all else None
 
     @property
     def detour(self) -> str | None:
         """Why that is not the folder that was asked for; None if it is."""
-        return self._folder.reason
+        return self._store.reason or self._folder.reason
 
     @property
     def worker(self) -> str:
@@ -168,7 +182,7 @@ class RunWriter:
 
     def leave(self) -> None:
         """Put on disk what this worker has saved, give the folder up, and have no worker until the next ``start``."""
-        self.close(end_marker=False)
+        self._close(end_marker=False)
         self._met_late = True
         self._worker = ""
         self._collections = self._lost = self._about = None
@@ -178,6 +192,7 @@ class RunWriter:
         self.steps_saved = self.tensors_saved = self.bytes_saved = 0
         self._worker = ""
         self._continued = None
+        self._store.begin_anew()
         self._make_ready()
         if self._board is not None:
             self._board.close()
@@ -227,7 +242,19 @@ class RunWriter:
         return self._writer.drain()
 
     def close(self, end_marker: bool) -> None:
-        """Wait for the disk, mark the run as ended and give the folder up. Can be called again after further steps."""
+        """Wait for the disk, mark the run as ended and give the folder up. Can be called again after further steps.
+
+        A store is waited for, too, until it has everything.
+        """
+        self._close(end_marker)
+        if self.started:
+            self._store.finish()
+
+    def clear_away(self) -> None:
+        """Leave no thread and no file that the run has no use for any more."""
+        self._store.clear_away(self.root)
+
+    def _close(self, end_marker: bool) -> None:
         if not self.started or self._closed or self._closed is end_marker:
             return
         collections = self._collections
@@ -249,12 +276,13 @@ class RunWriter:
             lost += f"; {self._lost.gone} more {'are gone with their' if many else 'is gone with its'} folder"
         steps = "1 step" if self.steps_saved == 1 else f"{self.steps_saved} steps"
         saved = f"saved {steps} ({self.tensors_saved} values, {size_text(self.bytes_saved)}{more}){lost}"
-        return f"{saved}; to see them: python -m smd_agent ls {self.root}" if self._entered else saved
+        saved += self._store.words
+        return f"{saved}; to see them: python -m smd_agent ls {self.location}" if self._entered else saved
 
     # On the writer thread.
 
     def _begin(self, beginning: _Beginning, worker: str, alone: bool) -> None:
-        self._enter = self._folder.enter_alone if alone else partial(self._folder.enter_as, worker)
+        self._alone = alone
         self._entered = False
         self._last_index = ""
         self._removes_old = not alone and not self._met_late
@@ -268,7 +296,16 @@ class RunWriter:
             self._failures.start_made_up(self._named, self.detour)
 
     def _enter_folder(self, worker: str) -> str | None:
-        refused = self._enter()
+        self._store.make_way(self._named)
+        refused: str | None = None
+        if self._alone:
+            self._folder.enter_alone()
+        else:
+            refused = self._folder.enter_as(worker)
+        if refused is None:
+            refused = self._store.enter(self.root, worker, self._alone, self._removes_old)
+            if refused is not None:
+                self._folder.leave()
         self._entered = refused is None
         if self._entered and self._folder.goes_on:
             self._say_what_is_redone()
@@ -289,6 +326,8 @@ class RunWriter:
         Raises:
             OSError: there is none.
         """
+        if (obstacle := self._store.obstacle) is not None:
+            raise OSError(errno.EDQUOT, obstacle)
         if not self._is_there():
             before, gone = self.root, self._leave_behind()
             failure = guard.attempt(self._go_on)
@@ -338,6 +377,7 @@ class RunWriter:
         self.bytes_saved += step.size
         self._last_index = step.index_name
         self._put_files()
+        self._store.add(self.root, step.index_name, *step.event_names)
 
     def _lose(self, step: int) -> None:
         if self._lost is not None:
@@ -353,6 +393,8 @@ class RunWriter:
                 failure = guard.attempt(partial(file.put, self.root))
                 if failure is not None:
                     self._failures.write_failed(failure)
+                else:
+                    self._store.add(self.root, file.path)
 
     def _board_place(self) -> tuple[Path, bool]:
         """The run's folder, and whether it is the one that was asked for."""
@@ -370,7 +412,9 @@ class RunWriter:
         if not self._entered:
             self._go_on()
         self._put_files()
+        self._store.add_all_in(self.root, FOLDER)
         # A run that has ended without a collections file cannot be read; one that was cut off can.
         collections = self._collections
         if end_marker and (collections is None or collections.text is None or collections.exists):
             replace_file(self.root, END_MARKER, b"")
+            self._store.add(self.root, END_MARKER)

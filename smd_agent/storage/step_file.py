@@ -107,6 +107,11 @@ class StepFile:
         return len(names)
 
     @property
+    def event_names(self) -> tuple[str, ...]:
+        """The event file that the index names, below the run's folder; none if it has shapes alone."""
+        return (self._event_name,) if self._tensor_entries else ()
+
+    @property
     def size(self) -> int:
         """Bytes of the event file so far."""
         return self._size

@@ -1,4 +1,6 @@
-"""The one background thread: it takes filled blocks and finished steps and puts them on disk.
+"""The background thread: it takes filled blocks and finished steps and puts them on disk.
+
+Of a run that goes to a store, `smd_agent.storage.uploads` has a second one, which is started here, too.
 
 Memory between the training thread and the disk is a fixed set of blocks. When all of them are waiting for the disk the
 training thread waits for one to come free, and gives up on the step when the disk has not moved for
@@ -27,7 +29,23 @@ DEFAULT_BUDGET_BYTES = 256 << 20
 
 _HUGE_PAGE_BYTES = 2 << 20
 
+Thread = threading.Thread
 Job = Callable[[], None]
+
+
+def start_thread(name: str, work: Callable[[], None]) -> Thread:
+    """Have something done in the background, by a thread that does not keep the program from ending.
+
+    Args:
+        name: of the thread.
+        work: fails with one line and no more.
+
+    Raises:
+        RuntimeError: there are as many threads as there may be, or the program has ended.
+    """
+    thread = Thread(target=guard.fence("writing")(work), name=name, daemon=True)
+    thread.start()
+    return thread
 
 
 class Block:
@@ -73,7 +91,7 @@ class Writer:
         # Pieces and blocks written and jobs done; and how many there were when a wait was in vain.
         self._moved = 0
         self._stood_at = -1
-        self._thread: threading.Thread | None = None
+        self._thread: Thread | None = None
 
     def take_block(self) -> Block | None:
         """An empty block, or None when the disk stands still and no more memory may be used."""
@@ -131,10 +149,7 @@ class Writer:
     def submit(self, job: Job) -> None:
         """Run ``job`` on the thread, after all jobs submitted before it; starts the thread with the first one."""
         if self._thread is None:
-            self._thread = threading.Thread(
-                target=guard.fence("writing")(self._run), name="smd_agent-writer", daemon=True
-            )
-            self._thread.start()
+            self._thread = start_thread("smd_agent-writer", self._run)
         self._jobs.put(job)
 
     def drain(self) -> bool:

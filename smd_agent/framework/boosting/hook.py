@@ -62,6 +62,7 @@ class BoostingHook(FrameworkHook, Generic[G]):
         validation_data: G | None = None,
         *,
         beside: bool = False,
+        upload_to: str | None = None,
     ) -> None:
         self.hyperparameters = hyperparameters
         self.train_data = self.as_data(train_data)
@@ -78,6 +79,7 @@ class BoostingHook(FrameworkHook, Generic[G]):
             save_all=save_all,
             include_workers=include_workers,
             beside=beside,
+            upload_to=upload_to,
         )
         if reduction_config is not None:
             self._tell_of_reductions()

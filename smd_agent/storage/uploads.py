@@ -1,0 +1,348 @@
+"""The way of a run from its folder into a store: a queue of files, and the thread that uploads them.
+
+The training only enters names. What cannot be uploaded is tried again, later and later, until the program has ended
+and waited for it; the order stays, so that in the store an index that is visible means an event file that is, and the
+end marker comes last. A run that lies here only on its way gives its event files up once they are uploaded and many.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from smd_agent import guard, stalled_disk
+from smd_agent.formats import paths
+from smd_agent.printable import count_of
+from smd_agent.storage.forecast import size_text
+from smd_agent.storage.store_claim import StoreClaim, Taken
+from smd_agent.storage.stores import Store, StoreFailure, new_loop, reason_of
+from smd_agent.storage.whole_file import remove_file
+from smd_agent.storage.writer import Thread, start_thread
+
+if TYPE_CHECKING:
+    import asyncio
+
+# Of uploaded event files, what a run keeps that lies here on its way only; and what may wait there to be uploaded.
+KEPT_BYTES = 256 << 20
+WAITING_BYTES = 4 << 30
+# Uploaded together.
+_BATCH_FILES = 32
+_BATCH_BYTES = 16 << 20
+# In seconds. A batch may take this long, and one more for so many bytes; after a failure there is a pause, which
+# doubles; a store that has taken nothing for so long is told of, and is not waited for any longer at exit.
+_BATCH_SECONDS = 120.0
+_BYTES_PER_SECOND = 128 << 10
+_FIRST_PAUSE, _LONGEST_PAUSE, _LONGEST_AT_EXIT = 0.25, 30.0, 2.0
+_STANDS_STILL = 30.0
+
+
+@dataclass
+class _Due:
+    """A file that is to be uploaded: those that have to be there before it, and the bytes of all."""
+
+    size: int
+    before: list[str] = field(default_factory=list)
+
+
+class Uploads:
+    """What the store lacks of a run that this process writes.
+
+    Args:
+        address: where the run goes.
+        patience: seconds that ``finish`` waits at most.
+        on_the_way: the folder is no place for the run to stay.
+
+    Attributes:
+        address: where it goes indeed, once ``enter`` has been called.
+        reason: why that is not the address that was asked for; None if it is.
+        finished_before: whether there was a finished run at the address.
+        is_whole: whether the run's folder has all that was saved.
+        failed: why nothing is uploaded any more; empty as long as it is.
+    """
+
+    def __init__(self, address: str, patience: float, on_the_way: bool) -> None:
+        self.address = address
+        self.reason: str | None = None
+        self.finished_before = False
+        self.is_whole = True
+        self.failed = ""
+        self._named = address
+        self._patience = patience
+        self._on_the_way = on_the_way
+        self._process = os.getpid()
+        self._root = Path()
+        self._changed = threading.Condition()
+        self._asked: deque[Callable[[], None]] = deque()
+        self._due: dict[str, _Due] = {}
+        self._waiting = 0
+        self._kept: deque[tuple[str, int]] = deque()
+        self._kept_bytes = 0
+        self._thread: Thread | None = None
+        self._over = False
+        # Whenever the store takes something; when it did so last, or began to fail; and when to try again.
+        self._moved = 0
+        self._failing_since: float | None = None
+        self._finishing = False
+        self._pause = 0.0
+        self._next = 0.0
+        self._why = ""
+        # The thread's own.
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._store: Store | None = None
+        self._named_store: Store | None = None
+        self._claims: list[StoreClaim] = []
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process has made it, and not the one that it was forked from."""
+        return self._process == os.getpid()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much waits here for the store that no more may."""
+        return self._on_the_way and self._waiting > WAITING_BYTES
+
+    @property
+    def is_only_place(self) -> bool:
+        """Whether the run is in the store and nowhere else, or will be."""
+        return self._on_the_way and not self.failed
+
+    def open(self) -> None:
+        """Look whether the store is there and may be used.
+
+        Raises:
+            StoreFailure: it may not, or it does not answer in time; nothing is uploaded then.
+        """
+        try:
+            self._thread = start_thread("smd_agent-uploads", self._run)
+        except RuntimeError as error:
+            raise StoreFailure(str(error)) from error
+        self._ask(self._look)
+
+    def enter(self, root: Path, worker: str, alone: bool, removes_old: bool) -> str | None:
+        """Get a place for one worker's part of a run; None when that has worked, else the reason why not.
+
+        Args:
+            root: the folder that the run is written into.
+            worker: the worker's name.
+            alone: no other worker is known, so that another place beside the address will do.
+            removes_old: what an earlier run has left of this worker goes.
+
+        Raises:
+            StoreFailure: the store does not do it; nothing is uploaded then.
+        """
+        refused: list[str] = []
+        self._root = root
+        self._ask(partial(self._enter, worker, alone, removes_old, refused))
+        return refused[0] if refused else None
+
+    def add(self, root: Path, name: str, *before: str) -> None:
+        """Have a file of the run's folder uploaded, as it is then; ``before`` are files that must be there first."""
+        self._root = root
+        sizes = [_size(root / one) for one in (name, *before)]
+        with self._changed:
+            known = self._due.get(name)
+            self._waiting += sum(sizes) - (known.size if known is not None else 0)
+            self._due[name] = _Due(sum(sizes), [*before])
+            self._changed.notify_all()
+
+    def finish(self) -> None:
+        """Wait until the store has everything, and say what it has not got when it is waited for no longer."""
+        if self.failed:
+            return
+        begun = seen_at = time.monotonic()
+        seen = -1
+        with self._changed:
+            self._finishing = True
+            self._next = 0.0
+            self._changed.notify_all()
+            while self._due and self._is_alive():
+                now = time.monotonic()
+                if self._moved != seen:
+                    seen, seen_at = self._moved, now
+                limits = begun + self._patience, seen_at + stalled_disk.patience(_STANDS_STILL)
+                if now >= min(limits):
+                    break
+                self._changed.wait(min(min(limits) - now, 1.0))
+            self._finishing = False
+            left, size = len(self._due), self._waiting
+        if not left:
+            # What says whose the place is does no harm where it stays: the run has its end marker.
+            guard.attempt(lambda: self._ask(self._remove_claims))
+            return
+        self.failed = self._why or "it does not answer in time"
+        stalled_disk.waited_in_vain(lambda: bool(self._due) and self._is_alive())
+        files = f"{count_of(left, 'file')} ({size_text(size)})"
+        verb = "are" if left > 1 else "is"
+        guard.say(f"{files} of the run {verb} not in {self.address} ({self.failed}), but in {self._root}")
+
+    def end(self) -> bool:
+        """End the thread; whether the run's folder is needed no more."""
+        if not self.is_ours:
+            return False
+        with self._changed:
+            self._over = True
+            done = not self._due and not self.failed
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join(1.0)
+        return done and self._on_the_way
+
+    def _is_alive(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def _ask(self, action: Callable[[], None]) -> None:
+        """Have something done on the thread, and wait for it."""
+        done = threading.Event()
+        failures: list[Exception | None] = []
+
+        def answered() -> None:
+            failures.append(guard.attempt(action))
+            done.set()
+
+        with self._changed:
+            self._asked.append(answered)
+            self._changed.notify_all()
+        if not done.wait(stalled_disk.patience(stalled_disk.STALL_SECONDS)):
+            self.failed = "it does not answer in time"
+            stalled_disk.waited_in_vain(lambda: not done.is_set() and self._is_alive())
+            raise StoreFailure(self.failed)
+        failure = failures[0]
+        if failure is not None:
+            self.failed = reason_of(failure)
+            raise failure if isinstance(failure, StoreFailure) else StoreFailure(self.failed)
+
+    # On the thread.
+
+    def _run(self) -> None:
+        self._loop = new_loop()
+        while (job := self._next_job()) is not None:
+            job()
+        if self._named_store is not None:
+            self._named_store.close()
+        self._loop.close()
+
+    def _next_job(self) -> Callable[[], None] | None:
+        with self._changed:
+            while not self._over:
+                if self._asked:
+                    return self._asked.popleft()
+                pause = self._next - time.monotonic()
+                if self._due and pause <= 0:
+                    return partial(self._upload, self._batch())
+                self._changed.wait(pause if self._due else None)
+        return None
+
+    def _look(self) -> None:
+        self._named_store = Store(self._named, self._loop)
+        self.finished_before = Taken.at(self._named_store).finished
+
+    def _enter(self, worker: str, alone: bool, removes_old: bool, refused: list[str]) -> None:
+        assert self._named_store is not None
+        own = (self._root / paths.claim_path(None if alone else worker)).read_bytes()
+        claim = StoreClaim(self._named_store, worker, own)
+        reason = claim.take_alone() if alone else claim.take_as_worker(removes_old)
+        if reason is not None and not alone:
+            refused.append(reason)
+            return
+        self._claims.append(claim)
+        self._store, self.address, self.reason = claim.store, claim.store.address, reason
+
+    def _remove_claims(self) -> None:
+        for claim in self._claims:
+            claim.release()
+        self._claims.clear()
+
+    def _batch(self) -> dict[str, _Due]:
+        """The files that come next; in the lock."""
+        batch: dict[str, _Due] = {}
+        size = 0
+        for name, due in self._due.items():
+            size += due.size
+            if batch and (size > _BATCH_BYTES or len(batch) >= _BATCH_FILES):
+                break
+            batch[name] = due
+        return batch
+
+    def _upload(self, batch: dict[str, _Due]) -> None:
+        seconds = _BATCH_SECONDS + sum(due.size for due in batch.values()) / _BYTES_PER_SECOND
+        failures: dict[str, BaseException] = {}
+        done: set[str] = set()
+
+        def put(names: list[str]) -> None:
+            assert self._store is not None
+            failures.update(self._store.put(self._root, names, seconds, self._note_progress) if names else {})
+
+        steps = [name for name, due in batch.items() if due.before]
+        others = [name for name in batch if name not in steps and name != paths.END_MARKER]
+        put([*(one for name in steps for one in batch[name].before), *others])
+        for name in steps:
+            batch[name].before = [one for one in batch[name].before if one in failures]
+        ready = [name for name in steps if not batch[name].before]
+        put(ready)
+        done.update(name for name in [*others, *ready] if name not in failures)
+        if paths.END_MARKER in batch and len(done) == len(batch) - 1:
+            put([paths.END_MARKER])
+            done.update({paths.END_MARKER} - failures.keys())
+        self._settle(batch, done, failures)
+
+    def _note_progress(self) -> None:
+        self._moved += 1
+
+    def _settle(self, batch: dict[str, _Due], done: set[str], failures: dict[str, BaseException]) -> None:
+        now = time.monotonic()
+        for name in [name for name, due in batch.items() if any(one in failures for one in (name, *due.before))]:
+            # The folder is told of where it has gone.
+            if not all((self._root / one).exists() for one in (name, *batch[name].before)):
+                done.add(name)
+        with self._changed:
+            for name in done:
+                # Unless it has changed while it was uploaded.
+                if self._due.get(name) is batch[name]:
+                    del self._due[name]
+                    self._waiting -= batch[name].size
+            if done:
+                self._moved += 1
+                self._failing_since = None
+            if not failures:
+                self._pause = self._next = 0.0
+            else:
+                self._why = reason_of(next(iter(failures.values())))
+                self._failing_since = self._failing_since or now
+                longest = _LONGEST_AT_EXIT if self._finishing else _LONGEST_PAUSE
+                self._pause = _FIRST_PAUSE if done else min(max(2 * self._pause, _FIRST_PAUSE), longest)
+                self._next = now + self._pause
+            self._changed.notify_all()
+        for name in done:
+            self._keep(name, batch[name].size)
+        if failures and self._failing_since is not None and now - self._failing_since > _STANDS_STILL:
+            line = f"{self.address} takes nothing ({self._why}): the run goes on, what is saved waits in {self._root}"
+            guard.say_once((self, "takes nothing"), line)
+
+    def _keep(self, name: str, size: int) -> None:
+        """Give old event files up, where the run lies here on its way only and they have become many."""
+        step = paths.parse_step_file(name.rpartition("/")[2])
+        if not self._on_the_way or step is None:
+            return
+        self._kept.append((paths.event_path(*step), size))
+        self._kept_bytes += size
+        while self._kept_bytes > KEPT_BYTES:
+            event, size = self._kept.popleft()
+            self._kept_bytes -= size
+            self.is_whole = False
+            guard.attempt(partial(remove_file, self._root, event))
+            guard.attempt((self._root / event).parent.rmdir)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
