@@ -11,8 +11,10 @@ usage: python -m smd_agent [options] script.py [args ...]     run a script with 
        python -m smd_agent diff RUN_A RUN_B                   where two runs part
        python -m smd_agent report RUN                         a page for the browser: findings, charts, all tensors
        python -m smd_agent export RUN --parquet DIR           the statistics of a run as a table
+       python -m smd_agent verify script.py [args ...]        whether the agent leaves the script as it is
 
-`python -m smd_agent COMMAND --help` describes run (the options above), ls, show, check, watch, diff, report and export.
+`python -m smd_agent COMMAND --help` describes run (the options above), ls, show, check, watch, diff, report, export and
+verify.
 A script named like a command is taken for the script when it exists; `run` and `--` may stand before it.
 """
 
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-_NAMES = ("run", "ls", "show", "check", "watch", "diff", "report", "export")
+_NAMES = ("run", "ls", "show", "check", "watch", "diff", "report", "export", "verify")
 COMMANDS = {name: f"smd_agent.cli.{name}" for name in _NAMES}
 """Command -> its module; the module's docstring is the command's help."""
 

@@ -96,14 +96,19 @@ def open_for(program: str) -> None:
             )
         return
     ours = same or os.path.dirname(program) == os.path.dirname(sys.executable)
-    package = os.path.dirname(os.path.abspath(smd_agent.__file__))
-    root = os.path.dirname(package)
+    root = os.path.dirname(os.path.dirname(os.path.abspath(smd_agent.__file__)))
     if ours and _has_hook(root) and os.path.realpath(root) in map(os.path.realpath, _site_folders()):
         return
-    inner = os.path.join(package, "_site")
-    folder = inner if os.path.isfile(os.path.join(inner, "sitecustomize.py")) else root
+    folder = door()
     if not (ours and _starts_from(folder)):
         prepend_pythonpath(folder)
+
+
+def door() -> str:
+    """Return the folder of our sitecustomize.py: inside of the package once that is installed, else beside it."""
+    package = os.path.dirname(os.path.abspath(smd_agent.__file__))
+    inner = os.path.join(package, "_site")
+    return inner if os.path.isfile(os.path.join(inner, "sitecustomize.py")) else os.path.dirname(package)
 
 
 def _starts_from(folder: str) -> bool:

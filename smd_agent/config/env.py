@@ -22,6 +22,7 @@ STRICT = "SMD_AGENT_STRICT"
 VERDICT_SECONDS = "SMD_AGENT_VERDICT_SECONDS"
 LAUNCH_PID = "SMD_AGENT_LAUNCH_PID"
 REPORTED = "SMD_AGENT_REPORTED"
+OBSERVER = "SMD_AGENT_OBSERVER"
 RANK = "RANK"
 RANKS = "WORLD_SIZE"
 
@@ -51,6 +52,7 @@ VARIABLES = (
     Variable(VERDICT_SECONDS, "seconds", "1", "what rules take to judge a run when it ends, and in ls; 0: they do not"),
     Variable(LAUNCH_PID, "integer", "", "pid of the process the launcher started; set by the launcher"),
     Variable(REPORTED, "text", "", "checksum of a complaint made already; set for the child processes"),
+    Variable(OBSERVER, "text", "", "where a run is written down for verify, which sets it"),
     Variable(
         RANK,
         "integer",
