@@ -15,6 +15,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import weakref
     from collections.abc import Callable, Iterable
     from importlib.machinery import ModuleSpec
     from types import ModuleType
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     Value = tuple[str, tuple[int, ...], bytes]
     # Name and value.
     Weights = Iterable[tuple[str, Value]]
+    Look = Callable[[Any], Weights]
 
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -97,7 +99,10 @@ class Observer:
         self._kept = 0
         self._off = False
         self._losses: list[list[Any]] = []
-        self._at_end: list[Callable[[], Weights]] = []
+        # What has updated, in the order of its first update, and how its weights are looked at.
+        self._owners: list[tuple[weakref.ref[Any], Look]] = []
+        self._numbers: dict[int, int] = {}
+        self._last_words: list[Look] = []
         self._generators: dict[str, Callable[[], Any]] = {}
         self._before: dict[str, tuple[str, int]] = {}
         self.is_eager: Callable[[], bool] = lambda: True
@@ -236,13 +241,24 @@ class Observer:
         """Have the state of a random number generator noted after each step; None while there is none."""
         self._generators[name] = lambda: (read(), None)
 
-    def at_end(self, weights: Callable[[], Weights]) -> None:
-        """Have these noted when the program ends."""
-        self._at_end.append(weights)
+    def at_end(self, look: Look) -> None:
+        """Have these values noted when the program ends, too; called with the observer."""
+        self._last_words.append(look)
 
-    def updated(self, weights: Weights) -> None:
-        """End a step, in which an optimizer has given the weights these values."""
-        self._record({"kind": "step"}, weights)
+    def updated(self, owner: Any, look: Look) -> None:
+        """End a step, in which this optimizer or booster has updated weights.
+
+        Args:
+            owner: what has updated.
+            look: gives its weights as they stand; called now, and at the end of the program if it is alive then.
+        """
+        import weakref
+
+        number = self._numbers.get(id(owner))
+        if number is None or self._owners[number][0]() is not owner:
+            self._numbers[id(owner)] = len(self._owners)
+            self._owners.append((weakref.ref(owner), look))
+        self._record({"kind": "step"}, look(owner))
         self.step += 1
 
     def end(self) -> None:
@@ -255,7 +271,19 @@ class Observer:
         self._off = True
 
     def _end(self) -> None:
-        self._record({"kind": "end"}, [(name, value) for look in self._at_end for name, value in look()])
+        weights = []
+        keys = []
+        for number, (reference, look) in enumerate(self._owners):
+            owner = reference()
+            # The agent may keep it alive for longer: compared is what both runs have.
+            for place, item in enumerate(look(owner) if owner is not None else ()):
+                keys.append(f"{number}/{place}")
+                weights.append(item)
+        for look in self._last_words:
+            for name, value in look(self):
+                keys.append(name)
+                weights.append((name, value))
+        self._record({"kind": "end", "keys": keys}, weights)
 
     def _record(self, record: dict[str, Any], weights: Weights) -> None:
         record["losses"], self._losses = self._losses, []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import TYPE_CHECKING, Any
 
 import mxnet
@@ -11,24 +10,25 @@ from mxnet.gluon import Trainer
 from mxnet.ndarray import NDArray
 
 if TYPE_CHECKING:
-    from smd_agent.framework.observer import Observer, Value, Weights
+    from smd_agent.framework.observer import Observer, Weights
 
 
 def watch(module: Any, observer: Observer) -> None:
     """Have losses of backward passes and updates of Trainers noted."""
-    trainers: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def before_backward(heads: Any, *args: Any, **kwargs: Any) -> None:
         for head in heads if isinstance(heads, (list, tuple)) else [heads]:
             observer.loss("loss", observer.array(head.asnumpy()))
 
     def after_update(result: object, trainer: Any, *args: Any, **kwargs: Any) -> None:
-        trainers.add(trainer)
-        observer.updated(_weights(observer, trainer))
+        observer.updated(trainer, weights)
 
-    def at_end() -> Weights:
-        for trainer in [*trainers]:
-            yield from _weights(observer, trainer)
+    def weights(trainer: Any) -> Weights:
+        for parameter in trainer._params:
+            if parameter._data is not None:
+                yield parameter.name, observer.array(parameter.list_data()[0].asnumpy())
+
+    def at_end(_: object) -> Weights:
         # Its generator can be asked for nothing but numbers, which nobody needs any more.
         yield "next random numbers", observer.array(mxnet.nd.random.uniform(shape=(4,)).asnumpy())
 
@@ -37,8 +37,3 @@ def watch(module: Any, observer: Observer) -> None:
     # Trainer.step and Trainer.update both come by here.
     observer.around(Trainer, "_update", after=after_update)
     observer.at_end(at_end)
-
-
-def _weights(observer: Observer, trainer: Any) -> list[tuple[str, Value]]:
-    known = [parameter for parameter in trainer._params if parameter._data is not None]
-    return [(parameter.name, observer.array(parameter.list_data()[0].asnumpy())) for parameter in known]

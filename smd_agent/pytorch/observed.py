@@ -11,7 +11,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 if TYPE_CHECKING:
-    from smd_agent.framework.observer import Observer, Value, Weights
+    from smd_agent.framework.observer import Observer, Value
 
 
 def watch(module: Any, observer: Observer) -> None:
@@ -26,7 +26,7 @@ def watch(module: Any, observer: Observer) -> None:
 
     def after_update(optimizer: Any, args: Any, kwargs: Any) -> None:
         if not torch.compiler.is_compiling():
-            observer.look(lambda: observer.updated(weights.of(optimizer)), "an update")
+            observer.look(lambda: observer.updated(optimizer, weights.of), "an update")
 
     leave_uncompiled = observer.of_package("pytorch/tracing.py").leave_uncompiled
     # Tensor.backward comes by here too.
@@ -35,7 +35,6 @@ def watch(module: Any, observer: Observer) -> None:
     register_optimizer_step_post_hook(after_update)
     observer.generator("PyTorch", lambda: torch.get_rng_state().numpy().tobytes())
     observer.generator("CUDA", _of_gpus)
-    observer.at_end(weights.all)
 
 
 class _Weights:
@@ -52,13 +51,6 @@ class _Weights:
             self._look_for_names()
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         return [(self._name(parameter, n), _value(parameter)) for n, parameter in enumerate(parameters)]
-
-    def all(self) -> Weights:
-        """Those of all optimizers that are alive, as they stand now."""
-        for known in self._optimizers:
-            optimizer = known()
-            if optimizer is not None:
-                yield from self.of(optimizer)
 
     def _name(self, parameter: Any, number: int) -> str:
         known = self._names.get(id(parameter))

@@ -36,12 +36,14 @@ class Step:
         losses: since the update before.
         weights: of the optimizer.
         random: by generator its state, its place, and how often it has made numbers.
+        keys: at the end, what the weights are of and their place there.
     """
 
     number: int | None
     losses: list[Item]
     weights: list[Item]
     random: dict[str, list[Any]]
+    keys: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -103,4 +105,4 @@ def unobserved(folder: Path) -> int:
 
 def _step(record: dict[str, Any], number: int | None) -> Step:
     losses, weights = ([Item(n, d, t, tuple(s), at) for n, d, t, s, at in record[key]] for key in ("losses", "weights"))
-    return Step(number, losses, weights, record["random"])
+    return Step(number, losses, weights, record["random"], record.get("keys", []))

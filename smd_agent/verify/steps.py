@@ -68,13 +68,14 @@ def first_difference(here: Process, there: Process, compared: Compared, unseeded
         unseeded: generators of which only is compared how many numbers were drawn.
     """
     for one, other in zip_longest(here.steps(), there.steps()):
+        if one is None or other is None or (one.number is None) != (other.number is None):
+            return _ended(one, other)
         found = _of_step(one, other, here, there, compared, unseeded)
         if found is not None:
             return found
-        if one is not None:
-            compared.steps += one.number is not None
-            compared.losses += len(one.losses)
-            compared.weights += len(one.weights)
+        compared.steps += one.number is not None
+        compared.losses += len(one.losses)
+        compared.weights += len(_weights(one, other)[0])
     return None
 
 
@@ -88,11 +89,9 @@ def unseeded_generators(here: Process, there: Process) -> set[str]:
 
 
 def _of_step(
-    one: Step | None, other: Step | None, here: Process, there: Process, compared: Compared, unseeded: set[str]
+    one: Step, other: Step, here: Process, there: Process, compared: Compared, unseeded: set[str]
 ) -> Difference | None:
-    if one is None or other is None or (one.number is None) != (other.number is None):
-        return _ended(one, other)
-    for kind, mine, theirs in (("loss", one.losses, other.losses), ("weight", one.weights, other.weights)):
+    for kind, mine, theirs in (("loss", one.losses, other.losses), ("weight", *_weights(one, other))):
         if len(mine) != len(theirs):
             plural = "losses" if kind == "loss" else "weights"
             return _placed(one, f"number of {plural}", str(len(mine)), str(len(theirs)))
@@ -108,6 +107,15 @@ def _of_step(
         if (own[:2] if strictly else own[1:]) != (others[:2] if strictly else others[1:]):
             return _placed(one, f"random state of {name}", _state(own), _state(others))
     return None
+
+
+def _weights(one: Step, other: Step) -> tuple[list[Item], list[Item]]:
+    """Those that are compared: at the end, of what is alive in both runs."""
+    if one.number is not None:
+        return one.weights, other.weights
+    mine, theirs = (dict(zip(step.keys, step.weights, strict=True)) for step in (one, other))
+    common = [key for key in one.keys if key in theirs]
+    return [mine[key] for key in common], [theirs[key] for key in common]
 
 
 def _placed(step: Step, what: str, here: str, there: str) -> Difference:

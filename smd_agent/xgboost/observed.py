@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import TYPE_CHECKING, Any
 
 from xgboost import Booster
 
 if TYPE_CHECKING:
-    from smd_agent.framework.observer import Observer, Value, Weights
+    from smd_agent.framework.observer import Observer, Weights
 
 
 def watch(module: Any, observer: Observer) -> None:
     """Have boosters noted after each round, and what their evaluations say."""
-    boosters: weakref.WeakSet[Any] = weakref.WeakSet()
     inside: list[Any] = []
 
     def before_round(booster: Any, *args: Any, **kwargs: Any) -> None:
@@ -23,21 +21,15 @@ def watch(module: Any, observer: Observer) -> None:
         inside.pop()
         # An update by an objective of the program's boosts.
         if not inside:
-            boosters.add(booster)
-            observer.updated([("booster", _model(booster))])
+            observer.updated(booster, _model)
 
     def after_evaluation(result: Any, *args: Any, **kwargs: Any) -> None:
         observer.loss("evaluation", observer.text(str(result)))
 
-    def at_end() -> Weights:
-        for booster in [*boosters]:
-            yield "booster", _model(booster)
-
     for name in ("update", "boost"):
         observer.around(Booster, name, before_round, after_round)
     observer.around(Booster, "eval_set", after=after_evaluation)
-    observer.at_end(at_end)
 
 
-def _model(booster: Any) -> Value:
-    return "model", (), bytes(booster.save_raw("ubj"))
+def _model(booster: Any) -> Weights:
+    yield "booster", ("model", (), bytes(booster.save_raw("ubj")))

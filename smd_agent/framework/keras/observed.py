@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from smd_agent.framework.observer import Observer, Value, Weights
+    from smd_agent.framework.observer import Observer, Value
 
 # Of what a compiled function returns, as losses and metrics are; predictions are not.
 _MOST = 4096
@@ -34,7 +34,6 @@ def watch(keras: Any, observer: Observer) -> None:
     observer.around(callbacks, "on_train_batch_begin", updates.before_batch)
     observer.around(callbacks, "on_train_batch_end", updates.before_batch_end)
     observer.listeners.append(updates.after_call)
-    observer.at_end(updates.weights)
 
 
 class _Updates:
@@ -74,22 +73,14 @@ class _Updates:
         """Something has run that may have updated, and returned this."""
         if self._in_batch:
             return
-        for optimizer in self._living():
+        for optimizer in [optimizer for known in self._optimizers if (optimizer := known()) is not None]:
             count = int(optimizer.iterations.numpy())
             if count != self._counts[id(optimizer)]:
                 self._counts[id(optimizer)] = count
                 for name, value in self._numbers(result):
                     self._observer.loss(name, value)
-                self._observer.updated(self._of(optimizer))
+                self._observer.updated(optimizer, self._of)
                 result = None
-
-    def weights(self) -> Weights:
-        """All that is trained, as it stands now."""
-        for optimizer in self._living():
-            yield from self._of(optimizer)
-
-    def _living(self) -> list[Any]:
-        return [optimizer for known in self._optimizers if (optimizer := known()) is not None]
 
     def _of(self, optimizer: Any) -> Iterator[tuple[str, Value]]:
         for known in self._variables.get(id(optimizer), ()):
