@@ -81,11 +81,28 @@ def start_agent() -> None:
         complain("%s: %s" % (type(error).__name__, error))  # noqa: UP031
 
 
-def complain(reason: str) -> None:
+def start_observer(order: str) -> None:
+    """Have `verify` see what the program trains, with the agent or without it; no failure leaves this function."""
+    from _frozen_importlib import module_from_spec
+    from _frozen_importlib_external import spec_from_file_location
+
+    try:
+        inside = os.path.basename(HERE) == "_site"
+        package = os.path.dirname(HERE) if inside else os.path.join(HERE, PACKAGE)
+        # Under no name of the package's: what looks for the agent must not find it where there is none.
+        spec = spec_from_file_location("smd_observer", os.path.join(package, "framework", "observer.py"))
+        module = module_from_spec(spec)  # type: ignore[arg-type]
+        spec.loader.exec_module(module)  # type: ignore[union-attr]
+        module.start(order, os.environ.get("RANK"))
+    except BaseException as error:
+        complain("%s: %s" % (type(error).__name__, error), "nothing will be verified")  # noqa: UP031
+
+
+def complain(reason: str, outcome: str = "nothing will be captured") -> None:
     """Write one line to stderr, if there is one."""
     try:
         if sys.stderr is not None:
-            sys.stderr.write("smd_agent: start failed (" + reason + "); nothing will be captured\n")
+            sys.stderr.write("smd_agent: start failed (" + reason + "); " + outcome + "\n")
     except Exception:
         return
 
@@ -94,6 +111,9 @@ def main() -> None:
     """Start the agent, then do what an interpreter does without us: run the next `sitecustomize`."""
     chained = vars(sys).setdefault(CHAINED, set())
     folders = [folder for folder in later_folders() if folder not in chained]
+    order = os.environ.get("SMD_AGENT_OBSERVER")
+    if order and sys.version_info >= OLDEST:
+        start_observer(order)
     if wanted():
         leave_path()
         start_agent()

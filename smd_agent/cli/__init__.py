@@ -12,10 +12,11 @@ usage: python -m smd_agent [options] script.py [args ...]     run a script with 
        python -m smd_agent report RUN                         a page for the browser: findings, charts, all tensors
        python -m smd_agent export RUN --parquet DIR           the statistics of a run as a table
        python -m smd_agent info [SCRIPT | RUN]                what the agent would do here, and what is wrong
+       python -m smd_agent verify script.py [args ...]        whether the agent leaves the script as it is
        python -m smd_agent install [--check]                  make this Python, an image's, start the agent
 
 `python -m smd_agent COMMAND --help` describes run (the options above), ls, show, check, watch, diff, report, export,
-info and install.
+info, verify and install.
 A script named like a command is taken for the script when it exists; `run` and `--` may stand before it.
 """
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-_NAMES = ("run", "ls", "show", "check", "watch", "diff", "report", "export", "info", "install")
+_NAMES = ("run", "ls", "show", "check", "watch", "diff", "report", "export", "info", "verify", "install")
 COMMANDS = {name: f"smd_agent.cli.{name}" for name in _NAMES}
 """Command -> its module; the module's docstring is the command's help."""
 

@@ -120,13 +120,18 @@ def way_into(program: str) -> WayIn:
             )
         return WayIn("", hooks[0])
     ours = same or os.path.dirname(program) == os.path.dirname(sys.executable)
-    package = os.path.dirname(os.path.abspath(smd_agent.__file__))
-    root = os.path.dirname(package)
+    root = os.path.dirname(os.path.dirname(os.path.abspath(smd_agent.__file__)))
     if ours and _has_hook(root) and os.path.realpath(root) in map(os.path.realpath, _site_folders()):
         return WayIn("", _hook_in(root))
-    inner = os.path.join(package, "_site")
-    folder = inner if os.path.isfile(os.path.join(inner, "sitecustomize.py")) else root
+    folder = door()
     return WayIn("" if ours and _starts_from(folder) else folder, os.path.join(folder, "sitecustomize.py"))
+
+
+def door() -> str:
+    """Return the folder of our sitecustomize.py: inside of the package once that is installed, else beside it."""
+    package = os.path.dirname(os.path.abspath(smd_agent.__file__))
+    inner = os.path.join(package, "_site")
+    return inner if os.path.isfile(os.path.join(inner, "sitecustomize.py")) else os.path.dirname(package)
 
 
 def _starts_from(folder: str) -> bool:

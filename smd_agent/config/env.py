@@ -26,6 +26,7 @@ VERDICT_SECONDS = "SMD_AGENT_VERDICT_SECONDS"
 UPLOAD_SECONDS = "SMD_AGENT_UPLOAD_SECONDS"
 LAUNCH_PID = "SMD_AGENT_LAUNCH_PID"
 REPORTED = "SMD_AGENT_REPORTED"
+OBSERVER = "SMD_AGENT_OBSERVER"
 RANK = "RANK"
 RANKS = "WORLD_SIZE"
 
@@ -63,6 +64,7 @@ VARIABLES = (
     Variable(UPLOAD_SECONDS, "seconds", "600", "what the end of a run waits at most for a store that takes its files"),
     Variable(LAUNCH_PID, "integer", "", "pid of the process the launcher started; set by the launcher"),
     Variable(REPORTED, "text", "", "checksum of a complaint made already; set for the child processes"),
+    Variable(OBSERVER, "text", "", "where a run is written down for verify, which sets it"),
     Variable(
         RANK,
         "integer",
