@@ -18,10 +18,11 @@ OLDEST = (3, 10)
 
 
 def wanted() -> bool:
-    """Tell whether the environment asks for capturing."""
+    """Tell whether the environment asks for capturing, or for none of it, which scripts with a hook have to survive."""
     return bool(
         os.environ.get("SMD_AGENT_HOOK")
         or os.environ.get("SMDEBUG_CONFIG_FILE_PATH")
+        or os.environ.get("USE_SMDEBUG")
         or os.path.isfile("/opt/ml/input/config/debughookconfig.json")
     )
 

@@ -1,5 +1,7 @@
 """Start of the agent in an interpreter: waits for a framework to be imported, and does nothing else until then.
 
+Where no library called smdebug is installed, an import of that name gets ours (`smd_agent.alias`).
+
 All ways in (`smd_agent.pth`, `smd_agent.start`, `sitecustomize.py`) end in `start()`. It runs before the user's
 program in every interpreter of the process tree, so it imports nothing that an interpreter has not loaded
 anyway: no wrapt, no numpy, no logging, no typing. It starts no thread, opens no file, prints nothing to
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 MARK = "_smd_agent_started"
+OLD_NAME = "smdebug"
 
 
 def start() -> None:
@@ -31,10 +34,16 @@ def start() -> None:
     that one would end the interpreter before the user's program begins.
     """
     try:
-        if MARK not in vars(sys) and _has_source() and env.use_smdebug():
+        if MARK in vars(sys):
+            return
+        has_source = _has_source()
+        if has_source or env.get(env.USE):
             # On `sys`, because a second copy of this package (another folder on the path) must see it too.
             vars(sys)[MARK] = True
-            _arm()
+            if has_source and env.use_smdebug():
+                _arm()
+            else:
+                sys.meta_path.insert(0, _OldNameFinder())
     except BaseException as error:
         guard.say(f"start failed ({guard.describe(error)}); nothing will be captured")
 
@@ -96,7 +105,38 @@ def _is_half_made(module: ModuleType | None) -> bool:
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
-class _FrameworkFinder:
+@guard.fence("standing in for smdebug")
+def _old_name(beside: Sequence[str]) -> ModuleSpec:
+    from smd_agent.alias import root_spec
+
+    return root_spec(beside)
+
+
+class _OldNameFinder:
+    """Finds smdebug where no library of that name is installed; whatever finds one comes first, wherever it stands."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return what our modules of that name are made by, None for all other names."""
+        if fullname != OLD_NAME:
+            return None
+        spec = self._real_spec(fullname, path, target)
+        if spec is not None and (spec.origin or spec.submodule_search_locations is None):
+            return spec
+        # A mere folder of that name, such as one with runs, is no library.
+        return _old_name((spec and spec.submodule_search_locations) or ()) or spec
+
+    def _real_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
+        for finder in tuple(sys.meta_path):
+            find_spec = None if finder is self else getattr(finder, "find_spec", None)
+            spec: ModuleSpec | None = find_spec(fullname, path, target) if find_spec else None
+            if spec is not None:
+                return spec
+        return None
+
+
+class _FrameworkFinder(_OldNameFinder):
     """Sees a framework being looked for, and lets the other finders find it.
 
     A mere probe (`importlib.util.find_spec("torch")`) gets a spec as from the real finder, whose loader calls
@@ -117,19 +157,11 @@ class _FrameworkFinder:
             for name in tuple(self.half_made):
                 self.catch_up(name)
         if fullname not in FRAMEWORKS or fullname in self.done:
-            return None
+            return super().find_spec(fullname, path, target)
         spec = self._real_spec(fullname, path, target)
         if spec is not None and hasattr(spec.loader, "exec_module"):
             spec.loader = _WatchedLoader(spec.loader, self)  # type: ignore[assignment]
         return spec
-
-    def _real_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
-        for finder in tuple(sys.meta_path):
-            find_spec = None if finder is self else getattr(finder, "find_spec", None)
-            spec: ModuleSpec | None = find_spec(fullname, path, target) if find_spec else None
-            if spec is not None:
-                return spec
-        return None
 
     def catch_up(self, name: str) -> None:
         """Patch a framework that was imported before we started, once its own import has finished."""

@@ -30,6 +30,7 @@ _hooks: list[BaseHook] = []
 _prepared = False
 # The frameworks of which a failure of ours has switched the capture off; "" stands for all.
 _off: set[str] = set()
+_wanted: HookSettings | None = None
 _when_ended: list[Callable[[list[BaseHook]], object]] = []
 
 
@@ -64,21 +65,27 @@ def current_of(kind: type[H]) -> H | None:
     return next((hook for hook in reversed(_hooks) if isinstance(hook, kind)), None)
 
 
-def make_current(hook: BaseHook) -> None:
+def make_current(hook: BaseHook) -> list[BaseHook]:
     """Make this the hook of the process for its framework; one that it replaces is ended now, this one at exit.
 
-    Where a failure has switched the capture off, it saves nothing: its steps would have other numbers.
+    Where a failure has switched the capture off, it saves nothing: its steps would have other numbers. Nor does it
+    where ``USE_SMDEBUG`` is off.
+
+    Returns:
+        Those that it replaces.
     """
     global _prepared
-    for other in [*_hooks]:
-        if other is hook or framework_of(type(other)) == framework_of(type(hook)):
-            _hooks.remove(other)
-            if other is not hook:
-                _finish(other)
-                other.disable()
-                guard.attempt(other.clear_away)
+    replaced = [other for other in _hooks if other is hook or framework_of(type(other)) == framework_of(type(hook))]
+    for other in replaced:
+        _hooks.remove(other)
+        if other is not hook:
+            _finish(other)
+            if other.ended_worker:
+                guard.say(f"another hook was made: the run in {other.out_dir} ends with step {other.step}")
+            other.disable()
+            guard.attempt(other.clear_away)
     _hooks.append(hook)
-    if is_off(framework_of(type(hook))):
+    if is_off(framework_of(type(hook))) or not env.use_smdebug():
         hook.disable()
     if not _prepared:
         _prepared = True
@@ -87,6 +94,24 @@ def make_current(hook: BaseHook) -> None:
         _end_with_child_process()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=_after_fork)
+    return [other for other in replaced if other is not hook]
+
+
+def want(settings: HookSettings) -> None:
+    """Take note of what the environment asks to save of a program that nobody has edited."""
+    global _wanted
+    _wanted = settings
+
+
+def tell_of_own_hook(hook: BaseHook) -> None:
+    """Say where a program's own hook saves instead of where the environment says, or that it is off."""
+    name = framework_of(type(hook))
+    if not env.use_smdebug():
+        guard.say_once("own hook, off", f"{env.USE} is off: the program's own hook saves nothing")
+    elif _wanted is not None and not is_off(name):
+        line = f"the program has a hook of its own for {name}: it says what is saved, to {hook.out_dir}"
+        elsewhere = f" and not to {_wanted.out_dir}" if _wanted.out_dir != hook.out_dir else ""
+        guard.say_once(("own hook", name, hook.out_dir), line + elsewhere)
 
 
 def framework_of(kind: type[BaseHook]) -> str:

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [*sorted((ROOT / "smd_agent").rglob("*.py")), ROOT / "sitecustomize.py"]
 WRITTEN = sorted(
     path
-    for folder in ("smd_agent", "tests", "benchmarks", "docs", "examples", ".ci")
+    for folder in ("smd_agent", "tests", "benchmarks", "docs", "examples", "distributions", ".ci")
     for path in (ROOT / folder).rglob("*")
     if path.is_file() and "__pycache__" not in path.parts and path.suffix not in (".pyc", ".tfevents", ".so")
 ) + [

@@ -38,6 +38,11 @@ def _alone_is_kept(out_dir: str) -> bool:
     return env.in_training_job() or os.path.abspath(out_dir) == DEFAULT_OUT_DIR
 
 
+def _place_of(out_dir: str, upload_to: str | None) -> Destination:
+    """Where the run goes; no store is asked where nothing is saved."""
+    return Destination.of(out_dir, upload_to, env.upload_seconds()) if env.use_smdebug() else Destination(out_dir)
+
+
 def _board_of(folder: str | None, out_dir: str, selection: Selection) -> RunBoard | None:
     """What TensorBoard gets, if a folder for it is wanted."""
     if folder is None:
@@ -53,7 +58,7 @@ class FrameworkHook(BaseHook):
 
     Args:
         out_dir: folder of the run, or an address such as ``s3://bucket/run``; it must not hold a finished run, unless
-            ``beside``. A run that goes on in it, or was cut off, is left alone: this one then goes into a new folder
+            ``made_from``. A run that goes on in it, or was cut off, is left alone: this one then goes into a new folder
             beside it, which one line names. Only a training that goes on from a checkpoint (see
             ``CHECKPOINT_CONFIG_FILE_PATH``) goes on in its run.
         export_tensorboard: write files for TensorBoard too, into ``tensorboard`` in the run's folder.
@@ -66,8 +71,8 @@ class FrameworkHook(BaseHook):
         include_collections: names of the collections to save beside ``default_saved``.
         save_all: save every tensor.
         include_workers: ``"one"`` or ``"all"``.
-        beside: where ``out_dir`` holds a finished run, write beside it too.
-        upload_to: the address of a store that gets a copy of the run.
+        made_from: the configuration that says all of this, and where a copy of the run goes, of a hook that the program
+            has not described by itself; then a finished run in ``out_dir`` is left alone, too.
 
     Attributes:
         built_in: the collections that the framework provides, and the regexes by which tensors join them.
@@ -75,6 +80,7 @@ class FrameworkHook(BaseHook):
         collection_class: what the framework's collections are.
         default_save_interval: in steps.
         facts: give what the framework knows of where it runs.
+        made_from: the same.
 
     Raises:
         RuntimeError: there is no ``out_dir``.
@@ -100,14 +106,14 @@ class FrameworkHook(BaseHook):
         save_all: bool = False,
         include_workers: str = "one",
         *,
-        beside: bool = False,
-        upload_to: str | None = None,
+        made_from: HookSettings | None = None,
     ) -> None:
         if out_dir is None:
             raise RuntimeError("out_dir is a required argument")
-        place = Destination.of(os.fspath(out_dir), upload_to, env.upload_seconds())
+        self.made_from = made_from
+        place = _place_of(os.fspath(out_dir), None if made_from is None else made_from.upload_to)
         self._restarts = Restarts(place.folder)
-        if not beside and self._restarts.continued is None:
+        if made_from is None and self._restarts.continued is None and env.use_smdebug():
             place.refuse_finished_run()
         selection = Selection(
             CollectionManager(create_default=True, built_in=self.built_in, collection_class=self.collection_class),
@@ -134,7 +140,11 @@ class FrameworkHook(BaseHook):
         super().__init__(writer, selection, include_workers, self._restarts.position)
         self._restarts.begin(self)
         self.set_up()
-        session.make_current(self)
+        replaced = session.make_current(self)
+        if made_from is None:
+            session.tell_of_own_hook(self)
+            for other in replaced:
+                self.take_over(other)
 
     @property
     def tensorboard_dir(self) -> str | None:
@@ -146,6 +156,9 @@ class FrameworkHook(BaseHook):
 
     def set_up(self) -> None:
         """Give a new hook what only its framework's hooks have; called once, by the constructor."""
+
+    def take_over(self, other: BaseHook) -> None:
+        """Go on with what the agent has found for a hook that this one, the program's own, takes the place of."""
 
     def environment(self) -> Mapping[str, Mapping[str, str]]:
         """Facts as text, by group and name, of where this process runs; no user, host, folder or argument is named."""
@@ -195,20 +208,35 @@ class FrameworkHook(BaseHook):
 
     @classmethod
     def create_from_json_file(cls, json_file_path: str | None = None) -> Self:
-        """Make a hook from a JSON file.
+        """Make a hook from a JSON file; where the process's hook has been made by the same configuration, that one.
 
         Args:
             json_file_path: the file; if None, the one that the environment names.
 
         Raises:
-            FileNotFoundError: there is no such file.
+            FileNotFoundError: there is no such file, and ``USE_SMDEBUG`` is not off.
             ConfigError: the file is not a hook configuration.
         """
-        return cls.from_settings(session.read_settings(json_file_path, cls.default_save_interval))
+        try:
+            settings = session.read_settings(json_file_path, cls.default_save_interval)
+        except FileNotFoundError:
+            if env.use_smdebug():
+                raise
+            return cls(DEFAULT_OUT_DIR)
+        existing = session.current_of(cls)
+        if existing is not None and existing.made_from == cls.followed(settings) and not existing.ended_worker:
+            return existing
+        return cls.from_settings(settings)
+
+    @classmethod
+    def followed(cls, settings: HookSettings) -> HookSettings:
+        """What of settings the framework's hooks follow."""
+        return settings
 
     @classmethod
     def from_settings(cls, settings: HookSettings) -> Self:
         """Make a hook from settings that have been read."""
+        settings = cls.followed(settings)
         for warning in settings.warnings:
             guard.say_once(warning, warning)
         hook = cls(
@@ -222,8 +250,7 @@ class FrameworkHook(BaseHook):
             include_collections=settings.include_collections,
             save_all=settings.save_all,
             include_workers=settings.include_workers,
-            beside=True,
-            upload_to=settings.upload_to,
+            made_from=settings,
         )
         if settings.step == "forward":
             hook.count_forwards()

@@ -27,6 +27,10 @@ class ModelHook(Protocol):
     def models(self) -> Sequence[Any]:
         """The models whose calls open steps."""
 
+    @property
+    def has_registered(self) -> bool:
+        """Whether the program has registered models itself."""
+
     def remove_model(self, tracked: Any) -> None:
         """Leave a model alone again."""
 
@@ -138,8 +142,8 @@ class ModelFinder(Generic[M, T, H]):
         return found
 
     def _hook_in_use(self) -> H | None:
-        if self.hook is None:
-            hook = self._find_hook()
+        hook = self._find_hook()
+        if self.hook is None or (hook is not None and hook is not self.hook):
             # A script that registers models also knows which; to a hook of its own that has none, ours are added.
-            self.hook = None if hook is None or hook.models else hook
+            self.hook = None if hook is None or hook.has_registered else hook
         return self.hook

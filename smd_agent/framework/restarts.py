@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smd_agent import guard, session
+from smd_agent.config import env
 from smd_agent.config.checkpoints import checkpoint_folder
 from smd_agent.core.clock import ModeClock, RunPosition, WatchedPosition
 from smd_agent.core.modes import ModeKeys
@@ -36,7 +37,7 @@ class Restarts:
     """
 
     def __init__(self, out_dir: str) -> None:
-        named = checkpoint_folder()
+        named = checkpoint_folder() if env.use_smdebug() else None
         self._folder = None if named is None else Path(named)
         self._states: list[TrainingState] = []
         if self._folder is not None:

@@ -13,6 +13,7 @@ from mxnet.ndarray import NDArray
 
 from smd_agent import guard, session
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.hook import BaseHook
 from smd_agent.framework import training_facts
 from smd_agent.framework.collection import DEFAULT_SAVED
 from smd_agent.framework.hidden_frames import unseen
@@ -112,6 +113,17 @@ class Hook(FrameworkHook):
             capture.save_io(tensor_name, "output", tensor_value)
 
     # What the patches and the saved step call.
+
+    @property
+    def has_registered(self) -> bool:
+        """Whether the program has registered blocks itself."""
+        return bool(self._registered)
+
+    def take_over(self, other: BaseHook) -> None:
+        """Save the blocks that were found for another hook."""
+        for tracked in other.models if isinstance(other, Hook) and not other.has_registered else ():
+            if (block := tracked.model) is not None:
+                self.add_model(block)
 
     def add_model(self, block: Block) -> TrackedBlock:
         """Count the steps of a block and save them."""

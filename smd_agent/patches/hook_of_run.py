@@ -38,6 +38,7 @@ def wanted_settings(default_save_interval: int = DEFAULT_SAVE_INTERVAL) -> HookS
         except (FileNotFoundError, ConfigError) as error:
             report_bad_config(error)
             return None
+        session.want(_settings[default_save_interval])
         session.when_ended(judge_runs)
     return _settings[default_save_interval]
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 
 from smd_agent import guard, session
+from smd_agent.core.hook import BaseHook
 from smd_agent.core.turns import in_turn
 from smd_agent.errors import SMDebugError
 from smd_agent.framework.collection import DEFAULT_SAVED
@@ -77,19 +78,21 @@ class Hook(FrameworkHook):
     # What users call.
 
     def register_module(self, module: torch.nn.Module) -> None:
-        """Save this model: its forward opens the steps.
+        """Save this model: its forward opens the steps. One that is registered already stays so.
 
         Raises:
             SMDebugError: it is no Module.
-            AssertionError: it, or a model it shares modules with, is registered already.
+            AssertionError: another model is registered already with which it shares modules.
         """
         if not isinstance(module, torch.nn.Module):
             raise SMDebugError(f"Module type {module.__class__.__name__} must be type torch.nn.Module")
+        if any(tracked.module is module for tracked in self._registered):
+            return
         parts = {id(part) for part in module.modules()}
         for tracked in [*self.models]:
             if tracked.is_in(parts):
                 if tracked in self._registered:
-                    raise AssertionError(f"Don't register module={module} twice")
+                    raise AssertionError(f"Don't register module={module} twice: a part of it is registered already")
                 self.remove_model(tracked)
         self._registered.add(self.add_model(module))
 
@@ -103,7 +106,8 @@ class Hook(FrameworkHook):
         """
         if not isinstance(loss_module, torch.nn.Module):
             raise AssertionError(f"loss_module={loss_module} must be a torch.nn.Module")
-        self.registered_losses.append(loss_module)
+        if all(loss_module is not other for other in self.registered_losses):
+            self.registered_losses.append(loss_module)
 
     def record_tensor_value(self, tensor_name: str, tensor_value: torch.Tensor) -> None:
         """Save a tensor as ``<tensor_name>_output_<i>``, if the current step saves a collection it belongs to.
@@ -117,6 +121,17 @@ class Hook(FrameworkHook):
             self._saved_step.save_recorded(tensor_name, tensor_value)
 
     # What the patches and the saved step call.
+
+    @property
+    def has_registered(self) -> bool:
+        """Whether the program has registered models itself."""
+        return bool(self._registered)
+
+    def take_over(self, other: BaseHook) -> None:
+        """Save the models that were found for another hook."""
+        for tracked in other.models if isinstance(other, Hook) and not other.has_registered else ():
+            if (module := tracked.module) is not None:
+                self.add_model(module, tracked.owner)
 
     def add_model(
         self, module: torch.nn.Module, owner: torch.nn.Module | None = None, counted: bool = True

@@ -80,11 +80,26 @@ class Rule(ABC):
 
 
 @contextmanager
-def no_refresh(trials: Iterable[Trial]) -> Iterator[None]:
-    """Have trials take in no new steps inside of the ``with`` block."""
-    before = [(trial, trial.dynamic_refresh) for trial in trials]
+def no_refresh(trials: Trial | Iterable[Trial]) -> Iterator[Trial | Iterable[Trial]]:
+    """Have a trial, or several, take in no new steps inside of the ``with`` block."""
+    with _refreshing(trials, False):
+        yield trials
+
+
+@contextmanager
+def refresh(trials: Trial | Iterable[Trial]) -> Iterator[Trial | Iterable[Trial]]:
+    """Have a trial, or several, take in new steps inside of the ``with`` block."""
+    with _refreshing(trials, True):
+        yield trials
+
+
+@contextmanager
+def _refreshing(trials: Trial | Iterable[Trial], wanted: bool) -> Iterator[None]:
+    # A Trial is no Iterable: asked for its attribute, its type needs no import.
+    several: Iterable[Any] = [trials] if hasattr(trials, "dynamic_refresh") else trials
+    before = [(trial, trial.dynamic_refresh) for trial in several]
     for trial, _ in before:
-        trial.dynamic_refresh = False
+        trial.dynamic_refresh = wanted
     try:
         yield
     finally:

@@ -146,8 +146,10 @@ def test_misuse_is_an_error_and_a_finished_run_is_left_alone(out):
         hook.register_module(3)
     model = small()
     hook.register_module(model)
+    hook.register_module(model)
     with pytest.raises(AssertionError, match="twice"):
-        hook.register_module(model)
+        hook.register_module(next(model.children()))
+    assert [tracked.model for tracked in hook.models] == [model]
     with pytest.raises(AssertionError):
         hook.record_tensor_value("x", [1])
     with pytest.raises(RuntimeError, match="out_dir is a required argument"):

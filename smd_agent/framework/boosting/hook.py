@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from smd_agent import guard
 from smd_agent.config.settings import HookSettings
@@ -14,9 +14,6 @@ from smd_agent.core.save_config import SaveConfig, SaveConfigMode
 from smd_agent.framework.boosting.products import Training
 from smd_agent.framework.boosting.rounds import Rounds
 from smd_agent.framework.hook import FrameworkHook
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 DEFAULT_SAVE_INTERVAL = 10
 
@@ -34,7 +31,7 @@ class BoostingHook(FrameworkHook, Generic[G]):
         hyperparameters: for the collection of that name; by name, numbers and text.
         train_data: rows to compute SHAP values for.
         validation_data: rows for ``predictions`` and ``labels``.
-        beside: see ``FrameworkHook``.
+        made_from: see ``FrameworkHook``.
 
     Attributes:
         library: its name in messages.
@@ -61,8 +58,7 @@ class BoostingHook(FrameworkHook, Generic[G]):
         train_data: G | None = None,
         validation_data: G | None = None,
         *,
-        beside: bool = False,
-        upload_to: str | None = None,
+        made_from: HookSettings | None = None,
     ) -> None:
         self.hyperparameters = hyperparameters
         self.train_data = self.as_data(train_data)
@@ -78,15 +74,14 @@ class BoostingHook(FrameworkHook, Generic[G]):
             include_collections=include_collections,
             save_all=save_all,
             include_workers=include_workers,
-            beside=beside,
-            upload_to=upload_to,
+            made_from=made_from,
         )
         if reduction_config is not None:
             self._tell_of_reductions()
 
     @classmethod
-    def from_settings(cls, settings: HookSettings) -> Self:
-        """Make a hook from settings that have been read; reductions in them are not used."""
+    def followed(cls, settings: HookSettings) -> HookSettings:
+        """Settings without their reductions, which are not used; one line says so."""
         forms = (settings.reduction_config, *(collection.reduction_config for collection in settings.collections))
         # Statistics are what the launcher asks for where the user has said nothing.
         if any(
@@ -94,7 +89,7 @@ class BoostingHook(FrameworkHook, Generic[G]):
         ):
             cls._tell_of_reductions()
         collections = tuple(replace(collection, reduction_config=None) for collection in settings.collections)
-        return super().from_settings(replace(settings, reduction_config=None, collections=collections))
+        return replace(settings, reduction_config=None, collections=collections)
 
     # What a library gives.
 

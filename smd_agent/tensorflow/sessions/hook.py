@@ -99,7 +99,8 @@ def _joining(source: HookSource[TensorflowHook], at: int, original: Function) ->
 
 @session.fence("joining a session")
 def _joined(hooks: Iterable[object] | None, source: HookSource[TensorflowHook]) -> list[object] | None:
-    present = list(hooks or ())
+    # A hook that is given twice is one.
+    present = [*{id(hook): hook for hook in hooks or ()}.values()]
     ours: list[object] = [hook for hook in present if isinstance(hook, (SessionHook, SessionRun))]
     if not ours:
         hook = source.hook()

@@ -39,6 +39,7 @@ class Hook:
     def __init__(self):
         self.step = -1
         self.models = []
+        self.has_registered = False
 
     def remove_model(self, tracked):
         self.models.remove(tracked)
@@ -109,6 +110,7 @@ def test_what_is_prepared_between_two_steps_begins_with_a_step_of_its_own(finder
 def test_where_nothing_can_be_saved_the_search_ends(hook, how):
     model = Model()
     hook.models.append(Tracked(model))
+    hook.has_registered = True
     finder = Finder(lambda: None if how == "no hook" else hook)
     finder.expect(Model().parameters())
     assert finder.should_have_found()
