@@ -24,7 +24,13 @@ _SHOWN = 3
 _LEAST_SHARE, _PIECE = 0.6, 3
 _MOST_NAMES = 5000
 _MOST_STEPS = 8
-_LONGEST_TEXT = 200
+_LONGEST_TEXT, _LONGEST_PATTERN = 200, 2000
+# Of a regular expression: looks around, heads of groups, classes, how often, any, escapes, and what stands for itself.
+_TOKEN = re.compile(
+    r"\(\?<?[!=][^)]*\)|\((?:\?(?:P<\w+>|:))?|\[[^]]*\]|\{[\d,]*\}|\.(?=[*+?{])|[*+?^$)|]|\\[A-Za-z0-9]"
+    r"|\\(?P<escaped>.)|(?P<plain>.)",
+    re.DOTALL,
+)
 
 
 class Wanted(NamedTuple):
@@ -169,8 +175,12 @@ def nearest_names(pattern: str, names: Iterable[str]) -> tuple[str, ...]:
 
 def literals(pattern: str) -> list[str]:
     """Return the plain texts in a regular expression, in lower case, an entry for each alternative."""
-    plain = re.sub(r"\\([^A-Za-z0-9])", r"\1", re.sub(r"\(\?[^)]*\)|\[[^]]*\]|\{[^}]*\}|\\[A-Za-z0-9]", " ", pattern))
-    parts = (re.sub(r"[\^$*+?()\s]|(?<=[*+?])\.|\.(?=[*+?])", "", part) for part in plain.split("|"))
+    parts = [""]
+    for found in _TOKEN.finditer(pattern[:_LONGEST_PATTERN]):
+        if found[0] == "|":
+            parts.append("")
+        else:
+            parts[-1] += found["escaped"] or found["plain"] or ""
     return [part.lower()[:_LONGEST_TEXT] for part in parts if len(part) > 1]
 
 
@@ -192,7 +202,7 @@ def _missing_collections(
         nothing_joins = collection is None or not (collection.include_regex or collection.tensor_names)
         if collection is None or (nothing_joins and name not in BUILT_IN_NAMES):
             # A hook leaves it out.
-            known = sorted({*members, *BUILT_IN_NAMES})
+            known = sorted({*members, *BUILT_IN_NAMES} - {name})
             why = "it is not built in and has no include_regex"
             yield Missing("collection", name, name, why, nearest_names(name, known))
         elif not members[name] and name != CollectionKeys.ALL:
