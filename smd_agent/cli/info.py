@@ -118,7 +118,7 @@ def _lines(found: Situation, options: dict[str, str], target: list[str], patches
     yield ""
     yield from table(
         ("FRAMEWORK", "VERSION", "SUPPORTED", "FUNCTIONS REPLACED (--patches: WHICH, WHY)"),
-        [*map(_row, found.frameworks, [found] * 9)],
+        [_row(one, found) for one in found.relevant()],
     )
     if patches:
         for name, declared in found.patches.items():
@@ -127,7 +127,7 @@ def _lines(found: Situation, options: dict[str, str], target: list[str], patches
 
 
 def _verdict(found: Situation, options: dict[str, str], target: list[str]) -> Iterator[str]:
-    names = ", ".join(f"{one.name} {one.version}" for one in found.captured())
+    names = ", ".join(f"{one.name} {one.version}" for one in found.frameworks if one.name in found.patches)
     if found.problems:
         yield f"{count_of(len(found.problems), 'problem')}:"
         for number, problem in enumerate(found.problems, 1):
