@@ -77,8 +77,18 @@ def _dispatch(words: list[str]) -> int:
     if name in (None, "run"):
         from smd_agent.cli import run
 
+        if name is None:
+            _refuse_options_before_command(words, run.split(words)[1])
         return run.launch(words[1:] if name else words)
     return _read(name, importlib.import_module(COMMANDS[name]), words[1:])
+
+
+def _refuse_options_before_command(words: list[str], target: list[str]) -> None:
+    """Raise where options of run stand before a command's name; a program of the system may have that name, too."""
+    name = target[0] if target else ""
+    if name in COMMANDS and name != "run" and not os.path.isfile(name) and words[-len(target) - 1] != "--":
+        message = f"options of run stand before {name}, which is a command: put them behind it, or -- before the name"
+        raise CommandError(f"{message} of a program", USAGE_ERROR)
 
 
 def _read(name: str, command: ModuleType, words: list[str]) -> int:

@@ -24,7 +24,13 @@ _SHOWN = 3
 _LEAST_SHARE, _PIECE = 0.6, 3
 _MOST_NAMES = 5000
 _MOST_STEPS = 8
-_LONGEST_TEXT = 200
+_LONGEST_TEXT, _LONGEST_PATTERN = 200, 2000
+# Of a regular expression: looks around, heads of groups, classes, how often, any, escapes, and what stands for itself.
+_TOKEN = re.compile(
+    r"\(\?<?[!=][^)]*\)|\((?:\?(?:P<\w+>|:))?|\[[^]]*\]|\{[\d,]*\}|\.(?=[*+?{])|[*+?^$)|]|\\[A-Za-z0-9]"
+    r"|\\(?P<escaped>.)|(?P<plain>.)",
+    re.DOTALL,
+)
 
 
 class Wanted(NamedTuple):
@@ -99,12 +105,13 @@ def asked_of(trial: Trial) -> Asked:
     members = {name: sum(map(one.matches, names)) for name, one in trial.collections().items()}
     own = [name for name in members if name not in BUILT_IN_NAMES]
     asked = [*dict.fromkeys((*(known or ()), *own))]
-    listed = [name for name in trial.collections() if members[name] or name in asked]
+    everything = CollectionKeys.ALL in asked
+    listed = [name for name in members if members[name] or (name in asked and name != CollectionKeys.ALL)]
     modes = [step.mode for step in steps]
     found = Asked(steps=steps, tensors=len(names), tells=known is not None)
     for name in sorted(listed, key=lambda name: (name not in asked, name)):
         collection = trial.collections()[name]
-        is_asked = None if known is None and name not in own else name in asked
+        is_asked = None if known is None and name not in own else everything or name in asked
         form = form_text(collection.reduction_config)
         text = steps_by_mode(collection, modes)
         found.collections.append(Wanted(name, is_asked, text, form, tuple(collection.include_regex), members[name]))
@@ -160,16 +167,20 @@ def nearest_names(pattern: str, names: Iterable[str]) -> tuple[str, ...]:
             shared = sum(
                 block.size for block in matcher.get_matching_blocks() if block.size >= min(_PIECE, len(literal))
             )
-            share = shared / len(literal)
-            if share >= _LEAST_SHARE:
-                found[name] = max(found.get(name, 0.0), share + matcher.ratio() / 2)
+            share, ratio = shared / len(literal), matcher.ratio()
+            if max(share, ratio) >= _LEAST_SHARE:
+                found[name] = max(found.get(name, 0.0), share + ratio)
     return tuple(sorted(found, key=lambda name: (-found[name], name))[:_SHOWN])
 
 
 def literals(pattern: str) -> list[str]:
     """Return the plain texts in a regular expression, in lower case, an entry for each alternative."""
-    plain = re.sub(r"\\([^A-Za-z0-9])", r"\1", re.sub(r"\(\?[^)]*\)|\[[^]]*\]|\{[^}]*\}|\\[A-Za-z0-9]", " ", pattern))
-    parts = (re.sub(r"[\^$*+?()\s]|(?<=[*+?])\.|\.(?=[*+?])", "", part) for part in plain.split("|"))
+    parts = [""]
+    for found in _TOKEN.finditer(pattern[:_LONGEST_PATTERN]):
+        if found[0] == "|":
+            parts.append("")
+        else:
+            parts[-1] += found["escaped"] or found["plain"] or ""
     return [part.lower()[:_LONGEST_TEXT] for part in parts if len(part) > 1]
 
 
@@ -188,9 +199,10 @@ def _missing_collections(
 ) -> Iterator[Missing]:
     for name in asked:
         collection = trial.collections().get(name)
-        if collection is None:
-            # A hook leaves out one that nothing can join.
-            known = sorted({*members, *BUILT_IN_NAMES})
+        nothing_joins = collection is None or not (collection.include_regex or collection.tensor_names)
+        if collection is None or (nothing_joins and name not in BUILT_IN_NAMES):
+            # A hook leaves it out.
+            known = sorted({*members, *BUILT_IN_NAMES} - {name})
             why = "it is not built in and has no include_regex"
             yield Missing("collection", name, name, why, nearest_names(name, known))
         elif not members[name] and name != CollectionKeys.ALL:
@@ -226,14 +238,18 @@ def _never_due(collection: Collection, steps: Sequence[Steps]) -> str:
 
 
 def _missing_steps(trial: Trial, collections: Iterable[str], steps: Sequence[Steps]) -> Iterator[Missing]:
-    configs = [trial.collections()[name].save_config for name in collections]
+    never: dict[str, list[Steps]] = {}
+    configs = {name: trial.collections()[name].save_config for name in collections}
     for step in steps:
-        rules = [config.get_save_config(ModeKeys[step.mode]) for config in configs if config is not None]
-        listed = sorted({one for rule in rules for one in rule.save_steps if one > step.last})
-        late = sorted({rule.start_step for rule in rules if rule.start_step > step.last} - {*listed})
+        rules = {name: one.get_save_config(ModeKeys[step.mode]) for name, one in configs.items() if one is not None}
+        listed = sorted({one for rule in rules.values() for one in rule.save_steps if one > step.last})
         if listed:
             numbers = ",".join(map(str, listed[:_MOST_STEPS])) + (",..." if len(listed) > _MOST_STEPS else "")
-            yield Missing("steps", step.mode, numbers, f"the last step that was saved is {step.last}")
-        if late:
-            numbers = ",".join(map(str, late[:_MOST_STEPS]))
-            yield Missing("steps", step.mode, f"from {numbers} on", f"the last step that was saved is {step.last}")
+            never.setdefault(numbers, []).append(step)
+        for start in sorted({rule.start_step for rule in rules.values() if rule.start_step > step.last}):
+            names = ", ".join(name for name, rule in rules.items() if rule.start_step == start)
+            never.setdefault(f"from {start} on ({names})", []).append(step)
+    for numbers, modes in never.items():
+        last = " and ".join(str(step.last) for step in modes)
+        why = f"the last that {'was' if len(modes) == 1 else 'were'} saved: {last}"
+        yield Missing("steps", ", ".join(step.mode for step in modes), numbers, why)

@@ -21,9 +21,9 @@ from pathlib import Path
 
 import smd_agent
 from smd_agent.cli import run as launcher
-from smd_agent.cli.errors import CommandError
+from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit
-from smd_agent.cli.run_folder import open_run
+from smd_agent.cli.run_folder import is_awaited, open_run
 from smd_agent.cli.runs import runs_in, state_of
 from smd_agent.cli.table import size_text, table
 from smd_agent.config import keys
@@ -74,8 +74,10 @@ def run(args: argparse.Namespace) -> int:
     for flag in ("m", "c"):
         if getattr(args, flag):
             target = [f"-{flag}", *getattr(args, flag)]
-    if len(target) == 1 and os.path.isdir(target[0]) and not os.path.isfile(os.path.join(target[0], "__main__.py")):
-        return _of_run(target[0], args.json)
+    if target and os.path.isdir(target[0]) and not os.path.isfile(os.path.join(target[0], "__main__.py")):
+        if target[1:] not in ([], ["--json"]):
+            raise CommandError(f"a run has no arguments: {shortened(shlex.join(target[1:]))}", USAGE_ERROR)
+        return _of_run(target[0], args.json or bool(target[1:]))
     from smd_agent.cli.situation import situation
 
     options = {
@@ -116,7 +118,7 @@ def _lines(found: Situation, options: dict[str, str], target: list[str], patches
     yield ""
     yield from table(
         ("FRAMEWORK", "VERSION", "SUPPORTED", "FUNCTIONS REPLACED (--patches: WHICH, WHY)"),
-        [*map(_row, found.frameworks, [found] * 9)],
+        [_row(one, found) for one in found.relevant()],
     )
     if patches:
         for name, declared in found.patches.items():
@@ -125,7 +127,7 @@ def _lines(found: Situation, options: dict[str, str], target: list[str], patches
 
 
 def _verdict(found: Situation, options: dict[str, str], target: list[str]) -> Iterator[str]:
-    names = ", ".join(f"{one.name} {one.version}" for one in found.captured())
+    names = ", ".join(f"{one.name} {one.version}" for one in found.frameworks if one.name in found.patches)
     if found.problems:
         yield f"{count_of(len(found.problems), 'problem')}:"
         for number, problem in enumerate(found.problems, 1):
@@ -262,7 +264,11 @@ def _of_run(path: str, as_json: bool) -> int:
     from smd_agent.cli.asked import asked_of
 
     if runs_in(Path(path)):
-        raise CommandError(f"{path} holds several runs: name one of them (python -m smd_agent ls {path} lists them)")
+        raise CommandError(
+            f"{path} holds several runs: name one of them (python -m smd_agent ls {path} lists them)", USAGE_ERROR
+        )
+    if is_awaited(path):
+        raise CommandError(f"{path} holds no run, and no __main__.py that could be started", USAGE_ERROR)
     trial = open_run(path)
     found = asked_of(trial)
     state = state_of(Path(path)) or "no run"
@@ -301,7 +307,7 @@ def _missing(one: Missing) -> Iterator[str]:
     if one.what == "include_regex":
         yield f"  {shortened(one.name)}: include_regex {shortened(one.asked, _LONGEST)}: {one.why}"
     elif one.what == "steps":
-        yield f"  steps of {one.name}: {one.asked}: {one.why}"
+        yield f"  {one.name}: steps {one.asked}: {one.why}"
     else:
         yield f"  {shortened(one.name)}: {one.why}"
     if one.nearest:

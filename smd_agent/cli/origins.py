@@ -108,7 +108,7 @@ def configuration(options: Mapping[str, str], target: list[str]) -> Configuratio
     except (ConfigError, CommandError) as error:
         found.error = str(error.message if isinstance(error, CommandError) else error)
         return found
-    found.warnings = found.warnings or [*found.settings.warnings]
+    found.warnings = [*dict.fromkeys((*found.warnings, *found.settings.warnings))]
     found.values = [*_Values(_label(source), counts or {}, options, source is not None, found.settings).all(target)]
     return found
 

@@ -72,7 +72,13 @@ def look_at(target: list[str]) -> Look:
         text = read_text(file, encoding="utf-8-sig", largest=_LARGEST_BYTES)
     except (OSError, ValueError) as error:
         return Look(file, (), f"{file} cannot be read: {error}")
-    return _looked(file, text, os.path.dirname(os.path.abspath(file)))
+    folder = os.path.dirname(os.path.abspath(file))
+    if target[0] == "-m":
+        # Its imports begin where the outermost package lies.
+        parts = target[1].split(".")
+        inside = len(parts) - (os.path.basename(file) == f"{parts[-1]}.py")
+        folder = os.path.normpath(os.path.join(folder, *[os.pardir] * inside))
+    return _looked(file, text, folder)
 
 
 def is_found(module: str) -> bool:

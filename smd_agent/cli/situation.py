@@ -75,11 +75,11 @@ class Situation:
     problems: list[str] = field(default_factory=list)
     is_off: bool = False
 
-    def captured(self) -> list[Framework]:
-        """The frameworks that would be captured; of a program that shows what it imports, those alone."""
-        found = [one for one in self.frameworks if one.captured]
-        named = {one.framework for one in self.look.imports} if self.look is not None else set()
-        return [one for one in found if one.name in named] if named else found
+    def relevant(self) -> list[Framework]:
+        """The frameworks that matter: of a program that shows what it imports, those and what they bring; else all."""
+        imported = [one.framework for one in self.look.imports] if self.look is not None else []
+        named = {*imported, *(_WITH[name] for name in imported if name in _WITH)}
+        return [one for one in self.frameworks if one.name in named or not named]
 
 
 def situation(options: Mapping[str, str], target: list[str]) -> Situation:
@@ -110,8 +110,9 @@ def situation(options: Mapping[str, str], target: list[str]) -> Situation:
         found.look = script_look.look_at(target)
         found.plan, refused = _plan(target)
         found.problems += [refused] if refused else []
-    for one in _with_guests(found):
-        found.patches[one.name] = declared_for(one.name, one.version, one.backend)
+    for one in found.relevant():
+        if one.captured:
+            found.patches[one.name] = declared_for(one.name, one.version, one.backend)
     found.problems += _problems(found)
     return found
 
@@ -130,14 +131,6 @@ def _plan(target: list[str]) -> tuple[Plan, str]:
     except CommandError as error:
         return Plan(path, tuple(argv), "", ""), error.message
     return Plan(path, tuple(argv), way.through, way.folder), ""
-
-
-def _with_guests(found: Situation) -> Iterator[Framework]:
-    names = [one.name for one in found.captured()]
-    guests = [_WITH[name] for name in names if name in _WITH]
-    for one in found.frameworks:
-        if one.captured and one.name in (*names, *guests):
-            yield one
 
 
 def _problems(found: Situation) -> Iterator[str]:
