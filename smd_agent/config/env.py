@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 DEFAULT_CONFIG_PATH = "/opt/ml/input/config/debughookconfig.json"
+DEFAULT_RESOURCE_CONFIG_PATH = "/opt/ml/input/config/resourceconfig.json"
 DEFAULT_TENSORBOARD_CONFIG_PATH = "/opt/ml/input/config/tensorboardoutputconfig.json"
 DEFAULT_CHECKPOINT_CONFIG_PATH = "/opt/ml/input/config/checkpointconfig.json"
 
@@ -29,6 +30,14 @@ REPORTED = "SMD_AGENT_REPORTED"
 OBSERVER = "SMD_AGENT_OBSERVER"
 RANK = "RANK"
 RANKS = "WORLD_SIZE"
+OPEN_MPI_RANK = "OMPI_COMM_WORLD_RANK"
+OPEN_MPI_RANKS = "OMPI_COMM_WORLD_SIZE"
+PMI_RANK = "PMI_RANK"
+PMI_RANKS = "PMI_SIZE"
+HYDRA = "MPI_LOCALNRANKS"
+SLURM_RANK = "SLURM_PROCID"
+SLURM_RANKS = "SLURM_STEP_NUM_TASKS"
+MEETING = "MASTER_ADDR"
 
 
 class Variable:
@@ -72,6 +81,14 @@ VARIABLES = (
         "set by launchers such as torchrun: this process's rank, as long as no process group is there",
     ),
     Variable(RANKS, "integer", "", "set by launchers such as torchrun: how many ranks there are"),
+    Variable(OPEN_MPI_RANK, "integer", "", "set by mpirun of Open MPI: this process's rank"),
+    Variable(OPEN_MPI_RANKS, "integer", "", "set by mpirun of Open MPI: how many ranks there are"),
+    Variable(PMI_RANK, "integer", "", "set by mpiexec of MPICH and Intel MPI: this process's rank"),
+    Variable(PMI_RANKS, "integer", "", "set by mpiexec of MPICH and Intel MPI: how many ranks there are"),
+    Variable(HYDRA, "integer", "", "set by that mpiexec; without it, PMI_RANK may be srun's, which counts as below"),
+    Variable(SLURM_RANK, "integer", "", "set by srun of Slurm: this process's rank, if MASTER_ADDR is set"),
+    Variable(SLURM_RANKS, "integer", "", "set by srun of Slurm: how many processes it has started"),
+    Variable(MEETING, "text", "", "where ranks meet: processes that srun has started are ranks of one training"),
 )
 
 _DEFAULTS = {variable.name: variable.default for variable in VARIABLES}
@@ -153,9 +170,22 @@ def launch_pid() -> int | None:
 
 
 def rank_and_size() -> tuple[int, int] | None:
-    """Return the rank and the number of ranks that a launcher such as torchrun gives a process, None without one."""
-    rank, size = _whole(RANK), _whole(RANKS)
-    return (rank, size) if rank is not None and size is not None and rank < size else None
+    """Return the rank and the number of ranks that a launcher gives a process, None without one.
+
+    What ``srun`` starts may be as many trainings that know nothing of each other, and a batch script itself has
+    Slurm's variables too. So these count only in a step of ``srun``, and where it is said where the ranks meet.
+    """
+    meets = bool(os.environ.get(MEETING))
+    by_mpiexec = meets or HYDRA in os.environ or SLURM_RANKS not in os.environ
+    found = (
+        _place(RANK, RANKS),
+        _place(OPEN_MPI_RANK, OPEN_MPI_RANKS),
+        _place(PMI_RANK, PMI_RANKS) if by_mpiexec else None,
+        _place(SLURM_RANK, SLURM_RANKS) if meets else None,
+    )
+    places = [place for place in found if place is not None]
+    # One launcher may have been started by another, each process alone.
+    return next((place for place in places if place[1] > 1), places[0] if places else None)
 
 
 def get(name: str) -> str | None:
@@ -184,6 +214,11 @@ def _boolean(name: str) -> bool:
         return known
     _report(name, text, "true or false (also yes/no, on/off, 1/0)", "true")
     return True
+
+
+def _place(rank_name: str, size_name: str) -> tuple[int, int] | None:
+    rank, size = _whole(rank_name), _whole(size_name)
+    return (rank, size) if rank is not None and size is not None and rank < size else None
 
 
 def _whole(name: str) -> int | None:

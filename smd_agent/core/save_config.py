@@ -62,12 +62,12 @@ class SaveConfigMode:
             value = 0
         object.__setattr__(self, name, value)
 
-    def should_save_step(self, step: int) -> bool:
+    def should_save_step(self, step_num: int) -> bool:
         """Tell whether this step of the mode is saved."""
-        if step in self.save_steps:
+        if step_num in self.save_steps:
             return True
-        in_range = self.start_step <= step and (self.end_step is None or step < self.end_step)
-        return in_range and step % self.save_interval == 0
+        in_range = self.start_step <= step_num and (self.end_step is None or step_num < self.end_step)
+        return in_range and step_num % self.save_interval == 0
 
     def next_step(self, step: int) -> int | None:
         """Return the smallest saved step that is at least `step`, None if none will come."""

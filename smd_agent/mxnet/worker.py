@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
+from smd_agent.framework import launched
 
 
 def rank_and_size() -> tuple[int, int]:
-    """Rank and size of Horovod's job, 0 and 1 where there is none. Horovod is only asked if the program imported it."""
-    horovod = sys.modules.get("horovod.mxnet")
-    if horovod is not None and horovod.is_initialized():
-        return int(horovod.rank()), int(horovod.size())
-    return 0, 1
+    """Rank and number of ranks of this process's job; 0 and 1 when it is alone. See ``framework.launched``."""
+    return launched.rank_and_size("mxnet")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import tensorflow as tf
 
@@ -20,15 +21,15 @@ class Collection(BaseCollection):
         kinds = [kind for kind, wanted in (("inputs", inputs), ("outputs", outputs)) if wanted]
         self.include([f"^(.*/)?{re.escape(layer.name)}/{kind}(_[0-9]+)?$" for kind in kinds])
 
-    def add(self, *tensors: object) -> None:
+    def add(self, arg: object, *further: object) -> None:
         """Put variables, outputs of layers of a functional model, or what a graph computes into the collection.
 
         Lists, tuples and sets are taken too, and an operation stands for all that it computes. Anything else, such as
         an eager tensor, which has no name, is left out, and one line says so: ``save_tensor`` saves values.
         """
-        for tensor in tensors:
+        for tensor in (arg, *further):
             if isinstance(tensor, (list, tuple, set)):
-                self.add(*tensor)
+                self._add_all(tensor)
             elif is_variable(tensor):
                 self.include([f"(^|/)weights/{re.escape(plain_name(tensor))}:0$"])
                 self._add_by_name(f"{plain_name(tensor)}:0")
@@ -39,13 +40,17 @@ class Collection(BaseCollection):
             elif isinstance(tensor, tf.IndexedSlices):
                 self.add(tensor.values)
             elif isinstance(tensor, tf.Operation):
-                self.add(*tensor.outputs)
+                self._add_all(tensor.outputs)
             elif is_symbolic(tensor):
                 self._add_by_name(tensor.name)
             else:
                 kind = type(tensor).__name__
                 line = f"{kind} is not added to {self.name}: neither a variable nor a tensor of a model or graph"
                 guard.say_once(("not added", self.name, kind), line)
+
+    def _add_all(self, tensors: Iterable[object]) -> None:
+        for tensor in tensors:
+            self.add(tensor)
 
     def _add_by_name(self, name: str) -> None:
         self.add_tensor_name(name)

@@ -15,6 +15,7 @@ from smd_agent.framework.keras.logs import KerasLogs
 from smd_agent.tensorflow.arrays import to_array
 from smd_agent.tensorflow.collection import Collection
 from smd_agent.tensorflow.environment import facts
+from smd_agent.tensorflow.replicas import rank_and_size
 from smd_agent.tensorflow.types import Optimizer, Tape, Variable
 from smd_agent.tensorflow.variable_names import is_symbolic, variables_in
 
@@ -138,3 +139,7 @@ class TensorflowHook(KerasLogs):
     def to_array(self, value: object) -> Captured | None:
         """A tensor, a variable or a gradient of rows as an array that may share its memory."""
         return to_array(value)
+
+    def worker(self) -> tuple[int, int]:
+        """Rank and number of ranks of this process's job, as they are known when the first step is saved."""
+        return rank_and_size()

@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from smd_agent import guard
+from smd_agent.framework import launched
 from smd_agent.tensorflow.types import Strategy
 
 # Looked up once: TensorFlow's public modules load their parts when they are asked for, and take their time each time.
@@ -32,14 +33,19 @@ def is_other_replica(line: str = _TAPES) -> bool:
 
 
 def rank_and_size(strategy: Strategy | None = None) -> tuple[int, int]:
-    """Number of this process among the workers of a strategy, and how many they are; 0 and 1 without several.
+    """Number of this process among the workers of a strategy, and how many they are; 0 and 1 when it is alone.
 
-    ``strategy`` is the one in scope if None.
+    Where the strategy has no workers, see ``framework.launched``.
+
+    Args:
+        strategy: the one in scope, if None.
     """
     if strategy is None:
         strategy = tf.distribute.get_strategy()
     resolver: Any = getattr(strategy, "cluster_resolver", None)
-    if resolver is None or resolver.task_type not in ("chief", "worker"):
+    if resolver is None or resolver.task_type is None:
+        return launched.rank_and_size("tensorflow")
+    if resolver.task_type not in ("chief", "worker"):
         return 0, 1
     jobs = resolver.cluster_spec().as_dict()
     chiefs = len(jobs.get("chief", ()))

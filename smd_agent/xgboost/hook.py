@@ -14,7 +14,7 @@ from smd_agent.xgboost.data import as_matrix
 from smd_agent.xgboost.environment import facts
 from smd_agent.xgboost.products import Products
 from smd_agent.xgboost.rounds import Rounds
-from smd_agent.xgboost.worker import rank_and_size
+from smd_agent.xgboost.worker import place
 
 
 class Hook(BoostingHook[xgboost.DMatrix | tuple[str, str]], TrainingCallback):
@@ -41,7 +41,7 @@ class Hook(BoostingHook[xgboost.DMatrix | tuple[str, str]], TrainingCallback):
     library = "XGBoost"
     facts = (facts,)
     as_data = staticmethod(as_matrix)
-    rank_and_size = staticmethod(rank_and_size)
+    rank_and_size = staticmethod(place)
     _rounds: Rounds | None = None
     # What XGBoost has called last, and of which model or round.
     _last: tuple[str, object] = ("", None)

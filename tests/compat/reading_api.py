@@ -7,22 +7,13 @@ import inspect
 import json
 
 import smdebug.exceptions
+from old_signatures import parameters
 from smdebug.core.tensor import StepState, Tensor
 from smdebug.trials import LocalTrial, create_trial
 from smdebug.trials.trial import Trial
 
 # What the reader calls while it fills itself; no program does.
 INSIDE = {"Tensor": {"__init__", "add_step", "add_reduction_step"}, "Trial": {"__init__"}}
-
-
-MARKS = {"KEYWORD_ONLY": "*", "VAR_POSITIONAL": "*args:", "VAR_KEYWORD": "**"}
-
-
-def parameters(function):
-    """Such as ``step mode=ModeKeys.GLOBAL *regex=None``, where a star marks what is given by its name only."""
-    found = [one for one in inspect.signature(function).parameters.values() if one.name != "self"]
-    defaults = ["" if one.default is one.empty else f"={one.default}" for one in found]
-    return " ".join(MARKS.get(one.kind.name, "") + one.name + end for one, end in zip(found, defaults, strict=False))
 
 
 def methods(name, cls):

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import subprocess
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.old_api import check
 
 from smd_agent import create_trial, errors
 from smd_agent.analysis.steps import StepState
@@ -26,30 +26,6 @@ OLD: dict[str, Any] = json.loads((HERE / "old_reading_api.json").read_text())
 OLD_PYTHON = os.environ.get("SMDEBUG_PYTHON", "")
 CLASSES = {"Trial": Trial, "LocalTrial": LocalTrial, "Tensor": Tensor}
 METHODS = [(name, method, asked) for name, methods in OLD["classes"].items() for method, asked in methods.items()]
-
-
-def check(function: Any, asked: str) -> None:
-    """Fail unless a function takes the old arguments, with the old defaults; it may take more after them."""
-    found = [one for one in inspect.signature(function).parameters.values() if one.name != "self"]
-    by_name = {one.name: one for one in found}
-    places = [one.name for one in found if one.kind is one.POSITIONAL_OR_KEYWORD]
-    for place, argument in enumerate(asked.split()):
-        if argument.startswith("**"):
-            assert any(one.kind is one.VAR_KEYWORD for one in found)
-            continue
-        name, has_default, default = argument.lstrip("*").partition("=")
-        own = by_name[name]
-        if argument.startswith("*"):
-            assert own.kind is own.KEYWORD_ONLY
-        else:
-            assert places[place] == name
-        assert (own.default is not own.empty) == bool(has_default), name
-        if has_default:
-            assert str(own.default) == default
-    names = {argument.lstrip("*").partition("=")[0] for argument in asked.split()}
-    further = [own for name, own in by_name.items() if name not in names]
-    open_ended = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    assert all(own.default is not own.empty or own.kind in open_ended for own in further)
 
 
 def test_create_trial():

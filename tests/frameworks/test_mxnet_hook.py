@@ -327,3 +327,16 @@ def test_the_mean_of_a_loss_is_a_metric_of_sagemaker(out, tmp_path, monkeypatch)
     assert found.keys() == {"l2loss0_output_0_GLOBAL"}
     for step in (0, 1):
         assert found["l2loss0_output_0_GLOBAL"][step] == pytest.approx(losses.value(step).mean(), rel=1e-6)
+
+
+def test_ranks_that_mpirun_has_started_are_workers_of_one_run(out, monkeypatch):
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    for rank in ("0", "1"):
+        monkeypatch.setenv("OMPI_COMM_WORLD_RANK", rank)
+        hook, net = smd.Hook(out, save_config=EVERY, include_workers="all"), make_net()
+        hook.register_block(net)
+        train(net)
+        hook.finish(end_marker=rank == "1")
+    trial = smd.create_trial(out)
+    assert trial.workers() == ["worker_0", "worker_1"]
+    assert trial.steps() == [0, 1]

@@ -223,3 +223,16 @@ def test_losses_and_chosen_scalars_are_metrics_of_sagemaker(out, tmp_path, monke
     (name,) = trial.tensor_names(collection="losses")
     loss = {step: trial.tensor(name).value(step, mode=smd.modes.TRAIN).item() for step in (0, 2)}
     assert metric_values(tmp_path / "metrics") == {f"{name}_TRAIN": loss, "scalar/chosen_TRAIN": {0: 7}}
+
+
+def test_ranks_that_mpirun_has_started_are_workers_of_one_run(out, monkeypatch):
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    for rank in ("0", "1"):
+        monkeypatch.setenv("OMPI_COMM_WORLD_RANK", rank)
+        loop = Loop(out, include_workers="all")
+        loop.run(2, ["bottom"])
+        loop.hook.finish(end_marker=False)
+    trial = loop.trial()
+    assert trial.workers() == ["worker_0", "worker_1"]
+    assert trial.num_workers == 2
+    assert trial.steps() == [0, 1]

@@ -161,3 +161,16 @@ def test_losses_metrics_and_chosen_scalars_are_metrics_of_sagemaker(out, tmp_pat
     for name, mode, steps in (("loss", smd.modes.TRAIN, [0, 2]), ("val_mae", smd.modes.EVAL, [0])):
         saved = {step: trial.tensor(name).value(step, mode=mode).item() for step in steps}
         assert found[f"{name}_{mode.name}"] == saved
+
+
+@pytest.mark.parametrize("kind", [smd.KerasHook, smd.SessionHook])
+def test_ranks_that_mpirun_has_started_are_workers_of_one_run(out, monkeypatch, kind):
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    for rank in ("0", "1"):
+        monkeypatch.setenv("OMPI_COMM_WORLD_RANK", rank)
+        hook = kind(out, save_config=smd.SaveConfig(save_interval=1), include_workers="all")
+        hook.save_scalar("own", int(rank))
+        hook.finish(end_marker=rank == "1")
+    trial = smd.create_trial(out)
+    assert trial.workers() == ["worker_0", "worker_1"]
+    assert [trial.tensor("scalar/own").value(0, worker=worker).item() for worker in trial.workers()] == [0, 1]

@@ -47,6 +47,36 @@ def test_rank_and_size(rank: str, size: str, found: object, monkeypatch: pytest.
     assert env.rank_and_size() == found
 
 
+OPEN_MPI = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4"}
+PMI = {"PMI_RANK": "2", "PMI_SIZE": "4"}
+SRUN = {"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4", "SLURM_NTASKS": "4"}
+BATCH = {"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "MASTER_ADDR": "host"}
+
+
+@pytest.mark.parametrize(
+    "variables, found",
+    [
+        (OPEN_MPI, (1, 4)),
+        ({**OPEN_MPI, "RANK": "5", "WORLD_SIZE": "8"}, (5, 8)),
+        ({**OPEN_MPI, "RANK": "0", "WORLD_SIZE": "1"}, (1, 4)),
+        (PMI, (2, 4)),
+        # Copies that srun starts may be trainings of their own; its PMI says no more than it does.
+        ({**PMI, **SRUN}, None),
+        ({**PMI, **SRUN, "MPI_LOCALNRANKS": "1"}, (2, 4)),
+        (SRUN, None),
+        ({**SRUN, "MASTER_ADDR": "host"}, (3, 4)),
+        ({**SRUN, "MASTER_ADDR": ""}, None),
+        # The batch script itself is alone.
+        (BATCH, None),
+        ({**OPEN_MPI, "OMPI_COMM_WORLD_SIZE": "many"}, None),
+    ],
+)
+def test_ranks_of_other_launchers(variables: dict[str, str], found: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert env.rank_and_size() == found
+
+
 def test_unknown_spelling_is_on_and_reported(monkeypatch: pytest.MonkeyPatch, said: list[str]) -> None:
     monkeypatch.setenv("USE_SMDEBUG", "nope")
     assert env.use_smdebug() is True
