@@ -23,6 +23,7 @@ HOOK = "SMD_AGENT_HOOK"
 STRICT = "SMD_AGENT_STRICT"
 VERDICT_SECONDS = "SMD_AGENT_VERDICT_SECONDS"
 LAUNCH_PID = "SMD_AGENT_LAUNCH_PID"
+LAUNCHED = "SMD_AGENT_LAUNCHED"
 REPORTED = "SMD_AGENT_REPORTED"
 RANK = "RANK"
 RANKS = "WORLD_SIZE"
@@ -58,6 +59,7 @@ VARIABLES = (
     Variable(STRICT, "boolean", "false", "our own failures stop the program instead of ending the capture"),
     Variable(VERDICT_SECONDS, "seconds", "1", "what rules take to judge a run when it ends, and in ls; 0: they do not"),
     Variable(LAUNCH_PID, "integer", "", "pid of the process the launcher started; set by the launcher"),
+    Variable(LAUNCHED, "text", "", "what {date} and {pid} in a folder's name stand for; set for the child processes"),
     Variable(REPORTED, "text", "", "checksum of a complaint made already; set for the child processes"),
     Variable(
         RANK,

@@ -43,7 +43,10 @@ class Key(Generic[T_co]):
 
 # At the top of the file.
 LOCAL_PATH = Key(
-    "LocalPath", values.folder, DEFAULT_OUT_DIR, "the run's folder; where it holds a run, a new one beside it"
+    "LocalPath",
+    values.folder,
+    DEFAULT_OUT_DIR,
+    "the run's folder, in which {host}, {pid}, {rank} and {date} may stand; where it holds a run, a new one beside it",
 )
 HOOK_PARAMETERS = Key("HookParameters", values.json_object, None, "keys for all collections")
 COLLECTIONS = Key("CollectionConfigurations", values.objects, None, "the collections to save, an object for each")

@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from smd_agent.config import env
+from smd_agent.config.placeholders import ALLOWED, UnknownPlaceholder, fill_in
 from smd_agent.core.patterns import UnfitPattern, name_pattern
 from smd_agent.core.reduction_config import CHOICES, ReductionConfig
 from smd_agent.errors import SMDebugValueError
@@ -107,12 +108,16 @@ def text(value: Any) -> str:
 
 
 def folder(value: Any) -> str:
-    """Accept a path of the local file system; return it absolute, with `~` replaced."""
+    """Accept a path of the local file system; return it absolute, with `~` and placeholders replaced."""
     if not isinstance(value, str) or not value.strip() or not _is_path(value):
         raise InvalidValue("the path of a folder")
     if "://" in value:
         raise InvalidValue("a local folder (this version writes to local folders only)")
-    return os.path.abspath(os.path.expanduser(value.strip()))
+    try:
+        return os.path.abspath(os.path.expanduser(fill_in(value.strip())))
+    except UnknownPlaceholder as unknown:
+        name = str(unknown)
+        raise InvalidValue(f"{ALLOWED} in the path of a folder, not {name}; {{{name}}} stands for {name}") from None
 
 
 def anything(value: Any) -> Any:
