@@ -107,8 +107,9 @@ class FolderEvents(Generic[T]):
 
     def _of(self, event: _Event, path: Path, now: T) -> Iterator[T]:
         if path != self._folder and self._folder not in path.parents:
-            for _ in self._watch_from_above():
-                yield now
+            if path / event.name in (self._folder, *self._folder.parents):
+                for _ in self._watch_from_above():
+                    yield now
         elif self._counts(event.name):
             if event.mask & _MOVED_FROM:
                 self._moved = event.cookie

@@ -82,11 +82,10 @@ class StateKeeper:
         if is_ready is None:
             return
         try:
+            if not (self._looks or self._lock.locked() or is_ready(0)):
+                return
             with self._lock:
-                waits = self._looks
-                if not (waits or is_ready(0)):
-                    return
-                waits = self._take() or waits
+                waits = self._take() or self._looks
             self._wait(self._ask(), waits)
         except (OSError, ValueError) as error:
             # As after a program has closed all files that it does not know. Their numbers may be those of others now,
