@@ -1,4 +1,4 @@
-"""The folder of a training that goes on from a checkpoint: its run goes on there, and no step stays of what is redone."""
+"""The folder of a training that goes on from a checkpoint: its run goes on there, without the steps that are redone."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from harness.run_writers import cut_off, save, start, values, workers
+from harness.run_writers import COLLECTIONS, cut_off, save, start, values, workers
 
 from smd_agent import create_trial
 from smd_agent.storage.run_writer import RunWriter
