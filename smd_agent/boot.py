@@ -98,7 +98,11 @@ def _out_dir() -> str | None:
         path = env.config_path() or env.DEFAULT_CONFIG_PATH
         text = in_time(lambda: read_text(path, encoding="utf-8-sig"))
     folder = json.loads(text).get("LocalPath")
-    return folder if isinstance(folder, str) else None
+    if not isinstance(folder, str):
+        return None
+    from smd_agent.config.values import folder as as_folder
+
+    return as_folder(folder)
 
 
 def _is_half_made(module: ModuleType | None) -> bool:

@@ -4,7 +4,7 @@ usage: python -m smd_agent [run] [options] [--] (script.py | -m module | -c code
 
   --config HOOK.json    capture by this hook file instead of the defaults below
   --out DIR             folder of the run, or an address such as s3://bucket/run (default: a new
-                        smd_runs/<script>-<date>-<time> here)
+                        smd_runs/<script>-<date>-<time> here), in which {host}, {pid}, {rank} and {date} may stand
   --save NAMES          collections to save, "all" for every tensor (default: all collections that the framework has)
   --every N             save every N-th step (default: steps 0, 1, 2, 3, 5, 10, 20, 50 and every 100th; with
                         XGBoost every 10th round)
@@ -37,6 +37,7 @@ from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.config import env
 from smd_agent.config.hook_file import Source, find_source, read_object
 from smd_agent.config.load import load_settings
+from smd_agent.config.placeholders import literal
 from smd_agent.config.values import InvalidValue, count
 from smd_agent.core.reduction_config import SMALL, STATISTICS
 from smd_agent.formats.addresses import is_address
@@ -124,6 +125,8 @@ def configure(options: dict[str, str], target: list[str]) -> None:
         CommandError: the value of an option is wrong.
         ConfigError: the hook file, or the result of laying the options over it, is wrong.
     """
+    # A launch from a program that was launched itself is another one.
+    env.put(env.LAUNCHED, None)
     source = source_for(options)
     if source is not None:
         load_settings(source)
@@ -136,7 +139,7 @@ def configure(options: dict[str, str], target: list[str]) -> None:
     _set_hook(hook)
     if "LocalPath" not in hook and source is None:
         # Last, so that nothing is left behind when an option is wrong.
-        _set_hook({**hook, "LocalPath": new_run_folder(target)})
+        _set_hook({**hook, "LocalPath": literal(new_run_folder(target))})
 
 
 def source_for(options: dict[str, str]) -> Source | None:
@@ -208,7 +211,8 @@ def overlay(hook: dict[str, Any], given: dict[str, str]) -> dict[str, Any]:
 def _folder(given: dict[str, str], option: str) -> str:
     if not given[option]:
         raise CommandError(f"option {option} is '', allowed is a folder", USAGE_ERROR)
-    return os.path.abspath(given[option])
+    # What the current folder is called is no placeholder.
+    return os.path.normpath(os.path.join(literal(os.getcwd()), given[option]))
 
 
 def _form(given: dict[str, str]) -> dict[str, Any]:

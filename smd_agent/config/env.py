@@ -26,6 +26,7 @@ STRICT = "SMD_AGENT_STRICT"
 VERDICT_SECONDS = "SMD_AGENT_VERDICT_SECONDS"
 UPLOAD_SECONDS = "SMD_AGENT_UPLOAD_SECONDS"
 LAUNCH_PID = "SMD_AGENT_LAUNCH_PID"
+LAUNCHED = "SMD_AGENT_LAUNCHED"
 REPORTED = "SMD_AGENT_REPORTED"
 OBSERVER = "SMD_AGENT_OBSERVER"
 RANK = "RANK"
@@ -72,6 +73,7 @@ VARIABLES = (
     Variable(VERDICT_SECONDS, "seconds", "1", "what rules take to judge a run when it ends, and in ls; 0: they do not"),
     Variable(UPLOAD_SECONDS, "seconds", "600", "what the end of a run waits at most for a store that takes its files"),
     Variable(LAUNCH_PID, "integer", "", "pid of the process the launcher started; set by the launcher"),
+    Variable(LAUNCHED, "text", "", "what {date} and {pid} in a folder's name stand for; set for the child processes"),
     Variable(REPORTED, "text", "", "checksum of a complaint made already; set for the child processes"),
     Variable(OBSERVER, "text", "", "where a run is written down for verify, which sets it"),
     Variable(

@@ -46,7 +46,8 @@ LOCAL_PATH = Key(
     "LocalPath",
     values.place,
     DEFAULT_OUT_DIR,
-    "the run's folder, or an address such as s3://bucket/run; where it holds a run, a new one beside it",
+    "the run's folder, or an address such as s3://bucket/run, in which {host}, {pid}, {rank} and {date} may stand;"
+    " where it holds a run, a new one beside it",
 )
 HOOK_PARAMETERS = Key("HookParameters", values.json_object, None, "keys for all collections")
 COLLECTIONS = Key("CollectionConfigurations", values.objects, None, "the collections to save, an object for each")

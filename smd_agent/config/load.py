@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from smd_agent.config import env, keys, precedence
 from smd_agent.config.hook_file import Source, read_object
 from smd_agent.config.keys import DEFAULT_OUT_DIR, LONGEST_NAME, Section, nearest
+from smd_agent.config.placeholders import names_rank
 from smd_agent.config.settings import CollectionSettings, HookSettings, RuleSettings
 from smd_agent.config.tensorboard import folder_wanted
 from smd_agent.core.collection_keys import BUILT_IN_NAMES
@@ -70,6 +71,7 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
         rules = [rule for rule in asked if not is_report(rule)]
     return HookSettings(
         out_dir=out_dir,
+        apart=names_rank(str(content.get(keys.LOCAL_PATH.name))),
         source=source.name,
         save_config=precedence.merged_steps([hook_steps], default),
         reduction_config=reduction_config,

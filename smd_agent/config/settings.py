@@ -44,6 +44,7 @@ class HookSettings:
     """Everything a hook is made from.
 
     out_dir: absolute path of the run's folder, or the address of a store.
+    apart: each rank has a folder, and so a run, of its own.
     source: the file (or variable) these settings come from, for messages.
     reduction_config: None saves the raw tensors.
     include_regex: for the collection `default`.
@@ -60,6 +61,7 @@ class HookSettings:
     out_dir: str
     source: str
     save_config: SaveConfig
+    apart: bool = False
     reduction_config: ReductionConfig | None = None
     include_regex: tuple[str, ...] = ()
     include_collections: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from smd_agent.config import env
+from smd_agent.config.placeholders import ALLOWED, UnknownPlaceholder, fill_in
 from smd_agent.core.patterns import UnfitPattern, name_pattern
 from smd_agent.core.reduction_config import CHOICES, ReductionConfig
 from smd_agent.errors import SMDebugValueError
@@ -108,12 +109,20 @@ def text(value: Any) -> str:
 
 
 def folder(value: Any) -> str:
-    """Accept a path of the local file system; return it absolute, with `~` replaced."""
+    """Accept a path of the local file system; return it absolute, with `~` and placeholders replaced."""
     if not isinstance(value, str) or not value.strip() or not _is_path(value):
         raise InvalidValue("the path of a folder")
     if "://" in value:
         raise InvalidValue("a folder of this machine")
-    return os.path.abspath(os.path.expanduser(value.strip()))
+    return os.path.abspath(os.path.expanduser(_filled_in(value.strip())))
+
+
+def _filled_in(text: str) -> str:
+    try:
+        return fill_in(text)
+    except UnknownPlaceholder as unknown:
+        name = str(unknown)
+        raise InvalidValue(f"{ALLOWED} in the path of a folder, not {name}; {{{name}}} stands for {name}") from None
 
 
 def place(value: Any) -> str:
@@ -121,7 +130,7 @@ def place(value: Any) -> str:
     if isinstance(value, str) and is_address(value) and _is_path(value):
         if not plain(value).partition("://")[2]:
             raise InvalidValue("a folder, or an address such as s3://bucket/run")
-        return plain(value)
+        return plain(_filled_in(value))
     return folder(plain(value) if isinstance(value, str) else value)
 
 

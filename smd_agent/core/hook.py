@@ -128,6 +128,10 @@ class BaseHook:
             raise SMDebugValueError(f"Invalid mode {mode}. Valid modes are TRAIN,EVAL,PREDICT,GLOBAL.")
         self.recorder.use_clock(self.recorder.clocks[mode])
 
+    def keep_apart(self, apart: bool = True) -> None:
+        """Write a run of its own whatever other workers there are; to be called before the first step."""
+        self._output.keep_apart(apart)
+
     def get_collection(self, name: str, create: bool = True) -> Collection:
         """The collection of this name, made now if it is missing.
 

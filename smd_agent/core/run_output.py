@@ -66,6 +66,10 @@ class RunOutput:
         self._names_exported = -1
         self._told = ""
 
+    def keep_apart(self, apart: bool) -> None:
+        """Whether this worker's run is its own whatever other workers there are, in a folder that none of them has."""
+        self._worker.apart = apart
+
     def begin(self, mode: ModeKeys = ModeKeys.GLOBAL) -> bool:
         """Begin to write the run, if that has not happened; whether this process saves steps.
 
@@ -83,7 +87,7 @@ class RunOutput:
     def meet_workers(self) -> None:
         """Go on under another number if there is one now: a process group may begin after the first steps."""
         worker = self._worker
-        if worker.writes is not None and worker.size == 1:
+        if worker.writes is not None and worker.size == 1 and not worker.apart:
             place = self._rank_and_size()
             if place != (worker.rank, worker.size):
                 worker.leave_place(place[0])
@@ -106,7 +110,7 @@ class RunOutput:
         took = own_time.took()
         with own_time.spending():
             self.sink.write_about(self._environment, took)
-            self.sink.close(end_marker and self._worker.rank == 0)
+            self.sink.close(end_marker and (self._worker.rank == 0 or self._worker.apart))
         summary = self.sink.summary()
         if summary == self._told:
             return
@@ -117,7 +121,7 @@ class RunOutput:
         guard.say(self.sink.summary("" if took is None else f", {took[0] / took[1]:.1%} of the run's time"))
 
     def _start(self) -> None:
-        workers = self._worker.size if self.include_workers == "all" else 1
+        workers = self._worker.size if self.include_workers == "all" and not self._worker.apart else 1
         self._selection.manager.set_num_workers(workers)
         self._selection.manager.set_asked_for(self._selection.asked_for)
         self._environment = self._ask_environment()

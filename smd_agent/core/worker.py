@@ -17,6 +17,7 @@ class Worker:
         rank: its number; 0 until it is known.
         size: how many workers there are; 1 until it is known.
         writes: whether it writes; None until it has been placed.
+        apart: whether it has a run of its own.
     """
 
     def __init__(self, sink: RunSink, include: str) -> None:
@@ -25,6 +26,7 @@ class Worker:
         self.rank = 0
         self.size = 1
         self.writes: bool | None = None
+        self.apart = False
 
     def place(self, rank: int, size: int) -> bool:
         """Take this number, and make ready to write if that is one that writes."""
@@ -47,7 +49,7 @@ class Worker:
 
     def _claim(self) -> bool:
         name = f"worker_{self.rank}"
-        refused = self._sink.start(name, alone=self.size == 1)
+        refused = self._sink.start(name, alone=self.size == 1 or self.apart)
         if refused is not None:
             guard.say(f"nothing is saved from {name}: {self._sink.location} is not free for it ({refused})")
         return refused is None

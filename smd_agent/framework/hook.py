@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from smd_agent import guard, session
 from smd_agent.config import env
 from smd_agent.config.keys import DEFAULT_OUT_DIR
+from smd_agent.config.placeholders import ALLOWED, UnknownPlaceholder, fill_in, names_rank
 from smd_agent.config.settings import HookSettings
 from smd_agent.config.tensorboard import folder_wanted
 from smd_agent.core.clock import ModeClock
@@ -19,6 +20,7 @@ from smd_agent.core.hook import BaseHook
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL, SaveConfig, SaveConfigMode
 from smd_agent.core.selection import Selection
+from smd_agent.errors import SMDebugValueError
 from smd_agent.formats.addresses import is_address
 from smd_agent.framework.environment import Sources, environment
 from smd_agent.framework.restarts import Restarts
@@ -43,6 +45,14 @@ def _place_of(out_dir: str, upload_to: str | None) -> Destination:
     return Destination.of(out_dir, upload_to, env.upload_seconds()) if env.use_smdebug() else Destination(out_dir)
 
 
+def _filled(out_dir: str) -> str:
+    try:
+        return fill_in(out_dir)
+    except UnknownPlaceholder as unknown:
+        allowed = f"allowed are {ALLOWED}, and {{{unknown}}} stands for {unknown}"
+        raise SMDebugValueError(f"out_dir is {out_dir!r}, which names {unknown}: {allowed}") from None
+
+
 def _board_of(folder: str | None, out_dir: str, selection: Selection) -> RunBoard | None:
     """What TensorBoard gets, if a folder for it is wanted."""
     if folder is None:
@@ -57,10 +67,11 @@ class FrameworkHook(BaseHook):
     """Saves the tensors of a training run by step and mode.
 
     Args:
-        out_dir: folder of the run, or an address such as ``s3://bucket/run``; it must not hold a finished run, unless
-            ``made_from``. A run that goes on in it, or was cut off, is left alone: this one then goes into a new folder
-            beside it, which one line names. Only a training that goes on from a checkpoint (see
-            ``CHECKPOINT_CONFIG_FILE_PATH``) goes on in its run.
+        out_dir: folder of the run, or an address such as ``s3://bucket/run``, in which ``{host}``, ``{pid}``,
+            ``{rank}`` and ``{date}`` may stand; it must not hold a finished run, unless ``made_from``. A run that goes
+            on in it, or was cut off, is left alone: this one then goes into a new folder beside it, which one line
+            names. Only a training that goes on from a checkpoint (see ``CHECKPOINT_CONFIG_FILE_PATH``) goes on in its
+            run.
         export_tensorboard: write files for TensorBoard too, into ``tensorboard`` in the run's folder.
         tensorboard_dir: another folder for them, which alone asks for them. In a SageMaker training job neither counts:
             ``TENSORBOARD_CONFIG_FILE_PATH`` names a file that names the folder.
@@ -84,6 +95,7 @@ class FrameworkHook(BaseHook):
 
     Raises:
         RuntimeError: there is no ``out_dir``.
+        SMDebugValueError: it has another placeholder.
         SMDebugRuntimeError: ``out_dir`` holds a finished run.
     """
 
@@ -111,7 +123,11 @@ class FrameworkHook(BaseHook):
         if out_dir is None:
             raise RuntimeError("out_dir is a required argument")
         self.made_from = made_from
-        place = _place_of(os.fspath(out_dir), None if made_from is None else made_from.upload_to)
+        out_dir = os.fspath(out_dir)
+        apart = names_rank(out_dir) if made_from is None else made_from.apart
+        if made_from is None:
+            out_dir = _filled(out_dir)
+        place = _place_of(out_dir, None if made_from is None else made_from.upload_to)
         self._restarts = Restarts(place.folder)
         if made_from is None and self._restarts.continued is None and env.use_smdebug():
             place.refuse_finished_run()
@@ -139,6 +155,7 @@ class FrameworkHook(BaseHook):
         )
         super().__init__(writer, selection, include_workers, self._restarts.position)
         self._restarts.begin(self)
+        self.keep_apart(apart)
         self.set_up()
         replaced = session.make_current(self)
         if made_from is None:

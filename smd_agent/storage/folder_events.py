@@ -80,9 +80,12 @@ class FolderEvents(Generic[T]):
             return b""
 
     def completes(self, happened: bytes) -> bool:
-        """Whether a file is among these events that is complete now, as far as their names tell."""
-        done = _CLOSE_WRITE | _MOVED_TO
-        return any(event.mask & done and self._counts(event.name) for event in _events(happened))
+        """Whether a file may be among these events that is complete now, as far as their names tell."""
+        return any(
+            event.mask & (_CLOSE_WRITE | _MOVED_TO | (_CREATE if event.mask & _IS_FOLDER else 0))
+            and self._counts(event.name)
+            for event in _events(happened)
+        )
 
     def written(self, happened: bytes, now: T) -> Iterator[T]:
         """What was current when the writing of each file began that is complete now; looks at the disk.
@@ -104,8 +107,9 @@ class FolderEvents(Generic[T]):
 
     def _of(self, event: _Event, path: Path, now: T) -> Iterator[T]:
         if path != self._folder and self._folder not in path.parents:
-            for _ in self._watch_from_above():
-                yield now
+            if path / event.name in (self._folder, *self._folder.parents):
+                for _ in self._watch_from_above():
+                    yield now
         elif self._counts(event.name):
             if event.mask & _MOVED_FROM:
                 self._moved = event.cookie
@@ -113,7 +117,7 @@ class FolderEvents(Generic[T]):
             is_new = not event.mask & _MOVED_TO or event.cookie != self._moved
             if event.mask & _IS_FOLDER:
                 files = self._watch(path / event.name) if event.mask & _ABOVE else iter(())
-                yield from (now for _ in files if is_new)
+                yield from (now for _ in files)
             elif event.mask & _CLOSE_WRITE:
                 yield self._begun.pop((event.watch, event.name), now)
             elif event.mask & _MOVED_TO and is_new:
@@ -133,11 +137,11 @@ class FolderEvents(Generic[T]):
             yield from self._watch(self._folder)
 
     def _watch(self, folder: Path) -> Iterator[Path]:
-        """Watch a folder and those below it; gives the files that are there already."""
+        """Watch a folder and those below it; gives the files there are in those that were not watched yet."""
         if len(self._paths) >= MOST_FOLDERS:
             return
         try:
-            self._add(folder, _INSIDE)
+            is_new = self._add(folder, _INSIDE)
             inner = [entry for entry in os.scandir(folder) if self._counts(entry.name)]
         except OSError:
             if folder == self._folder:
@@ -147,12 +151,15 @@ class FolderEvents(Generic[T]):
         for entry in inner:
             if entry.is_dir(follow_symlinks=False):
                 yield from self._watch(folder / entry.name)
-            else:
+            elif is_new:
                 yield folder / entry.name
 
-    def _add(self, folder: Path, mask: int) -> None:
+    def _add(self, folder: Path, mask: int) -> bool:
+        """Watch one folder, which may have another name than before; whether it was not watched yet."""
         watch = self._call("inotify_add_watch", self.descriptor, os.fsencode(folder), ctypes.c_uint32(mask))
+        is_new = watch not in self._paths
         self._paths[watch] = folder
+        return is_new
 
     def _call(self, name: str, *arguments: object) -> int:
         result = int(getattr(self._library, name)(*arguments))

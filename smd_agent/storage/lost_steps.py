@@ -10,6 +10,7 @@ from typing import Any
 from smd_agent.formats.paths import LOST_FOLDER, lost_path
 from smd_agent.regular_file import read_text
 from smd_agent.storage.due_file import DueFile
+from smd_agent.storage.whole_file import remove_file
 
 # So many steps are listed by their numbers; the rest is counted.
 _LISTED = 1000
@@ -63,6 +64,17 @@ def read_lost_steps(root: Path) -> list[Lost]:
         return []
     found = (_read(folder / name) for name in names)
     return [lost for lost in found if lost is not None]
+
+
+def take_lost_steps(root: Path, worker: str, until: int) -> list[int]:
+    """The steps up to this one, of those listed, that a worker could not save; their file is removed.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    found = _read(root / lost_path(worker))
+    remove_file(root, lost_path(worker))
+    return [] if found is None else [step for step in found.steps if step <= until]
 
 
 def _read(path: Path) -> Lost | None:

@@ -22,7 +22,7 @@ from smd_agent.storage.disk_failures import DiskFailures
 from smd_agent.storage.due_file import DueFile
 from smd_agent.storage.forecast import FIRST_STEPS, LARGE_STEP, size_text, tell
 from smd_agent.storage.layouts import Layouts
-from smd_agent.storage.lost_steps import LostSteps
+from smd_agent.storage.lost_steps import LostSteps, take_lost_steps
 from smd_agent.storage.metrics_file import MetricsFile
 from smd_agent.storage.run_board import RunBoard
 from smd_agent.storage.run_folder import Continuation, RunFolder, absolute, holds_finished_run
@@ -111,6 +111,8 @@ class RunWriter:
         self._writer = Writer(self._budget_bytes, self._failures.write_failed)
         self._collections: DueFile | None = None
         self._lost: LostSteps | None = None
+        # Of the run that this one goes on with.
+        self._lost_before: list[int] = []
         self._about: DueFile | None = None
 
     @property
@@ -177,6 +179,7 @@ class RunWriter:
         self._worker = worker
         self._collections = DueFile(collections_path(worker))
         self._lost = LostSteps(worker)
+        self._lost.steps += self._lost_before
         self._about = DueFile(about_path(worker))
         return None
 
@@ -307,7 +310,8 @@ class RunWriter:
             if refused is not None:
                 self._folder.leave()
         self._entered = refused is None
-        if self._entered and self._folder.goes_on:
+        if self._entered and self._folder.goes_on and self._continued is not None:
+            self._lost_before = take_lost_steps(self.root, worker, until=self._continued.step)
             self._say_what_is_redone()
         elif self._entered and self._removes_old:
             self._removes_old = False

@@ -38,6 +38,9 @@ class StateKeeper:
         earlier: states that stand in the file.
         now: gives the training's state; called by the training's thread, or while that begins no step.
         keeps: whether this process is the one that writes the file, asked when there is something to write.
+
+    Attributes:
+        thread: looks at the folder; None before ``start``.
     """
 
     def __init__(
@@ -61,7 +64,7 @@ class StateKeeper:
         self._patience = PATIENCE_SECONDS
         # Whether the thread looks at what has happened.
         self._looks = False
-        self._thread: threading.Thread | None = None
+        self.thread: threading.Thread | None = None
 
     def start(self) -> bool:
         """Begin to watch the folder; False, after one line, where that is not possible.
@@ -79,21 +82,22 @@ class StateKeeper:
         if is_ready is None:
             return
         try:
+            if not (self._looks or self._lock.locked() or is_ready(0)):
+                return
             with self._lock:
-                waits = self._looks
-                if not (waits or is_ready(0)):
-                    return
-                waits = self._take() or waits
+                waits = self._take() or self._looks
             self._wait(self._ask(), waits)
         except (OSError, ValueError) as error:
-            # As after a program has closed all files that it does not know: their numbers may be those of others.
+            # As after a program has closed all files that it does not know. Their numbers may be those of others now,
+            # so they must not be closed once more.
+            _abandoned.append(is_ready)
             self.forget()
             self._tell(error)
 
     def settle(self) -> None:
         """Have the state of a checkpoint that is complete on disk."""
         self.before_step()
-        thread = self._thread
+        thread = self.thread
         if self._wake >= 0 and thread is not None and thread.is_alive():
             self._ask().wait(stalled_disk.patience(stalled_disk.STALL_SECONDS))
 
@@ -108,7 +112,7 @@ class StateKeeper:
 
     def forget(self) -> None:
         """Leave all as it is, and to the parent, in a process that a fork has made."""
-        self._is_ready = self._events = self._thread = None
+        self._is_ready = self._events = self.thread = None
         self._wake = -1
         self._lock = threading.Lock()
 
@@ -119,14 +123,14 @@ class StateKeeper:
         woken, self._wake = os.pipe()
         for end in (woken, self._wake):
             os.set_blocking(end, False)
-        self._thread = threading.Thread(
+        self.thread = threading.Thread(
             target=guard.fence("noting where the training stands")(self._run),
             args=(events, woken),
             name="smd_agent-checkpoints",
             daemon=True,
         )
         _remember(self)
-        self._thread.start()
+        self.thread.start()
 
     def _take(self) -> bool:
         """Take what has happened, with the step that is current; whether a file is complete. The lock is held."""
@@ -192,6 +196,7 @@ class StateKeeper:
         guard.say_once(("training state", self._folder), line)
 
 
+_abandoned: list[object] = []
 _started: weakref.WeakSet[StateKeeper] = weakref.WeakSet()
 _watching_forks = False
 

@@ -6,8 +6,6 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 
 import pytest
 from harness import beside
@@ -18,6 +16,7 @@ from smd_agent import create_trial
 from smd_agent.core.modes import ModeKeys
 
 OLD_PYTHON = os.environ.get("SMDEBUG_PYTHON", "")
+WARM = ("torch", "torch._dynamo")
 EPOCHS, BATCHES, EVALUATIONS = 5, 8, 3
 PER_EPOCH = BATCHES + EVALUATIONS
 
@@ -65,17 +64,6 @@ CONFIG = {
 }
 
 
-def started(runner, script, name, *args, **variables):
-    """Start a script once, in a process of its own, which may be killed; its return code and its lines."""
-    hook = runner.hook_file(name, CONFIG)
-    env = runner.environment(SMDEBUG_CONFIG_FILE_PATH=hook, **variables)
-    done = subprocess.run(
-        [sys.executable, str(script), *map(str, args)],
-        cwd=runner.folder, env=env, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    return done.returncode, done.stderr
-
-
 def told(folder):
     """What a run holds: its steps by mode, and each value by name, mode and step."""
     trial = create_trial(str(folder))
@@ -90,44 +78,71 @@ def told(folder):
     return trial.steps(), steps, values
 
 
-def test_a_pytorch_training_that_is_killed_goes_on_in_its_run(runner, tmp_path):
-    script = runner.write(SCRIPT)
-    checkpoints = tmp_path / "checkpoints" / "inner"
+@pytest.fixture
+def spot(runner, tmp_path):
+    """Starts a script once, whose run goes to ``run``, with the folder of its checkpoints named as in SageMaker."""
     named = tmp_path / "checkpointconfig.json"
-    named.write_text(json.dumps({"LocalPath": str(checkpoints), "S3Uri": "s3://bucket/checkpoints"}))
+    named.write_text(json.dumps({"LocalPath": str(tmp_path / "checkpoints/inner"), "S3Uri": "s3://bucket/checkpoints"}))
+
+    def start(script, *args, config=CONFIG, **variables):
+        return runner.by_variable(
+            script, *map(str, args), config=config, CHECKPOINT_CONFIG_FILE_PATH=str(named), **variables
+        )
+
+    return start
+
+
+def test_a_pytorch_training_that_is_killed_goes_on_in_its_run(runner, spot, tmp_path):
+    script, checkpoints = runner.write(SCRIPT), tmp_path / "checkpoints/inner"
     killed = sorted(random.sample(range(PER_EPOCH, EPOCHS * PER_EPOCH), 2))
     print("killed in the steps", killed)
     before = None
     for kill in killed:
-        code, lines = started(runner, script, "spot", checkpoints, kill, CHECKPOINT_CONFIG_FILE_PATH=str(named))
-        assert code == -signal.SIGKILL
-        last = kill // PER_EPOCH * PER_EPOCH - 1
+        result = spot(script, checkpoints, kill)
+        assert result.returncode == -signal.SIGKILL
+        epochs = kill // PER_EPOCH
+        last = epochs * PER_EPOCH - 1
         state = json.loads((checkpoints / "metadata.json").read_text())[-1]
         assert state["latest-global-step-seen"] == state["latest-global-step-saved"] == last
-        epochs = kill // PER_EPOCH
-        assert state["latest-mode-step"] == {
-            "TRAIN": epochs * BATCHES - 1,
-            "EVAL": epochs * EVALUATIONS - 1,
-            "GLOBAL": last,
-        }
-        assert ("go on after" in lines) == (before is not None)
+        steps = {"TRAIN": epochs * BATCHES - 1, "EVAL": epochs * EVALUATIONS - 1, "GLOBAL": last}
+        assert state["latest-mode-step"] == steps
+        assert ("go on after" in result.stderr) == (before is not None)
         before = last
-    code, lines = started(runner, script, "spot", checkpoints, -1, CHECKPOINT_CONFIG_FILE_PATH=str(named))
-    assert code == 0, lines
-    assert f"steps go on after {before}, as {checkpoints}/metadata.json says" in lines
-    assert sorted(path.name for path in tmp_path.glob("spot*")) == ["spot", "spot.json"]
+    result = spot(script, checkpoints, -1)
+    assert result.returncode == 0, result.stderr
+    assert f"steps go on after {before}, as {checkpoints}/metadata.json says" in result.stderr
+    assert sorted(path.name for path in tmp_path.glob("run*")) == ["run", "run.json"]
 
     weights = (tmp_path / "weights.pt").read_bytes()
-    code, lines = started(runner, script, "whole", tmp_path / "other", -1)
-    assert (code, (tmp_path / "other" / "metadata.json").exists()) == (0, False)
+    result = runner.by_variable(script, str(tmp_path / "other"), "-1", name="whole", config=CONFIG)
+    assert (result.returncode, (tmp_path / "other/metadata.json").exists()) == (0, False)
     assert (tmp_path / "weights.pt").read_bytes() == weights
 
-    steps, by_mode, values = told(tmp_path / "spot")
+    steps, by_mode, values = told(tmp_path / "run")
     assert steps == [*range(EPOCHS * PER_EPOCH)]
     assert by_mode == {"TRAIN": [*range(EPOCHS * BATCHES)], "EVAL": [*range(EPOCHS * EVALUATIONS)]}
     assert (steps, by_mode, values) == told(tmp_path / "whole")
     if OLD_PYTHON:
-        theirs, ours = beside.dumps(OLD_PYTHON, tmp_path / "spot")
+        theirs, ours = beside.dumps(OLD_PYTHON, tmp_path / "run")
         assert theirs["steps"] == ours["steps"]
         assert theirs["tensors"].keys() == ours["tensors"].keys()
         assert [*beside.differences(theirs, ours, lambda place, *_: "computed" in place)] == []
+
+
+ONE_STEP = """
+import torch
+model, x = torch.nn.Linear(2, 1), torch.ones(3, 2)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+model(x).sum().backward(), optimizer.step()
+"""
+
+
+def test_a_named_rank_parts_the_workers_each_of_which_has_a_run(runner, tmp_path):
+    script = runner.write(ONE_STEP)
+    config = {**CONFIG, "LocalPath": str(tmp_path / "of-{rank}"), "HookParameters": {"include_workers": "all"}}
+    for rank in (0, 1):
+        result = runner.by_variable(script, config=config, RANK=str(rank), WORLD_SIZE="2")
+        assert result.returncode == 0, result.stderr
+    for rank in (0, 1):
+        trial = create_trial(str(tmp_path / f"of-{rank}"))
+        assert (trial.steps(), trial.workers(), trial.num_workers) == ([0], [f"worker_{rank}"], 1)

@@ -61,3 +61,11 @@ def test_one_that_was_turned_away_writes_once_it_has_a_number(said):
     folder.owner = None
     assert worker.place(0, 2)
     assert folder.calls == [("worker_0", True), ("worker_0", False)]
+
+
+def test_one_with_a_folder_of_its_own_is_alone_there(said):
+    folder = Folder()
+    worker = Worker(folder, "all")
+    worker.apart = True
+    assert worker.place(1, 2)
+    assert folder.calls == [("worker_1", True)]

@@ -11,48 +11,13 @@ import socket
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
+from harness.run_writers import COLLECTIONS, cut_off, save, start, values, workers
 
 from smd_agent import create_trial
-from smd_agent.core.modes import ModeKeys
 from smd_agent.storage.run_writer import RunWriter
 
-COLLECTIONS = '{"collections": {}, "_meta": {"num_workers": 1}}'
 GONE = {"pid": 2**22 + 1, "host": socket.gethostname(), "started": "1"}
-
-
-def save(writer, step, value=1.0):
-    file = writer.begin_step(step, ModeKeys.TRAIN, step)
-    file.add("x", np.full(3, value))
-    writer.commit(file)
-    assert writer.flush()
-
-
-def start(folder, **options):
-    writer = RunWriter(str(folder), **options)
-    assert writer.start("worker_0", alone=True) is None
-    writer.write_collections(COLLECTIONS)
-    return writer
-
-
-def cut_off(folder, steps=3, value=1.0, leave=lambda folder: None):
-    """Have a process save these steps into the folder, and kill it."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            writer = start(folder)
-            for step in range(steps):
-                save(writer, step, value)
-            leave(folder)
-        finally:
-            os.kill(os.getpid(), signal.SIGKILL)
-    os.waitpid(pid, 0)
-
-
-def values(folder):
-    trial = create_trial(str(folder), timeout=0)
-    return [float(trial.tensor("x").value(step)[0]) for step in trial.steps(show_incomplete_steps=True)]
 
 
 class Contest:
@@ -275,13 +240,6 @@ def test_going_on_after_the_end_stays_in_the_folder(tmp_path):
 
 
 # Several workers, who share a folder.
-
-
-def workers(folder, ranks=2):
-    started = [RunWriter(str(folder)) for _ in range(ranks)]
-    for rank, writer in enumerate(started):
-        assert writer.start(f"worker_{rank}", alone=False) is None
-    return started
 
 
 def test_several_workers_share_a_folder_and_none_is_there_twice(tmp_path):
