@@ -64,11 +64,13 @@ class RunFolder:
     Attributes:
         root: where the run is written; ``named`` until that turns out to be impossible.
         reason: why ``root`` is not ``named``; None if it is.
+        earlier: pid and host of the process that had this worker's claim before, and left it behind; None if none did.
     """
 
     def __init__(self, named: Path, finished_before: bool, below: bool = False) -> None:
         self.named = self.root = named
         self.reason: str | None = None
+        self.earlier: tuple[int, str] | None = None
         self._below = below
         self._finished_before = finished_before
         self._claim: Claim | None = None
@@ -106,6 +108,9 @@ class RunFolder:
         claim = Claim(self.named, worker)
         refused = claim.acquire()
         if refused is None:
+            owner = claim.owner() or {}
+            pid, host = owner.get("pid"), owner.get("host")
+            self.earlier = (pid, host) if isinstance(pid, int) and isinstance(host, str) else None
             claim.sign()
             self._worker, self._claim = worker, claim
             self.root, self.reason = self.named, None
