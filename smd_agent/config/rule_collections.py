@@ -208,6 +208,7 @@ RULES: Mapping[str, OfRule] = {
         regex_by=("tensor_regex",),
     ),
     "SimilarAcrossRuns": _of_chosen((CollectionKeys.LOSSES,), (), "other_trials", "other_trial", "rtol", "atol"),
+    "SoftmaxOverOne": OfRule(("patience",), _USAGE),
     "StalledTrainingRule": OfRule(("threshold", "stop_training_on_fire", "training_job_name_prefix")),
     "StoppingByTrainingData": OfRule((), _DATA_FACTS),
     "TargetOutOfReach": OfRule(("share", "patience"), _USAGE),

@@ -3,6 +3,7 @@
 ``expects_logits``        1 if the loss applies softmax or sigmoid itself, 0 if it expects what has been through it.
 ``expects_logarithms``    1 if it expects logarithms of probabilities, else 0.
 ``activated``             1 if the input is what softmax or sigmoid has returned, else 0; not where that is not known.
+``softmax_over``          over how many numbers the softmax is that has returned it; not where that is not known.
 ``input_min``, ``input_max``  the smallest and largest value of the input, of the rows that are looked at.
 ``row_sum_error``         by how much the sum over all classes differs from 1 at most, in those rows.
 ``log_sum_error``         of a loss that expects logarithms: by how much that of the sum of exponentials differs from 0.

@@ -7,6 +7,7 @@ further workers at ``<mode>/<worker>/``. TensorBoard takes each folder for a run
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,10 +20,11 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.core.names import REDUCTION_PREFIX
 from smd_agent.formats import summaries
 from smd_agent.storage.board_step import BoardStep
-from smd_agent.storage.whole_file import GrowingFile
+from smd_agent.storage.whole_file import GrowingFile, names_in, remove_file
 
 FIRST_WORKER = "worker_0"
 FOLDER = "tensorboard"
+_ENDING = ".tfevents"
 
 _CACHED_LAYOUTS = 10_000
 
@@ -37,7 +39,7 @@ class BoardFiles:
 
     def __init__(self, place: Callable[[], tuple[Path, str]], worker: str = FIRST_WORKER) -> None:
         self._place = place
-        self._below = "" if worker == FIRST_WORKER else f"/{summaries.tag_of(worker).replace('/', '_')}"
+        self._below = _below(worker)
         self._files: dict[ModeKeys, tuple[Path, GrowingFile]] = {}
         self._layouts: dict[tuple[str, ...], summaries.Scalars] = {}
         # Tensors that had elements that were not finite, and whose number of these is shown from then on.
@@ -68,7 +70,7 @@ class BoardFiles:
             del self._files[step.mode]
             known[1].close()
         folder = f"{below}{step.mode.name}{self._below}"
-        file = GrowingFile(root, folder, f"{step.step:012d}_{os.getpid()}_{os.uname().nodename}", ".tfevents")
+        file = GrowingFile(root, folder, f"{step.step:012d}_{os.getpid()}_{os.uname().nodename}", _ENDING)
         self._files[step.mode] = root, file
         file.append(summaries.file_head(time.time()))
         return file
@@ -102,6 +104,31 @@ class BoardFiles:
                 self._layouts.clear()
             known = self._layouts[names] = summaries.Scalars([_scalar_tag(name, homes) for name in names])
         return known
+
+
+def remove_files_of(worker: str, root: Path, below: str, process: tuple[int, str] | None = None) -> None:
+    """Remove the files of a worker; nothing else in its folders is touched.
+
+    Args:
+        worker: its name.
+        root: the folder that they are in, which may be missing.
+        below: what is below it in front of their names.
+        process: pid and host of the process that has written them; None: of any.
+
+    Raises:
+        OSError: one cannot be removed.
+    """
+    pid, host = (r"\d+", ".+") if process is None else (str(process[0]), re.escape(process[1]))
+    written = re.compile(rf"\d{{12}}_{pid}_{host}(_\d+)?{re.escape(_ENDING)}", re.DOTALL)
+    for mode in ModeKeys:
+        folder = f"{below}{mode.name}{_below(worker)}"
+        for name in names_in(root, folder):
+            if written.fullmatch(name):
+                remove_file(root, f"{folder}/{name}")
+
+
+def _below(worker: str) -> str:
+    return "" if worker == FIRST_WORKER else f"/{summaries.tag_of(worker).replace('/', '_')}"
 
 
 def _scalar_tag(name: str, homes: Homes) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from smd_agent import guard
 from smd_agent.core.homes import Homes
 from smd_agent.formats.encoder import Stamp
-from smd_agent.storage.board_files import FOLDER, BoardFiles
+from smd_agent.storage.board_files import FOLDER, BoardFiles, remove_files_of
 from smd_agent.storage.board_step import BoardStep
 
 # In bytes, of steps that wait for the disk.
@@ -82,6 +82,24 @@ class RunBoard:
             files[1].close()
 
     # On the writer thread.
+
+    def remove_old(self, root: Path, worker: str, process: tuple[int, str] | None) -> None:
+        """Remove what an earlier run of a worker has left, whose steps are removed too.
+
+        In a folder of its own, which may hold files of other runs, that is what the earlier process has written.
+
+        Args:
+            root: the run's folder.
+            worker: the worker's name.
+            process: pid and host of the one that had the run before; None where nobody knows.
+        """
+        try:
+            if self.folder is None:
+                remove_files_of(worker, root, f"{FOLDER}/")
+            elif process is not None:
+                remove_files_of(worker, self.folder, "", process)
+        except OSError as error:
+            guard.say_once((self, "old"), f"cannot remove an earlier run's files for TensorBoard ({error})")
 
     def _write(self, step: BoardStep, size: int, place: Callable[[], tuple[Path, bool]], worker: str) -> None:
         self._done += size

@@ -88,6 +88,7 @@ class RunFolder:
         redone: the steps that were removed from it, in order.
         root: where the run is written; ``named`` until that turns out to be impossible.
         reason: why ``root`` is not ``named``; None if it is.
+        earlier: pid and host of the process that had this worker's claim before, and left it behind; None if none did.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class RunFolder:
         self.reason: str | None = None
         self.goes_on = False
         self.redone: list[int] = []
+        self.earlier: tuple[int, str] | None = None
         self._below = below
         self._continued = continued
         # The workers whose later steps have been removed; what is there now has been made anew.
@@ -140,9 +142,13 @@ class RunFolder:
             return None
         self.named.mkdir(parents=True, exist_ok=True)
         claim = Claim(self.named, worker)
-        self.root = self.named
+        self.root, self.earlier = self.named, None
         self.reason = f"{self.named} holds a finished run" if self._finished_before else claim.acquire()
-        if self.reason is not None:
+        if self.reason is None:
+            owner = claim.owner() or {}
+            pid, host = owner.get("pid"), owner.get("host")
+            self.earlier = (pid, host) if isinstance(pid, int) and isinstance(host, str) else None
+        else:
             self.root, claim = self._join_another(worker)
         claim.sign()
         self._worker, self._claim = worker, claim

@@ -344,6 +344,8 @@ class RunWriter:
         if self._folder.remove_steps_of(worker):
             line = f"{self.root} holds steps of an unfinished run: each worker removes its own"
             guard.say_once(("steps of several", self.root), line)
+        if self._board is not None:
+            self._board.remove_old(self.root, worker, self._folder.earlier)
 
     def _is_there(self) -> bool:
         """Whether the folder we are in is there and ours, as it is after ``close`` too."""

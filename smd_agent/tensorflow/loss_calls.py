@@ -17,7 +17,8 @@ from smd_agent.framework.training_facts import LOOKED_AT
 from smd_agent.tensorflow.arrays import to_array
 from smd_agent.tensorflow.types import Function
 
-_ACTIVATIONS = ("Softmax", "Sigmoid")
+_SOFTMAX = "Softmax"
+_ACTIVATIONS = (_SOFTMAX, "Sigmoid")
 _SAME_VALUES = ("Cast", "ExpandDims", "Identity", "Reshape", "Squeeze", "StopGradient", "Transpose")
 _PRODUCTS = ("BatchMatMul", "BatchMatMulV2", "Conv1D", "Conv2D", "Conv3D", "Einsum", "MatMul")
 _SUMS = ("Add", "AddV2", "BiasAdd")
@@ -135,7 +136,9 @@ def _origin(kind: CrossEntropy, tensor: Any) -> Numbers:
         return {"activated": 1.0, **_undone(kind, tensor)} if direct else {}
     for number, op in enumerate(_ops(tensor)):
         if op.type in _ACTIVATIONS:
-            return {"activated": 1.0, "linear": 0.0, **(_undone(kind, tensor) if direct or not number else {})}
+            found = {"activated": 1.0, "linear": 0.0, **(_undone(kind, tensor) if direct or not number else {})}
+            size = op.inputs[0].shape[-1] if op.type == _SOFTMAX and op.inputs[0].shape.rank else None
+            return found if size is None else {**found, "softmax_over": size}
         if op.type not in _SAME_VALUES:
             return {"activated": 0.0, "linear": float(_is_linear(op))}
     return {}

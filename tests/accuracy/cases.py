@@ -259,6 +259,8 @@ _REPORTED = {
     "wave_lstm": "RecurrentOverBatch LossAtGuessing",
     "wine_finetune": "ParameterNotOptimized OptimizerNotOfModel",
     "cultivars_keras": "ActivationMissing",
+    # Held out until a rule was made for it.
+    "keras_cancer": "SoftmaxOverOne UnchangedTensor AllZero",
 }
 # The same of those that are held out; decided before they were judged.
 _HELD_OUT = {
@@ -273,7 +275,6 @@ _HELD_OUT = {
     "digits_vae": "LossAtGuessing",
     "gluon_digits": "WeightUpdateRatio",
     "gluon_kfold": "",
-    "keras_cancer": "UnchangedTensor AllZero",
     "keras_iris": "ConstantLabels",
     "keras_tape": "BatchNormNotUpdated TrainingInEvaluationMode",
     "moons_resnet": "LearningRateVanished LearningRateZero NotMoving WeightUpdateRatio",

@@ -46,7 +46,7 @@ _KINDS = {
     "held_out": (
         "Faults planted blind, held out",
         "Their author has not seen the rules, nor have the authors of the rules seen them.\n"
-        "No rule was changed after they had been judged.",
+        "No rule was changed after they had been judged: one for which a rule is made stands above from then on.",
     ),
 }
 

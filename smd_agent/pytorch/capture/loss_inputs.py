@@ -7,6 +7,7 @@
 ``row_sum_error``             by how much the sum over all classes differs from 1 at most, in those rows.
 ``activated``                 1 if the input is what softmax or sigmoid has returned, whichever the loss applies itself,
                               else 0; not where the graph does not tell.
+``softmax_over``              where softmax has returned the input: over how many numbers; of all losses named here.
 ``classes``                   how many classes there are.
 ``labels``, ``label_min``...  see ``loss_labels``.
 
@@ -59,7 +60,8 @@ _IGNORED = -100
 # Of places in an image or a text, in each direction.
 _PLACES = 16
 
-_APPLIED = {"cross_entropy_loss": "SoftmaxBackward0", _OF_LOGITS: "SigmoidBackward0"}
+_SOFTMAX = "SoftmaxBackward0"
+_APPLIED = {"cross_entropy_loss": _SOFTMAX, _OF_LOGITS: "SigmoidBackward0"}
 SAME_VALUES = {
     *("AliasBackward0", "CloneBackward0", "ExpandBackward0", "PermuteBackward0", "ReshapeAliasBackward0"),
     *("SqueezeBackward0", "SqueezeBackward1", "ToCopyBackward0", "TransposeBackward0", "UnsafeViewBackward0"),
@@ -112,6 +114,7 @@ class LossInputs:
             return
         applied = _is_activated(values.grad_fn, _APPLIED.get(function))
         numbers: dict[str, Any] = {} if applied is None else {"activated": applied}
+        numbers.update(_softmax_over(values.grad_fn))
         trained = loss if _can_be_read(loss) and loss.requires_grad else None
         if function in _OF_CLASSES:
             numbers.update(_rows(values.detach()))
@@ -159,6 +162,7 @@ def _of_numbers(values: torch.Tensor, target: torch.Tensor) -> dict[str, Any]:
     prediction, target = (values, target) if values.requires_grad else (target, values)
     if prediction.requires_grad and target.numel():
         found.update(target_reach.facts(_behind(prediction.grad_fn, _SOME_VALUES), target))
+        found.update(_softmax_over(prediction.grad_fn))
     return found
 
 
@@ -175,6 +179,19 @@ def _is_activated(node: Any, wanted: str | None) -> float | None:
     if wanted is None or node is None or node.name() in _OPAQUE_NODES:
         return None
     return float(node.name() == wanted)
+
+
+def _softmax_over(node: Any) -> dict[str, int]:
+    """Over how many numbers the softmax is, if a node is one behind others that leave values as they are."""
+    node = _behind(node, SAME_VALUES)
+    # Its result is not asked for: hooks of the program may have packed it.
+    told = getattr(node, "_input_metadata", None) if node is not None and node.name() == _SOFTMAX else None
+    if not told:
+        return {}
+    shape = told[0].shape
+    # A negative axis is told as an unsigned number of 64 bits.
+    axis = (node._saved_dim + (1 << 63)) % (1 << 64) - (1 << 63)
+    return {"softmax_over": shape[axis]} if len(shape) else {}
 
 
 def times_repeated(tensor: torch.Tensor) -> float:

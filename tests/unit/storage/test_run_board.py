@@ -198,6 +198,30 @@ def test_further_workers_have_folders_below(tmp_path, worker):
     assert steps_in(folder) == [[0]]
 
 
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("worker", ["worker_0", "worker_1"])
+def test_a_worker_that_begins_again_removes_what_an_earlier_run_has_left_of_it(tmp_path, named, worker):
+    board = tmp_path / "board" if named else tmp_path / "run" / "tensorboard"
+    others = {"worker_0": "worker_1", "worker_1": "worker_0"}
+    for each, steps in ((others[worker], (0,)), (worker, (0, 1, 2))):
+        pid = os.fork()
+        if pid == 0:
+            # Killed, with its claim in place.
+            save(begun(tmp_path, board if named else None, worker=each, alone=False), *steps)
+            os._exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
+    strangers = [board / "TRAIN" / name for name in ("events.out.tfevents.1", "000000000007_1_elsewhere.tfevents")]
+    for path in strangers:
+        path.write_bytes(b"")
+    run = begun(tmp_path, board if named else None, worker=worker, alone=False)
+    save(run, 0)
+    run.close(end_marker=True)
+    # In the run's own folder everything of the first worker is the run's.
+    kept = strangers if named or worker == "worker_1" else strangers[:1]
+    assert [path for path in strangers if path.exists()] == kept
+    assert sorted(steps_in(board)) == [[]] * (len(kept) - 1) + [[0], [0]]
+
+
 def test_no_link_in_the_runs_folder_is_followed(tmp_path, capsys):
     (tmp_path / "elsewhere").mkdir()
     run = begun(tmp_path)
