@@ -319,3 +319,13 @@ def test_a_file_that_changes_while_it_is_uploaded_is_uploaded_again(store, addre
     end(run)
     assert contents(address)[paths.collections_path("worker_0")].decode() == newer
     assert files().exists(f"{address}/{paths.END_MARKER}")
+
+
+def test_beside_a_run_in_a_bucket_itself_there_is_another_below(store):
+    files().mkdir("whole")
+    for expected in ("s3://whole", "s3://whole/run-2"):
+        run = stored("s3://whole")
+        assert run.location == expected
+        save(run, 1)
+        end(run)
+    assert paths.END_MARKER in contents("s3://whole")
