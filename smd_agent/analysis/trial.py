@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smd_agent.analysis.names import Catalogue, Contents
@@ -18,10 +17,10 @@ from smd_agent.core.collection import Collection
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.patterns import name_pattern
 from smd_agent.errors import DamagedRecord, NoMoreData, SMDebugNotImplementedError, StepUnavailable, TensorUnavailable
-from smd_agent.formats.addresses import is_address, plain
+from smd_agent.formats.addresses import plain
 from smd_agent.formats.event import Form
 from smd_agent.printable import shortened
-from smd_agent.storage.reader import RunReader
+from smd_agent.storage.readers import reader_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, KeysView
@@ -109,7 +108,7 @@ class Trial(Views):
         self._catalogue = Catalogue()
         self._seen: set[Contents] = set()
         self._end_delay = env.training_end_delay()
-        self._reader = _reader_of(self.path, first, end)
+        self._reader = reader_of(self.path, first, end)
         self.root = self._reader.root
         # Many numbers, or small tensors, of one step at once: see `RunReader`.
         self.column, self.rows = self._reader.column, self._reader.rows
@@ -386,15 +385,6 @@ class Trial(Views):
 
 
 LocalTrial = Trial
-
-
-def _reader_of(path: str, first: int | None, end: int | None) -> RunReader:
-    if not is_address(path):
-        return RunReader(Path(path), first, end)
-    # Not for every program: asyncio takes a while to import.
-    from smd_agent.storage.store_reader import StoreReader
-
-    return StoreReader(path, first, end)
 
 
 def _checked_range(range_steps: tuple[int | None, int | None] | None) -> tuple[int | None, int | None]:

@@ -56,8 +56,10 @@ class StoreClaim:
             StoreFailure: the store cannot be read or written.
         """
         named, reason = self.store, None
+        # What is beside a bucket is not ours.
+        beside = "-" if "/" in named.address.partition("://")[2] else "/run-"
         for number in itertools.count(1):
-            ending = f"-{number}" if number > 1 else ""
+            ending = f"{beside}{number}" if number > 1 else ""
             place = named.at(f"{named.address}{ending}", ending)
             taken = Taken.at(place)
             if not any(taken) and place.create(paths.claim_path(), self._content):

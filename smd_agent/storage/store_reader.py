@@ -24,7 +24,7 @@ from smd_agent.storage.stores import Entry, Store, StoreFailure
 from smd_agent.storage.whole_file import remove_file, replace_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from smd_agent.formats.index import Index
 
@@ -129,7 +129,13 @@ class StoreReader(RunReader):
     def _fetch_small(self, entries: Mapping[str, Entry]) -> None:
         names = sorted(entries, key=lambda name: (name == paths.END_MARKER, name))
         for start in range(0, len(names), _FILES_AT_ONCE):
-            for name, content in self._store.read(dict.fromkeys(names[start : start + _FILES_AT_ONCE])).items():
+            # Of files that never change the whole is known, which saves asking for it.
+            sizes = {name: entries[name].size for name in names[start : start + _FILES_AT_ONCE]}
+            places = {
+                name: (0, size) if size and name.startswith(f"{paths.INDEX_FOLDER}/") else None
+                for name, size in sizes.items()
+            }
+            for name, content in self._store.read(places).items():
                 replace_file(self.root, name, content)
                 changed = entries[name].changed or time.time()
                 with suppress(OSError):
@@ -141,7 +147,7 @@ class StoreReader(RunReader):
             return
         whole = _size_of(index)
         if whole <= _WHOLE_BYTES:
-            self._fetch_whole(self._with_next(name))
+            self._fetch_whole(name, self._with_next(index, name))
             return
         known = self._here.setdefault(name, set()) or set()
         self._here[name] = known
@@ -150,26 +156,29 @@ class StoreReader(RunReader):
         known.update(pieces)
         self._note(name, len(known) * _PIECE_BYTES)
 
-    def _with_next(self, name: str) -> list[str]:
-        """Return an event file and, if the one before it has been read, too, the small ones that follow."""
+    def _with_next(self, index: Index, name: str) -> dict[str, tuple[int, int]]:
+        """Return an event file, all of it; and small ones that follow, if the one before it has been read, too."""
+        found = {name: (0, _size_of(index))}
         place = self._place.get(name)
         if place is None or (place and self._order[place - 1].event_file not in self._here):
-            return [name]
-        found: list[str] = []
+            return found
         left = _AHEAD_BYTES
-        for index in self._order[place : place + _AHEAD_FILES]:
-            left -= _size_of(index)
-            if found and left < 0:
+        for other in self._order[place + 1 : place + _AHEAD_FILES]:
+            size = _size_of(other)
+            left -= size if size <= _WHOLE_BYTES else 0
+            if left < 0:
                 break
-            if index.event_file is not None and index.event_file not in self._here:
-                found.append(index.event_file)
+            if size <= _WHOLE_BYTES and other.event_file is not None and other.event_file not in self._here:
+                found[other.event_file] = 0, size
         return found
 
-    def _fetch_whole(self, names: Iterable[str]) -> None:
-        for name, content in self._store.read(dict.fromkeys(names)).items():
+    def _fetch_whole(self, wanted: str, places: Mapping[str, tuple[int, int]]) -> None:
+        for name, content in self._store.read(places).items():
             replace_file(self.root, name, content)
             self._here[name] = None
-            self._note(name, len(content))
+            self._sizes[name] = len(content)
+        if wanted in self._here:
+            self._note(wanted, self._sizes[wanted])
 
     def _fetch_pieces(self, name: str, pieces: list[int], whole: int) -> None:
         """Write pieces of a large event file where they belong, in a file that has holes elsewhere."""
@@ -195,7 +204,7 @@ class StoreReader(RunReader):
                 file.write(content)
 
     def _note(self, name: str, size: int) -> None:
-        """Remember how large a file in the folder is, and remove old ones where all are too large."""
+        """Remember how large a file is that is about to be read, and remove older ones where all are too large."""
         self._sizes[name] = size
         self._here.move_to_end(name)
         while sum(self._sizes.values()) > _LARGEST_FOLDER and len(self._here) > 1:

@@ -23,6 +23,7 @@ class StoredRun:
     def __init__(self, uploads: Uploads | None) -> None:
         self._uploads = uploads
         self._worker = ""
+        self._forked = False
 
     @property
     def address(self) -> str | None:
@@ -65,11 +66,12 @@ class StoredRun:
     def enter(self, root: Path, worker: str, alone: bool, removes_old: bool) -> str | None:
         """Get a place for a worker; see ``Uploads.enter``. Where the store fails, the run stays in its folder."""
         uploads = self._uploads
-        if uploads is None or uploads.failed or worker == self._worker:
-            return None
-        if not uploads.is_ours:
+        if self._forked or (uploads is not None and not uploads.is_ours):
             self.begin_anew()
-            guard.say(f"a process made by a fork uploads nothing: what it saves stays in {root}")
+            line = f"a process made by a fork uploads nothing: what it saves stays in {root}"
+            guard.say_once((self, "forked", root), line)
+            return None
+        if uploads is None or uploads.failed or worker == self._worker:
             return None
         from smd_agent.storage.stores import StoreFailure
 
@@ -105,5 +107,6 @@ class StoredRun:
 
     def begin_anew(self) -> None:
         """Forget it, in a process that a fork has made: what uploads is its parent's."""
+        self._forked = self._forked or self._uploads is not None
         self._uploads = None
         self._worker = ""

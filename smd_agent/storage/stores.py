@@ -29,9 +29,9 @@ PART_BYTES = 8 << 20
 _PARTS_AT_ONCE = 4
 _FILES_AT_ONCE = 32
 # Of one request, in seconds: until it is connected, and until an answer comes. The store's own clients try no second
-# time: whoever asks does, and their waiting would draw from the program's random numbers.
+# time: it is done here, and their waiting would draw from the program's random numbers.
 _S3_OPTIONS = {"connect_timeout": 10, "read_timeout": 30, "retries": {"total_max_attempts": 1}}
-_READ_ATTEMPTS = 4
+_ATTEMPTS = 6
 _FIRST_PAUSE = 0.2
 _TIME_KEYS = ("LastModified", "last_modified", "mtime", "updated", "created")
 _LONGEST_REASON = 200
@@ -69,7 +69,6 @@ class Store:
     def __init__(self, address: str, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.address = address
         self._loop = loop
-        self._attempts = _READ_ATTEMPTS if loop is None else 1
         opened: list[tuple[Any, str]] = []
         failure = guard.attempt(lambda: opened.append(_opened(address, loop)))
         if failure is not None:
@@ -140,7 +139,7 @@ class Store:
     def put(
         self, folder: Path, names: Sequence[str], seconds: float, moved: Callable[[], None]
     ) -> dict[str, BaseException]:
-        """Upload files, several at a time; those that failed, with what was the matter.
+        """Upload files, several at a time, once; those that failed, with what was the matter.
 
         Args:
             folder: that has them.
@@ -155,7 +154,7 @@ class Store:
             # A store is asked for a file by its name or has it whole; a folder of a server may have a part of it.
             return self._put_one_by_one(folder, names)
         calls: list[_Call] = [("put_file", (str(folder / name), f"{self._root}/{name}"), {**options}) for name in names]
-        answers = self._answers(calls, seconds)
+        answers = self._made(calls, seconds)
         return {name: one for name, one in zip(names, answers, strict=True) if isinstance(one, BaseException)}
 
     def _put_one_by_one(self, folder: Path, names: Sequence[str]) -> dict[str, BaseException]:
@@ -217,21 +216,21 @@ class Store:
             if isinstance(answer, BaseException):
                 raise StoreFailure(reason_of(answer)) from answer
 
-    def _answers(self, calls: Sequence[_Call], seconds: float = 60.0) -> list[Any]:
+    def _answers(self, calls: Sequence[_Call]) -> list[Any]:
         """What comes of calls, or what they raise, in their order; those that may work the next time are made again."""
-        answers = self._made(calls, seconds)
+        answers = self._made(calls)
         pause = _FIRST_PAUSE
-        for _ in range(self._attempts - 1):
+        for _ in range(_ATTEMPTS - 1):
             again = [i for i, answer in enumerate(answers) if _may_pass(answer)]
             if not again:
                 break
             time.sleep(pause)
-            pause *= 4
-            for i, answer in zip(again, self._made([calls[i] for i in again], seconds), strict=True):
+            pause *= 2
+            for i, answer in zip(again, self._made([calls[i] for i in again]), strict=True):
                 answers[i] = answer
         return answers
 
-    def _made(self, calls: Sequence[_Call], seconds: float) -> list[Any]:
+    def _made(self, calls: Sequence[_Call], seconds: float = 60.0) -> list[Any]:
         if not self._files.async_impl:
             return [_answer(partial(getattr(self._files, name), *args, **named)) for name, args, named in calls]
         answer = _answer(lambda: self._run(self._gathered(calls), seconds))

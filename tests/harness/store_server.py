@@ -8,13 +8,18 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from logging import getLogger
+from pathlib import Path
 from typing import Any
 
+from harness.written_runs import started
+from smd_agent.storage.destination import Destination
+from smd_agent.storage.run_writer import RunWriter
+
 BUCKET = "bucket"
-# The first part of what a user has set up; the second is the region.
+# What a user of a store has set up.
 ACCESS = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1"}
 
 
@@ -59,8 +64,6 @@ class _Way(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _pass(self) -> None:
-        if self.headers.get("Expect", "").lower() == "100-continue":
-            pass
         body = self._body()
         faults, what = self.faults, f"{self.command} {self.path}"
         if faults.only in what:
@@ -156,7 +159,9 @@ def store_server() -> Iterator[StoreServer]:
     before = {name: os.environ.get(name) for name in server.variables}
     os.environ.update(server.variables)
     try:
-        files().mkdir(BUCKET)
+        with suppress(FileExistsError):
+            # An earlier one of this process has left it.
+            files().mkdir(BUCKET)
         yield server
     finally:
         for name, text in before.items():
@@ -177,3 +182,9 @@ def contents(address: str) -> dict[str, bytes]:
     store = files()
     root = address.removeprefix("s3://")
     return {path[len(root) + 1 :]: store.cat_file(path) for path in store.find(root)}
+
+
+def stored(address: str, upload_to: str | None = None, patience: float = 30.0, **options: Any) -> RunWriter:
+    """Return the writer of a run that has begun: see ``Destination.of``, and ``started``."""
+    place = Destination.of(address, upload_to, patience)
+    return started(Path(place.folder), uploads=place.uploads, **options)

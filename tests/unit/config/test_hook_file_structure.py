@@ -42,10 +42,8 @@ if TYPE_CHECKING:
             'hook.json: CollectionConfigurations[0].CollectionParameters is "x", allowed is a JSON object ({...})',
         ),
         (
-            {"LocalPath": "s3://bucket/run"},
-            'hook.json: LocalPath is "s3://bucket/run", allowed is a local folder (this version writes to '
-            "local "
-            "folders only)",
+            {"LocalPath": "s3:///"},
+            'hook.json: LocalPath is "s3:///", allowed is a folder, or an address such as s3://bucket/run',
         ),
         ({"LocalPath": ""}, 'hook.json: LocalPath is "", allowed is the path of a folder'),
     ],

@@ -75,7 +75,7 @@ def test_what_a_step_ends_with(value: str | None, expected: str) -> None:
         (
             "tensorboard_dir",
             "s3://bucket/tb",
-            "a local folder (this version writes to local folders only)",
+            "a folder of this machine",
         ),
     ],
 )
@@ -115,17 +115,39 @@ def test_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert load({"LocalPath": "~/run"}).out_dir == str(tmp_path / "home" / "run")
 
 
-def test_paths_of_the_training_service_are_used_by_the_service_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    content = {"LocalPath": "/tmp/x", "S3OutputPath": "s3://a/b", "S3Path": "s3://c"}
+def test_the_run_goes_to_the_first_address_unless_the_training_service_copies_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    content = {"LocalPath": "/tmp/x", "S3OutputPath": "s3://a/b/", "S3Path": "s3://c"}
     settings = load(content)
-    assert settings.out_dir == "/tmp/x"
-    assert settings.warnings == (
-        "hook.json: S3OutputPath is not used: nothing is uploaded, the run stays in /tmp/x",
-        "hook.json: S3Path is not used: nothing is uploaded, the run stays in /tmp/x",
-    )
+    assert (settings.out_dir, settings.upload_to) == ("/tmp/x", "s3://a/b")
+    assert settings.warnings == ("hook.json: S3Path is not used: the run goes to s3://a/b",)
+    assert load({"S3Path": "s3://c"}).upload_to == "s3://c"
+    in_store = load({**content, "LocalPath": "s3://d"})
+    assert (in_store.out_dir, in_store.upload_to, len(in_store.warnings)) == ("s3://d", None, 2)
+    assert in_store.warnings[0] == "hook.json: S3OutputPath is not used: the run goes to s3://d"
+    for value in ("bucket", "file:///x", 3):
+        told = load({"S3OutputPath": value})
+        assert told.upload_to is None
+        assert told.warnings == ("hook.json: S3OutputPath is not used: it is no address such as s3://bucket/run",)
     assert load({"LocalPath": "/tmp/x", "S3OutputPath": ""}).warnings == ()
     monkeypatch.setenv("TRAINING_JOB_NAME", "job")
     assert load(content).warnings == ()
+    assert load(content).upload_to is None
+
+
+@pytest.mark.parametrize(
+    "given, taken",
+    [
+        ("s3://bucket/run/", "s3://bucket/run"),
+        (" S3://bucket ", "s3://bucket"),
+        ("gs://b/c/d", "gs://b/c/d"),
+        ("file:///x/y", "/x/y"),
+        ("local:///x", "/x"),
+    ],
+)
+def test_an_address_is_kept_as_it_is_and_one_of_this_machine_is_a_folder(given: str, taken: str) -> None:
+    assert load({"LocalPath": given}).out_dir == taken
 
 
 @pytest.mark.parametrize("value", ["relu, conv1", ["relu", "conv1"], "relu,conv1"], ids=repr)
