@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CHAINED = "_smd_agent_chained"
+LEFT = "_smd_agent_left"
 PACKAGE = "smd_agent"
 OLDEST = (3, 10)
 
@@ -40,6 +41,7 @@ def leave_path() -> None:
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if any(entry and os.path.abspath(entry) == HERE for entry in entries):
         sys.path.remove(HERE)
+        vars(sys)[LEFT] = HERE
 
 
 def find(name: str, folders: "list[str]") -> "ModuleSpec | None":
