@@ -5,8 +5,7 @@
 this package.
 """
 
-from __future__ import annotations
-
+# Nothing here is newer than Python 3.6, so that __main__ can say to an old one that it is too old.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from smd_agent.analysis.trial import create_trial

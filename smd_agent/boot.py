@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 MARK = "_smd_agent_started"
 OLD_NAME = "smdebug"
+LEFT = "_smd_agent_left"
+# They start the program by another interpreter, whose PYTHONPATH they make of their own sys.path.
+STARTERS = ("sagemaker_training", "sagemaker_containers")
 
 
 def start() -> None:
@@ -55,6 +58,11 @@ def _has_source() -> bool:
 def _arm() -> None:
     finder = _FrameworkFinder()
     sys.meta_path.insert(0, finder)
+    package = os.path.dirname(os.path.abspath(__file__))
+    if os.path.dirname(package) not in sys.path:
+        from smd_agent import bundled
+
+        bundled.find_beside(package)
     for name in FRAMEWORKS:
         if name in sys.modules:
             finder.catch_up(name)
@@ -160,6 +168,8 @@ class _FrameworkFinder(_OldNameFinder):
         if self.half_made:
             for name in tuple(self.half_made):
                 self.catch_up(name)
+        if fullname in STARTERS:
+            _come_back()
         if fullname not in FRAMEWORKS or fullname in self.done:
             return super().find_spec(fullname, path, target)
         spec = self._real_spec(fullname, path, target)
@@ -208,6 +218,15 @@ class _WatchedLoader:
                 setattr(owner, attribute, self._real)
         self._real.exec_module(module)  # type: ignore[attr-defined]
         self._finder.finished(name)
+
+
+@guard.fence("coming back to sys.path")
+def _come_back() -> None:
+    """Put the folder that PYTHONPATH had named back, which `sitecustomize` has taken out of sys.path."""
+    folder = vars(sys).pop(LEFT, None)
+    if folder is not None:
+        # Behind the program's own folder, and before all that may have a sitecustomize of its own.
+        sys.path.insert(1, folder)
 
 
 @guard.fence("watching the import of a framework")

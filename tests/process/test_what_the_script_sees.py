@@ -25,7 +25,7 @@ DOORS = ("site_hook", "pythonpath", "launcher", "launcher_by_pythonpath")
 OUR_VARIABLES = ("SMD_AGENT_HOOK", "SMD_AGENT_LAUNCH_PID", "PYTHONPATH", "PATH")
 OUR_MODULES = ("smd_agent", "sitecustomize", "__future__", "atexit")
 OURS = "smd_agent: nothing was captured"
-OUR_FINDERS = ("_FrameworkFinder",)
+OUR_FINDERS = ("_FrameworkFinder", "_LibraryFinder")
 
 
 @pytest.fixture

@@ -61,6 +61,16 @@ def test_archives_are_the_same_byte_by_byte_wherever_they_are_built(kind, archiv
     assert first.read_bytes() == again.read_bytes()
 
 
+@pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
+def test_a_wheel_built_with_a_compiler_holds_the_kernel(archives):
+    wheel = archives["wheel"][0]
+    files = zipfile.ZipFile(wheel).namelist()
+    assert {"smd_agent/core/reductions/kernel.so", "smd_agent/storage/copy.so"} <= set(files)
+    assert not any(file.endswith(".c") for file in files)
+    assert "-py3-none-" in wheel.name
+    assert not wheel.name.endswith("-any.whl")
+
+
 @LINUX
 def test_the_wheel_names_the_oldest_glibc_that_it_runs_with(archives, tmp_path):
     named = re.search(r"-py3-none-manylinux_2_(\d+)_\w+\.whl$", archives["wheel"][0].name)

@@ -39,16 +39,6 @@ def build_wheel(folder: Path, **environment: str) -> tuple[str, set[str], str]:
 
 
 @BUILD
-@pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
-def test_a_wheel_built_with_a_compiler_holds_the_kernel(tmp_path):
-    name, files, _ = build_wheel(tmp_path)
-    assert {"smd_agent/core/reductions/kernel.so", "smd_agent/storage/copy.so"} <= files
-    assert not any(file.endswith(".c") for file in files)
-    assert "-py3-none-" in name
-    assert not name.endswith("-any.whl")
-
-
-@BUILD
 def test_without_a_compiler_the_wheel_says_so_and_is_complete(tmp_path):
     name, files, said = build_wheel(tmp_path, CC="no-such-compiler")
     assert name.endswith("-py3-none-any.whl")
