@@ -180,6 +180,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "help watch": lambda: help_text("watch"),
     "help report": lambda: help_text("report"),
     "help export": lambda: help_text("export"),
+    "help verify": lambda: help_text("verify"),
     "rules": of_rules,
     "floors": floors,
 }
