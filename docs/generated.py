@@ -182,6 +182,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "help export": lambda: help_text("export"),
     "help install": lambda: help_text("install"),
     "help info": lambda: help_text("info"),
+    "help verify": lambda: help_text("verify"),
     "rules": of_rules,
     "floors": floors,
 }
