@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smd_agent import cli
+from smd_agent.alias.table import MODULES
 from smd_agent.cli import run
 from smd_agent.config import env, keys, values
 from smd_agent.rules.built_in import BuiltInRule, Need
@@ -151,6 +152,18 @@ def floors() -> str:
     return f"```text\n┌{rule}┐\n{body}\n└{rule}┘\n```"
 
 
+def of_old_names() -> str:
+    """Return a table of the modules of smdebug that there are, and their names."""
+    rows = []
+    for module, served in MODULES.items():
+        names = [f"`{name}`" for name in sorted(served.names)]
+        if served.whole:
+            names.append(f"all that `{served.needs}` has")
+        if names:
+            rows.append(f"| `{module}` | {', '.join(names)} |")
+    return "\n".join(["| module | names |", "|---|---|", *rows])
+
+
 def first_sentence(name: str) -> str:
     """Return what a part of the package says it is, cut short at the first punctuation."""
     path = ROOT / "smd_agent" / name
@@ -185,6 +198,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "help verify": lambda: help_text("verify"),
     "rules": of_rules,
     "floors": floors,
+    "old names": of_old_names,
 }
 
 

@@ -48,43 +48,46 @@ _INVOKE = _from("smd_agent.rules.rule_invoker", "invoke_rule")
 _REQUIRED = _from("smd_agent.rules.req_tensors", "RequiredTensors", "RequiredTensorsForTrial")
 _ACTIONS = _from("smd_agent.rules.action", "Actions")
 _FILES = _from(_HELPERS, "has_training_ended", "training_has_ended")
-_CONSTANTS = {
+_OF_FILES = {
     **_from(
         "smd_agent.config.env",
         CONFIG_FILE_PATH_ENV_STR="CONFIG_PATH",
         DEFAULT_CONFIG_FILE_PATH="DEFAULT_CONFIG_PATH",
         TENSORBOARD_CONFIG_FILE_PATH_ENV_STR="TENSORBOARD_CONFIG_PATH",
         DEFAULT_SAGEMAKER_TENSORBOARD_PATH="DEFAULT_TENSORBOARD_CONFIG_PATH",
-        INCOMPLETE_STEP_WAIT_WINDOW_KEY="STEP_WINDOW",
-        MISSING_EVENT_FILE_RETRY_LIMIT_KEY="RETRY_LIMIT",
-        TRAINING_END_DELAY_REFRESH_KEY="END_DELAY",
     ),
     **_from("smd_agent.config.keys", DEFAULT_SAGEMAKER_OUTDIR="DEFAULT_OUT_DIR"),
-    **_from(
-        _HELPERS,
-        "CHECKPOINT_CONFIG_FILE_PATH_ENV_VAR",
-        "DEFAULT_COLLECTIONS_FILE_NAME",
-        "DEFAULT_SAGEMAKER_METRICS_PATH",
-        "DEFAULT_WORKER_NAME",
-    ),
+    **_from(_HELPERS, "DEFAULT_WORKER_NAME"),
 }
+_OF_READERS = _from(
+    "smd_agent.config.env",
+    INCOMPLETE_STEP_WAIT_WINDOW_KEY="STEP_WINDOW",
+    MISSING_EVENT_FILE_RETRY_LIMIT_KEY="RETRY_LIMIT",
+    TRAINING_END_DELAY_REFRESH_KEY="END_DELAY",
+)
+_OF_JOBS = _from(
+    _HELPERS,
+    "CHECKPOINT_CONFIG_FILE_PATH_ENV_VAR",
+    "DEFAULT_COLLECTIONS_FILE_NAME",
+    "DEFAULT_SAGEMAKER_METRICS_PATH",
+)
 
 
 def _framework(
-    package: str, hooks: Mapping[str, tuple[str, Iterable[str]]], collection: str, saved: str
+    package: str, hooks: Mapping[str, tuple[str, Iterable[str]]], collection: Mapping[str, str], saved: str
 ) -> dict[str, Served]:
     """The modules of a framework.
 
     Args:
         package: its name, in both libraries.
         hooks: the old modules of hooks; for each the module of ours, and its names.
-        collection: where ``Collection`` is.
+        collection: what the old module of collections has beside their names.
         saved: where the names of the collections are that are saved whatever is asked for.
     """
     ours = f"smd_agent.{package}"
     default = _from(f"smd_agent.framework.{saved}", DEFAULT_INCLUDE_COLLECTIONS="DEFAULT_SAVED")
     modules = {
-        "collection": (_from(collection, "Collection"), _KEYS),
+        "collection": (collection, _KEYS),
         "singleton_utils": (_from(ours, "get_hook"), _SINGLETON),
         **{module: (_from(home, *names), default, _KEYS) for module, (home, names) in hooks.items()},
     }
@@ -125,9 +128,9 @@ MODULES: dict[str, Served] = {
     "smdebug.core.access_layer.utils": Served(_FILES),
     "smdebug.core.collection": Served(_from("smd_agent.core.collection", "Collection"), _KEYS),
     "smdebug.core.collection_manager": Served(_from("smd_agent.core.collection_manager", "CollectionManager")),
-    "smdebug.core.config_constants": Served(_CONSTANTS),
+    "smdebug.core.config_constants": Served(_OF_FILES, _OF_READERS, _OF_JOBS),
     "smdebug.core.hook": Served(_from("smd_agent.core.hook", "BaseHook")),
-    "smdebug.core.json_config": Served(_CONSTANTS),
+    "smdebug.core.json_config": Served(_OF_FILES),
     "smdebug.core.logger": Served(_from(_HELPERS, "get_logger")),
     "smdebug.core.modes": Served(_MODES),
     "smdebug.core.reader": Served(_from("smd_agent.storage.event_file", "FileReader")),
@@ -146,7 +149,7 @@ MODULES: dict[str, Served] = {
     **_framework(
         "pytorch",
         {"hook": ("smd_agent.pytorch.hook", ("Hook",))},
-        "smd_agent.pytorch.collection",
+        _from("smd_agent.pytorch.collection", "Collection"),
         saved="collection",
     ),
     **_framework(
@@ -156,19 +159,19 @@ MODULES: dict[str, Served] = {
             "keras": ("smd_agent.tensorflow.keras_fit.hook", ("KerasHook",)),
             "session": ("smd_agent.tensorflow.sessions.hook", ("SessionHook", "EstimatorHook")),
         },
-        "smd_agent.tensorflow.collection",
+        _from("smd_agent.tensorflow.collection", "Collection"),
         saved="keras.collection",
     ),
     **_framework(
         "mxnet",
         {"hook": ("smd_agent.mxnet.hook", ("Hook",))},
-        "smd_agent.mxnet.collection",
+        _from("smd_agent.mxnet.collection", "Collection"),
         saved="collection",
     ),
     **_framework(
         "xgboost",
         {"hook": ("smd_agent.xgboost.hook", ("Hook",))},
-        "smd_agent.core.collection",
+        {},
         saved="boosting.collection",
     ),
 }

@@ -239,7 +239,7 @@ class FrameworkHook(BaseHook):
         except FileNotFoundError:
             if env.use_smdebug():
                 raise
-            return cls(DEFAULT_OUT_DIR)
+            return session.current_of(cls) or cls(DEFAULT_OUT_DIR)
         existing = session.current_of(cls)
         if existing is not None and existing.made_from == cls.followed(settings) and not existing.ended_worker:
             return existing

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import io
+import json
 import pickle
 import weakref
 
@@ -158,6 +159,34 @@ def test_misuse_is_an_error_and_a_finished_run_is_left_alone(out):
     hook.close()
     with pytest.raises(SMDebugRuntimeError, match="already exists"):
         smd.Hook(out)
+
+
+@pytest.mark.parametrize("registered", [True, False])
+def test_a_hook_of_the_program_takes_the_place_of_one_that_has_begun(registered, out, tmp_path, capsys):
+    file = tmp_path / "hook.json"
+    file.write_text(json.dumps({"LocalPath": out, "HookParameters": {"save_interval": 1}}))
+    model = small()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    first = smd.Hook.create_from_json_file(str(file))
+    # As the agent does.
+    first.add_model(model)
+    for _ in range(2):
+        one_step(model, optimizer)
+    second = smd.Hook(str(tmp_path / "own"), include_collections=["weights"], save_config=EVERY)
+    criterion = nn.CrossEntropyLoss()
+    if registered:
+        second.register_module(model)
+    for _ in range(2):
+        second.register_loss(criterion)
+    for _ in range(3):
+        one_step(model, optimizer)
+    assert second.registered_losses == [criterion]
+    trial = trial_of(second)
+    assert trial.steps() == [0, 1, 2]
+    assert trial.tensor_names(collection="weights") == ["Sequential_0.weight", "Sequential_2.weight"]
+    assert smd.create_trial(out).steps() == [0, 1]
+    lines = [line for line in capsys.readouterr().err.splitlines() if "another hook" in line]
+    assert lines == [f"smd_agent: another hook was made: the run in {out} ends with step 1"]
 
 
 def test_the_singleton(out, monkeypatch, tmp_path):

@@ -196,6 +196,34 @@ def test_scalars_belong_to_the_round_they_are_saved_in(out):
     assert trial.tensor("scalar/afterwards").steps() == [4]
 
 
+@pytest.mark.parametrize("call", ["train", "cv"])
+def test_a_hook_given_twice_counts_once(call, out):
+    hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=2), include_collections=["feature_importance"])
+    for _ in range(2):
+        how = {"evals": [(matrix(), "d")], "verbose_eval": False} if call == "train" else {"nfold": 2}
+        getattr(xgboost, call)(BINARY, matrix(), 5, callbacks=[hook, hook], **how)
+    hook.close()
+    trial = create_trial(out)
+    assert hook.step == 9
+    assert trial.steps() == [0, 2, 4, 6, 8]
+
+
+def test_a_file_that_has_made_the_hook_gives_it_again_until_it_is_closed(tmp_path, out):
+    file = tmp_path / "hook.json"
+    file.write_text(json.dumps({"LocalPath": out, "HookParameters": {"save_interval": 1, "reductions": "max"}}))
+    hook = smd.Hook.create_from_json_file(str(file))
+    assert smd.Hook.create_from_json_file(str(file)) is hook
+    train(hook)
+    assert smd.Hook.create_from_json_file(str(file)) is hook
+    hook.close()
+    another = smd.Hook.create_from_json_file(str(file))
+    assert another is not hook
+    file.write_text(json.dumps({"LocalPath": out, "HookParameters": {"save_interval": 2}}))
+    assert smd.Hook.create_from_json_file(str(file)) is not another
+    own = smd.Hook(str(tmp_path / "own"))
+    assert smd.Hook.create_from_json_file(str(file)) is not own
+
+
 def test_tensors_around_the_training_are_not_lost(out):
     hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=2))
     hook.save_tensor("before", [1.0, 2.0])

@@ -29,12 +29,13 @@ def run_code(python: str, code: str) -> str:
     return done.stdout
 
 
-def run_script(python: str, script: Path, *words: object, modules: tuple[str, ...], **variables: str) -> None:
-    """Run a script, which has to succeed, in a fork of a process that has imported ``modules``."""
+def run_script(python: str, script: Path, *words: object, modules: tuple[str, ...], **variables: str) -> str:
+    """Run a script, which has to succeed, in a fork of a process that has imported ``modules``; return its stdout."""
     environment = {**clean_environment(), "TF_CPP_MIN_LOG_LEVEL": "3", **variables}
     process = warm_process(modules, environment, (python, "-W", "ignore"))
     done = process.run([str(script), *map(str, words)], environment, Path.cwd())
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def differences(

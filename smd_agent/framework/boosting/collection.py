@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.framework.training_facts import DATA_FACTS
 
+# Saved whatever else is asked for; only end_step 0 takes them out.
+DEFAULT_SAVED = (CollectionKeys.METRICS,)
+
 PREDICTIONS = "predictions"
 LABELS = "labels"
 FULL_SHAP = "full_shap/matrix"

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from smd_agent import guard
 from smd_agent.config.settings import HookSettings
-from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.reduction_config import SMALL, STATISTICS, ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
+from smd_agent.framework.boosting.collection import DEFAULT_SAVED
 from smd_agent.framework.boosting.products import Training
 from smd_agent.framework.boosting.rounds import Rounds
 from smd_agent.framework.hook import FrameworkHook
@@ -37,8 +37,7 @@ class BoostingHook(FrameworkHook, Generic[G]):
         library: its name in messages.
     """
 
-    # Metrics are saved whatever else is asked for; only end_step 0 takes them out.
-    default_saved = (CollectionKeys.METRICS,)
+    default_saved = DEFAULT_SAVED
     default_save_interval = DEFAULT_SAVE_INTERVAL
     library: ClassVar[str] = ""
 

@@ -31,6 +31,8 @@ class SessionHook(TensorflowHook, tf.compat.v1.train.SessionRunHook):  # type: i
         super().set_up()
         # A hook may serve several at a time: an estimator evaluates while its training session is open.
         self._runs: weakref.WeakKeyDictionary[Graph, SessionRun] = weakref.WeakKeyDictionary()
+        # The runs under way: a session that is handed the hook twice calls it twice.
+        self._under_way: weakref.WeakKeyDictionary[Graph, weakref.ref[RunContext]] = weakref.WeakKeyDictionary()
         watch_optimizers()
 
     def set_optimizer_variables(self, optimizer_variables: object) -> None:
@@ -49,18 +51,27 @@ class SessionHook(TensorflowHook, tf.compat.v1.train.SessionRunHook):  # type: i
 
     def before_run(self, run_context: RunContext) -> Any:
         """A run is about to start."""
-        run = self._runs.get(run_context.session.graph)
-        return None if run is None else run.before_run(run_context)
+        graph = run_context.session.graph
+        run = self._runs.get(graph)
+        if run is None or self._is_under_way(run_context):
+            return None
+        self._under_way[graph] = weakref.ref(run_context)
+        return run.before_run(run_context)
 
     def after_run(self, run_context: RunContext, run_values: RunValues) -> None:
         """A run has succeeded."""
         run = self._runs.get(run_context.session.graph)
-        if run is not None:
+        if run is not None and self._is_under_way(run_context):
+            del self._under_way[run_context.session.graph]
             run.after_run(run_context, run_values)
 
     def end(self, session: Session) -> None:
         """The session ends; the hook may serve another."""
         self.finish_step()
+
+    def _is_under_way(self, run_context: RunContext) -> bool:
+        known = self._under_way.get(run_context.session.graph)
+        return known is not None and known() is run_context
 
 
 class EstimatorHook(SessionHook):
@@ -99,8 +110,7 @@ def _joining(source: HookSource[TensorflowHook], at: int, original: Function) ->
 
 @session.fence("joining a session")
 def _joined(hooks: Iterable[object] | None, source: HookSource[TensorflowHook]) -> list[object] | None:
-    # A hook that is given twice is one.
-    present = [*{id(hook): hook for hook in hooks or ()}.values()]
+    present = list(hooks or ())
     ours: list[object] = [hook for hook in present if isinstance(hook, (SessionHook, SessionRun))]
     if not ours:
         hook = source.hook()

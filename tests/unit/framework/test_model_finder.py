@@ -120,6 +120,26 @@ def test_where_nothing_can_be_saved_the_search_ends(hook, how):
     assert not finder.expect(Model().parameters())
 
 
+def test_models_that_are_found_later_go_to_the_hook_that_has_taken_the_place_of_another():
+    first, second, third = Hook(), Hook(), Hook()
+    hooks = [first]
+    finder = Finder(lambda: hooks[-1])
+    models = [Model() for _ in range(4)]
+    finder.expect(parameter for model in models for parameter in model.parameters())
+    finder.adopt(models[0])
+    hooks.append(second)
+    finder.adopt(models[1])
+    assert [len(hook.models) for hook in hooks] == [1, 1]
+    # None is known any more, as after ``del_hook``.
+    hooks.append(None)
+    finder.adopt(models[2])
+    assert len(second.models) == 2
+    third.has_registered = True
+    hooks.append(third)
+    assert finder.adopt(models[3]) is None
+    assert finder.stopped
+
+
 def test_a_free_name_has_the_first_number_that_is_free():
     taken = set()
     for _ in range(3):
