@@ -126,7 +126,7 @@ class Trial(Views):
 
     @property
     def last_complete_step(self) -> int:
-        """The last global step that all workers have written; the last one, if the run has ended; -1: there is none."""
+        """The last global step that all workers have written, or that there is if the run has ended; -1 without any."""
         return self.step_table.last_complete_step
 
     @property
