@@ -23,6 +23,7 @@ from smd_agent.errors import SMDebugRuntimeError
 from smd_agent.formats import paths
 from smd_agent.storage import uploads
 from smd_agent.storage.destination import Destination
+from smd_agent.storage.store_claim import Taken
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +135,15 @@ def test_a_place_that_holds_a_run_is_left_alone(store, address, capfd):
     assert [name for name in contents(f"{address}-4") if name.startswith("index")] == []
     with pytest.raises(SMDebugRuntimeError, match="-2 already exists and holds a finished run"):
         Destination.of(f"{address}-2", None, 1.0).refuse_finished_run()
+
+
+def test_of_two_programs_that_start_at_once_one_gets_the_place(store, address, monkeypatch):
+    # Both have looked before either has written.
+    monkeypatch.setattr(Taken, "at", classmethod(lambda kind, place: kind(False, False)))
+    runs = [stored(address) for _ in range(2)]
+    assert [run.location for run in runs] == [address, f"{address}-2"]
+    for run in runs:
+        end(run)
 
 
 def test_workers_share_a_place_and_what_each_left_goes(store, address):
@@ -258,7 +268,7 @@ def test_a_store_that_cannot_be_used_is_named_in_one_line(store, place, broken, 
         monkeypatch.setitem(sys.modules, broken, None)
         for protocol in ("s3", "gs"):
             # What has been imported for an earlier test.
-            monkeypatch.delitem(fsspec.registry._registry, protocol, raising=False)
+            monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, protocol, raising=False)
     instead = tmp_path / "smd_runs" / "run"
     run = stored(place)
     assert said(capfd) == [f"smd_agent: {place} is not used ({reason}): the run goes into {instead}"]
