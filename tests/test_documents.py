@@ -34,21 +34,22 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 ABOUT_THE_PROJECT = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
 
-_BLOCK = re.compile(r"^(?:<!-- needs: (\w+) -->\n)?```(\w+)\n(.*?)^```$", re.M | re.S)
+_BLOCK = re.compile(r"^(?:<!-- (?:needs: (\w+)|file: ([\w.]+)) -->\n)?```(\w+)\n(.*?)^```$", re.M | re.S)
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, its text, and the variable that names the interpreter it needs, if it needs one."""
+    """A fenced block: its language and text; the variable that names the interpreter it needs; the file that it is."""
 
     language: str
     text: str
     needs: str
+    file: str
 
 
 def blocks(page: Path, *languages: str) -> list[Block]:
     """The blocks of these languages, in order."""
-    found = [Block(match[2], match[3], match[1] or "") for match in _BLOCK.finditer(page.read_text())]
+    found = [Block(match[3], match[4], match[1] or "", match[2] or "") for match in _BLOCK.finditer(page.read_text())]
     return [block for block in found if block.language in languages]
 
 
@@ -189,6 +190,22 @@ def test_the_configuration_in_the_pages_loads_without_a_warning():
         assert load_settings(Source(str(path))).warnings == ()
 
 
+def test_the_page_about_migration_has_every_documented_rule():
+    page = (ROOT / "docs" / "migration.md").read_text()
+    listed = dict(re.findall(r"^\| `(\w+)` \| \[(\w+)\]\(rules\.md#\w+\) \|$", page, re.M))
+    assert {*listed.values()} <= {*built_in_rules()}
+    words = {name: re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=NLP)", "_", rule).lower() for name, rule in listed.items()}
+    assert words == {name: name for name in listed}
+    assert len(listed) == 20
+
+
+def test_files_on_the_pages_are_used_by_their_commands():
+    for page in PAGES:
+        commands_of = "".join(block.text for block in blocks(page, "console", "pycon"))
+        files = {block.file for block in blocks(page, "python", "json") if block.file}
+        assert {name for name in files if name.partition(".")[0] not in commands_of} == set()
+
+
 def test_json_in_the_pages_is_json():
     for page in PAGES:
         for block in blocks(page, "json"):
@@ -237,7 +254,7 @@ SHARE = re.compile(r"[<>]?\b\d+(?:\.\d+)?%")
 BARS = re.compile("[▁▂▃▄▅▆▇█]+")
 DECIMAL = re.compile(r"-?\b\d+(?:\.\d+(?:e[+-]?\d+)?|e[+-]?\d+)(?![\w.])")
 WITH_COMMANDS = [page for page in PAGES if blocks(page, "console", "pycon")]
-SCRIPTS = [(page, number) for page in PAGES for number, _ in enumerate(blocks(page, "python"))]
+SCRIPTS = [(page, number) for page in PAGES for number, one in enumerate(blocks(page, "python")) if not one.file]
 
 
 def interpreter(needs):
@@ -269,7 +286,7 @@ def launch(tmp_path_factory):
     done = {}
 
     def once(command, folder, python):
-        out = re.match(r"python -m smd_agent --out (\S+) ", command)
+        out = re.match(r"python -m smd_agent --out (\S+) .*examples/", command)
         if not out:
             return run(command, folder, python)
         if command not in done:
@@ -317,7 +334,11 @@ def commands(text):
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=name_of)
 def test_commands_print_what_the_page_says(page, tmp_path, monkeypatch, launch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for block in blocks(page, "python", "json"):
+        if block.file:
+            (tmp_path / block.file).write_text(block.text)
     names = {}
     for number, block in enumerate(blocks(page, "console", "pycon")):
         if block.language == "console":

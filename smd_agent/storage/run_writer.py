@@ -22,10 +22,11 @@ from smd_agent.storage.disk_failures import DiskFailures
 from smd_agent.storage.due_file import DueFile
 from smd_agent.storage.forecast import FIRST_STEPS, LARGE_STEP, size_text, tell
 from smd_agent.storage.layouts import Layouts
-from smd_agent.storage.lost_steps import LostSteps, take_lost_steps
+from smd_agent.storage.lost_steps import LostSteps
 from smd_agent.storage.metrics_file import MetricsFile
 from smd_agent.storage.run_board import RunBoard
 from smd_agent.storage.run_folder import Continuation, RunFolder, absolute, holds_finished_run
+from smd_agent.storage.run_place import RunPlace
 from smd_agent.storage.step_file import StepFile
 from smd_agent.storage.stored_run import StoredRun
 from smd_agent.storage.whole_file import remove_file, replace_file
@@ -96,13 +97,10 @@ class RunWriter:
         self._make_ready()
 
     def _make_ready(self) -> None:
-        self._folder = RunFolder(self._named, self._finished_before, self._below, self._continued)
-        self._alone = True
-        # Of the folder that we are in: whether it was entered, and the step in it that shows that it is still there.
-        self._entered = False
+        folder = RunFolder(self._named, self._finished_before, self._below, self._continued)
+        self._at = RunPlace(folder, self._store, self._board, self._continued)
+        # The step in the folder that shows that it is still there.
         self._last_index = ""
-        # Whether an earlier run's steps of this worker are to be removed once it is entered.
-        self._removes_old = False
         # Whether the last ``close`` set the end mark; None while there is something to close.
         self._closed: bool | None = None
         self._met_late = False
@@ -111,29 +109,27 @@ class RunWriter:
         self._writer = Writer(self._budget_bytes, self._failures.write_failed)
         self._collections: DueFile | None = None
         self._lost: LostSteps | None = None
-        # Of the run that this one goes on with.
-        self._lost_before: list[int] = []
         self._about: DueFile | None = None
 
     @property
     def root(self) -> Path:
         """The folder that the run is written into, absolute."""
-        return self._folder.root
+        return self._at.root
 
     @property
     def location(self) -> str:
         """The same, or the address of the store that the run is in, for messages."""
-        return self._store.address or str(self.root)
+        return self._at.location
 
     @property
     def folder(self) -> str | None:
         """The folder, as long as it has all that was saved."""
-        return str(self.root) if self._store.leaves_all else None
+        return self._at.whole_folder
 
     @property
     def detour(self) -> str | None:
         """Why that is not the folder that was asked for; None if it is."""
-        return self._store.reason or self._folder.reason
+        return self._at.detour
 
     @property
     def worker(self) -> str:
@@ -179,7 +175,7 @@ class RunWriter:
         self._worker = worker
         self._collections = DueFile(collections_path(worker))
         self._lost = LostSteps(worker)
-        self._lost.steps += self._lost_before
+        self._lost.steps += self._at.lost_before
         self._about = DueFile(about_path(worker))
         return None
 
@@ -262,7 +258,7 @@ class RunWriter:
             return
         collections = self._collections
         self._writer.submit(partial(self._end, end_marker))
-        self._writer.submit(self._folder.leave)
+        self._writer.submit(self._at.folder.leave)
         if not self._writer.close():
             self._failures.end_given_up()
             return
@@ -280,49 +276,20 @@ class RunWriter:
         steps = "1 step" if self.steps_saved == 1 else f"{self.steps_saved} steps"
         saved = f"saved {steps} ({self.tensors_saved} values, {size_text(self.bytes_saved)}{more}){lost}"
         saved += self._store.words
-        return f"{saved}; to see them: python -m smd_agent ls {self.location}" if self._entered else saved
+        return f"{saved}; to see them: python -m smd_agent ls {self.location}" if self._at.entered else saved
 
     # On the writer thread.
 
     def _begin(self, beginning: _Beginning, worker: str, alone: bool) -> None:
-        self._alone = alone
-        self._entered = False
         self._last_index = ""
-        self._removes_old = not alone and not self._met_late
         try:
-            beginning.refused = self._enter_folder(worker)
+            beginning.refused = self._at.enter(worker, alone, not alone and not self._met_late)
         except OSError as error:
             beginning.failure = error
             if beginning.given_up or error.errno in _PASSING:
                 self._failures.write_failed(error)
-        if beginning.given_up and self._entered:
+        if beginning.given_up and self._at.entered:
             self._failures.start_made_up(self._named, self.detour)
-
-    def _enter_folder(self, worker: str) -> str | None:
-        self._store.make_way(self._named)
-        refused: str | None = None
-        if self._alone:
-            self._folder.enter_alone()
-        else:
-            refused = self._folder.enter_as(worker)
-        if refused is None:
-            refused = self._store.enter(self.root, worker, self._alone, self._removes_old)
-            if refused is not None:
-                self._folder.leave()
-        self._entered = refused is None
-        if self._entered and self._folder.goes_on and self._continued is not None:
-            self._lost_before = take_lost_steps(self.root, worker, until=self._continued.step)
-            self._say_what_is_redone()
-        elif self._entered and self._removes_old:
-            self._removes_old = False
-            self._remove_steps_of(worker)
-        return refused
-
-    def _say_what_is_redone(self) -> None:
-        redone = self._folder.redone
-        if redone:
-            which = f"step {redone[0]} is" if len(redone) == 1 else f"{len(redone)} steps from {redone[0]} on are"
-            guard.say_once(("redone", self.root), f"{which} removed from {self.root}: the training makes them anew")
 
     def _place(self) -> Path:
         """The run's folder, entered again where it has gone.
@@ -340,23 +307,17 @@ class RunWriter:
                 raise failure
         return self.root
 
-    def _remove_steps_of(self, worker: str) -> None:
-        if self._folder.remove_steps_of(worker):
-            line = f"{self.root} holds steps of an unfinished run: each worker removes its own"
-            guard.say_once(("steps of several", self.root), line)
-        if self._board is not None:
-            self._board.remove_old(self.root, worker, self._folder.earlier)
-
     def _is_there(self) -> bool:
         """Whether the folder we are in is there and ours, as it is after ``close`` too."""
-        if self._folder.is_ours:
+        folder = self._at.folder
+        if folder.is_ours:
             return True
-        return bool(self._last_index) and (self.root / self._last_index).exists() and self._folder.claim_again()
+        return bool(self._last_index) and (self.root / self._last_index).exists() and folder.claim_again()
 
     def _leave_behind(self) -> int:
         """Forget what was in the folder; the number of steps that have gone with it."""
         gone = self.steps_saved
-        self._entered = False
+        self._at.entered = False
         self._last_index = ""
         for file in (self._collections, self._lost, self._about):
             if file is not None:
@@ -367,7 +328,7 @@ class RunWriter:
         return gone
 
     def _go_on(self) -> None:
-        refused = self._enter_folder(self._worker)
+        refused = self._at.enter_again(self._worker)
         if refused is not None:
             raise OSError(errno.EBUSY, refused)
         self._put_files()
@@ -390,7 +351,7 @@ class RunWriter:
             self._lost.steps.append(step)
 
     def _put_files(self) -> None:
-        if not self._entered:
+        if not self._at.entered:
             return
         if self._lost is not None:
             self._lost.reason = self._failures.reason
@@ -412,10 +373,10 @@ class RunWriter:
             self._board.close()
         if self._metrics is not None:
             self._metrics.close()
-        if self._entered and not self._is_there():
+        if self._at.entered and not self._is_there():
             self._failures.folder_gone(self.root, self._leave_behind(), None)
             return
-        if not self._entered:
+        if not self._at.entered:
             self._go_on()
         self._put_files()
         self._store.add_all_in(self.root, FOLDER)

@@ -23,6 +23,7 @@ from smd_agent.core.own_time import own_time
 from smd_agent.formats.training_state import TrainingState
 from smd_agent.storage.folder_events import FolderEvents, readiness
 from smd_agent.storage.state_file import is_checkpoint, path_of, write_states
+from smd_agent.storage.writer import Thread, start_thread
 
 # How long a step waits for the state of the checkpoint before it.
 PATIENCE_SECONDS = 1.0
@@ -64,7 +65,7 @@ class StateKeeper:
         self._patience = PATIENCE_SECONDS
         # Whether the thread looks at what has happened.
         self._looks = False
-        self.thread: threading.Thread | None = None
+        self.thread: Thread | None = None
 
     def start(self) -> bool:
         """Begin to watch the folder; False, after one line, where that is not possible.
@@ -123,14 +124,9 @@ class StateKeeper:
         woken, self._wake = os.pipe()
         for end in (woken, self._wake):
             os.set_blocking(end, False)
-        self.thread = threading.Thread(
-            target=guard.fence("noting where the training stands")(self._run),
-            args=(events, woken),
-            name="smd_agent-checkpoints",
-            daemon=True,
-        )
         _remember(self)
-        self.thread.start()
+        work = partial(self._run, events, woken)
+        self.thread = start_thread("smd_agent-checkpoints", work, "noting where the training stands")
 
     def _take(self) -> bool:
         """Take what has happened, with the step that is current; whether a file is complete. The lock is held."""

@@ -33,17 +33,18 @@ Thread = threading.Thread
 Job = Callable[[], None]
 
 
-def start_thread(name: str, work: Callable[[], None]) -> Thread:
+def start_thread(name: str, work: Callable[[], None], doing: str = "writing") -> Thread:
     """Have something done in the background, by a thread that does not keep the program from ending.
 
     Args:
         name: of the thread.
         work: fails with one line and no more.
+        doing: what that line calls it.
 
     Raises:
         RuntimeError: there are as many threads as there may be, or the program has ended.
     """
-    thread = Thread(target=guard.fence("writing")(work), name=name, daemon=True)
+    thread = Thread(target=guard.fence(doing)(work), name=name, daemon=True)
     thread.start()
     return thread
 

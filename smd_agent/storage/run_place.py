@@ -1,0 +1,115 @@
+"""The place of one worker's run: its folder and, for a run in a store, what is there; both are entered together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from smd_agent import guard
+from smd_agent.storage.lost_steps import take_lost_steps
+from smd_agent.storage.run_folder import Continuation, RunFolder
+from smd_agent.storage.stored_run import StoredRun
+
+if TYPE_CHECKING:
+    from smd_agent.storage.run_board import RunBoard
+
+
+class RunPlace:
+    """Where one worker writes its part of a run.
+
+    Args:
+        folder: the run's.
+        store: where else it goes.
+        board: what TensorBoard gets of the run; None if nothing.
+        continued: the run that this one goes on with; None if it begins one.
+
+    Attributes:
+        folder, store: as given.
+        entered: whether the folder is this worker's.
+        lost_before: the steps that could not be written of the run that this one goes on with.
+    """
+
+    def __init__(
+        self, folder: RunFolder, store: StoredRun, board: RunBoard | None, continued: Continuation | None
+    ) -> None:
+        self.folder = folder
+        self.store = store
+        self.entered = False
+        self.lost_before: list[int] = []
+        self._board = board
+        self._continued = continued
+        self._alone = True
+        # Whether an earlier run's steps of this worker are to be removed once the folder is entered.
+        self._removes_old = False
+
+    @property
+    def root(self) -> Path:
+        """The folder that the run is written into, absolute."""
+        return self.folder.root
+
+    @property
+    def location(self) -> str:
+        """The same, or the address of the store that the run is in, for messages."""
+        return self.store.address or str(self.root)
+
+    @property
+    def whole_folder(self) -> str | None:
+        """The folder, as long as it has all that was saved."""
+        return str(self.root) if self.store.leaves_all else None
+
+    @property
+    def detour(self) -> str | None:
+        """Why that is not the folder that was asked for; None if it is."""
+        return self.store.reason or self.folder.reason
+
+    def enter(self, worker: str, alone: bool, removes_old: bool) -> str | None:
+        """Get the folder for a worker, and its place in the store; None when that has worked, else the reason why not.
+
+        Args:
+            worker: its name.
+            alone: no other worker is known, so that the run may go into a folder of its own.
+            removes_old: what an earlier run has left of this worker goes.
+
+        Raises:
+            OSError: no folder can be made or written.
+        """
+        self._alone = alone
+        self._removes_old = removes_old
+        return self.enter_again(worker)
+
+    def enter_again(self, worker: str) -> str | None:
+        """The same, as it was asked for last; what an earlier run has left is removed once."""
+        self.entered = False
+        self.store.make_way(self.folder.named)
+        refused: str | None = None
+        if self._alone:
+            self.folder.enter_alone()
+        else:
+            refused = self.folder.enter_as(worker)
+        if refused is None:
+            refused = self.store.enter(self.root, worker, self._alone, self._removes_old)
+            if refused is not None:
+                self.folder.leave()
+        if refused is not None:
+            return refused
+        self.entered = True
+        if self.folder.goes_on and self._continued is not None:
+            self.lost_before = take_lost_steps(self.root, worker, until=self._continued.step)
+            self._say_what_is_redone()
+        elif self._removes_old:
+            self._removes_old = False
+            self._remove_steps_of(worker)
+        return None
+
+    def _say_what_is_redone(self) -> None:
+        redone = self.folder.redone
+        if redone:
+            which = f"step {redone[0]} is" if len(redone) == 1 else f"{len(redone)} steps from {redone[0]} on are"
+            guard.say_once(("redone", self.root), f"{which} removed from {self.root}: the training makes them anew")
+
+    def _remove_steps_of(self, worker: str) -> None:
+        if self.folder.remove_steps_of(worker):
+            line = f"{self.root} holds steps of an unfinished run: each worker removes its own"
+            guard.say_once(("steps of several", self.root), line)
+        if self._board is not None:
+            self._board.remove_old(self.root, worker, self.folder.earlier)
