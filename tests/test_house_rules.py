@@ -133,7 +133,7 @@ def test_functions_of_frameworks_are_replaced_by_the_register_only():
 
     def broken(path: Path) -> object:
         text = path.read_text()
-        found = re.findall(r"functools\.wraps|\b(?:setattr|delattr)\((?!self|KerasHook)", text)
+        found = re.findall(r'functools\.wraps|\b(?:setattr|delattr)\((?!self|KerasHook|cls, "__bases__")', text)
         return relative(path) not in {register, *own} and found
 
     rooms = [

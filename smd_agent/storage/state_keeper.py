@@ -125,8 +125,8 @@ class StateKeeper:
         for end in (woken, self._wake):
             os.set_blocking(end, False)
         _remember(self)
-        work = partial(self._run, events, woken)
-        self.thread = start_thread("smd_agent-checkpoints", work, "noting where the training stands")
+        doing = "noting where the training stands"
+        self.thread = start_thread("smd_agent-checkpoints", lambda: self._run(events, woken), doing)
 
     def _take(self) -> bool:
         """Take what has happened, with the step that is current; whether a file is complete. The lock is held."""

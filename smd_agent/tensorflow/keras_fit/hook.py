@@ -6,10 +6,11 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from smd_agent import guard, session
+from smd_agent import session
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.framework.keras.types import Model
 from smd_agent.tensorflow.hook import TensorflowHook
+from smd_agent.tensorflow.keras_fit.callback_bases import callback_of_each
 from smd_agent.tensorflow.keras_fit.told_values import INPUTS, PREDICTIONS, told_values
 from smd_agent.tensorflow.replicas import rank_and_size
 
@@ -26,6 +27,7 @@ def _no_model() -> None:
     return None
 
 
+@callback_of_each
 class KerasHook(TensorflowHook):
     """Saves Keras trainings. Passing it in ``callbacks=`` is allowed and changes nothing.
 
@@ -108,16 +110,6 @@ class KerasHook(TensorflowHook):
             self.recorder.save_given(name, value)
 
     # What Keras calls.
-
-    @classmethod
-    def become_callback(cls, callback: type) -> None:
-        """Make the hooks callbacks of a Keras that is imported: code may ask for an instance of its class.
-
-        Importing a Keras to make it a base would be for the program to do.
-        """
-        if not issubclass(cls, callback):
-            # A class of the program's may have both as bases, in an order that this one would contradict.
-            guard.attempt(lambda: setattr(cls, "__bases__", (*cls.__bases__, callback)))
 
     def set_params(self, params: object) -> None:
         """Keep what Keras says of the call, for classes made from this one."""

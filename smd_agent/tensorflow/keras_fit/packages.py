@@ -12,7 +12,7 @@ from smd_agent.framework.keras.types import KerasModule
 from smd_agent.framework.keras.watch import KerasWatch, is_watched
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.keras_fit.backend import TensorflowBackend
-from smd_agent.tensorflow.keras_fit.hook import KerasHook
+from smd_agent.tensorflow.keras_fit.callback_bases import add_base
 from smd_agent.tensorflow.keras_fit.versions import flavour_of
 
 PACKAGES = ("keras", "tf_keras")
@@ -27,7 +27,7 @@ def watch_keras(keras: KerasModule, source: HookSource[TensorflowHook]) -> None:
         name, version = keras.__name__, getattr(keras, "__version__", "")
         guard.say_once(name, f"{name} {version}: fit, evaluate and predict are not captured ({guard.describe(error)})")
         return
-    KerasHook.become_callback(keras.callbacks.Callback)
+    add_base(keras.callbacks.Callback)
     if not is_watched(flavour.trainer):
         KerasWatch(TensorflowBackend(flavour), source).install()
 

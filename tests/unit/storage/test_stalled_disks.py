@@ -149,7 +149,7 @@ def test_another_worker_s_place_that_is_found_late_is_left_to_it(tmp_path, disk,
     save(second, 1)
     disk.move()
     second.close(end_marker=True)
-    assert second.steps_saved == 0
+    assert second.root == tmp_path / "run-2"
     assert "this process is writing to" in capsys.readouterr().err
     first.close(end_marker=False)
     assert [path.name for path in (tmp_path / "run").rglob("*worker_1.json")] == ["000000000000_worker_1.json"]
@@ -213,7 +213,7 @@ def test_a_child_that_is_forked_while_the_claim_waits_for_its_lock_does_not_keep
     os.read(begun[0], 1)
     moving.set()
     assert run.flush()
-    run._folder._claim.drop()
+    run._at.folder._claim.drop()
     assert RunWriter(str(tmp_path / "run")).start("worker_0", alone=True) is None
     other = RunWriter(str(tmp_path / "other"))
     assert other.start("worker_0", alone=True) is None
