@@ -201,9 +201,9 @@ def test_the_page_about_migration_has_every_documented_rule():
 
 def test_files_on_the_pages_are_used_by_their_commands():
     for page in PAGES:
-        commands_of = "".join(block.text for block in blocks(page, "console", "pycon"))
+        typed = "".join(block.text for block in blocks(page, "console"))
         files = {block.file for block in blocks(page, "python", "json") if block.file}
-        assert {name for name in files if name.partition(".")[0] not in commands_of} == set()
+        assert {name for name in files if f" {name}" not in typed and f"={name}" not in typed} == set(), page
 
 
 def test_json_in_the_pages_is_json():
