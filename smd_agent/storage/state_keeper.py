@@ -63,8 +63,8 @@ class StateKeeper:
         self._wake = -1
         self._asks: list[threading.Event] = []
         self._patience = PATIENCE_SECONDS
-        # Whether the thread looks at what has happened.
-        self._looks = False
+        # Whether the thread looks at what has happened, and whether it is to end.
+        self._looks = self._stopped = False
         self.thread: Thread | None = None
 
     def start(self) -> bool:
@@ -100,7 +100,9 @@ class StateKeeper:
         self.before_step()
         thread = self.thread
         if self._wake >= 0 and thread is not None and thread.is_alive():
-            self._ask().wait(stalled_disk.patience(stalled_disk.STALL_SECONDS))
+            answer = self._ask()
+            if not answer.wait(stalled_disk.patience(stalled_disk.STALL_SECONDS)):
+                stalled_disk.waited_in_vain(lambda: not answer.is_set())
 
     def stop(self) -> None:
         """Write nothing more."""
@@ -108,6 +110,7 @@ class StateKeeper:
         with self._lock:
             wake, self._wake = self._wake, -1
             if wake >= 0:
+                self._stopped = True
                 # The thread sees that, and ends.
                 os.close(wake)
 
@@ -162,8 +165,11 @@ class StateKeeper:
                     return
                 guard.attempt(partial(os.read, woken, 1 << 16))
                 asks, self._asks = self._asks, []
-                self._take()
+                failure = guard.attempt(self._take)
                 self._looks = bool(self._taken)
+            if failure is not None:
+                self._tell(failure)
+                return
             failure = guard.attempt(partial(self._look, events))
             if failure is not None:
                 self._tell(failure)
@@ -171,7 +177,8 @@ class StateKeeper:
             for answer in asks:
                 answer.set()
         with self._lock:
-            if self._events is not None:
+            # Else the program has closed them, and their numbers may be those of others.
+            if self._stopped:
                 self._events = None
                 events.close()
                 os.close(woken)

@@ -209,7 +209,8 @@ def test_nothing_is_left_open(tmp_path):
     training.keeper.thread.join(20)
     training.step()
     del training
-    assert len(os.listdir("/proc/self/fd")) == before
+    # Those of the tests before may be closed only now.
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 def test_a_forked_child_leaves_it_to_its_parent(training):
