@@ -104,6 +104,9 @@ def test_what_keeps_the_agent_from_starting_is_named(fresh, installed, volume, t
     off = install(fresh, "--check", **by_path, USE_SMDEBUG="no")
     assert off.returncode == 1
     assert verdict(off).endswith("USE_SMDEBUG=no switches the agent off")
+    ignored = fresh.run("-E", *INSTALL, "--check", cwd=tmp_path, **by_path)
+    assert ignored.returncode == 1
+    assert verdict(ignored).endswith("it is started by PYTHONPATH, which -E ignores")
     bare = installed.run("-S", *INSTALL, "--check", cwd=tmp_path, PYTHONPATH=os.pathsep.join([str(volume), LIBRARIES]))
     assert bare.returncode == 1
     assert verdict(bare).endswith("-S skips all start-up files")
