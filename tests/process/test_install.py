@@ -104,6 +104,9 @@ def test_what_keeps_the_agent_from_starting_is_named(fresh, installed, volume, t
     off = install(fresh, "--check", **by_path, USE_SMDEBUG="no")
     assert off.returncode == 1
     assert verdict(off).endswith("USE_SMDEBUG=no switches the agent off")
+    ignored = fresh.run("-E", *INSTALL, "--check", cwd=tmp_path, **by_path)
+    assert ignored.returncode == 1
+    assert verdict(ignored).endswith("it is started by PYTHONPATH, which -E ignores")
     bare = installed.run("-S", *INSTALL, "--check", cwd=tmp_path, PYTHONPATH=os.pathsep.join([str(volume), LIBRARIES]))
     assert bare.returncode == 1
     assert verdict(bare).endswith("-S skips all start-up files")
@@ -172,9 +175,9 @@ def conda(tmp_path):
 
 def test_a_conda_prefix_is_prepared(conda, fresh, volume):
     python = type(fresh)(conda)
-    done = install(python, PYTHONPATH=str(volume))
-    if f"{conda}" not in done.stdout + done.stderr:
+    if python.run("-c", "import sys; print(sys.prefix)", cwd=conda).stdout != f"{conda}\n":
         pytest.skip("this Python cannot be copied")
+    done = install(python, PYTHONPATH=str(volume))
     assert done.returncode == 0, done.stdout + done.stderr
     assert rows(install(python, "--check"))["Started"] == f"by {python.site_packages / 'smd_agent.pth'}, with -I too"
 
@@ -209,20 +212,20 @@ def as_somebody(*words, folder, **variables):
     )
 
 
-def can_be_somebody():
-    if os.getuid() or not SYSTEM.exists():
-        return False
+@pytest.fixture(scope="module")
+def somebody():
+    """Skips a test where no other user can run the system's Python with the libraries of this one."""
     code = f"import sys, numpy; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
     words = {"env": {"PYTHONPATH": LIBRARIES}, "user": SOMEBODY, "group": SOMEBODY, "extra_groups": []}
-    return subprocess.run([SYSTEM, "-c", code], capture_output=True, **words).returncode == 0
+    if (
+        os.getuid()
+        or not SYSTEM.exists()
+        or subprocess.run([SYSTEM, "-c", code], capture_output=True, **words).returncode
+    ):
+        pytest.skip("it takes root, and a system's Python of this version that other users can use")
 
 
-SOMEBODY_ELSE = pytest.mark.skipif(
-    not can_be_somebody(), reason="it takes root, and a system's Python of this version that other users can use"
-)
-
-
-@SOMEBODY_ELSE
+@pytest.mark.usefixtures("somebody")
 def test_a_user_without_write_access_and_home_is_told_in_one_line(shared):
     done = as_somebody(*INSTALL, folder=shared)
     assert done.returncode == 1
@@ -233,7 +236,7 @@ def test_a_user_without_write_access_and_home_is_told_in_one_line(shared):
     assert as_somebody(*INSTALL, "--uninstall", folder=shared).returncode == 0
 
 
-@SOMEBODY_ELSE
+@pytest.mark.usefixtures("somebody")
 def test_a_user_without_write_access_gets_the_line_at_home(shared):
     home = {"HOME": str(shared / "home"), "PYTHONDONTWRITEBYTECODE": "1"}
     done = as_somebody(*INSTALL, folder=shared, **home)
@@ -248,7 +251,7 @@ def test_a_user_without_write_access_gets_the_line_at_home(shared):
     assert os.listdir(shared / "home") == []
 
 
-@SOMEBODY_ELSE
+@pytest.mark.usefixtures("somebody")
 def test_a_line_that_a_user_may_not_read_is_named(shared):
     site = shared / "home" / ".local" / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
     site.mkdir(parents=True)
