@@ -35,8 +35,8 @@ _FLAGS = {
 }
 # Flags that the first one of them sets, too.
 _OF_ISOLATED = ("-E", "-s", "-P")
-_COMES_UP = 64
-_ASK = f"import sys; sys.exit({_COMES_UP} if {boot.MARK!r} in vars(sys) else 0)"
+_NOT_THERE = 3
+_ASK = f"import sys; sys.exit(0 if {boot.MARK!r} in vars(sys) else {_NOT_THERE})"
 # With a configuration that nothing can be saved by: the trial must not depend on a file of the user's.
 _CONFIGURED = {env.HOOK: "{}", env.USE: None, env.STRICT: None, env.REPORTED: None, env.LAUNCH_PID: None}
 
@@ -160,7 +160,7 @@ def _failure(*more: str) -> str:
             )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"no interpreter could be started ({type(error).__name__})"
-    if done.returncode == _COMES_UP:
+    if done.returncode == 0:
         return ""
     said = [line for line in done.stderr.splitlines() if line.strip()]
     return said[-1].removeprefix("smd_agent: ") if said else "it is there, and the agent does not start"

@@ -193,7 +193,7 @@ class _Values:
         if included:
             origins.append(self._in_file(f"{keys.HOOK_PARAMETERS.name}.{named.name}"))
         names = dict.fromkeys((*included, *listed))
-        return Value("collections", ", ".join(names) or "none beside those", " and ".join(origins) or DEFAULT)
+        return Value("collections", ", ".join(names) or "none but those always saved", " and ".join(origins) or DEFAULT)
 
     def _steps(self) -> Iterator[Value]:
         """Yield a value for each key of steps; of modes that have the same of the same origin, one together."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -138,17 +139,27 @@ def _problems(found: Situation) -> Iterator[str]:
         yield f"everything is switched off: {env.USE} is {env.get(env.USE)}"
     if found.configuration.error:
         yield found.configuration.error
-    for library in found.libraries:
-        if not library.version:
-            yield f"{library.name} is not installed, and nothing is captured without it"
-    for door in found.doors:
-        # Of a program it is said what keeps the agent out of that.
-        if door.state == doors.BROKEN and (door.name != "launcher" or found.plan is None):
-            yield f"{door.name}: {door.detail}"
-    yield from _of_frameworks(found)
+    yield from _of_doors(found)
+    if not sys.flags.no_site:
+        missing = [library.name for library in found.libraries if not library.version]
+        if missing:
+            yield f"not installed, and nothing is captured without: {', '.join(missing)}"
+        yield from _of_frameworks(found)
     if found.output is not None and found.output.problem:
         yield f"no run can be written into {found.output.path}: {found.output.problem}"
     yield from found.configuration.warnings
+
+
+def _of_doors(found: Situation) -> Iterator[str]:
+    broken = [door for door in found.doors if door.state == doors.BROKEN]
+    launcher = [door for door in broken if door.name == "launcher"]
+    if sys.flags.no_site and launcher:
+        # All that is installed seems to be missing then, which is one mistake.
+        broken = launcher
+    for door in broken:
+        # Of a program it is said what keeps the agent out of that.
+        if door.name != "launcher" or found.plan is None:
+            yield f"{door.name}: {door.detail}"
 
 
 def _of_frameworks(found: Situation) -> Iterator[str]:

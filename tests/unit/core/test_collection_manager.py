@@ -148,3 +148,15 @@ def test_text_names_every_collection_and_the_workers() -> None:
 def test_other_text_is_refused(text: str, sentence: str) -> None:
     with pytest.raises(SMDebugValueError, match=sentence):
         CollectionManager.load_from_string(text)
+
+
+def test_what_was_asked_for_is_kept_in_the_file():
+    manager = CollectionManager()
+    assert manager.asked_for is None
+    manager.set_asked_for(["metric", "trees"])
+    assert CollectionManager.load_from_string(manager.to_json()).asked_for == ["metric", "trees"]
+    for written in (3, {"a": 1}, None):
+        manager.update_meta({"asked_for": written})
+        assert CollectionManager.load_from_string(manager.to_json()).asked_for is None
+    manager.update_meta({"asked_for": ["trees", 3, None]})
+    assert manager.asked_for == ["trees"]
