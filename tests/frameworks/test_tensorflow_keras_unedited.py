@@ -201,6 +201,13 @@ def test_executions_of_which_some_steps_are_saved(runs):
     assert list(found.steps("val_loss", EVAL)) == [4, 9]
 
 
+def test_executions_that_draw_random_numbers_draw_the_same(keras_runs):
+    # Of the four executions of several steps, the first two are looked at.
+    runs = keras_runs("keras/programs.py", "windows_drawn", **QUIET)
+    found = runs.agent("windows_drawn", name="drawn", interval=1000, collections=EVERYTHING)
+    assert found.stderr.count("only the last step of an execution can be saved") == (not KERAS_3)
+
+
 @pytest.mark.skipif(not KERAS_3, reason="new in Keras 3")
 def test_gradients_are_saved_where_they_are_applied(found):
     assert found.check_updates("accumulated_") == 4 * 4
@@ -244,7 +251,7 @@ def test_tf_keras(keras_runs):
 
 def test_steps_that_are_not_saved_are_left_alone(runs):
     ways = ("traced", "windows", "noise")
-    found = runs.agent(*ways, name="never", interval=1000, collections=["weights", "gradients"])
+    found = runs.agent(*ways, name="never", interval=1000, collections=["weights", "gradients"], but=SINGLE)
     # The others hold the logs of an epoch.
     assert found.steps_of("weights") == found.steps_of("gradients") == [0]
     for way in ways:

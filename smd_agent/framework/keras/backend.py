@@ -22,14 +22,14 @@ class StepsPerCall(NamedTuple):
     """How many steps a call of a model's function makes.
 
     steps: the number, or what tells it of the call's arguments.
-    make_single: makes a function for one step out of the model; only asked when a call makes several. None, or its
-        result None: there is none.
+    make_single: makes a function for one step out of the model, given the arguments of a call; only asked when a call
+        makes several. None, or its result None: there is none.
     ends_early: whether a call for several steps, when the data end after some of them, returns what the last of these
         gave; else it raises.
     """
 
     steps: int | Callable[[tuple[object, ...]], int] = 1
-    make_single: Callable[[], Call | None] | None = None
+    make_single: Callable[[tuple[object, ...]], Call | None] | None = None
     ends_early: bool = True
 
 

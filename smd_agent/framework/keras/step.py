@@ -167,7 +167,7 @@ class StepFunction(RunningStep[C], Generic[H, C]):
 
     @unseen
     def _run_watched(self, hook: H, steps: int, args: Positional, kwargs: Keywords) -> Any:
-        single = self._one_step() if steps > 1 else None
+        single = self._one_step(hook, args) if steps > 1 else None
         if single is None:
             return self._run_step(hook, self.function, args, kwargs, steps)
         outputs, ended = self._run_step(hook, single, args, kwargs), False
@@ -239,16 +239,23 @@ class StepFunction(RunningStep[C], Generic[H, C]):
             self.capture.begin(args)
         return step
 
-    def _one_step(self) -> Call | None:
+    def _one_step(self, hook: H, args: Positional) -> Call | None:
         if not self._asked_for_single:
             self._asked_for_single = True
-            self._prepare_single()
+            self._prepare_single(hook, args)
         return self._single
 
     @session.fence("preparing steps one by one")
-    def _prepare_single(self) -> None:
+    def _prepare_single(self, hook: H, args: Positional) -> None:
         if self._calls.make_single is not None:
-            self._single = self._calls.make_single()
+            # What is traced meanwhile is a part of this function, and nobody else's.
+            self._current.step = self
+            hook.position.inside = True
+            try:
+                self._single = self._calls.make_single(args)
+            finally:
+                hook.position.inside = False
+                self._current.step = None
         if self._single is None:
             guard.say_once(
                 "steps_per_execution",

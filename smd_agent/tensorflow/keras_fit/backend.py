@@ -17,6 +17,7 @@ from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.keras_fit.compiled_function import CompiledFunction, ConcreteFunction, name_of
 from smd_agent.tensorflow.keras_fit.execution_windows import (
     Windows,
+    draws_by_itself,
     feeding,
     made_for_one_step,
     steps_per_execution,
@@ -92,7 +93,7 @@ class TensorflowBackend(Backend[TensorflowHook, TensorflowCapture]):
         # Keras 2 makes the last execution of an epoch shorter, by this very number.
         return StepsPerCall(lambda _: steps_per_execution(model), single, ends_early=False)
 
-    def _single(self, model: Model, kind: str, function: Call, make: Call) -> Call | None:
+    def _single(self, model: Model, kind: str, function: Call, make: Call, args: tuple[object, ...]) -> Call | None:
         """A function that makes one step a call, out of the model's own for several.
 
         It must be traced for the iterator: for the batch at hand, with its size known, the step would round otherwise.
@@ -103,7 +104,7 @@ class TensorflowBackend(Backend[TensorflowHook, TensorflowCapture]):
             return None
         if self._flavour.version >= 3:
             return feeding(function) if kind != "predict" else None
-        return made_for_one_step(model, kind, make)
+        return None if draws_by_itself(function, args) else made_for_one_step(model, kind, make)
 
     def capture(self, hook: TensorflowHook, step: RunningStep[TensorflowCapture]) -> TensorflowCapture:
         """What collects a step that has been opened."""

@@ -13,6 +13,7 @@ import tensorflow as tf
 from smd_agent import guard
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.patching import replace
+from smd_agent.tensorflow.graph.function_rewrite import carries_state
 
 
 class Windows:
@@ -96,6 +97,16 @@ def feeding(function: Call) -> Call | None:
         return function([next(iterator)])
 
     return single
+
+
+def draws_by_itself(function: Call, args: tuple[object, ...]) -> bool:
+    """Whether a model's function of Keras 2 has random numbers of its own: one made for one step would draw others.
+
+    It is traced for that, as the model would do it: a layer may give each trace another seed, so that the model's own
+    must stay the first one.
+    """
+    trace = getattr(function, "get_concrete_function", None)
+    return trace is not None and carries_state(trace(*args).function_def)
 
 
 def made_for_one_step(model: Model, kind: str, make: Call) -> Call | None:

@@ -184,6 +184,10 @@ def windows():
     fit("windows", dense("windows", kind=Counted), steps_per_execution=3)
 
 
+def windows_drawn():
+    fit("drawn", dense("drawn", layers.Dropout(0.5)), steps_per_execution=3)
+
+
 def windows_jit():
     fit("windowsjit", dense("windowsjit", kind=Counted), steps_per_execution=3, jit_compile=True)
 
