@@ -124,7 +124,14 @@ class Uploads:
             self._thread = start_thread("smd_agent-uploads", self._run)
         except RuntimeError as error:
             raise StoreFailure(str(error)) from error
-        self._ask(self._look)
+        try:
+            self._ask(self._look)
+        except StoreFailure:
+            # The thread closes what it has opened.
+            with self._changed:
+                self._over = True
+                self._changed.notify_all()
+            raise
 
     def enter(self, root: Path, worker: str, alone: bool, removes_old: bool) -> str | None:
         """Get a place for one worker's part of a run; None when that has worked, else the reason why not.
