@@ -13,10 +13,10 @@ START_TEXT = "smd_agent.boot:start\n"
 # Looked at before anything is imported: without one of these, nothing of ours is loaded.
 _GATE = (
     'os.environ.get("SMD_AGENT_HOOK") or os.environ.get("SMDEBUG_CONFIG_FILE_PATH")'
+    ' or sys.version_info >= (3, 10) and os.environ.get("USE_SMDEBUG")'
     ' or os.path.isfile("/opt/ml/input/config/debughookconfig.json")'
 )
 _LINES = (
-    "import sys",
     "try:",
     "    if sys.version_info < (3, 10):",
     "        raise RuntimeError('Python %d.%d is too old, 3.10 is needed' % sys.version_info[:2])",
@@ -28,7 +28,7 @@ _LINES = (
     " % (type(error).__name__, error))",
 )
 _JOINED = "\\n".join(_LINES)
-PTH_TEXT = f'import os; ({_GATE}) and exec("{_JOINED}")\n'
+PTH_TEXT = f'import os, sys; ({_GATE}) and exec("{_JOINED}")\n'
 """The text of the wheel's ``smd_agent.pth``."""
 
 
