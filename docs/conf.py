@@ -44,5 +44,8 @@ nitpick_ignore_regex = [
         r"py:.*",
         r"(abc|collections|enum|mxnet|numpy|npt|os|torch|tensorflow|tf|threading|typing|typing_extensions|xgboost|keras)\..*",
     ),
-    (r"py:.*", r"Any|Self|optional|(.*\.)?(StepIndex|TensorSource|CollectionManager|TensorflowHook|HookSettings|ModeClock|G)"),
+    (
+        r"py:.*",
+        r"Any|Self|optional|(.*\.)?(StepIndex|TensorSource|CollectionManager|TensorflowHook|HookSettings|ModeClock|G)",
+    ),
 ]
