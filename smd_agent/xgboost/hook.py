@@ -43,8 +43,6 @@ class Hook(BoostingHook[xgboost.DMatrix | tuple[str, str]], TrainingCallback):
     as_data = staticmethod(as_matrix)
     rank_and_size = staticmethod(place)
     _rounds: Rounds | None = None
-    # What XGBoost has called last, and of which model or round.
-    _last: tuple[str, object] = ("", None)
 
     def rounds(self, training: Training[Any]) -> Rounds:
         """The callback that saves the rounds of this training."""
@@ -53,30 +51,19 @@ class Hook(BoostingHook[xgboost.DMatrix | tuple[str, str]], TrainingCallback):
     # What XGBoost calls.
 
     def before_training(self, model: Any) -> Any:
-        """Begin to count the rounds of a training that has this hook as its callback, once however often it has it."""
-        if self._is_repeated("training", model):
-            return model
+        """Begin to count the rounds of a training that has this hook as its callback."""
         self._rounds = self.rounds(self.expected(folds=hasattr(model, "cvfolds")))
         return self._rounds.before_training(model)
 
     def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """Hand the last round to the disk."""
-        if self._rounds is None or self._is_repeated("before", epoch):
-            return False
-        return self._rounds.before_iteration(model, epoch, evals_log)
+        return self._rounds is not None and self._rounds.before_iteration(model, epoch, evals_log)
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         """Count a round, and save it if it is due."""
-        if self._rounds is None or self._is_repeated("after", epoch):
-            return False
-        return self._rounds.after_iteration(model, epoch, evals_log)
+        return self._rounds is not None and self._rounds.after_iteration(model, epoch, evals_log)
 
     def after_training(self, model: Any) -> Any:
         """Put on disk what has been saved."""
         rounds, self._rounds = self._rounds, None
-        self._last = ("", None)
         return model if rounds is None else rounds.after_training(model)
-
-    def _is_repeated(self, call: str, of: object) -> bool:
-        last, self._last = self._last, (call, of)
-        return last == self._last

@@ -181,6 +181,7 @@ def test_a_hook_of_the_program_takes_the_place_of_one_that_has_begun(registered,
     for _ in range(3):
         one_step(model, optimizer)
     assert second.registered_losses == [criterion]
+    assert second.step == 2
     trial = trial_of(second)
     assert trial.steps() == [0, 1, 2]
     assert trial.tensor_names(collection="weights") == ["Sequential_0.weight", "Sequential_2.weight"]

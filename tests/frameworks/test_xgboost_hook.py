@@ -17,6 +17,7 @@ from smd_agent.analysis.trial import create_trial
 from smd_agent.cli import main
 from smd_agent.config import env, hosts
 from smd_agent.errors import ConfigError, SMDebugError, SMDebugRuntimeError
+from smd_agent.framework.boosting.products import Training
 
 BINARY = {"objective": "binary:logistic", "max_depth": 2, "nthread": 1}
 
@@ -198,14 +199,16 @@ def test_scalars_belong_to_the_round_they_are_saved_in(out):
 
 @pytest.mark.parametrize("call", ["train", "cv"])
 def test_a_hook_given_twice_counts_once(call, out):
-    hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=2), include_collections=["feature_importance"])
+    hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=2), include_collections=["hyperparameters"])
     for _ in range(2):
+        # As the agent does, which sees the call.
+        hook.expect(Training(hyperparameters={"max_depth": 2}))
         how = {"evals": [(matrix(), "d")], "verbose_eval": False} if call == "train" else {"nfold": 2}
         getattr(xgboost, call)(BINARY, matrix(), 5, callbacks=[hook, hook], **how)
     hook.close()
     trial = create_trial(out)
     assert hook.step == 9
-    assert trial.steps() == [0, 2, 4, 6, 8]
+    assert trial.steps() == trial.tensor("hyperparameters/max_depth").steps() == [0, 2, 4, 6, 8]
 
 
 def test_a_file_that_has_made_the_hook_gives_it_again_until_it_is_closed(tmp_path, out):
