@@ -78,7 +78,7 @@ def _tell_if_no_framework(pid: int) -> None:
         return
     names = ", ".join(sorted(FRAMEWORKS))
     folder = _out_dir()
-    if folder and _holds_something(folder):
+    if folder and ("://" in folder or _holds_something(folder)):
         guard.say(
             f"this process captured nothing: it imported no supported framework ({names});"
             f" anything its child processes captured is in {folder}"
@@ -108,9 +108,9 @@ def _out_dir() -> str | None:
     folder = json.loads(text).get("LocalPath")
     if not isinstance(folder, str):
         return None
-    from smd_agent.config.values import folder as as_folder
+    from smd_agent.config.values import place
 
-    return as_folder(folder)
+    return place(folder)
 
 
 def _is_half_made(module: ModuleType | None) -> bool:
