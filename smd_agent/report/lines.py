@@ -63,6 +63,8 @@ class Lines:
     def __init__(self, steps: Sequence[int]) -> None:
         self.columns = Columns(steps, MOST_POINTS)
         self.found: dict[str, dict[tuple[str, ModeKeys], Line]] = {group: {} for group in CHARTS}
+        # Losses of several elements, such as one for each sample.
+        self._means: set[str] = set()
 
     def add(self, step: StepView) -> None:
         """Take what a worker saved at a step; of several workers the first one is shown, unless one is not finite."""
@@ -74,7 +76,12 @@ class Lines:
             # A loss is among the metrics of some frameworks, too.
             names = tuple(name for name in step.names(group) if name not in taken)
             taken.update(names)
-            for name, value in step.numbers(names).items():
+            if group == CollectionKeys.LOSSES:
+                self._means.update(name for name in names if name not in self._means and step.size(name) != 1)
+                numbers = step.column("mean", names)
+            else:
+                numbers = step.numbers(names)
+            for name, value in numbers.items():
                 line = self.found[group].setdefault((name, step.mode), Line())
                 if not line.steps or line.steps[-1] != step.place.global_step or not math.isfinite(value):
                     line.add(place, step.place.global_step, value)
@@ -82,6 +89,7 @@ class Lines:
     def charts(self, group: str) -> list[dict[str, Any]]:
         """Return the charts of a collection for JSON: those of one name, or of several sets, have their lines in one.
 
+        Of a loss of several elements that is their mean, and its chart's title says so.
         A setting of the optimizer that has one value all the time is left out; `constants` has it.
         """
         charts: dict[str, list[dict[str, Any]]] = {}
@@ -89,6 +97,7 @@ class Lines:
             if group == CollectionKeys.OPTIMIZER and _is_constant(line):
                 continue
             title, own = _title_of(name, group)
+            title += ", mean" * (name in self._means)
             label = " ".join(part for part in (own, mode.name if mode is not ModeKeys.GLOBAL else "") if part)
             told = {"label": printable(label or title), "mode": mode.name, **line.to_json()}
             charts.setdefault(title, []).append(told)

@@ -39,6 +39,12 @@ def test_modes_are_lines_of_one_chart(tmp_path):
     assert (evaluated["label"], evaluated["steps"], evaluated["values"]) == ("EVAL", [1], [4])
 
 
+def test_a_loss_of_each_sample_is_drawn_by_its_mean(tmp_path):
+    steps = [(ModeKeys.TRAIN, {"loss": np.array([step, step + 3.0])}) for step in range(3)]
+    (chart,) = lines_of(tmp_path, steps).charts("losses")
+    assert (chart["title"], chart["lines"][0]["values"]) == ("loss, mean", [1.5, 2.5, 3.5])
+
+
 def test_sets_are_lines_of_one_chart(tmp_path):
     step = (ModeKeys.GLOBAL, {"train-auc": 0.9, "test-auc": 0.8})
     (chart,) = lines_of(tmp_path, [step] * 3).charts("metrics")
