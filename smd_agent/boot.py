@@ -108,9 +108,12 @@ def _out_dir() -> str | None:
     folder = json.loads(text).get("LocalPath")
     if not isinstance(folder, str):
         return None
-    from smd_agent.config.values import place
+    # Nothing that makes named tuples or data classes when it is imported: they are made by executing text, after which
+    # the interpreter has forgotten that an interrupt is what it ends by.
+    from smd_agent.config.placeholders import fill_in
 
-    return place(folder)
+    folder = fill_in(folder)
+    return folder if "://" in folder else os.path.abspath(os.path.expanduser(folder))
 
 
 def _is_half_made(module: ModuleType | None) -> bool:

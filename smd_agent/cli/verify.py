@@ -13,6 +13,7 @@ could be compared. 3: the script does not do the same twice without the agent ei
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -39,7 +40,7 @@ DIFFERENT, NOT_DETERMINISTIC = 1, 3
 _HANDED_ON = ("config", "save", "every", "reductions", "tensorboard")
 _FLAGS = ("raw", "strict")
 # Of runs without the agent: whatever the environment asks it to do.
-_WITHOUT = {env.USE: "0", env.HOOK: None, env.CONFIG_PATH: None}
+_WITHOUT = {env.USE: None, env.HOOK: None, env.CONFIG_PATH: None}
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -134,7 +135,9 @@ def _run_all(target: list[str], options: list[str], out: Path, steps: int, folde
                     f"cannot execute {program}: {error.strerror}", user_program.CANNOT_EXECUTE
                 ) from error
 
-        with _environment(_WITHOUT):
+        # Where the training service has put a hook file, nothing else keeps the agent from following it.
+        off = {env.USE: "0"} if os.path.isfile(env.DEFAULT_CONFIG_PATH) else {}
+        with _environment({**_WITHOUT, **off}):
             for number in (1, 2):
                 observed(number, program, words)
         observed(3, sys.executable, [*launcher, f"--out={out}", "--", *target])

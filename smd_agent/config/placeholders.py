@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import time
 
 from smd_agent.config import env
@@ -55,7 +54,7 @@ def _filled(match: re.Match[str]) -> str:
     if literal is not None:
         return f"{{{literal}}}"
     if name == "host":
-        return socket.gethostname().replace(os.sep, "_")
+        return os.uname().nodename.replace(os.sep, "_")
     if name == RANK:
         place = env.rank_and_size()
         return "0" if place is None else str(place[0])

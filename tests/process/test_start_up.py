@@ -89,7 +89,7 @@ def test_failure_of_our_boot_never_reaches_the_program(failure, place, bare, tmp
     (package / "__init__.py").write_text("")
     (package / "boot.py").write_text(failure if place == "on import" else f"def start():\n    {failure}")
     site_hook = (Path(__file__).parents[2] / "smd_agent.pth").read_text()
-    line = site_hook.replace("import os;", f"import os, sys; sys.path.insert(0, {str(volume)!r});", 1)
+    line = site_hook.replace("import os, sys;", f"import os, sys; sys.path.insert(0, {str(volume)!r});", 1)
     for variables in ({"PYTHONPATH": str(volume)}, {}):
         code = "print('ran')" if variables else f"exec({line!r}); print('ran')"
         result = bare.run("-c", code, cwd=tmp_path, SMD_AGENT_HOOK=hook, **variables)
