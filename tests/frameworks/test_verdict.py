@@ -11,7 +11,7 @@ import pytest
 from harness.compare import Both, assert_untouched, said
 from harness.rule_runs import written
 
-from smd_agent import create_trial
+from smd_agent import create_trial, stalled_disk
 from smd_agent.core.modes import ModeKeys
 from smd_agent.patches import verdict_at_exit
 from smd_agent.pytorch import Hook, SaveConfig
@@ -192,6 +192,8 @@ def judged(tmp_path, monkeypatch, capsys):
         known = {**by_default.built_in_rules(), **{rule.__name__: rule for rule in rules}}
         monkeypatch.setattr(by_default, "built_in_rules", lambda: known)
         monkeypatch.setenv("SMD_AGENT_VERDICT_SECONDS", str(seconds))
+        # Tests of stores and disks that never answer leave threads that wait; what they wait for is nobody's here.
+        monkeypatch.setattr(stalled_disk, "_standing", [])
         hook = Hook(str(tmp_path / "run"), save_config=SaveConfig(save_interval=1))
         for step in range(20):
             hook.next_step(hook.recorder.clocks[ModeKeys.TRAIN])
