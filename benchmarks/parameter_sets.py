@@ -89,9 +89,10 @@ def measure(shapes: list[Shape], statistics_only: bool = False) -> dict[str, flo
     import torch
 
     from smd_agent.core import reductions
-    from smd_agent.core.reduction_config import STATISTICS, ReductionConfig
+    from smd_agent.core.reduction_config import CHANNEL_SHARES, STATISTICS, ReductionConfig
 
-    statistics = ReductionConfig([STATISTICS]).ops
+    # Parameters have no channels.
+    statistics = tuple(op for op in ReductionConfig([STATISTICS]).ops if op[0] not in CHANNEL_SHARES)
     torch.set_num_threads(1)
     torch.manual_seed(0)
     tensors = [0.05 * torch.randn(shape) for shape in shapes]
