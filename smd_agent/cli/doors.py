@@ -154,7 +154,7 @@ def _failure(*more: str) -> str:
         return "this interpreter does not know its own path (sys.executable is empty)"
     command = [sys.executable, *flags(), *more, "-c", _ASK]
     try:
-        with _variables(_CONFIGURED):
+        with variables(_CONFIGURED):
             done = subprocess.run(
                 command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_SECONDS, check=False
             )
@@ -167,8 +167,8 @@ def _failure(*more: str) -> str:
 
 
 @contextmanager
-def _variables(values: dict[str, str | None]) -> Iterator[None]:
-    """Variables of the environment for as long as a child is started."""
+def variables(values: dict[str, str | None]) -> Iterator[None]:
+    """Variables of the environment for as long as children are started; None unsets one."""
     before = {name: env.get(name) for name in values}
     for name, value in values.items():
         env.put(name, value)

@@ -17,12 +17,12 @@ import os
 import subprocess
 import sys
 import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 
 from smd_agent import guard
 from smd_agent.cli import program as user_program
 from smd_agent.cli.certificate import as_json, certificate_lines
+from smd_agent.cli.doors import variables
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit, progress
 from smd_agent.cli.run_folder import open_run
@@ -31,7 +31,6 @@ from smd_agent.config import env
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
 
     from smd_agent.analysis.trial import Trial
     from smd_agent.verify.running import Run
@@ -137,7 +136,7 @@ def _run_all(target: list[str], options: list[str], out: Path, steps: int, folde
 
         # Where the training service has put a hook file, nothing else keeps the agent from following it.
         off = {env.USE: "0"} if os.path.isfile(env.DEFAULT_CONFIG_PATH) else {}
-        with _environment({**_WITHOUT, **off}):
+        with variables({**_WITHOUT, **off}):
             for number in (1, 2):
                 observed(number, program, words)
         observed(3, sys.executable, [*launcher, f"--out={out}", "--", *target])
@@ -150,18 +149,6 @@ def _try(launcher: list[str], out: Path) -> None:
     if tried.returncode:
         lines = tried.stderr.strip().splitlines() or ["the agent cannot be started"]
         raise CommandError(lines[-1].removeprefix(guard.PREFIX), tried.returncode)
-
-
-@contextmanager
-def _environment(changed: dict[str, str | None]) -> Iterator[None]:
-    before = {name: env.get(name) for name in changed}
-    for name, value in changed.items():
-        env.put(name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            env.put(name, value)
 
 
 def _saved(out: Path) -> Trial | None:
