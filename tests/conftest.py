@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,9 @@ def clean_environment(monkeypatch):
             monkeypatch.delenv(name)
     monkeypatch.delenv("USE_SMDEBUG", raising=False)
     monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
+    # A disk that one test has let stand still is none of the next one's.
+    if stalled_disk := sys.modules.get("smd_agent.stalled_disk"):
+        monkeypatch.setattr(stalled_disk, "_standing", [])
 
 
 @pytest.fixture

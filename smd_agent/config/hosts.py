@@ -10,16 +10,20 @@ from smd_agent.config.hook_file import Source, is_there, read_object
 from smd_agent.errors import ConfigError
 
 
-@functools.cache
 def rank_and_size(path: str | None = None) -> tuple[int, int] | None:
     """Return this host's place in the order of names, and how many hosts there are; None outside of such a job.
 
-    A file that cannot be understood counts as none, and one line says so.
+    A file is read once by a process. One that cannot be understood counts as none, and one line says so.
 
     Args:
         path: of the file; SageMaker's, if None.
     """
-    source = Source(path or env.DEFAULT_RESOURCE_CONFIG_PATH)
+    return _read(path or env.DEFAULT_RESOURCE_CONFIG_PATH)
+
+
+@functools.cache
+def _read(path: str) -> tuple[int, int] | None:
+    source = Source(path)
     try:
         if not is_there(source):
             return None

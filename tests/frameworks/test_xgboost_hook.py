@@ -15,7 +15,7 @@ import smd_agent.xgboost as smd
 from smd_agent import session
 from smd_agent.analysis.trial import create_trial
 from smd_agent.cli import main
-from smd_agent.config import env, hosts
+from smd_agent.config import env
 from smd_agent.errors import ConfigError, SMDebugError, SMDebugRuntimeError
 from smd_agent.framework.boosting.products import Training
 
@@ -296,18 +296,16 @@ def test_evaluations_are_metrics_of_sagemaker(out, tmp_path, monkeypatch):
 
 
 def test_each_host_of_a_sagemaker_job_is_a_worker(out, tmp_path, monkeypatch):
-    file = tmp_path / "resourceconfig.json"
-    monkeypatch.setattr(env, "DEFAULT_RESOURCE_CONFIG_PATH", str(file))
     # They train together by XGBoost's communicator, or each by itself, whatever has started them.
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "7")
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "9")
     for host in ("algo-1", "algo-2"):
+        file = tmp_path / f"{host}.json"
+        monkeypatch.setattr(env, "DEFAULT_RESOURCE_CONFIG_PATH", str(file))
         file.write_text(json.dumps({"current_host": host, "hosts": ["algo-1", "algo-2"]}))
-        hosts.rank_and_size.cache_clear()
         hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=2), include_workers="all")
         train(hook)
         hook.finish(end_marker=host == "algo-2")
-    hosts.rank_and_size.cache_clear()
     trial = create_trial(out)
     assert trial.workers() == ["worker_0", "worker_1"]
     assert trial.steps() == [0, 2]

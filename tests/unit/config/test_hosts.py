@@ -14,7 +14,6 @@ from smd_agent.config import env, hosts
 def resources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "resourceconfig.json"
     monkeypatch.setattr(env, "DEFAULT_RESOURCE_CONFIG_PATH", str(path))
-    hosts.rank_and_size.cache_clear()
     return path
 
 

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from smd_agent.config import env, hosts
+from smd_agent.config import env
 from smd_agent.framework import launched
 
 
@@ -18,7 +18,6 @@ def nobody(monkeypatch, tmp_path):
     for variable in env.VARIABLES:
         monkeypatch.delenv(variable.name, raising=False)
     monkeypatch.setattr(env, "DEFAULT_RESOURCE_CONFIG_PATH", str(tmp_path / "resourceconfig.json"))
-    hosts.rank_and_size.cache_clear()
 
 
 def on_two_hosts(tmp_path):
