@@ -69,7 +69,8 @@ def _of_run(run: Path, what: str) -> Iterator[Row]:
 def _judged(run: Path, *options: str) -> Judged:
     command = [sys.executable, "-m", "smd_agent", "check", str(run), *options]
     started = time.perf_counter()
-    process = subprocess.Popen(command, env=clean_environment(), stdout=subprocess.DEVNULL)
+    # Elsewhere than among the sources: what is installed is measured, with its kernel.
+    process = subprocess.Popen(command, cwd=run.parent, env=clean_environment(), stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     clock = time.perf_counter() - started
     code = process.returncode = os.waitstatus_to_exitcode(status)
