@@ -96,6 +96,15 @@ class Family:
         self._process.wait()
 
 
+def counted(worker: Worker, windows: int, steps: int) -> float:
+    """Return the ratio of steps with the step counter to those without it, in windows that follow each other."""
+    samples: dict[str, list[Sample]] = {"steps": [], "uncounted_steps": []}
+    for number in range(windows):
+        for operation in sorted(samples, reverse=bool(number % 2)):
+            samples[operation].append(worker.run(operation, steps))
+    return pairwise(samples["steps"], samples["uncounted_steps"], "cpu")
+
+
 def clean_environment() -> dict[str, str]:
     """Return this process's environment without the variables of either debugger, and with one thread."""
     ours = ("SMD", "USE_SMDEBUG")

@@ -8,7 +8,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
-from benchmarks.family import Family, Sample, Worker, interleave, middle, mxnet_python, pairwise, smdebug_mxnet_python
+from benchmarks.family import (
+    Family,
+    Sample,
+    Worker,
+    counted,
+    interleave,
+    middle,
+    mxnet_python,
+    pairwise,
+    smdebug_mxnet_python,
+)
 from benchmarks.table import Row, milliseconds
 
 NEVER = 10**9
@@ -45,6 +55,8 @@ def rows() -> Iterator[Row]:
         low, high = (limit(ratios["again"] for ratios in taken) for limit in (min, max))
         noise = f"– noise: plain against plain, {low:.4f} to {high:.4f}"
         yield Row(noise, floor, milliseconds(plain * one["again"]), one["again"])
+        words = "– the counter put on and taken off within one process"
+        yield Row(words, floor, milliseconds(plain * one["counted"]), one["counted"])
     yield saved_row(python, old)
 
 
@@ -53,7 +65,8 @@ def generation(workload: str, steps: int, python: str, old: str | None) -> dict[
 
     Returns:
         `plain`, the CPU time of a plain window in seconds, and the ratios to it of `ours`, `again` (a second plain one)
-        and `old` (to its own plain one; missing if there is none).
+        and `old` (to its own plain one; missing if there is none); `counted`, the ratio of steps with the counter to
+        those without it in the process of `ours`.
     """
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -65,10 +78,12 @@ def generation(workload: str, steps: int, python: str, old: str | None) -> dict[
         else:
             with family(workload, ("plain", "old"), folder, old, UNSAVED) as olds:
                 plain, ours, again, *others = interleave([*new, *olds], WINDOWS, "steps", steps)
+        with_counter = counted(new[1], WINDOWS, steps)
     ratios = {
         "plain": middle(plain, "cpu"),
         "ours": pairwise(ours, plain, "cpu"),
         "again": pairwise(again, plain, "cpu"),
+        "counted": with_counter,
     }
     return {**ratios, "old": pairwise(others[1], others[0], "cpu")} if others else ratios
 

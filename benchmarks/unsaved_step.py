@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from benchmarks.family import Family, Sample, Worker, interleave, middle, pairwise, smdebug_python
+from benchmarks.family import Family, Sample, counted, interleave, middle, pairwise, smdebug_python
 from benchmarks.table import Row, milliseconds
 
 NEVER = 10**9
@@ -59,20 +59,15 @@ def generation(workload: str, steps: int) -> dict[str, float]:
         Family(workload, VARIANTS, Path(folder), options=OPTIONS) as new,
     ):
         if python is None:
-            return {**to_plain(interleave(new, WINDOWS, "steps", steps)), "old": 0.0, "counted": counted(new[1], steps)}
+            return {
+                **to_plain(interleave(new, WINDOWS, "steps", steps)),
+                "old": 0.0,
+                "counted": counted(new[1], WINDOWS, steps),
+            }
         with Family(workload, ("plain", "old"), Path(folder), python, OPTIONS) as old:
             samples = interleave([*new, *old], WINDOWS, "steps", steps)
             old_ratio = pairwise(samples[5], samples[4], "cpu")
-            return {**to_plain(samples[:4]), "old": old_ratio, "counted": counted(new[1], steps)}
-
-
-def counted(worker: Worker, steps: int) -> float:
-    """Return the ratio of steps with the counter to those without, which follow each other."""
-    samples: dict[str, list[Sample]] = {"steps": [], "uncounted_steps": []}
-    for number in range(WINDOWS):
-        for operation in sorted(samples, reverse=bool(number % 2)):
-            samples[operation].append(worker.run(operation, steps))
-    return pairwise(samples["steps"], samples["uncounted_steps"], "cpu")
+            return {**to_plain(samples[:4]), "old": old_ratio, "counted": counted(new[1], WINDOWS, steps)}
 
 
 def to_plain(samples: list[list[Sample]]) -> dict[str, float]:
