@@ -28,7 +28,7 @@ def deep(kind, layers=14):
 
 def test_a_deep_net_of_sigmoids(trained):
     run = trained(deep(nn.Sigmoid))
-    found = run.findings(VanishingGradient())
+    found = run.findings(VanishingGradient(lost=1e-30))
     assert {one.severity for one in found} == {Severity.WARNING}
     trial = run.trial()
     sizes = {
@@ -42,6 +42,49 @@ def test_a_deep_net_of_sigmoids(trained):
     (first,) = (one for one in found if one.tensor == "gradient/Sequential_0.weight")
     assert (first.first_step, first.last_step, first.steps) == (4, 9, 6)
     assert first.evidence["ratio"] == pytest.approx(first.evidence["abs_mean"] / first.evidence["usual"])
+
+
+def test_gradients_whose_updates_are_lost_in_rounding(trained):
+    """Ten layers of sigmoids at the usual rate: above the ratio, and yet the first four never change."""
+
+    def training(capture):
+        layers = [part for _ in range(10) for part in (nn.Linear(64, 64), nn.Sigmoid())]
+        model = nn.Sequential(*layers, nn.Linear(64, 2))
+        capture(model)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for _ in range(8):
+            optimizer.zero_grad()
+            functional.cross_entropy(model(torch.randn(16, 64)), torch.randint(0, 2, (16,))).backward()
+            optimizer.step()
+
+    run = trained(training)
+    trial = run.trial()
+
+    def is_lost(name):
+        ratios = trial.tensor(name.replace("gradient/", "update_ratio/")).values()
+        return any(all(ratios[step] < 1e-8 for step in range(first, first + 5)) for first in range(4))
+
+    found = {one.tensor: one for one in run.findings(VanishingGradient())}
+    lost = {name for name in trial.tensor_names(regex="^gradient/.*weight") if is_lost(name)}
+    assert {"gradient/Sequential_0.weight", "gradient/Sequential_2.weight"} <= found.keys() == lost
+    one = found["gradient/Sequential_2.weight"]
+    assert one.evidence["ratio"] > 1e-6
+    assert one.evidence["update_ratio"] == trial.tensor("update_ratio/Sequential_2.weight").value(one.first_step)
+    assert (one.first_step, one.last_step) == (4, 7)
+    assert run.findings(VanishingGradient(lost=1e-30)) == []
+
+
+def test_a_rate_that_is_tiny_for_all_is_not_this(trained):
+    def training(capture):
+        model = nn.Sequential(*(part for _ in range(4) for part in (nn.Linear(12, 12), nn.Sigmoid())), nn.Linear(12, 4))
+        capture(model)
+        optimizer = torch.optim.SGD(model.parameters(), 1e-7)
+        for _ in range(8):
+            optimizer.zero_grad()
+            functional.cross_entropy(model(torch.randn(16, 12)), torch.randint(0, 4, (16,))).backward()
+            optimizer.step()
+
+    assert trained(training).findings(VanishingGradient()) == []
 
 
 @pytest.mark.parametrize("name, finds", [("bias", []), ("bias_weight", ["gradient/Net_bias_weight"])])

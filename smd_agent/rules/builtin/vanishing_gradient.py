@@ -8,6 +8,7 @@ import numpy as np
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.training_facts import UPDATE_RATIO
 from smd_agent.rules import parameters
 from smd_agent.rules.built_in import BuiltInRule, Need, Split
 from smd_agent.rules.finding import Severity
@@ -21,6 +22,9 @@ _PREFIX = "gradient/"
 # Of the gradients of a model, in order of size, the one that the others are measured by.
 _USUAL = 75
 _FEWEST = 3
+# A gradient that moves nothing is small beside the usual one, and those of other matrices do move them.
+_SMALL = 1e-3
+_MOVES = 1e-5
 
 
 class VanishingGradient(BuiltInRule):
@@ -28,9 +32,14 @@ class VanishingGradient(BuiltInRule):
 
     By themselves gradients say little: where the loss is divided by more, all are smaller. So a matrix is measured by
     the others of its model. Vectors are left out: a bias before a normalisation has no gradient but rounding.
+    A gradient of up to a thousandth of the usual one counts, too, if its update is lost: a weight of float32 has seven
+    digits, so what changes it by less changes nothing.
     """
 
-    meaning = "the gradient of a matrix is tiny beside those of the others of its model, at several steps in a row"
+    meaning = (
+        "the gradient of a matrix is tiny beside those of the others of its model, or small and its updates are lost "
+        "in rounding while the others move, at several steps in a row"
+    )
     parameters = (
         Parameter(
             "threshold",
@@ -40,6 +49,7 @@ class VanishingGradient(BuiltInRule):
             documented=1e-7,
         ),
         Parameter("ratio", parameters.number, 1e-6, "part of the upper quartile of the model's gradients"),
+        Parameter("lost", parameters.number, 1e-8, "part of the weights below which an update is lost in rounding"),
         Parameter("patience", parameters.whole, 5, "saved steps in a row"),
     )
     needs = (Need((CollectionKeys.GRADIENTS,), ("abs_mean",)),)
@@ -51,6 +61,7 @@ class VanishingGradient(BuiltInRule):
         "abs_mean": "mean absolute value of the gradient, of the elements that have any",
         "usual": "the upper quartile of those of the model's matrices",
         "ratio": "the one divided by the other",
+        "update_ratio": "l2 of the update divided by that of the weights before it, where that is what tells",
     }
     cause = "On the way back from the loss the gradient shrinks from layer to layer, as through saturated activations"
     advice = "Use ReLU-like activations, normalisation, residual connections, or another initialisation"
@@ -58,6 +69,7 @@ class VanishingGradient(BuiltInRule):
 
     threshold: float | None
     ratio: float
+    lost: float
     patience: int
 
     def start(self) -> None:
@@ -81,11 +93,12 @@ class VanishingGradient(BuiltInRule):
             sizes = sizes / np.maximum(1 - shares.values, 1e-30)
         if names not in self._models:
             self._models = {names: _models_of(step, names)}
+        moved = dict(zip(*_update_ratios(step), strict=True))
         low: dict[str, dict[str, float]] = {}
         for places in self._models[names]:
             own = places[(sizes[places] > 0) & np.isfinite(sizes[places])]
             if len(own):
-                low |= self._low_ones(names, sizes, own)
+                low |= self._low_ones(names, sizes, own) | self._lost_ones(names, sizes, own, moved)
         self._in_a_row = {name: self._in_a_row.get(name, 0) + 1 for name in low}
         for name, evidence in low.items():
             if self._in_a_row[name] >= self.patience:
@@ -98,6 +111,25 @@ class VanishingGradient(BuiltInRule):
         places = own[sizes[own] < self.ratio * usual].tolist()
         found = ((names[place], float(sizes[place])) for place in places)
         return {name: {"abs_mean": size, "usual": usual, "ratio": size / usual} for name, size in found}
+
+    def _lost_ones(
+        self, names: Names, sizes: npt.NDArray[np.float64], own: npt.NDArray[np.int64], moved: dict[str, float]
+    ) -> dict[str, dict[str, float]]:
+        ratios = {place: moved.get(names[place].removeprefix(_PREFIX), np.nan) for place in own.tolist()}
+        if not any(ratio >= _MOVES for ratio in ratios.values()):
+            return {}
+        usual = float(np.percentile(sizes[own], _USUAL))
+        lost = [place for place in own[sizes[own] < _SMALL * usual].tolist() if 0 < ratios[place] < self.lost]
+        found = ((names[place], float(sizes[place]), ratios[place]) for place in lost)
+        return {
+            name: {"abs_mean": size, "usual": usual, "ratio": size / usual, "update_ratio": ratio}
+            for name, size, ratio in found
+        }
+
+
+def _update_ratios(step: StepView) -> tuple[list[str], list[float]]:
+    names, ratios = step.numbers(step.names(patterns=(f"^{UPDATE_RATIO}",)))
+    return [name.removeprefix(UPDATE_RATIO) for name in names], ratios.tolist()
 
 
 def _models_of(step: StepView, names: Names) -> list[npt.NDArray[np.int64]]:
