@@ -252,7 +252,7 @@ def test_without_scripts_there_is_a_picture(browser, folder, page):
         assert tab.locator(".tools").is_hidden()
 
 
-def test_500_tensors_by_1000_steps(browser, folder, monkeypatch):
+def test_500_tensors_by_1000_steps(browser, folder, page, monkeypatch):
     text = large_page(folder / "run", monkeypatch)
     with shown(browser, folder, text) as opened:
         opened.see(GRADIENTS)
