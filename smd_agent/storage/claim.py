@@ -154,7 +154,7 @@ class Claim:
         if owner is None or is_gone(owner):
             # The one that has the lock has not signed yet.
             return "another process"
-        if owner == _identity(os.getpid()) | {"mark": owner.get("mark")}:
+        if is_own(owner):
             return "this process"
         return f"process {owner['pid']} on {owner.get('host')}"
 
@@ -220,6 +220,12 @@ def owner_in(text: str) -> dict[str, object] | None:
     except (ValueError, RecursionError):
         return None
     return owner if isinstance(owner, dict) and isinstance(owner.get("pid"), int) else None
+
+
+def is_own(owner: dict[str, object]) -> bool:
+    """Whether a claim file names this process."""
+    me = _identity(os.getpid())
+    return {name: owner.get(name) for name in me} == me
 
 
 def alive_here(owner: dict[str, object]) -> bool:
