@@ -19,6 +19,7 @@ from typing import Any
 
 from smd_agent.formats.paths import claim_path
 from smd_agent.regular_file import read_text
+from smd_agent.storage.after_fork import do_in_children, leave_to_children
 
 if sys.platform == "win32":
     fcntl: Any = None
@@ -113,7 +114,7 @@ class Claim:
 
     def drop(self) -> None:
         """Give the claim up and leave the file; in a process that a fork has made, its parent keeps it."""
-        _held.discard(self)
+        leave_to_children(self.drop)
         if self.held:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -133,8 +134,9 @@ class Claim:
         except FileExistsError:
             self._descriptor = os.open(self.path, flags, 0o666)
             self._created = False
-        # Before the lock: a child that is forked while that is waited for must not keep it.
-        _remember(self)
+        # A child that lives longer would keep the lock of a parent that is gone. One may be forked while the lock is
+        # waited for.
+        do_in_children(self.drop)
         self._number = _number_of(self._descriptor)
 
     def _obstacle(self, locked: bool | None) -> str | None:
@@ -180,24 +182,6 @@ def _number_of(file: Path | int) -> tuple[int, int]:
     except OSError:
         return (0, 0)
     return (status.st_dev, status.st_ino)
-
-
-_held: set[Claim] = set()
-_watching_forks = False
-
-
-def _remember(claim: Claim) -> None:
-    global _watching_forks
-    _held.add(claim)
-    if not _watching_forks and hasattr(os, "register_at_fork"):
-        _watching_forks = True
-        os.register_at_fork(after_in_child=_drop_all)
-
-
-def _drop_all() -> None:
-    # A child that lives longer would keep the lock of a parent that is gone.
-    for claim in [*_held]:
-        claim.drop()
 
 
 def _identity(pid: int) -> dict[str, object]:
