@@ -34,7 +34,7 @@ help:
 	echo 'make robustness  write docs/robustness.md: harmed files, killed trainings, failing disks, and how they ended'
 	echo 'make accuracy  write docs/rules-measured.md: trainings without and with a fault, and what the rules say of them'
 	echo 'make docs    build the documentation into build/docs; broken links and missing pages fail'
-	echo 'make dist    build the sdist and the wheel into dist'
+	echo 'make dist    build the sdist and the wheel into dist, those of the import name smdebug into dist/smdebug'
 	echo 'make check   lint and test'
 	echo 'make setup   only make the environments'
 	echo 'make clean   remove the environments and the demo runs'
@@ -104,9 +104,11 @@ docs: $(VENV)/.docs
 	$(VENV)/bin/sphinx-build -W --keep-going -n -E -q -b html docs build/docs
 	echo 'make: the site is build/docs/index.html'
 
+# The import name smdebug has a folder of its own: who installs dist/*.whl does not ask for it, and may have that library.
 dist: $(VENV)/.dist
 	rm -rf dist
 	$(VENV)/bin/python -m build --outdir dist
+	$(VENV)/bin/python -m build --outdir dist/smdebug distributions/smdebug
 
 check: lint test
 

@@ -108,6 +108,8 @@ def _compared(verdict: Verdict, steps: int) -> Iterator[tuple[str, str]]:
     yield "Steps", f"{compared.steps}{ended}"
     yield "Losses", f"{count_of(compared.losses, 'value')}: the same"
     yield "Weights", f"{count_of(compared.weights, 'tensor')} after the steps and at the end: the same"
+    if compared.buffers:
+        yield "Buffers", f"{count_of(compared.buffers, 'tensor')} after the steps and at the end: the same"
     yield "Random", "; ".join(_random(compared.random)) or "no generator could be looked at"
 
 
@@ -169,6 +171,7 @@ def as_json(verdict: Verdict, runs: Runs, trial: Trial | None, steps: int) -> di
         "ended_after": steps or None,
         "losses": verdict.compared.losses,
         "weights": verdict.compared.weights,
+        "buffers": verdict.compared.buffers,
         "random": {name: "the same" if strictly else "as many" for name, strictly in verdict.compared.random.items()},
         "stdout": _printed_as_json(verdict.stdout),
         "stderr": _printed_as_json(verdict.stderr),

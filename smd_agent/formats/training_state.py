@@ -1,7 +1,8 @@
 """Where a training stood when a checkpoint of it was written: the states in ``metadata.json`` beside the checkpoints.
 
 The file is a JSON list with an object for each state. smdebug's keys are ``training-run``, ``latest-global-step-saved``
-(null if none was), ``latest-global-step-seen`` and ``latest-mode-step`` (by mode's name); ours is ``run-folder``.
+(null if none was), ``latest-global-step-seen`` and ``latest-mode-step`` (by mode's name); ours are ``run-folder`` and,
+of a run in a store, ``run-store``.
 """
 
 from __future__ import annotations
@@ -9,13 +10,28 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from smd_agent.core.modes import ModeKeys
 
 FILE_NAME = "metadata.json"
 
 _MODES = {mode.name: mode for mode in ModeKeys}
+
+
+class StorePlace(NamedTuple):
+    """Where a run is in a store, and what shows that it is this one.
+
+    address: such as ``s3://bucket/runs/7``.
+    claim: name of the claim file there, below the address.
+    mark: of the run, which stands in that file.
+    waiting: the steps that were saved, and that the store had not taken yet.
+    """
+
+    address: str
+    claim: str
+    mark: str
+    waiting: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -27,6 +43,7 @@ class TrainingState:
     seen: the last step that had begun, over all modes; a training that goes on from here begins with the next one.
     mode_steps: the last step of each mode that had begun.
     folder: absolute path of the folder that the run was written into; None if the file does not say so.
+    store: where it was in a store; None if it was in none.
     """
 
     training_run: int
@@ -34,6 +51,7 @@ class TrainingState:
     seen: int
     mode_steps: Mapping[ModeKeys, int]
     folder: str | None = None
+    store: StorePlace | None = None
 
 
 def parse_states(text: str) -> list[TrainingState]:
@@ -63,7 +81,15 @@ def _parsed(fields: Mapping[str, Any]) -> TrainingState:
         seen=seen,
         mode_steps={mode: step for mode, step in steps.items() if step >= 0},
         folder=folder if isinstance(folder, str) else None,
+        store=_parsed_place(fields.get("run-store")),
     )
+
+
+def _parsed_place(fields: Mapping[str, Any] | None) -> StorePlace | None:
+    if fields is None:
+        return None
+    waiting = tuple(int(step) for step in fields["waiting"])
+    return StorePlace(str(fields["address"]), str(fields["claim"]), str(fields["mark"]), waiting)
 
 
 def _fields(state: TrainingState) -> dict[str, object]:
@@ -73,4 +99,8 @@ def _fields(state: TrainingState) -> dict[str, object]:
         "latest-global-step-seen": state.seen,
         "latest-mode-step": {mode.name: step for mode, step in state.mode_steps.items()},
     }
-    return fields if state.folder is None else {**fields, "run-folder": state.folder}
+    if state.folder is not None:
+        fields["run-folder"] = state.folder
+    if state.store is not None:
+        fields["run-store"] = state.store._asdict()
+    return fields

@@ -128,7 +128,7 @@ class FrameworkHook(BaseHook):
         if made_from is None:
             out_dir = _filled(out_dir)
         place = _place_of(out_dir, None if made_from is None else made_from.upload_to)
-        self._restarts = Restarts(place.folder)
+        self._restarts = Restarts(place)
         if made_from is None and self._restarts.continued is None and env.use_smdebug():
             place.refuse_finished_run()
         selection = Selection(
@@ -154,7 +154,7 @@ class FrameworkHook(BaseHook):
             uploads=place.uploads,
         )
         super().__init__(writer, selection, include_workers, self._restarts.position)
-        self._restarts.begin(self)
+        self._restarts.begin(self, writer)
         self.keep_apart(apart)
         self.set_up()
         replaced = session.make_current(self)

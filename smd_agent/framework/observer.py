@@ -4,8 +4,8 @@ It must not be of the agent that it watches, and the program must not find the a
 and what it loads, imports nothing of the package: `sitecustomize` loads it from its place, under no name.
 
 After each update of an optimizer, or boosting round, it writes one line of JSON: digests of the losses since the one
-before, of all weights that are trained, and of the states of random number generators. The bytes of the first values
-go into a second file. Nothing is drawn, and nothing that the program holds is changed.
+before, of all weights that are trained, of what models keep beside them, and of the states of random number generators.
+The bytes of the first values go into a second file. Nothing is drawn, and nothing that the program holds is changed.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Observer:
         self._off = False
         self._losses: list[list[Any]] = []
         # What has updated, in the order of its first update, and how its weights are looked at.
-        self._owners: list[tuple[weakref.ref[Any], Look]] = []
+        self._owners: list[tuple[weakref.ref[Any], Look, Look]] = []
         self._numbers: dict[int, int] = {}
         self._last_words: list[Look] = []
         self._generators: dict[str, Callable[[], Any]] = {}
@@ -245,20 +245,22 @@ class Observer:
         """Have these values noted when the program ends, too; called with the observer."""
         self._last_words.append(look)
 
-    def updated(self, owner: Any, look: Look) -> None:
+    def updated(self, owner: Any, look: Look, beside: Look = lambda owner: ()) -> None:
         """End a step, in which this optimizer or booster has updated weights.
 
         Args:
             owner: what has updated.
             look: gives its weights as they stand; called now, and at the end of the program if it is alive then.
+            beside: the same for buffers, which are what models keep beside weights, such as running statistics; in any
+                order.
         """
         import weakref
 
         number = self._numbers.get(id(owner))
         if number is None or self._owners[number][0]() is not owner:
             self._numbers[id(owner)] = len(self._owners)
-            self._owners.append((weakref.ref(owner), look))
-        self._record({"kind": "step"}, look(owner))
+            self._owners.append((weakref.ref(owner), look, beside))
+        self._record({"kind": "step"}, look(owner), _in_order(beside(owner)))
         self.step += 1
 
     def end(self) -> None:
@@ -271,23 +273,27 @@ class Observer:
         self._off = True
 
     def _end(self) -> None:
-        weights = []
-        keys = []
-        for number, (reference, look) in enumerate(self._owners):
+        weights, keys = [], []
+        buffers, buffer_keys = [], []
+        for number, (reference, look, beside) in enumerate(self._owners):
             owner = reference()
             # The agent may keep it alive for longer: compared is what both runs have.
             for place, item in enumerate(look(owner) if owner is not None else ()):
                 keys.append(f"{number}/{place}")
                 weights.append(item)
+            for place, item in enumerate(_in_order(beside(owner)) if owner is not None else ()):
+                buffer_keys.append(f"{number}/{place}")
+                buffers.append(item)
         for look in self._last_words:
             for name, value in look(self):
                 keys.append(name)
                 weights.append((name, value))
-        self._record({"kind": "end", "keys": keys}, weights)
+        self._record({"kind": "end", "keys": keys, "buffer_keys": buffer_keys}, weights, buffers)
 
-    def _record(self, record: dict[str, Any], weights: Weights) -> None:
+    def _record(self, record: dict[str, Any], weights: Weights, buffers: Weights) -> None:
         record["losses"], self._losses = self._losses, []
         record["weights"] = [self._item(name, value) for name, value in weights]
+        record["buffers"] = [self._item(name, value) for name, value in buffers]
         record["random"] = self._states()
         self._write(record)
 
@@ -342,6 +348,11 @@ class Observer:
             self._before[name] = digest, made
             found[name] = [digest, place, made]
         return found
+
+
+def _in_order(values: Weights) -> list[tuple[str, Value]]:
+    """By name and, of one name, by value: in every run of a program the same."""
+    return sorted(values, key=lambda item: (item[0], item[1][0], _digest(item[1][2])))
 
 
 def _of_python() -> tuple[bytes | None, Any]:

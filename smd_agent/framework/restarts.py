@@ -16,27 +16,29 @@ from smd_agent.config import env
 from smd_agent.config.checkpoints import checkpoint_folder
 from smd_agent.core.clock import ModeClock, RunPosition, WatchedPosition
 from smd_agent.core.modes import ModeKeys
-from smd_agent.formats.training_state import TrainingState
-from smd_agent.storage.run_folder import Continuation, absolute, is_folder_of
+from smd_agent.formats.training_state import StorePlace, TrainingState
 from smd_agent.storage.state_file import path_of, read_states
 from smd_agent.storage.state_keeper import StateKeeper
 
 if TYPE_CHECKING:
     from smd_agent.core.hook import BaseHook
+    from smd_agent.storage.destination import Destination
+    from smd_agent.storage.run_folder import Continuation
+    from smd_agent.storage.run_writer import RunWriter
 
 
 class Restarts:
     """What one hook knows of earlier starts of its training, and leaves to later ones.
 
     Args:
-        out_dir: the folder that was asked for; ``~`` is expanded.
+        destination: of the run, which may become the one that the last start has left.
 
     Attributes:
         position: makes what counts the hook's steps.
-        continued: the run that the hook goes on with; None if it begins one.
+        continued: the folder's run that the hook goes on with; None if there is none.
     """
 
-    def __init__(self, out_dir: str) -> None:
+    def __init__(self, destination: Destination) -> None:
         named = checkpoint_folder() if env.use_smdebug() else None
         self._folder = None if named is None else Path(named)
         self._states: list[TrainingState] = []
@@ -49,21 +51,24 @@ class Restarts:
         self._last = max(self._states, key=lambda state: (state.seen, state.training_run), default=None)
         self.position: Callable[[ModeClock], RunPosition] = RunPosition if self._folder is None else WatchedPosition
         self.continued: Continuation | None = None
-        if self._last is not None and self._last.folder is not None:
-            root = Path(self._last.folder)
-            if is_folder_of(root, absolute(out_dir)):
-                self.continued = Continuation(root, self._last.seen)
+        if self._folder is not None:
+            self.continued = destination.go_on_with(self._last)
         self._keeper: StateKeeper | None = None
 
-    def begin(self, hook: BaseHook) -> None:
-        """Give the hook the numbers it goes on with, and have it noted where it stands; no step has begun."""
+    def begin(self, hook: BaseHook, writer: RunWriter) -> None:
+        """Give the hook the numbers it goes on with, and have it noted where it stands; no step has begun.
+
+        Args:
+            hook: the hook.
+            writer: of its run.
+        """
         if self._folder is None or not isinstance(hook.position, WatchedPosition):
             return
         if self._last is not None:
             hook.recorder.go_on_after(self._last.seen, self._last.mode_steps)
             line = f"steps go on after {self._last.seen}, as {path_of(self._folder)} says"
             guard.say_once(("steps go on", self._folder), line)
-        hook.position.before_step = partial(self._start, hook, hook.position, self._folder)
+        hook.position.before_step = partial(self._start, hook, hook.position, self._folder, writer)
 
     def settle(self) -> None:
         """Have the state of a checkpoint that is complete on disk."""
@@ -79,25 +84,37 @@ class Restarts:
         self._states = read_states(folder)
 
     @session.fence("looking for checkpoints")
-    def _start(self, hook: BaseHook, position: WatchedPosition, folder: Path) -> None:
+    def _start(self, hook: BaseHook, position: WatchedPosition, folder: Path, writer: RunWriter) -> None:
         """Begin to look for checkpoints: the first step is about to begin."""
         position.before_step = bool
         if hook.worker()[0] == 0:
-            keeper = StateKeeper(folder, self._states, partial(self._now, hook), lambda: hook.worker()[0] == 0)
+            now = partial(self._now, hook, writer)
+            keeper = StateKeeper(folder, self._states, now, lambda: hook.worker()[0] == 0)
             if keeper.start():
                 self._keeper = keeper
                 position.before_step = keeper.before_step
 
-    def _now(self, hook: BaseHook) -> TrainingState:
+    def _now(self, hook: BaseHook, writer: RunWriter) -> TrainingState:
         recorder, position = hook.recorder, hook.position
         saved: int | None = recorder.step_saved
         if saved is not None and saved <= position.before:
             saved = None if self._last is None else self._last.saved
+        folder, store = self._place(hook, writer)
         mode_steps = {mode: clock.step for mode, clock in recorder.clocks.items() if clock.step >= 0}
         return TrainingState(
             training_run=1 if self._last is None else self._last.training_run + 1,
             saved=saved,
             seen=position.newest,
             mode_steps={**mode_steps, ModeKeys.GLOBAL: position.newest},
-            folder=hook.out_dir,
+            folder=folder,
+            store=store,
         )
+
+    def _place(self, hook: BaseHook, writer: RunWriter) -> tuple[str, StorePlace | None]:
+        """Where the run is. As long as this start has saved nothing, that is where the last one has left it."""
+        if not writer.started and self._last is not None:
+            return self._last.folder or str(writer.root), self._last.store
+        store = writer.place
+        if store is not None and hook.recorder.position.open:
+            store = store._replace(waiting=(*store.waiting, hook.recorder.step_saved))
+        return str(writer.root), store

@@ -26,7 +26,7 @@ def watch(module: Any, observer: Observer) -> None:
 
     def after_update(optimizer: Any, args: Any, kwargs: Any) -> None:
         if not torch.compiler.is_compiling():
-            observer.look(lambda: observer.updated(optimizer, weights.of), "an update")
+            observer.look(lambda: observer.updated(optimizer, weights.of, weights.beside), "an update")
 
     leave_uncompiled = observer.of_package("pytorch/tracing.py").leave_uncompiled
     # Tensor.backward comes by here too.
@@ -38,25 +38,35 @@ def watch(module: Any, observer: Observer) -> None:
 
 
 class _Weights:
-    """The parameters of optimizers, by the names that modules have for them."""
+    """The parameters of optimizers, by the names that modules have for them, and the buffers of these modules."""
 
     def __init__(self) -> None:
         self._optimizers: list[weakref.ref[Any]] = []
+        # By optimizer: modules that own buffers, the attribute's name, and the whole one.
+        self._buffers: dict[int, list[tuple[weakref.ref[Any], str, str]]] = {}
         self._names: dict[int, tuple[weakref.ref[Any], str]] = {}
 
     def of(self, optimizer: Any) -> list[tuple[str, Value]]:
         """Those of one optimizer, in its order."""
         if not any(known() is optimizer for known in self._optimizers):
             self._optimizers.append(weakref.ref(optimizer))
-            self._look_for_names()
-        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+            modules = self._look_for_names()
+            self._buffers[id(optimizer)] = _buffers_of(modules, {id(one) for one in _parameters(optimizer)})
+        parameters = _parameters(optimizer)
         return [(self._name(parameter, n), _value(parameter)) for n, parameter in enumerate(parameters)]
+
+    def beside(self, optimizer: Any) -> Iterator[tuple[str, Value]]:
+        """The buffers of the modules that it trains, as the modules have them now."""
+        for known, key, name in self._buffers.get(id(optimizer), ()):
+            buffer = getattr(known(), "_buffers", {}).get(key)
+            if buffer is not None:
+                yield name, _value(buffer)
 
     def _name(self, parameter: Any, number: int) -> str:
         known = self._names.get(id(parameter))
         return known[1] if known is not None and known[0]() is parameter else f"parameter {number}"
 
-    def _look_for_names(self) -> None:
+    def _look_for_names(self) -> list[Any]:
         # Never isinstance: it would ask proxies, which may raise.
         modules = [found for found in gc.get_objects() if issubclass(type(found), torch.nn.Module)]
         for module in modules:
@@ -64,6 +74,26 @@ class _Weights:
                 known = self._names.get(id(parameter))
                 if known is None or known[0]() is not parameter or (len(name), known[1]) > (len(known[1]), name):
                     self._names[id(parameter)] = weakref.ref(parameter), name
+        return modules
+
+
+def _parameters(optimizer: Any) -> list[Any]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _buffers_of(modules: list[Any], trained: set[int]) -> list[tuple[weakref.ref[Any], str, str]]:
+    """The buffers of all modules that have one of these parameters: the owner, its name for them, and their longest."""
+    found: dict[tuple[int, str], tuple[weakref.ref[Any], str, str]] = {}
+    for module in modules:
+        if trained.isdisjoint(map(id, module.parameters())):
+            continue
+        for prefix, owner in module.named_modules(remove_duplicate=False):
+            for key in owner._buffers:
+                name = f"{prefix}.{key}" if prefix else key
+                known = found.get((id(owner), key))
+                if known is None or (len(name), known[2]) > (len(known[2]), name):
+                    found[id(owner), key] = weakref.ref(owner), key, name
+    return [*found.values()]
 
 
 def _value(tensor: Any) -> Value:

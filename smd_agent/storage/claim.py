@@ -2,8 +2,9 @@
 
 The old library left an empty claim file behind after a crash and then wrote nothing on the next start. A lock ends with
 its process, whatever ends that, and is given to one process only, however many ask at once; what the file says is for
-people and for ``ls``. Where the file system has no locks, the process that creates the file has the claim, and one that
-was left behind has to be removed by hand.
+people and for ``ls``. Where the file system has no locks, the process that creates the file has the claim. One that was
+left behind there is set aside if it names a process of this machine that is gone. Else it has to be removed by hand: a
+writer on another machine may live, and have no reason to touch a file for hours.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from smd_agent.formats.paths import claim_path
+from smd_agent.formats.paths import TEMPORARY_SUFFIX, claim_path
 from smd_agent.regular_file import read_text
+from smd_agent.storage.after_fork import do_in_children, leave_to_children
 
 if sys.platform == "win32":
     fcntl: Any = None
@@ -48,6 +50,8 @@ class Claim:
         self._number = (0, 0)
         self._text = ""
         self._created = False
+        # What the file said that was in the way.
+        self._before = ""
 
     @property
     def held(self) -> bool:
@@ -68,6 +72,9 @@ class Claim:
                     raise
                 return f"{self.path} cannot be opened: {error.strerror}"
             works = _lock(self._descriptor)
+            if works is None and not self._created and self._set_aside():
+                self.drop()
+                continue
             refused = self._obstacle(works)
             if refused is None and (works is None or self._number == _number_of(self.path)):
                 return None
@@ -78,13 +85,8 @@ class Claim:
 
     def sign(self) -> None:
         """Write into the file who has it; a disk that is full does not matter."""
-        me = {**_identity(os.getpid()), "mark": os.urandom(8).hex()}
-        self._text = json.dumps(me)
-        try:
-            os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, self._text.encode(), 0)
-        except OSError:
-            return
+        self._put(json.dumps({**_identity(os.getpid()), "mark": os.urandom(8).hex()}))
+        self._before = ""
 
     def is_in_place(self) -> bool:
         """Whether the file that was claimed is still the one in the folder."""
@@ -107,23 +109,61 @@ class Claim:
 
     def back_out(self) -> None:
         """Give the claim up and leave the folder as it was."""
-        if self._created:
+        if self._before:
+            self._put(self._before)
+        elif self._created:
             self.release()
         self.drop()
 
     def drop(self) -> None:
         """Give the claim up and leave the file; in a process that a fork has made, its parent keeps it."""
-        _held.discard(self)
+        leave_to_children(self.drop)
         if self.held:
             os.close(self._descriptor)
             self._descriptor = -1
 
     def owner(self) -> dict[str, object] | None:
-        """Whoever the claim file names (pid, host, start tick); None when it names nobody."""
+        """Whoever the claim file names (pid, host, start tick), or named before it was taken; None for nobody."""
+        return owner_in(self._before or self._read())
+
+    def _read(self) -> str:
         try:
-            return owner_in(read_text(self.path, largest=_LARGEST_BYTES))
+            return read_text(self.path, largest=_LARGEST_BYTES)
         except (OSError, ValueError):
-            return None
+            return ""
+
+    def _put(self, text: str) -> None:
+        self._text = text
+        try:
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, text.encode(), 0)
+        except OSError:
+            return
+
+    def _set_aside(self) -> bool:
+        """Where there are no locks, remove a file that a process of this machine has left; whether it was one."""
+        text = self._read()
+        owner = owner_in(text)
+        known = owner is not None and owner.get("machine") is not None and owner["machine"] == _machine()
+        if owner is None or not known or not is_gone(owner):
+            return False
+        aside = self.path.with_name(f"{self.path.name}.{os.urandom(6).hex()}{TEMPORARY_SUFFIX}")
+        try:
+            self.path.rename(aside)
+        except OSError:
+            return False
+        try:
+            if read_text(aside, largest=_LARGEST_BYTES) != text:
+                # Another process was faster, and this is its own. Where it cannot be put back, it will notice.
+                os.link(aside, self.path)
+                return False
+        except (OSError, ValueError):
+            return False
+        finally:
+            with suppress(OSError):
+                aside.unlink()
+        self._before = text
+        return True
 
     def _open(self) -> None:
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -133,8 +173,9 @@ class Claim:
         except FileExistsError:
             self._descriptor = os.open(self.path, flags, 0o666)
             self._created = False
-        # Before the lock: a child that is forked while that is waited for must not keep it.
-        _remember(self)
+        # A child that lives longer would keep the lock of a parent that is gone. One may be forked while the lock is
+        # waited for.
+        do_in_children(self.drop)
         self._number = _number_of(self._descriptor)
 
     def _obstacle(self, locked: bool | None) -> str | None:
@@ -154,7 +195,7 @@ class Claim:
         if owner is None or is_gone(owner):
             # The one that has the lock has not signed yet.
             return "another process"
-        if owner == _identity(os.getpid()) | {"mark": owner.get("mark")}:
+        if is_own(owner):
             return "this process"
         return f"process {owner['pid']} on {owner.get('host')}"
 
@@ -182,26 +223,17 @@ def _number_of(file: Path | int) -> tuple[int, int]:
     return (status.st_dev, status.st_ino)
 
 
-_held: set[Claim] = set()
-_watching_forks = False
-
-
-def _remember(claim: Claim) -> None:
-    global _watching_forks
-    _held.add(claim)
-    if not _watching_forks and hasattr(os, "register_at_fork"):
-        _watching_forks = True
-        os.register_at_fork(after_in_child=_drop_all)
-
-
-def _drop_all() -> None:
-    # A child that lives longer would keep the lock of a parent that is gone.
-    for claim in [*_held]:
-        claim.drop()
-
-
 def _identity(pid: int) -> dict[str, object]:
-    return {"pid": pid, "host": socket.gethostname(), "started": _start_time(pid)}
+    return {"pid": pid, "host": socket.gethostname(), "started": _start_time(pid), "machine": _machine()}
+
+
+def _machine() -> str | None:
+    """What tells this machine, from its start on, and its numbering of processes from all others; None if unknown."""
+    try:
+        start = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{start} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return None
 
 
 def _start_time(pid: int) -> str | None:
@@ -220,6 +252,12 @@ def owner_in(text: str) -> dict[str, object] | None:
     except (ValueError, RecursionError):
         return None
     return owner if isinstance(owner, dict) and isinstance(owner.get("pid"), int) else None
+
+
+def is_own(owner: dict[str, object]) -> bool:
+    """Whether a claim file names this process."""
+    me = _identity(os.getpid())
+    return {name: owner.get(name) for name in me} == me
 
 
 def alive_here(owner: dict[str, object]) -> bool:

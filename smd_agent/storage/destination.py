@@ -7,23 +7,31 @@ the program ends and the store has everything.
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import stat
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smd_agent import guard
 from smd_agent.errors import SMDebugRuntimeError
 from smd_agent.formats.addresses import is_address, last_part, plain
-from smd_agent.storage.run_folder import refuse_finished_run
+from smd_agent.formats.paths import claim_path
+from smd_agent.stalled_disk import in_time
+from smd_agent.storage.run_folder import Continuation, absolute, is_folder_of, refuse_finished_run
 
 if TYPE_CHECKING:
+    from smd_agent.formats.training_state import TrainingState
     from smd_agent.storage.uploads import Uploads
 
 # Where runs lie for which nobody has named a folder.
 RUNS_FOLDER = "smd_runs"
+# How the name of a folder begins that holds the one of a run on its way into a store.
+_WAY = "smd_agent-"
 
 
 @dataclass
@@ -58,6 +66,33 @@ class Destination:
             verb = "goes into" if on_the_way else "stays in"
             guard.say_once(("store", address), f"{address} is not used ({failure}): the run {verb} {folder}")
         return cls(folder, None if failure else uploads)
+
+    def go_on_with(self, last: TrainingState | None) -> Continuation | None:
+        """Prepare for a training that may be started again, and go on with the run of an earlier start.
+
+        Returns:
+            What this run goes on with in its folder, which may become another one; None if there is nothing.
+
+        Args:
+            last: where the training stood last; None if it begins.
+        """
+        store = None if last is None else last.store
+        if self.uploads is not None:
+            from smd_agent.storage.store_claim import is_place_of
+            from smd_agent.storage.store_stay import Earlier
+
+            if store is not None and not is_place_of(store, self.uploads.address):
+                store = None
+            self.uploads.go_on_with(None if store is None or last is None else Earlier(store, last.seen))
+        if last is None or last.folder is None:
+            return None
+        root = Path(last.folder)
+        if self.uploads is not None and self.uploads.on_the_way:
+            # What one process has left on its way; the folders of several are known to nobody but them.
+            if store is None or store.claim != claim_path() or not _is_way(root, self.uploads.address):
+                return None
+            self.folder = str(root)
+        return Continuation(root, last.seen) if is_folder_of(root, absolute(self.folder)) else None
 
     def refuse_finished_run(self) -> None:
         """Raise if there is a finished run.
@@ -105,7 +140,20 @@ def _opened(address: str, patience: float, on_the_way: bool) -> tuple[Uploads, s
 
 def _on_the_way(address: str) -> Path:
     # Not from `random`, whose state belongs to the program.
-    return Path(tempfile.gettempdir(), f"smd_agent-{os.urandom(6).hex()}", last_part(address))
+    return Path(tempfile.gettempdir(), f"{_WAY}{os.urandom(6).hex()}", last_part(address))
+
+
+def _is_way(folder: Path, address: str) -> bool:
+    """Whether a folder has been made for the way to an address by a process of this user's on this machine."""
+    around = folder.parent
+    named = around.parent == Path(tempfile.gettempdir()) and folder.name == last_part(address)
+    if not named or re.fullmatch(f"{_WAY}[0-9a-f]{{12}}", around.name) is None:
+        return False
+    try:
+        status = in_time(partial(os.lstat, around))
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
 
 
 def _instead_of(address: str) -> Path:

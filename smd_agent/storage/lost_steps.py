@@ -77,11 +77,19 @@ def take_lost_steps(root: Path, worker: str, until: int) -> list[int]:
     return [] if found is None else [step for step in found.steps if step <= until]
 
 
-def _read(path: Path) -> Lost | None:
+def parse_lost_steps(worker: str, text: str) -> Lost | None:
+    """Read the text of a worker's file; None if it is none."""
     try:
-        fields: dict[str, Any] = json.loads(read_text(path, largest=_LARGEST_BYTES))
+        fields: dict[str, Any] = json.loads(text)
         steps = tuple(int(step) for step in fields["steps"])
         count, gone = int(fields["count"]), int(fields["gone"])
-        return Lost(path.stem, count, gone, steps, str(fields["reason"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+        return Lost(worker, count, gone, steps, str(fields["reason"]))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+        return None
+
+
+def _read(path: Path) -> Lost | None:
+    try:
+        return parse_lost_steps(path.stem, read_text(path, largest=_LARGEST_BYTES))
+    except (OSError, ValueError):
         return None

@@ -170,6 +170,10 @@ class RunFolder:
         if claim is not None:
             claim.release()
 
+    def steps_of(self, worker: str | None) -> set[tuple[int, str]]:
+        """The steps that the folder has of one worker or, with None, of all; each with its worker."""
+        return {(step, name) for _, step, name in _steps_of(self.root, worker)}
+
     def remove_steps_of(self, worker: str) -> int:
         """Remove what an earlier run has left of a worker in the named folder, if that is entered; how many steps."""
         return len(_remove_steps(self.named, worker)) if self.root == self.named else 0

@@ -41,6 +41,7 @@ class RunPlace:
         self._alone = True
         # Whether an earlier run's steps of this worker are to be removed once the folder is entered.
         self._removes_old = False
+        self._has_gone_on = False
 
     @property
     def root(self) -> Path:
@@ -93,19 +94,39 @@ class RunPlace:
         if refused is not None:
             return refused
         self.entered = True
-        if self.folder.goes_on and self._continued is not None:
-            self.lost_before = take_lost_steps(self.root, worker, until=self._continued.step)
-            self._say_what_is_redone()
+        if self.folder.goes_on or self.store.found is not None:
+            self._go_on(worker)
         elif self._removes_old:
             self._removes_old = False
             self._remove_steps_of(worker)
         return None
 
-    def _say_what_is_redone(self) -> None:
-        redone = self.folder.redone
-        if redone:
-            which = f"step {redone[0]} is" if len(redone) == 1 else f"{len(redone)} steps from {redone[0]} on are"
-            guard.say_once(("redone", self.root), f"{which} removed from {self.root}: the training makes them anew")
+    def _go_on(self, worker: str) -> None:
+        """Make one run of what there is here, and in the store, of the one that goes on."""
+        here: set[tuple[int, str]] = set()
+        lost: set[int] = set()
+        redone: set[int] = set()
+        if self.folder.goes_on and self._continued is not None:
+            lost.update(take_lost_steps(self.root, worker, until=self._continued.step))
+            redone.update(self.folder.redone)
+            here.update(self.folder.steps_of(None if self._alone else worker))
+            if not self._has_gone_on:
+                self.store.add_missing(self.root, here)
+        found = self.store.found
+        if found is not None:
+            redone.update(found.redone)
+            missing = [step for step in found.missing if (step, worker) not in here]
+            lost.update(found.lost, missing)
+            self._say(missing, f"not in {found.address}, which had not taken all when the training was cut off")
+        if not self._has_gone_on:
+            self._say(sorted(redone), f"removed from {self.location}: the training makes them anew")
+        self.lost_before = sorted(lost)
+        self._has_gone_on = True
+
+    def _say(self, steps: list[int], what: str) -> None:
+        if steps:
+            which = f"step {steps[0]} is" if len(steps) == 1 else f"{len(steps)} steps from {steps[0]} on are"
+            guard.say_once((what, self.root), f"{which} {what}")
 
     def _remove_steps_of(self, worker: str) -> None:
         if self.folder.remove_steps_of(worker):

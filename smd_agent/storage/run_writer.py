@@ -33,6 +33,7 @@ from smd_agent.storage.whole_file import remove_file, replace_file
 from smd_agent.storage.writer import DEFAULT_BUDGET_BYTES, Writer
 
 if TYPE_CHECKING:
+    from smd_agent.formats.training_state import StorePlace
     from smd_agent.storage.uploads import Uploads
 
 # What is the matter with a disk that may take data later.
@@ -132,6 +133,11 @@ class RunWriter:
         return self._at.detour
 
     @property
+    def place(self) -> StorePlace | None:
+        """Where the run is in a store, for a later start of the training; None as long as it is in none."""
+        return self._store.place
+
+    @property
     def worker(self) -> str:
         """The worker that writes; empty before ``start``."""
         return self._worker
@@ -214,6 +220,8 @@ class RunWriter:
         if step.lost:
             self._failures.step_given_up(step.stamp.step)
             self._lose(step.stamp.step)
+        elif not step.is_empty:
+            self._store.expect(step.stamp.step)
         step.commit(partial(self._saved, step), partial(self._lose, step.stamp.step))
         if self._board is not None and step.board is not None:
             self._board.commit(step.board, self._writer.submit, self._board_place, self._worker)
@@ -347,6 +355,7 @@ class RunWriter:
         self._store.add(self.root, step.index_name, *step.event_names)
 
     def _lose(self, step: int) -> None:
+        self._store.expect_no_more(step)
         if self._lost is not None:
             self._lost.steps.append(step)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import select
 import threading
-import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -21,6 +20,7 @@ from pathlib import Path
 from smd_agent import guard, stalled_disk
 from smd_agent.core.own_time import own_time
 from smd_agent.formats.training_state import TrainingState
+from smd_agent.storage.after_fork import do_in_children, leave_to_children
 from smd_agent.storage.folder_events import FolderEvents, readiness
 from smd_agent.storage.state_file import is_checkpoint, path_of, write_states
 from smd_agent.storage.writer import Thread, start_thread
@@ -106,6 +106,7 @@ class StateKeeper:
 
     def stop(self) -> None:
         """Write nothing more."""
+        leave_to_children(self.forget)
         self._is_ready = None
         with self._lock:
             wake, self._wake = self._wake, -1
@@ -116,6 +117,7 @@ class StateKeeper:
 
     def forget(self) -> None:
         """Leave all as it is, and to the parent, in a process that a fork has made."""
+        leave_to_children(self.forget)
         self._is_ready = self._events = self.thread = None
         self._wake = -1
         self._lock = threading.Lock()
@@ -127,7 +129,7 @@ class StateKeeper:
         woken, self._wake = os.pipe()
         for end in (woken, self._wake):
             os.set_blocking(end, False)
-        _remember(self)
+        do_in_children(self.forget)
         doing = "noting where the training stands"
         self.thread = start_thread("smd_agent-checkpoints", lambda: self._run(events, woken), doing)
 
@@ -200,18 +202,3 @@ class StateKeeper:
 
 
 _abandoned: list[object] = []
-_started: weakref.WeakSet[StateKeeper] = weakref.WeakSet()
-_watching_forks = False
-
-
-def _remember(keeper: StateKeeper) -> None:
-    global _watching_forks
-    _started.add(keeper)
-    if not _watching_forks and hasattr(os, "register_at_fork"):
-        _watching_forks = True
-        os.register_at_fork(after_in_child=_forget_all)
-
-
-def _forget_all() -> None:
-    for keeper in [*_started]:
-        keeper.forget()

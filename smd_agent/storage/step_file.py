@@ -112,6 +112,11 @@ class StepFile:
         return (self._event_name,) if self._tensor_entries else ()
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been added, so that there will be no file."""
+        return not self._tensor_entries and not self._shape_entries
+
+    @property
     def size(self) -> int:
         """Bytes of the event file so far."""
         return self._size
@@ -210,7 +215,7 @@ class StepFile:
                 self._writer.give_back(block)
             self._writer.submit(self._output.abandon)
             return
-        if not self._tensor_entries and not self._shape_entries:
+        if self.is_empty:
             return
         self._set_aside()
         self._hand_over()

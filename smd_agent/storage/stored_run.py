@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from smd_agent import guard
+from smd_agent.formats import paths
+from smd_agent.formats.index import IndexParser
+from smd_agent.regular_file import LARGEST_TEXT_BYTES, read_text
 from smd_agent.storage.destination import clear_way, make_way
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
+    from smd_agent.formats.training_state import StorePlace
+    from smd_agent.storage.store_stay import Found
     from smd_agent.storage.uploads import Uploads
 
 
@@ -54,6 +61,16 @@ class StoredRun:
             return ""
         return f"; it is in {self._uploads.address}, too"
 
+    @property
+    def place(self) -> StorePlace | None:
+        """Where the run is, for a later start of the training; None as long as it is in no store."""
+        return self._uploads.place if self._uploads is not None and self._worker else None
+
+    @property
+    def found(self) -> Found | None:
+        """What was there of the run that this one goes on with; None where it does not go on with one there."""
+        return self._uploads.found if self._uploads is not None and self._worker else None
+
     def make_way(self, folder: Path) -> None:
         """Make what is around the run's folder, where that is only on the way.
 
@@ -88,6 +105,26 @@ class StoredRun:
         if self._uploads is not None and self._worker:
             self._uploads.add(root, name, *before)
 
+    def add_missing(self, root: Path, steps: Iterable[tuple[int, str]]) -> None:
+        """Have steps uploaded that an earlier start has left in the run's folder, where they are not in the store."""
+        if self._uploads is None or not self._worker:
+            return
+        there = frozenset() if self.found is None else self.found.there
+        parser = IndexParser()
+        for part in sorted({*steps} - there):
+            # An index that is damaged is of no use there either.
+            guard.attempt(partial(self._add_step, root, paths.index_path(*part), parser))
+
+    def expect(self, step: int) -> None:
+        """Note that a step is about to be saved."""
+        if self._uploads is not None:
+            self._uploads.expected.add(step)
+
+    def expect_no_more(self, step: int) -> None:
+        """Note that a step could not be saved."""
+        if self._uploads is not None:
+            self._uploads.expected.discard(step)
+
     def add_all_in(self, root: Path, folder: str) -> None:
         """Have all files uploaded that are in a folder of the run's, or below it."""
         if self._uploads is not None and self._worker:
@@ -104,6 +141,14 @@ class StoredRun:
         """Upload nothing more, and remove the run's folder if it was only on the way and the store has everything."""
         if self._uploads is not None and self._uploads.end() and self._worker:
             clear_way(root)
+
+    def _add_step(self, root: Path, index: str, parser: IndexParser) -> None:
+        event = parser.parse(read_text(root / index, largest=LARGEST_TEXT_BYTES)).event_file
+        if event is None:
+            self.add(root, index)
+        elif (root / event).is_file():
+            # Else it has been given up: of a run that lies here on its way only, many are.
+            self.add(root, index, event)
 
     def begin_anew(self) -> None:
         """Forget it, in a process that a fork has made: what uploads is its parent's."""

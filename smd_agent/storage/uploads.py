@@ -7,6 +7,7 @@ end marker comes last. A run that lies here only on its way gives its event file
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -19,10 +20,11 @@ from typing import TYPE_CHECKING
 
 from smd_agent import guard, stalled_disk
 from smd_agent.formats import paths
+from smd_agent.formats.training_state import StorePlace
 from smd_agent.printable import count_of
 from smd_agent.storage.forecast import size_text
-from smd_agent.storage.store_claim import StoreClaim, Taken
-from smd_agent.storage.stores import Store, StoreFailure, new_loop, reason_of
+from smd_agent.storage.store_stay import Earlier, Found, StoreStay
+from smd_agent.storage.stores import StoreFailure, new_loop, reason_of
 from smd_agent.storage.whole_file import remove_file
 from smd_agent.storage.writer import Thread, start_thread
 
@@ -41,6 +43,8 @@ _BATCH_SECONDS = 120.0
 _BYTES_PER_SECOND = 128 << 10
 _FIRST_PAUSE, _LONGEST_PAUSE, _LONGEST_AT_EXIT = 0.25, 30.0, 2.0
 _STANDS_STILL = 30.0
+# Steps that the store lacks, of those that are noted for a later start.
+_NOTED = 1000
 
 
 @dataclass
@@ -60,22 +64,19 @@ class Uploads:
         on_the_way: the folder is no place for the run to stay.
 
     Attributes:
-        address: where it goes indeed, once ``enter`` has been called.
-        reason: why that is not the address that was asked for; None if it is.
-        finished_before: whether there was a finished run at the address.
+        on_the_way: the same.
         is_whole: whether the run's folder has all that was saved.
         failed: why nothing is uploaded any more; empty as long as it is.
+        expected: the steps that are about to be saved, or have been, and are not in the store; any thread may add one.
     """
 
     def __init__(self, address: str, patience: float, on_the_way: bool) -> None:
-        self.address = address
-        self.reason: str | None = None
-        self.finished_before = False
+        self.on_the_way = on_the_way
         self.is_whole = True
         self.failed = ""
-        self._named = address
+        self.expected: set[int] = set()
+        self._stay = StoreStay(address)
         self._patience = patience
-        self._on_the_way = on_the_way
         self._process = os.getpid()
         self._root = Path()
         self._changed = threading.Condition()
@@ -93,11 +94,34 @@ class Uploads:
         self._pause = 0.0
         self._next = 0.0
         self._why = ""
-        # The thread's own.
+        # Of the thread.
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._store: Store | None = None
-        self._named_store: Store | None = None
-        self._claims: list[StoreClaim] = []
+
+    @property
+    def address(self) -> str:
+        """Where the run goes: the address that was asked for or, once ``enter`` has been called, the one it has got."""
+        return self._stay.address
+
+    @property
+    def reason(self) -> str | None:
+        """Why that is not the one that was asked for; None if it is."""
+        return self._stay.reason
+
+    @property
+    def finished_before(self) -> bool:
+        """Whether there was a finished run at the address that was asked for, and not one that this goes on with."""
+        return self._stay.has_finished and self._stay.earlier is None
+
+    @property
+    def found(self) -> Found | None:
+        """What was there of the run that this one goes on with; None where it does not go on with one."""
+        return self._stay.found
+
+    @property
+    def place(self) -> StorePlace | None:
+        """Where the run is, for a later start of the training; None as long as it is nowhere."""
+        place = None if self.failed else self._stay.place
+        return place and place._replace(waiting=tuple(sorted([*self.expected])[:_NOTED]))
 
     @property
     def is_ours(self) -> bool:
@@ -107,12 +131,12 @@ class Uploads:
     @property
     def is_full(self) -> bool:
         """Whether so much waits here for the store that no more may."""
-        return self._on_the_way and self._waiting > WAITING_BYTES
+        return self.on_the_way and self._waiting > WAITING_BYTES
 
     @property
     def is_only_place(self) -> bool:
         """Whether the run is in the store and nowhere else, or will be."""
-        return self._on_the_way and not self.failed
+        return self.on_the_way and not self.failed
 
     def open(self) -> None:
         """Look whether the store is there and may be used.
@@ -133,6 +157,10 @@ class Uploads:
                 self._changed.notify_all()
             raise
 
+    def go_on_with(self, earlier: Earlier | None) -> None:
+        """Go on with the run of an earlier start, if there is one; a later start may go on with this one."""
+        self._stay.earlier, self._stay.kept_fresh = earlier, True
+
     def enter(self, root: Path, worker: str, alone: bool, removes_old: bool) -> str | None:
         """Get a place for one worker's part of a run; None when that has worked, else the reason why not.
 
@@ -152,6 +180,8 @@ class Uploads:
 
     def add(self, root: Path, name: str, *before: str) -> None:
         """Have a file of the run's folder uploaded, as it is then; ``before`` are files that must be there first."""
+        if self._stay.taken:
+            return
         self._root = root
         sizes = [_size(root / one) for one in (name, *before)]
         with self._changed:
@@ -182,7 +212,7 @@ class Uploads:
             left, size = len(self._due), self._waiting
         if not left:
             # What says whose the place is does no harm where it stays: the run has its end marker.
-            guard.attempt(lambda: self._ask(self._remove_claims))
+            guard.attempt(lambda: self._ask(self._stay.release))
             return
         self.failed = self._why or "it does not answer in time"
         stalled_disk.waited_in_vain(lambda: bool(self._due) and self._is_alive())
@@ -200,7 +230,7 @@ class Uploads:
             self._changed.notify_all()
         if self._thread is not None:
             self._thread.join(1.0)
-        return done and self._on_the_way
+        return done and self.on_the_way
 
     def _is_alive(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
@@ -232,8 +262,7 @@ class Uploads:
         self._loop = new_loop()
         while (job := self._next_job()) is not None:
             job()
-        if self._named_store is not None:
-            self._named_store.close()
+        self._stay.close()
         self._loop.close()
 
     def _next_job(self) -> Callable[[], None] | None:
@@ -241,31 +270,39 @@ class Uploads:
             while not self._over:
                 if self._asked:
                     return self._asked.popleft()
-                pause = self._next - time.monotonic()
-                if self._due and pause <= 0:
+                now, stay = time.monotonic(), self._stay
+                if now >= stay.renewed_at:
+                    return self._renew
+                uploads = bool(self._due) and stay.is_fresh
+                if uploads and now >= self._next:
                     return partial(self._upload, self._batch())
-                self._changed.wait(pause if self._due else None)
+                until = min(stay.renewed_at, self._next if uploads else math.inf)
+                self._changed.wait(None if until == math.inf else until - now)
         return None
 
     def _look(self) -> None:
-        self._named_store = Store(self._named, self._loop)
-        self.finished_before = Taken.at(self._named_store).finished
+        self._stay.look(self._loop)
 
     def _enter(self, worker: str, alone: bool, removes_old: bool, refused: list[str]) -> None:
-        assert self._named_store is not None
         own = (self._root / paths.claim_path(None if alone else worker)).read_bytes()
-        claim = StoreClaim(self._named_store, worker, own)
-        reason = claim.take_alone() if alone else claim.take_as_worker(removes_old)
-        if reason is not None and not alone:
+        reason = self._stay.enter(worker, alone, removes_old, own)
+        if reason is not None:
             refused.append(reason)
-            return
-        self._claims.append(claim)
-        self._store, self.address, self.reason = claim.store, claim.store.address, reason
 
-    def _remove_claims(self) -> None:
-        for claim in self._claims:
-            claim.release()
-        self._claims.clear()
+    def _renew(self) -> None:
+        taken: list[str | None] = []
+        failure = guard.attempt(lambda: taken.append(self._stay.renew()))
+        if failure is not None:
+            self._why = reason_of(failure)
+            self._failing_since = self._failing_since or time.monotonic()
+            self._tell_if_it_stands_still()
+        elif taken[0] is not None:
+            with self._changed:
+                self.failed = taken[0]
+                self._due.clear()
+                self._waiting = 0
+                self._changed.notify_all()
+            guard.say(f"{self.failed}: nothing more is uploaded, what is saved stays in {self._root}")
 
     def _batch(self) -> dict[str, _Due]:
         """The files that come next; in the lock."""
@@ -284,8 +321,8 @@ class Uploads:
         done: set[str] = set()
 
         def put(names: list[str]) -> None:
-            assert self._store is not None
-            failures.update(self._store.put(self._root, names, seconds, self._note_progress) if names else {})
+            assert self._stay.store is not None
+            failures.update(self._stay.store.put(self._root, names, seconds, self._note_progress) if names else {})
 
         steps = [name for name, due in batch.items() if due.before]
         others = [name for name in batch if name not in steps and name != paths.END_MARKER]
@@ -328,15 +365,21 @@ class Uploads:
                 self._next = now + self._pause
             self._changed.notify_all()
         for name in done:
-            self._keep(name, batch[name].size)
-        if failures and self._failing_since is not None and now - self._failing_since > _STANDS_STILL:
+            step = paths.parse_step_file(name.rpartition("/")[2])
+            if step is not None:
+                self.expected.discard(step[0])
+                self._keep(step, batch[name].size)
+        if failures:
+            self._tell_if_it_stands_still()
+
+    def _tell_if_it_stands_still(self) -> None:
+        if self._failing_since is not None and time.monotonic() - self._failing_since > _STANDS_STILL:
             line = f"{self.address} takes nothing ({self._why}): the run goes on, what is saved waits in {self._root}"
             guard.say_once((self, "takes nothing"), line)
 
-    def _keep(self, name: str, size: int) -> None:
+    def _keep(self, step: tuple[int, str], size: int) -> None:
         """Give old event files up, where the run lies here on its way only and they have become many."""
-        step = paths.parse_step_file(name.rpartition("/")[2])
-        if not self._on_the_way or step is None:
+        if not self.on_the_way:
             return
         self._kept.append((paths.event_path(*step), size))
         self._kept_bytes += size

@@ -36,14 +36,18 @@ class Step:
         losses: since the update before.
         weights: of the optimizer.
         random: by generator its state, its place, and how often it has made numbers.
+        buffers: what the models keep beside the weights, such as running statistics.
         keys: at the end, what the weights are of and their place there.
+        buffer_keys: the same of the buffers.
     """
 
     number: int | None
     losses: list[Item]
     weights: list[Item]
     random: dict[str, list[Any]]
+    buffers: list[Item] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
+    buffer_keys: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -104,5 +108,8 @@ def unobserved(folder: Path) -> int:
 
 
 def _step(record: dict[str, Any], number: int | None) -> Step:
-    losses, weights = ([Item(n, d, t, tuple(s), at) for n, d, t, s, at in record[key]] for key in ("losses", "weights"))
-    return Step(number, losses, weights, record["random"], record.get("keys", []))
+    losses, weights, buffers = (
+        [Item(n, d, t, tuple(s), at) for n, d, t, s, at in record[key]] for key in ("losses", "weights", "buffers")
+    )
+    keys, buffer_keys = (record.get(name, []) for name in ("keys", "buffer_keys"))
+    return Step(number, losses, weights, record["random"], buffers, keys, buffer_keys)

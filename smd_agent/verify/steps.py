@@ -49,12 +49,14 @@ class Compared:
         steps: how many steps both have.
         losses: how many values of losses were the same.
         weights: how many tensors were the same, all steps taken together.
+        buffers: how many of those that models keep beside them.
         random: by generator: whether its numbers were the same, or only how many were drawn.
     """
 
     steps: int = 0
     losses: int = 0
     weights: int = 0
+    buffers: int = 0
     random: dict[str, bool] = field(default_factory=dict)
 
 
@@ -76,6 +78,7 @@ def first_difference(here: Process, there: Process, compared: Compared, unseeded
         compared.steps += one.number is not None
         compared.losses += len(one.losses)
         compared.weights += len(_weights(one, other)[0])
+        compared.buffers += len(_buffers(one, other)[0])
     return None
 
 
@@ -91,9 +94,14 @@ def unseeded_generators(here: Process, there: Process) -> set[str]:
 def _of_step(
     one: Step, other: Step, here: Process, there: Process, compared: Compared, unseeded: set[str]
 ) -> Difference | None:
-    for kind, mine, theirs in (("loss", one.losses, other.losses), ("weight", *_weights(one, other))):
+    kinds = (
+        ("loss", one.losses, other.losses),
+        ("weight", *_weights(one, other)),
+        ("buffer", *_buffers(one, other)),
+    )
+    for kind, mine, theirs in kinds:
         if len(mine) != len(theirs):
-            plural = "losses" if kind == "loss" else "weights"
+            plural = "losses" if kind == "loss" else f"{kind}s"
             return _placed(one, f"number of {plural}", str(len(mine)), str(len(theirs)))
         for a, b in zip(mine, theirs, strict=True):
             if (a.digest, a.dtype, a.shape) != (b.digest, b.dtype, b.shape):
@@ -113,8 +121,17 @@ def _weights(one: Step, other: Step) -> tuple[list[Item], list[Item]]:
     """Those that are compared: at the end, of what is alive in both runs."""
     if one.number is not None:
         return one.weights, other.weights
-    mine, theirs = (dict(zip(step.keys, step.weights, strict=True)) for step in (one, other))
-    common = [key for key in one.keys if key in theirs]
+    return _of_both(*(dict(zip(step.keys, step.weights, strict=True)) for step in (one, other)))
+
+
+def _buffers(one: Step, other: Step) -> tuple[list[Item], list[Item]]:
+    if one.number is not None:
+        return one.buffers, other.buffers
+    return _of_both(*(dict(zip(step.buffer_keys, step.buffers, strict=True)) for step in (one, other)))
+
+
+def _of_both(mine: dict[str, Item], theirs: dict[str, Item]) -> tuple[list[Item], list[Item]]:
+    common = [key for key in mine if key in theirs]
     return [mine[key] for key in common], [theirs[key] for key in common]
 
 

@@ -13,7 +13,8 @@ SCRIPT = """
 import numpy as np, tensorflow as tf
 tf.keras.utils.set_random_seed(1)
 layers = tf.keras.layers
-model = tf.keras.Sequential([layers.Input((3,)), layers.Dense(4), layers.Dropout(0.5), layers.Dense(1)])
+model = tf.keras.Sequential([layers.Input((3,)), layers.Dense(4), layers.BatchNormalization(),
+    layers.Dropout(0.5), layers.Dense(1)])
 x, y = np.random.rand(12, 3).astype("float32"), np.random.rand(12, 1).astype("float32")
 model.compile("sgd", "mse")
 model.fit(x, y, batch_size=4, epochs=2, verbose=0, validation_data=(x, y))
@@ -43,4 +44,6 @@ def test_fit_batches_and_tapes_are_compared(runner):
     assert_equal(found, steps=6 + 2 + 1 + 1 + 2, losses=told["losses"], weights=told["weights"])
     assert told["losses"] >= 12
     assert told["weights"] >= 12 * 4
+    # Mean and variance of the one, and the state of the other's random numbers.
+    assert told["buffers"] >= 12 * 2
     assert told["random"]["TensorFlow"] == "the same"

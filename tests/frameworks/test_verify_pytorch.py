@@ -56,3 +56,28 @@ def test_a_script_is_equal_and_the_agent_saves_what_it_saves_without_an_observer
     runs = [create_trial(str(runner.folder / name)) for name in ("verified", "alone")]
     assert [run.tensor_names() for run in runs[:1]] == [run.tensor_names() for run in runs[1:]]
     assert_same_values(*map(saved_values, runs))
+
+
+# Only what batch normalisation remembers is another with the agent, and nothing is computed with it any more.
+BUFFER = """
+import sys, torch
+torch.manual_seed(3)
+model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3), torch.nn.Linear(3, 1))
+optimizer = torch.optim.SGD(model[0].parameters(), lr=0.1)
+for step in range(3):
+    optimizer.zero_grad()
+    model(torch.randn(6, 4)).mean().backward()
+    optimizer.step()
+if "smd_agent" in sys.modules:
+    model[1].running_var[1] += 1
+"""
+
+
+def test_a_buffer_that_alone_is_different_is_named(runner):
+    code, told = verify(runner, "--every", "1", runner.write(BUFFER))
+    assert (code, told["verdict"], told["failures"]) == (1, "different", []), told
+    # Mean, variance and count.
+    assert (told["steps"], told["weights"], told["buffers"]) == (3, 3 * 2, 3 * 3)
+    first = told["first_difference"]
+    assert first["at_end"]
+    assert first["what"].startswith("buffer 1.running_var[1] (")

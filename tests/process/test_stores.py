@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,9 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("moto")
-pytest.importorskip("xgboost")
+xgb = pytest.importorskip("xgboost")
 
+import numpy as np
 from harness.store_server import contents, store_server
 
 from smd_agent import cli, create_trial
@@ -46,6 +48,34 @@ if sys.argv[1] == "forks":
     os.waitpid(child, 0)
 print(random.random(), hash(bytes(model.save_raw())), sys.argv)
 sys.exit(7)
+"""
+# Its checkpoint is written after every tenth round. It is killed in the round that it is told, with what it then has in
+# the store. The metric "start" tells which start has made a round.
+SPOT = """
+import os, sys
+import numpy as np, xgboost as xgb
+folder, kill, start = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+rng = np.random.default_rng(0)
+data = xgb.DMatrix(rng.normal(size=(50, 4)), rng.normal(size=50))
+path, model, made = os.path.join(folder, "last.ubj"), None, 0
+if os.path.exists(path):
+    model = xgb.Booster(model_file=path)
+    made = model.num_boosted_rounds()
+
+class Manner(xgb.callback.TrainingCallback):
+    def after_iteration(self, model, epoch, log):
+        global made
+        made += 1
+        if made % 10 == 0:
+            os.makedirs(folder, exist_ok=True)
+            model.save_model(os.path.join(folder, "new.ubj"))
+            os.replace(os.path.join(folder, "new.ubj"), path)
+        if made == kill:
+            os.kill(os.getpid(), 9)
+
+given = dict(evals=[(data, "train")], verbose_eval=False, callbacks=[Manner()])
+metric = lambda margins, data: ("start", start)
+model = xgb.train({"nthread": 1}, data, 40 - made, custom_metric=metric, xgb_model=model, **given)
 """
 OPTIONS = ("--save", "metrics,losses", "--every", "2")
 # Of 40 rounds, every second is saved.
@@ -167,3 +197,53 @@ def test_a_folder_is_copied_and_a_fork_and_a_training_job_copy_nothing(store, sc
     assert done.returncode == 7
     assert "S3OutputPath" not in done.stderr
     assert store.faults.seen == []
+
+
+def test_a_training_that_is_killed_goes_on_at_its_address(store, script, tmp_path):
+    (script.parent / "spot.py").write_text(SPOT)
+    folder, named, address = tmp_path / "checkpoints", tmp_path / "named.json", "s3://bucket/spot/run"
+    named.write_text(json.dumps({"LocalPath": str(folder)}))
+
+    def start(number: int, kill: int) -> list[str]:
+        words = ("-m", "smd_agent", "--out", address, *OPTIONS, "spot.py", str(folder), str(kill), str(number))
+        done = run(script.parent, *words, CHECKPOINT_CONFIG_FILE_PATH=str(named), TMPDIR=str(tmp_path))
+        assert done.returncode == (-9 if kill else 0), done.stderr
+        return [line.removeprefix("smd_agent: ") for line in done.stderr.splitlines()]
+
+    def ways() -> list[Path]:
+        return [*tmp_path.glob("smd_agent-*")]
+
+    # What it has saved has not got there when it is killed; what lies here is lost with the machine the first time.
+    store.faults.only, store.faults.hangs = "/events/", True
+    start(0, 17)
+    for left in ways():
+        shutil.rmtree(left)
+    second = start(1, 34)
+    assert len(ways()) == 1
+    store.heal()
+    third = start(2, 0)
+    assert ways() == []
+    cut_off = "which had not taken all when the training was cut off"
+    assert second == [
+        f"steps go on after 9, as {folder}/metadata.json says",
+        f"5 steps from 0 on are not in {address}, {cut_off}",
+        f"saving metrics, losses to {address}",
+    ]
+    assert third[0] == f"steps go on after 29, as {folder}/metadata.json says"
+    assert f"saving metrics, losses to {address}" in third
+    assert not any(cut_off in line for line in third)
+    trial = create_trial(address)
+    assert trial.steps() == [*range(10, 40, 2)]
+    # As a training that nobody interrupts has it, and each of the start that made it last.
+    rng, expected = np.random.default_rng(0), {}
+    data = xgb.DMatrix(rng.normal(size=(50, 4)), rng.normal(size=50))
+    xgb.train({"nthread": 1}, data, 40, evals=[(data, "train")], verbose_eval=False, evals_result=expected)
+    for step in trial.steps():
+        loss, of_start = (trial.tensor(name).value(step)[0] for name in ("train-rmse", "train-start"))
+        assert loss == pytest.approx(expected["train"]["rmse"][step], rel=1e-5)
+        assert of_start == (1 if step < 30 else 2)
+    # With collections, notes, lost steps, end mark and claim; what has no index is no file.
+    names = contents(address).keys()
+    assert len(names) == 2 * len(trial.steps()) + 5
+    assert json.loads(contents(address)[paths.lost_path("worker_0")])["steps"] == [0, 2, 4, 6, 8]
+    assert contents(f"{address}-2") == {}

@@ -41,24 +41,44 @@ def build(kind, tree, folder, umask=0o022):
 @pytest.fixture(scope="module")
 def archives(tmp_path_factory):
     """The sdist and the wheel of the source tree, then those of a tree that was unpacked from that sdist elsewhere."""
-    folder = tmp_path_factory.mktemp("archives")
-    first = build("sdist", ROOT, folder / "sdist")
+    return built_twice(ROOT, tmp_path_factory.mktemp("archives"))
+
+
+@pytest.fixture(scope="module")
+def name_archives(tmp_path_factory):
+    """The same of the import name smdebug."""
+    return built_twice(ROOT / "distributions/smdebug", tmp_path_factory.mktemp("name"))
+
+
+def built_twice(source, folder):
+    first = build("sdist", source, folder / "sdist")
     with tarfile.open(first) as opened:
         opened.extractall(folder, filter="data")
     unpacked = folder / first.name.removesuffix(".tar.gz")
     again = build("sdist", unpacked, folder / "sdist_again", umask=0o077)
     wheel, wheel_again = (
         build("wheel", tree, folder / name, umask)
-        for tree, name, umask in ((ROOT, "wheel", 0o022), (unpacked, "wheel_again", 0o077))
+        for tree, name, umask in ((source, "wheel", 0o022), (unpacked, "wheel_again", 0o077))
     )
     return {"sdist": (first, again), "wheel": (wheel, wheel_again)}
 
 
 @pytest.mark.parametrize("kind", ["sdist", "wheel"])
-def test_archives_are_the_same_byte_by_byte_wherever_they_are_built(kind, archives):
-    first, again = archives[kind]
+@pytest.mark.parametrize("of", ["archives", "name_archives"])
+def test_archives_are_the_same_byte_by_byte_wherever_they_are_built(of, kind, request):
+    first, again = request.getfixturevalue(of)[kind]
     assert first.name == again.name
     assert first.read_bytes() == again.read_bytes()
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="there is no make")
+def test_both_are_built_and_who_takes_all_wheels_of_a_folder_gets_one(name_archives):
+    told = subprocess.run(["make", "-n", "dist"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert re.findall(r"-m build --outdir (.+)", told) == ["dist", "dist/smdebug distributions/smdebug"]
+    with zipfile.ZipFile(name_archives["wheel"][0]) as wheel:
+        (metadata,) = [name for name in wheel.namelist() if name.endswith("METADATA")]
+        assert "smdebug/__init__.py" in wheel.namelist()
+        assert "Requires-Dist: smd-agent>=" in wheel.read(metadata).decode()
 
 
 @pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")

@@ -6,8 +6,9 @@ compiled, and, in `fit`, when a batch is over.
 
 from __future__ import annotations
 
+import gc
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ _MOST = 4096
 
 def watch(keras: Any, observer: Observer) -> None:
     """Have updates of optimizers noted, and what steps return."""
-    updates = _Updates(observer)
+    updates = _Updates(observer, keras.layers.Layer)
     optimizer = keras.optimizers.Optimizer
     if str(getattr(keras, "__version__", "2")).startswith("2"):
         observer.around(_definer(optimizer, "build"), "build", updates.before_build)
@@ -37,10 +38,12 @@ def watch(keras: Any, observer: Observer) -> None:
 
 
 class _Updates:
-    """The updates of a Keras's optimizers."""
+    """The updates of a Keras's optimizers; ``layer`` is its class of layers."""
 
-    def __init__(self, observer: Observer) -> None:
+    def __init__(self, observer: Observer, layer: type) -> None:
         self._observer = observer
+        self._layer = layer
+        self._others: dict[int, list[weakref.ref[Any]]] = {}
         self._optimizers: list[weakref.ref[Any]] = []
         self._variables: dict[int, list[weakref.ref[Any]]] = {}
         self._counts: dict[int, int] = {}
@@ -79,15 +82,35 @@ class _Updates:
                 self._counts[id(optimizer)] = count
                 for name, value in self._numbers(result):
                     self._observer.loss(name, value)
-                self._observer.updated(optimizer, self._of)
+                self._observer.updated(optimizer, self._of, self._beside)
                 result = None
 
     def _of(self, optimizer: Any) -> Iterator[tuple[str, Value]]:
-        for known in self._variables.get(id(optimizer), ()):
+        return self._values(self._variables.get(id(optimizer), ()))
+
+    def _beside(self, optimizer: Any) -> Iterator[tuple[str, Value]]:
+        """The variables that are not trained, of all layers in which one of the optimizer's is."""
+        if id(optimizer) not in self._others:
+            trained = {id(known()) for known in self._variables.get(id(optimizer), ())} - {id(None)}
+            self._others[id(optimizer)] = [weakref.ref(variable) for variable in self._not_trained(trained)]
+        return self._values(self._others[id(optimizer)])
+
+    def _not_trained(self, trained: set[int]) -> Iterable[Any]:
+        # Never isinstance: it would ask proxies, which may raise.
+        layers = [found for found in gc.get_objects() if issubclass(type(found), self._layer)]
+        of_layers = (layer for layer in layers if not trained.isdisjoint(map(id, layer.trainable_variables)))
+        others = (variable for layer in of_layers for variable in layer.non_trainable_variables)
+        return {id(variable): variable for variable in others if id(variable) not in trained}.values()
+
+    def _values(self, variables: Iterable[weakref.ref[Any]]) -> Iterator[tuple[str, Value]]:
+        for known in variables:
             variable = known()
             if variable is not None:
                 name = getattr(variable, "path", None) or variable.name
-                yield str(name), self._observer.array(variable.numpy())
+                array = variable.numpy()
+                # The bytes of texts would be their places in memory.
+                if array.dtype.kind != "O":
+                    yield str(name), self._observer.array(array)
 
     def _numbers(self, result: Any, name: str = "returned") -> Iterator[tuple[str, Value]]:
         if isinstance(result, Mapping):

@@ -9,6 +9,7 @@ import pytest
 from smd_agent.config.checkpoints import checkpoint_folder
 from smd_agent.core.clock import RunPosition, WatchedPosition
 from smd_agent.framework.restarts import Restarts
+from smd_agent.storage.destination import Destination
 
 STATE = {"training-run": 1, "latest-global-step-saved": 6, "latest-global-step-seen": 7, "latest-mode-step": {}}
 
@@ -28,9 +29,13 @@ def keep(named, *states):
     (named.parent / "checkpoints/metadata.json").write_text(text)
 
 
+def of(folder):
+    return Restarts(Destination(str(folder)))
+
+
 def test_without_a_named_folder_nothing_is_different(monkeypatch):
     monkeypatch.delenv("CHECKPOINT_CONFIG_FILE_PATH", raising=False)
-    restarts = Restarts("run")
+    restarts = of("run")
     assert (restarts.position, restarts.continued) == (RunPosition, None)
 
 
@@ -60,18 +65,18 @@ def test_the_newest_state_counts_and_the_run_it_was_of(named, tmp_path):
         {"latest-global-step-seen": 9, "run-folder": str(tmp_path / "run-2"), "training-run": 2},
         {"latest-global-step-seen": 4, "run-folder": str(run), "training-run": 2},
     )
-    restarts = Restarts(str(run))
+    restarts = of(run)
     assert restarts.position is WatchedPosition
     assert restarts.continued == (tmp_path / "run-2", 9)
-    assert Restarts(str(tmp_path / "other")).continued is None
+    assert of(tmp_path / "other").continued is None
 
 
 def test_a_state_of_the_old_library_gives_numbers_and_no_folder(named, tmp_path):
     keep(named, {})
-    assert Restarts(str(tmp_path / "run")).continued is None
+    assert of(tmp_path / "run").continued is None
 
 
 def test_a_damaged_file_is_told(named, tmp_path, capsys):
     (tmp_path / "checkpoints/metadata.json").write_text('[{"latest')
-    assert Restarts(str(tmp_path / "run")).continued is None
+    assert of(tmp_path / "run").continued is None
     assert "steps are counted from 0" in capsys.readouterr().err

@@ -15,6 +15,7 @@ import pytest
 from harness.run_writers import COLLECTIONS, cut_off, save, start, values, workers
 
 from smd_agent import create_trial
+from smd_agent.storage.run_folder import Continuation
 from smd_agent.storage.run_writer import RunWriter
 
 GONE = {"pid": 2**22 + 1, "host": socket.gethostname(), "started": "1"}
@@ -219,12 +220,49 @@ def test_without_locks_the_one_that_creates_the_file_has_it(tmp_path):
 
 
 @pytest.mark.usefixtures("no_locks")
-def test_without_locks_the_file_that_may_be_removed_is_named(tmp_path):
+@pytest.mark.parametrize("field, other", [("machine", "another"), ("machine", None), ("host", "another")])
+def test_without_locks_the_file_that_may_be_removed_is_named(tmp_path, field, other):
     cut_off(tmp_path / "run", steps=0)
+    file = tmp_path / "run/claim.smd"
+    file.write_text(json.dumps({**json.loads(file.read_text()), field: other}))
     again = start(tmp_path / "run")
     assert again.root == tmp_path / "run-2"
-    assert f"{tmp_path / 'run/claim.smd'}" in again.detour
+    assert f"{file}" in again.detour
     assert "remove the file if it is" in again.detour
+
+
+@pytest.mark.usefixtures("no_locks")
+def test_without_locks_what_a_process_of_this_machine_has_left_behind_is_in_nobodys_way(tmp_path):
+    cut_off(tmp_path / "run", steps=0)
+    assert start(tmp_path / "run").root == tmp_path / "run"
+    assert [path.name for path in (tmp_path / "run").iterdir() if path.name.endswith(".tmp")] == []
+    cut_off(tmp_path / "other", steps=2)
+    before = (tmp_path / "other/claim.smd").read_text()
+    again = start(tmp_path / "other")
+    assert again.detour == f"{tmp_path / 'other'} holds a run that was cut off"
+    assert (tmp_path / "other/claim.smd").read_text() == before
+    goes_on = RunWriter(str(tmp_path / "other"), continued=Continuation(tmp_path / "other", 0))
+    assert goes_on.start("worker_0", alone=True) is None
+    assert goes_on.root == tmp_path / "other"
+
+
+@pytest.mark.usefixtures("no_locks")
+def test_without_locks_one_that_was_faster_keeps_its_claim(tmp_path, monkeypatch):
+    cut_off(tmp_path / "run", steps=0)
+    rename, faster = Path.rename, []
+
+    def later(path, *args):
+        # Both have seen that the process is gone.
+        monkeypatch.setattr(Path, "rename", rename)
+        faster.append(start(tmp_path / "run"))
+        return rename(path, *args)
+
+    monkeypatch.setattr(Path, "rename", later)
+    slower = start(tmp_path / "run")
+    assert (faster[0].root, slower.root) == (tmp_path / "run", tmp_path / "run-2")
+    save(faster[0], 0)
+    assert faster[0].root == tmp_path / "run"
+    assert (tmp_path / "run/claim.smd").exists()
 
 
 def test_going_on_after_the_end_stays_in_the_folder(tmp_path):
