@@ -112,6 +112,7 @@ MODULES: dict[str, Served] = {
     "smdebug.trials": Served(needs="smd_agent.trials", whole=True),
     "smdebug.trials.trial": Served(_from("smd_agent.analysis.trial", "Trial")),
     "smdebug.trials.local_trial": Served(_from("smd_agent.analysis.trial", "LocalTrial")),
+    "smdebug.trials.s3_trial": Served(_from("smd_agent.analysis.s3_trial", "S3Trial")),
     "smdebug.trials.utils": Served(_CREATE_TRIAL),
     "smdebug.rules": Served(_RULE, _INVOKE, _REQUIRED),
     "smdebug.rules.rule": Served(_RULE),

@@ -9,7 +9,7 @@ import json
 import smdebug.exceptions
 from old_signatures import parameters
 from smdebug.core.tensor import StepState, Tensor
-from smdebug.trials import LocalTrial, create_trial
+from smdebug.trials import LocalTrial, S3Trial, create_trial
 from smdebug.trials.trial import Trial
 
 # What the reader calls while it fills itself; no program does.
@@ -22,7 +22,7 @@ def methods(name, cls):
     return {key: parameters(own[key]) for key in sorted(asked) if key not in INSIDE.get(name, ())}
 
 
-classes = {"Trial": Trial, "LocalTrial": LocalTrial, "Tensor": Tensor}
+classes = {"Trial": Trial, "LocalTrial": LocalTrial, "S3Trial": S3Trial, "Tensor": Tensor}
 errors = {
     name: {"bases": sorted(base.__name__ for base in error.__mro__[1:]), "arguments": parameters(error.__init__)}
     for name, error in sorted(vars(smdebug.exceptions).items())

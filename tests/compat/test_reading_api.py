@@ -16,6 +16,7 @@ import pytest
 from harness.old_api import check
 
 from smd_agent import create_trial, errors
+from smd_agent.analysis.s3_trial import S3Trial
 from smd_agent.analysis.steps import StepState
 from smd_agent.analysis.tensor import Tensor
 from smd_agent.analysis.trial import LocalTrial, Trial
@@ -24,7 +25,7 @@ from smd_agent.core.modes import ModeKeys
 HERE = Path(__file__).parent
 OLD: dict[str, Any] = json.loads((HERE / "old_reading_api.json").read_text())
 OLD_PYTHON = os.environ.get("SMDEBUG_PYTHON", "")
-CLASSES = {"Trial": Trial, "LocalTrial": LocalTrial, "Tensor": Tensor}
+CLASSES = {"Trial": Trial, "LocalTrial": LocalTrial, "S3Trial": S3Trial, "Tensor": Tensor}
 METHODS = [(name, method, asked) for name, methods in OLD["classes"].items() for method, asked in methods.items()]
 
 

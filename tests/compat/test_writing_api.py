@@ -43,6 +43,17 @@ def test_what_the_documents_have(package):
     assert check_documents(*package) > 8
 
 
+def test_whether_a_hook_saves_what_is_saved_unasked(package, tmp_path):
+    framework, module = package
+    make = module.KerasHook if framework == "tensorflow" else module.Hook
+    folder = str(tmp_path / "run")
+    assert make(folder).has_default_hook_configuration()
+    assert make(folder, save_config=SaveConfig(save_interval=3)).has_default_hook_configuration()
+    assert make(folder, include_collections=[make.default_saved[0]]).has_default_hook_configuration()
+    for asked in ({"include_collections": ["all"]}, {"save_all": True}, {"include_regex": "relu"}):
+        assert not make(folder, **asked).has_default_hook_configuration()
+
+
 def test_configurations():
     check(SaveConfig, DOCUMENTED["save_config"])
     check(SaveConfigMode, DOCUMENTED["save_config_mode"])

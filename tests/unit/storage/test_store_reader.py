@@ -21,6 +21,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import DamagedRecord, SMDebugRuntimeError, TensorUnavailableForStep
 from smd_agent.formats import paths
 from smd_agent.storage import store_reader
+from smd_agent.trials import S3Trial
 
 STEPS = 20
 LARGE = (12 << 20) // 8
@@ -78,6 +79,15 @@ def test_a_run_in_a_store_is_read_as_one_in_a_folder(store, run, tmp_path):
     del trial
     gc.collect()
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("prefix", ["read/run", "read/run/"])
+def test_bucket_and_key_name_a_run_as_its_address_does(store, run, prefix):
+    trial = S3Trial("mine", "bucket", prefix, range_steps=(2, 5))
+    assert (trial.name, trial.bucket_name, trial.prefix_name) == ("mine", "bucket", "read/run/")
+    assert trial.path == create_trial("s3://bucket/read/run").path
+    assert trial.steps() == [2, 3, 4]
+    assert trial.tensor("x").value(3)[0] == 3
 
 
 def test_files_that_follow_each_other_come_together(store, run, monkeypatch):
