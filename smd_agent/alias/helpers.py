@@ -61,7 +61,7 @@ def is_s3(path: str) -> tuple[bool, str | None, str | None]:
     return True, bucket, key
 
 
-def has_training_ended(trial_prefix: str) -> bool:
+def has_training_ended(trial_prefix: str | os.PathLike[str]) -> bool:
     """Whether the run in this folder says that it has ended.
 
     Raises:
@@ -70,7 +70,7 @@ def has_training_ended(trial_prefix: str) -> bool:
     return holds_finished_run(absolute(_local(trial_prefix)))
 
 
-def training_has_ended(trial_prefix: str) -> None:
+def training_has_ended(trial_prefix: str | os.PathLike[str]) -> None:
     """Mark the run in this folder as ended.
 
     Raises:
@@ -80,7 +80,8 @@ def training_has_ended(trial_prefix: str) -> None:
     replace_file(absolute(_local(trial_prefix)), END_MARKER, b"")
 
 
-def _local(path: str) -> str:
-    if "://" in path:
-        raise SMDebugNotImplementedError(f"{path} is no folder of this machine")
-    return path
+def _local(path: str | os.PathLike[str]) -> str:
+    folder = os.fspath(path)
+    if "://" in folder:
+        raise SMDebugNotImplementedError(f"{folder} is no folder of this machine")
+    return folder
