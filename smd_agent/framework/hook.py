@@ -227,10 +227,6 @@ class FrameworkHook(BaseHook):
         super().disable()
         self._restarts.stop()
 
-    def has_default_hook_configuration(self) -> bool:
-        """Whether the collections that are saved are those of ``default_saved``, at whatever steps."""
-        return {*self.include_collections} == {*self.default_saved}
-
     @classmethod
     def create_from_json_file(cls, json_file_path: str | None = None) -> Self:
         """Make a hook from a JSON file; where the process's hook has been made by the same configuration, that one.
