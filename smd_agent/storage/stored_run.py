@@ -117,7 +117,7 @@ class StoredRun:
 
     def expect(self, step: int) -> None:
         """Note that a step is about to be saved."""
-        if self._uploads is not None:
+        if self._uploads is not None and self._worker and not self._uploads.failed:
             self._uploads.expected.add(step)
 
     def expect_no_more(self, step: int) -> None:

@@ -260,9 +260,9 @@ def test_without_locks_one_that_was_faster_keeps_its_claim(tmp_path, monkeypatch
     monkeypatch.setattr(Path, "rename", later)
     slower = start(tmp_path / "run")
     assert (faster[0].root, slower.root) == (tmp_path / "run", tmp_path / "run-2")
+    assert (tmp_path / "run/claim.smd").exists()
     save(faster[0], 0)
     assert faster[0].root == tmp_path / "run"
-    assert (tmp_path / "run/claim.smd").exists()
 
 
 def test_going_on_after_the_end_stays_in_the_folder(tmp_path):
