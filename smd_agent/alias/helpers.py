@@ -65,19 +65,19 @@ def is_s3(path: str) -> tuple[bool, str | None, str | None]:
     return True, bucket, key
 
 
-def has_training_ended(trial_prefix: str) -> bool:
+def has_training_ended(trial_prefix: str | os.PathLike[str]) -> bool:
     """Whether the run in this folder, or at this address of a store, says that it has ended.
 
     Raises:
         OSError: the store cannot be read.
     """
-    place = plain(trial_prefix)
+    place = plain(os.fspath(trial_prefix))
     if is_address(place):
         return END_MARKER in _store(place).infos(END_MARKER)
     return holds_finished_run(absolute(place))
 
 
-def training_has_ended(trial_prefix: str) -> None:
+def training_has_ended(trial_prefix: str | os.PathLike[str]) -> None:
     """Mark the run in this folder, or at this address, as ended; not in a SageMaker job, where the service does it.
 
     Raises:
@@ -85,7 +85,7 @@ def training_has_ended(trial_prefix: str) -> None:
     """
     if env.in_training_job():
         return
-    place = plain(trial_prefix)
+    place = plain(os.fspath(trial_prefix))
     if is_address(place):
         _store(place).write(END_MARKER, b"")
     else:

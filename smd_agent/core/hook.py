@@ -22,6 +22,7 @@ from smd_agent.core.save_config import SaveConfig
 from smd_agent.core.selection import Selection
 from smd_agent.core.sink import RunSink
 from smd_agent.core.values import Captured
+from smd_agent.core.worker import worker_name
 from smd_agent.errors import SMDebugTypeError, SMDebugValueError
 
 
@@ -220,6 +221,10 @@ class BaseHook:
 
     # What smdebug's exit called; programs and tests do, too.
     _cleanup = close
+
+    def _get_worker_name(self) -> str:
+        # Tests of the old library, and those written after them, ask for it.
+        return worker_name(self.worker()[0])
 
     def flush(self) -> None:
         """Hand the current step to the disk and wait until it is there; the run goes on."""

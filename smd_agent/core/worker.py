@@ -39,7 +39,7 @@ class Worker:
         if self._sink.started:
             self._sink.leave()
             if rank != self.rank or self._sink.detour is not None:
-                line = f"what rank {rank} has saved before is worker_{self.rank} in {self._sink.location}"
+                line = f"what rank {rank} has saved before is {worker_name(self.rank)} in {self._sink.location}"
                 guard.say(f"the ranks have met only now: {line}")
         self.writes = None
 
@@ -48,8 +48,13 @@ class Worker:
         self.writes = None
 
     def _claim(self) -> bool:
-        name = f"worker_{self.rank}"
+        name = worker_name(self.rank)
         refused = self._sink.start(name, alone=self.size == 1 or self.apart)
         if refused is not None:
             guard.say(f"nothing is saved from {name}: {self._sink.location} is not free for it ({refused})")
         return refused is None
+
+
+def worker_name(rank: int) -> str:
+    """What a worker of this number is called in file names."""
+    return f"worker_{rank}"

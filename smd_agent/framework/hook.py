@@ -171,6 +171,10 @@ class FrameworkHook(BaseHook):
         root = Path(self._output.sink.folder or self.out_dir)
         return str(self._board.folder_for(root, as_asked=self._output.sink.detour is None))
 
+    def has_default_hook_configuration(self) -> bool:
+        """Whether the collections that are saved are those that hooks of this framework save by themselves."""
+        return {*self.include_collections} == {*self.default_saved}
+
     def set_up(self) -> None:
         """Give a new hook what only its framework's hooks have; called once, by the constructor."""
 
@@ -222,10 +226,6 @@ class FrameworkHook(BaseHook):
         """Save nothing more. What has been handed to the disk stays; the current step is dropped."""
         super().disable()
         self._restarts.stop()
-
-    def has_default_hook_configuration(self) -> bool:
-        """Whether the collections that are saved are those of ``default_saved``, at whatever steps."""
-        return {*self.include_collections} == {*self.default_saved}
 
     @classmethod
     def create_from_json_file(cls, json_file_path: str | None = None) -> Self:

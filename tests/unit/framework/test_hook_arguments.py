@@ -47,6 +47,32 @@ def test_in_a_training_job_the_folder_for_tensorboard_is_the_jobs(tmp_path, monk
     assert hook.tensorboard_dir == "/tmp/of_job"
 
 
+@pytest.mark.parametrize(
+    "given, default",
+    [
+        ({}, True),
+        ({"save_config": None}, True),
+        ({"include_collections": ["labels"]}, False),
+        ({"save_all": True}, False),
+    ],
+    ids=str,
+)
+def test_whether_only_what_hooks_save_by_themselves_is_saved(tmp_path, given, default):
+    hook = BoostingHook(str(tmp_path / "run"), **given)
+    session.forget()
+    assert hook.has_default_hook_configuration() is default
+
+
+def test_a_hook_knows_the_name_of_its_worker(tmp_path):
+    class Third(FrameworkHook):
+        def worker(self):
+            return 2, 3
+
+    names = [kind(str(tmp_path / "run"))._get_worker_name() for kind in (FrameworkHook, Third)]
+    session.forget()
+    assert names == ["worker_0", "worker_2"]
+
+
 def by_place(hook):
     """The parameters that may be given by place, and those that have to be named."""
     parameters = list(inspect.signature(hook).parameters.values())
