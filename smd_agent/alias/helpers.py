@@ -6,10 +6,14 @@ import logging
 import os
 
 from smd_agent.config import env, values
-from smd_agent.errors import SMDebugNotImplementedError
+from smd_agent.formats.addresses import is_address, plain
 from smd_agent.formats.paths import END_MARKER, collections_path
 from smd_agent.storage.run_folder import absolute, holds_finished_run
 from smd_agent.storage.whole_file import replace_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from smd_agent.storage.stores import Store
 
 # Numbers and no more: scripts take it apart at its dots.
 __version__ = "1.0.34"
@@ -62,26 +66,34 @@ def is_s3(path: str) -> tuple[bool, str | None, str | None]:
 
 
 def has_training_ended(trial_prefix: str | os.PathLike[str]) -> bool:
-    """Whether the run in this folder says that it has ended.
+    """Whether the run in this folder, or at this address of a store, says that it has ended.
 
     Raises:
-        SMDebugNotImplementedError: it is no folder of this machine.
+        OSError: the store cannot be read.
     """
-    return holds_finished_run(absolute(_local(trial_prefix)))
+    place = plain(os.fspath(trial_prefix))
+    if is_address(place):
+        return END_MARKER in _store(place).infos(END_MARKER)
+    return holds_finished_run(absolute(place))
 
 
 def training_has_ended(trial_prefix: str | os.PathLike[str]) -> None:
-    """Mark the run in this folder as ended.
+    """Mark the run in this folder, or at this address, as ended; not in a SageMaker job, where the service does it.
 
     Raises:
-        SMDebugNotImplementedError: it is no folder of this machine.
         OSError: the mark cannot be set.
     """
-    replace_file(absolute(_local(trial_prefix)), END_MARKER, b"")
+    if env.in_training_job():
+        return
+    place = plain(os.fspath(trial_prefix))
+    if is_address(place):
+        _store(place).write(END_MARKER, b"")
+    else:
+        replace_file(absolute(place), END_MARKER, b"")
 
 
-def _local(path: str | os.PathLike[str]) -> str:
-    folder = os.fspath(path)
-    if "://" in folder:
-        raise SMDebugNotImplementedError(f"{folder} is no folder of this machine")
-    return folder
+def _store(address: str) -> Store:
+    # Asyncio is imported with it.
+    from smd_agent.storage.stores import Store
+
+    return Store(address)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from smd_agent.alias.helpers import has_training_ended, training_has_ended
-from smd_agent.errors import SMDebugNotImplementedError
 
 
 class Folder(os.PathLike):
@@ -26,8 +25,3 @@ def test_the_end_of_a_run_is_set_and_seen_whatever_names_its_folder(tmp_path, ki
     assert has_training_ended(kind(tmp_path)) is False
     training_has_ended(kind(tmp_path))
     assert has_training_ended(kind(tmp_path)) is True
-
-
-def test_a_store_is_no_folder():
-    with pytest.raises(SMDebugNotImplementedError, match="s3://bucket/run is no folder"):
-        has_training_ended("s3://bucket/run")

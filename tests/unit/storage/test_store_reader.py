@@ -15,6 +15,7 @@ from harness.store_server import contents, files, store_server, stored
 from harness.written_runs import readable, save
 
 from smd_agent import create_trial, guard
+from smd_agent.alias.helpers import has_training_ended, training_has_ended
 from smd_agent.cli.errors import CommandError
 from smd_agent.cli.run_folder import is_awaited, open_run
 from smd_agent.core.modes import ModeKeys
@@ -88,6 +89,25 @@ def test_bucket_and_key_name_a_run_as_its_address_does(store, run, prefix):
     assert trial.path == create_trial("s3://bucket/read/run").path
     assert trial.steps() == [2, 3, 4]
     assert trial.tensor("x").value(3)[0] == 3
+
+
+def test_the_end_of_a_run_is_told_and_marked_in_a_store_as_in_a_folder(store, run, tmp_path, monkeypatch):
+    assert has_training_ended("s3://bucket/read/run")
+    assert has_training_ended(str(run))
+    monkeypatch.setenv("TRAINING_JOB_NAME", "job")
+    for place in ("s3://bucket/told/run", str(tmp_path)):
+        assert not has_training_ended(place)
+        # There the service does it.
+        training_has_ended(place)
+        assert not has_training_ended(place)
+    monkeypatch.delenv("TRAINING_JOB_NAME")
+    for place in ("s3://bucket/told/run/", str(tmp_path)):
+        training_has_ended(place)
+        assert has_training_ended(place)
+    assert contents("s3://bucket/told/run") == {paths.END_MARKER: b""}
+    assert not has_training_ended("s3://bucket/told")
+    with pytest.raises(OSError, match=r"bucket does not exist"):
+        training_has_ended("s3://no-such-bucket/run")
 
 
 def test_files_that_follow_each_other_come_together(store, run, monkeypatch):
