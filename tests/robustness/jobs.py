@@ -126,7 +126,8 @@ class StoredJob(Job):
         return ended
 
     def hook(self, folder: Path, name: str) -> dict[str, Any]:
-        return {**super().hook(folder, name), "LocalPath": ADDRESS}
+        # A request takes longer than a step.
+        return {"LocalPath": ADDRESS, "HookParameters": {"save_interval": 5, "save_all": True}}
 
     def variables(self, folder: Path) -> dict[str, str]:
         return {**super().variables(folder), "TMPDIR": str(folder / WAY), "SMD_AGENT_UPLOAD_SECONDS": "10"}
@@ -141,6 +142,8 @@ XGBOOST_JOB = Job(_SCRIPT, _MODULES, manner=f", {_NAMED} and with placeholders i
 XGBOOST_AGAIN = replace(
     XGBOOST_JOB, manner=", which was killed and goes on from its checkpoint in its run,", again=True
 )
-XGBOOST_STORED = StoredJob(_SCRIPT, (*_MODULES, "s3fs"), manner=", whose run goes into a store that speaks S3,")
+XGBOOST_STORED = StoredJob(
+    _SCRIPT, (*_MODULES, "s3fs", "aiobotocore.session"), manner=", whose run goes into a store that speaks S3,"
+)
 # In the same process as that.
 XGBOOST_BESIDE = replace(XGBOOST_JOB, modules=XGBOOST_STORED.modules)
