@@ -41,6 +41,8 @@ _BATCH_SECONDS = 120.0
 _BYTES_PER_SECOND = 128 << 10
 _FIRST_PAUSE, _LONGEST_PAUSE, _LONGEST_AT_EXIT = 0.25, 30.0, 2.0
 _STANDS_STILL = 30.0
+# How often whoever waits for an answer looks whether the thread is still there.
+_LOOK_SECONDS = 0.1
 
 
 @dataclass
@@ -121,7 +123,7 @@ class Uploads:
             StoreFailure: it may not, or it does not answer in time; nothing is uploaded then.
         """
         try:
-            self._thread = start_thread("smd_agent-uploads", self._run)
+            self._thread = start_thread("smd_agent-uploads", self._run, "uploading")
         except RuntimeError as error:
             raise StoreFailure(str(error)) from error
         try:
@@ -183,6 +185,7 @@ class Uploads:
         if not left:
             # What says whose the place is does no harm where it stays: the run has its end marker.
             guard.attempt(lambda: self._ask(self._remove_claims))
+            self.failed = ""
             return
         self.failed = self._why or "it does not answer in time"
         stalled_disk.waited_in_vain(lambda: bool(self._due) and self._is_alive())
@@ -217,8 +220,11 @@ class Uploads:
         with self._changed:
             self._asked.append(answered)
             self._changed.notify_all()
-        if not done.wait(stalled_disk.patience(stalled_disk.STALL_SECONDS)):
-            self.failed = "it does not answer in time"
+        limit = time.monotonic() + stalled_disk.patience(stalled_disk.STALL_SECONDS)
+        while not done.wait(_LOOK_SECONDS) and self._is_alive() and time.monotonic() < limit:
+            pass
+        if not done.is_set():
+            self.failed = self._why or "it does not answer in time"
             stalled_disk.waited_in_vain(lambda: not done.is_set() and self._is_alive())
             raise StoreFailure(self.failed)
         failure = failures[0]
@@ -229,12 +235,19 @@ class Uploads:
     # On the thread.
 
     def _run(self) -> None:
+        failure = guard.attempt(self._work)
+        if failure is not None:
+            # Whoever waits for the thread sees that it has ended, and says it.
+            self._why = reason_of(failure)
+        if self._named_store is not None:
+            guard.attempt(self._named_store.close)
+        if self._loop is not None:
+            self._loop.close()
+
+    def _work(self) -> None:
         self._loop = new_loop()
         while (job := self._next_job()) is not None:
             job()
-        if self._named_store is not None:
-            self._named_store.close()
-        self._loop.close()
 
     def _next_job(self) -> Callable[[], None] | None:
         with self._changed:
