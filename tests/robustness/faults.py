@@ -63,6 +63,7 @@ GLUON_FIRST = (
 )
 XGBOOST_FIRST = (
     "framework/boosting/calls.py:_with_callbacks.train",
+    "framework/boosting/products.py:Products._data_facts",
     "framework/boosting/rounds.py:Rounds.after_round",
     "framework/boosting/rounds.py:Rounds.end_round",
     "framework/boosting/rounds.py:Rounds.close",
@@ -212,4 +213,4 @@ WITH_KERAS = part("WITH_KERAS", f"{TITLE} with Keras", KERAS, KERAS_FIRST, 900)
 WITH_GLUON = part("WITH_GLUON", f"{TITLE} with Gluon", GLUON, GLUON_FIRST, 1100)
 WITH_XGBOOST = part("WITH_XGBOOST", f"{TITLE} with XGBoost", XGBOOST_JOB, XGBOOST_FIRST, 1000)
 WITH_RESTART = part("WITH_RESTART", f"{TITLE} in a restart", XGBOOST_AGAIN, RESTART_FIRST, 100, XGBOOST_JOB, 4)
-WITH_STORE = part("WITH_STORE", f"{TITLE} with a store", XGBOOST_STORED, STORE_FIRST, 100, XGBOOST_BESIDE)
+WITH_STORE = part("WITH_STORE", f"{TITLE} with a store", XGBOOST_STORED, STORE_FIRST, 60, XGBOOST_BESIDE)

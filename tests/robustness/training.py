@@ -85,7 +85,7 @@ class Training:
         runner = Runner(folder)
         hook = runner.hook_file(name, self.hook(folder, name))
         python = sys.executable if self.python is None else os.environ[self.python]
-        environment = runner.environment(**QUIET, SMDEBUG_CONFIG_FILE_PATH=hook, SMD_AGENT_VERDICT_SECONDS="1")
+        environment = runner.environment(**QUIET, SMDEBUG_CONFIG_FILE_PATH=hook, SMD_AGENT_VERDICT_SECONDS="30")
         # The same process for all of them, whatever is added for one.
         process = warm_process(self.modules, environment, (python,))
         words = [str(SUBJECTS / self.script)]
