@@ -208,7 +208,7 @@ class Store:
         """Close the connections of whoever writes."""
         client = getattr(self._files, "_s3", None)
         if client is not None and self._loop is not None:
-            guard.attempt(lambda: self._run(client.close(), 1.0))
+            guard.attempt(lambda: self._run(client.close, 1.0))
 
     @staticmethod
     def _raise_failure(answers: Iterable[object]) -> None:
@@ -233,7 +233,7 @@ class Store:
     def _made(self, calls: Sequence[_Call], seconds: float = 60.0) -> list[Any]:
         if not self._files.async_impl:
             return [_answer(partial(getattr(self._files, name), *args, **named)) for name, args, named in calls]
-        answer = _answer(lambda: self._run(self._gathered(calls), seconds))
+        answer = _answer(lambda: self._run(partial(self._gathered, calls), seconds))
         return answer if isinstance(answer, list) else [answer] * len(calls)
 
     async def _gathered(self, calls: Sequence[_Call]) -> list[Any]:
@@ -245,12 +245,12 @@ class Store:
 
         return await asyncio.gather(*(one(*call) for call in calls), return_exceptions=True)
 
-    def _run(self, work: Coroutine[Any, Any, Any], seconds: float) -> Any:
+    def _run(self, work: Callable[[], Coroutine[Any, Any, Any]], seconds: float) -> Any:
         if self._loop is not None:
-            return self._loop.run_until_complete(asyncio.wait_for(work, seconds))
+            return self._loop.run_until_complete(asyncio.wait_for(work(), seconds))
         from fsspec.asyn import sync
 
-        return sync(self._files.loop, lambda: work, timeout=seconds)
+        return sync(self._files.loop, work, timeout=seconds)
 
 
 def new_loop() -> asyncio.AbstractEventLoop:

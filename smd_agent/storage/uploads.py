@@ -23,16 +23,15 @@ from smd_agent.formats import paths
 from smd_agent.formats.training_state import StorePlace
 from smd_agent.printable import count_of
 from smd_agent.storage.forecast import size_text
+from smd_agent.storage.kept_events import KeptEvents
 from smd_agent.storage.store_stay import Earlier, Found, StoreStay
 from smd_agent.storage.stores import StoreFailure, new_loop, reason_of
-from smd_agent.storage.whole_file import remove_file
 from smd_agent.storage.writer import Thread, start_thread
 
 if TYPE_CHECKING:
     import asyncio
 
-# Of uploaded event files, what a run keeps that lies here on its way only; and what may wait there to be uploaded.
-KEPT_BYTES = 256 << 20
+# What may wait here to be uploaded, where a run lies here on its way only.
 WAITING_BYTES = 4 << 30
 # Uploaded together.
 _BATCH_FILES = 32
@@ -45,6 +44,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE, _LONGEST_AT_EXIT = 0.25, 30.0, 2.0
 _STANDS_STILL = 30.0
 # Steps that the store lacks, of those that are noted for a later start.
 _NOTED = 1000
+# How often whoever waits for an answer looks whether the thread is still there.
+_LOOK_SECONDS = 0.1
 
 
 @dataclass
@@ -65,14 +66,12 @@ class Uploads:
 
     Attributes:
         on_the_way: the same.
-        is_whole: whether the run's folder has all that was saved.
         failed: why nothing is uploaded any more; empty as long as it is.
         expected: the steps that are about to be saved, or have been, and are not in the store; any thread may add one.
     """
 
     def __init__(self, address: str, patience: float, on_the_way: bool) -> None:
         self.on_the_way = on_the_way
-        self.is_whole = True
         self.failed = ""
         self.expected: set[int] = set()
         self._stay = StoreStay(address)
@@ -83,8 +82,7 @@ class Uploads:
         self._asked: deque[Callable[[], None]] = deque()
         self._due: dict[str, _Due] = {}
         self._waiting = 0
-        self._kept: deque[tuple[str, int]] = deque()
-        self._kept_bytes = 0
+        self._kept = KeptEvents(gives_up=on_the_way)
         self._thread: Thread | None = None
         self._over = False
         # Whenever the store takes something; when it did so last, or began to fail; and when to try again.
@@ -124,6 +122,11 @@ class Uploads:
         return place and place._replace(waiting=tuple(sorted([*self.expected])[:_NOTED]))
 
     @property
+    def is_whole(self) -> bool:
+        """Whether the run's folder has all that was saved."""
+        return self._kept.are_all
+
+    @property
     def is_ours(self) -> bool:
         """Whether this process has made it, and not the one that it was forked from."""
         return self._process == os.getpid()
@@ -145,7 +148,7 @@ class Uploads:
             StoreFailure: it may not, or it does not answer in time; nothing is uploaded then.
         """
         try:
-            self._thread = start_thread("smd_agent-uploads", self._run)
+            self._thread = start_thread("smd_agent-uploads", self._run, "uploading")
         except RuntimeError as error:
             raise StoreFailure(str(error)) from error
         try:
@@ -213,6 +216,7 @@ class Uploads:
         if not left:
             # What says whose the place is does no harm where it stays: the run has its end marker.
             guard.attempt(lambda: self._ask(self._stay.release))
+            self.failed = ""
             return
         self.failed = self._why or "it does not answer in time"
         stalled_disk.waited_in_vain(lambda: bool(self._due) and self._is_alive())
@@ -247,8 +251,11 @@ class Uploads:
         with self._changed:
             self._asked.append(answered)
             self._changed.notify_all()
-        if not done.wait(stalled_disk.patience(stalled_disk.STALL_SECONDS)):
-            self.failed = "it does not answer in time"
+        limit = time.monotonic() + stalled_disk.patience(stalled_disk.STALL_SECONDS)
+        while not done.wait(_LOOK_SECONDS) and self._is_alive() and time.monotonic() < limit:
+            pass
+        if not done.is_set():
+            self.failed = self._why or "it does not answer in time"
             stalled_disk.waited_in_vain(lambda: not done.is_set() and self._is_alive())
             raise StoreFailure(self.failed)
         failure = failures[0]
@@ -259,11 +266,18 @@ class Uploads:
     # On the thread.
 
     def _run(self) -> None:
+        failure = guard.attempt(self._work)
+        if failure is not None:
+            # Whoever waits for the thread sees that it has ended, and says it.
+            self._why = reason_of(failure)
+        guard.attempt(self._stay.close)
+        if self._loop is not None:
+            self._loop.close()
+
+    def _work(self) -> None:
         self._loop = new_loop()
         while (job := self._next_job()) is not None:
             job()
-        self._stay.close()
-        self._loop.close()
 
     def _next_job(self) -> Callable[[], None] | None:
         with self._changed:
@@ -368,7 +382,7 @@ class Uploads:
             step = paths.parse_step_file(name.rpartition("/")[2])
             if step is not None:
                 self.expected.discard(step[0])
-                self._keep(step, batch[name].size)
+                self._kept.add(self._root, step, batch[name].size)
         if failures:
             self._tell_if_it_stands_still()
 
@@ -376,19 +390,6 @@ class Uploads:
         if self._failing_since is not None and time.monotonic() - self._failing_since > _STANDS_STILL:
             line = f"{self.address} takes nothing ({self._why}): the run goes on, what is saved waits in {self._root}"
             guard.say_once((self, "takes nothing"), line)
-
-    def _keep(self, step: tuple[int, str], size: int) -> None:
-        """Give old event files up, where the run lies here on its way only and they have become many."""
-        if not self.on_the_way:
-            return
-        self._kept.append((paths.event_path(*step), size))
-        self._kept_bytes += size
-        while self._kept_bytes > KEPT_BYTES:
-            event, size = self._kept.popleft()
-            self._kept_bytes -= size
-            self.is_whole = False
-            guard.attempt(partial(remove_file, self._root, event))
-            guard.attempt((self._root / event).parent.rmdir)
 
 
 def _size(path: Path) -> int:

@@ -10,20 +10,24 @@ import hashlib
 import json
 import re
 import shutil
+import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
 from harness.runner import SITE_HOOK
 
+from robustness.jobs import XGBOOST_AGAIN, XGBOOST_BESIDE, XGBOOST_JOB, XGBOOST_STORED
 from robustness.part import Case, Part
-from robustness.training import GLUON, KERAS, PYTORCH, XGBOOST, Training
+from robustness.training import GLUON, KERAS, PYTORCH, Training
 
 START = Path(__file__).with_name("start_with_faults.py")
-FAILED = re.compile(r"failed \(|cannot write to|is not captured \(|takes no more data|cannot be saved: ")
+FAILED = re.compile(
+    r"failed \(|cannot write |is not captured \(|takes no more data|cannot be saved: |is not noted|cannot be read \(|"
+    r"is not used \(|of the run (?:is|are) not in |takes nothing \("
+)
 FENCED = "; capture is off for the rest of this run"
 # What every failure of ours is caught by cannot be tried: a failure in it is nobody's.
 NOT_TRIED = ("guard.py:",)
-CASES = 1600
 # What the sample is made of: one function of each kind that has let failures through, and those that are reached from
 # a framework's loop.
 PYTORCH_FIRST = (
@@ -59,12 +63,32 @@ GLUON_FIRST = (
 )
 XGBOOST_FIRST = (
     "framework/boosting/calls.py:_with_callbacks.train",
+    "framework/boosting/products.py:Products._data_facts",
     "framework/boosting/rounds.py:Rounds.after_round",
     "framework/boosting/rounds.py:Rounds.end_round",
     "framework/boosting/rounds.py:Rounds.close",
     "xgboost/rounds.py:_rounds_of",
     "core/recorder.py:Recorder.end_step",
 )
+# Of these, the first start calls some too.
+RESTART_FIRST = (
+    "framework/restarts.py:Restarts._read",
+    "storage/run_folder.py:RunFolder._go_on_as",
+    "core/recorder.py:Recorder.go_on_after",
+    "framework/restarts.py:Restarts.__init__",
+    "framework/restarts.py:Restarts.begin",
+    "framework/restarts.py:Restarts._start",
+    "framework/restarts.py:Restarts._now",
+    "framework/restarts.py:Restarts.settle",
+    "storage/state_file.py:read_states",
+    "storage/state_file.py:_read_states",
+    "storage/state_file.py:write_states",
+    "storage/state_keeper.py:StateKeeper.__init__",
+    "storage/state_keeper.py:StateKeeper._take",
+    "storage/state_keeper.py:StateKeeper._look",
+    "storage/run_folder.py:RunFolder.enter_alone",
+)
+STORE_FIRST = ("storage/uploads.py:Uploads._upload", "storage/stores.py:Store._run")
 
 
 class Faults:
@@ -73,12 +97,16 @@ class Faults:
     Args:
         training: the training.
         first: the functions that are tried first, of which a sample is made.
+        cases: how many there are.
+        beyond: the functions that this training calls are not tried, but for the first.
     """
 
-    def __init__(self, training: Training, first: tuple[str, ...]) -> None:
+    def __init__(self, training: Training, first: tuple[str, ...], cases: int, beyond: Training | None) -> None:
         self.training = training
         self.functions: list[str] = []
         self._first = first
+        self._cases = cases
+        self._beyond = beyond
         self._calls: dict[str, list[int]] = {}
 
     def prepare(self, folder: Path) -> None:
@@ -86,11 +114,12 @@ class Faults:
         self.training.prepare(folder)
         if self.training.missing:
             return
-        counts = folder / "counts.json"
-        self.training.check_untouched(self._run(folder, counts=str(counts)))
-        self._calls = json.loads(counts.read_text())
+        known = {} if self._beyond is None else self._counted(self._beyond, folder)
+        counted = self._counted(self.training, folder)
+        self._calls = {name: calls for name, calls in counted.items() if name not in known or name in self._first}
         self.functions = in_order(self._calls, self._first)
-        assert len(self.functions) <= CASES, f"{len(self.functions)} functions are too many for {CASES} cases"
+        number = len(self.functions)
+        assert number <= self._cases, f"{number} functions are too many for {self._cases} cases"
 
     def attempt(self, case: Case, folder: Path) -> str:
         """Have one function fail: each in its first call and, once all have been tried, in any other."""
@@ -105,22 +134,32 @@ class Faults:
         fired = folder / "fired"
         fired.unlink(missing_ok=True)
         shutil.rmtree(folder / "run", ignore_errors=True)
-        ended = self._run(folder, function=function, call=call, fired=str(fired))
+        ended = self._run(self.training, folder, function=function, call=call, fired=str(fired))
         try:
             lines = self.training.check_untouched(ended)
             ours = [line for line in lines if FAILED.search(line)]
-            steps = self.training.check_listed(folder / "run", complete=not ours)
+            self.training.check_listed(self.training.root(folder), complete=not ours)
+            kept = self.training.keeps(folder)
             if not fired.exists():
                 return "not reached"
             assert sum(FENCED in line for line in ours) <= 1, f"{len(ours)} lines: {ours}"
-            assert ours or steps == self.training.steps, f"{steps} steps, and no line: {lines}"
+            assert ours or kept == self.training.kept, f"{kept}, and no line: {lines}"
         except Exception as error:
             raise AssertionError(f"{function}, call {call} of {calls[-1]}: {error}") from error
         return "survived, one line" if ours else "survived, nothing lost"
 
-    def _run(self, folder: Path, **job: object) -> object:
+    def _counted(self, training: Training, folder: Path) -> dict[str, list[int]]:
+        counts = folder / "counts.json"
+        ended = self._run(training, folder, counts=str(counts))
+        shutil.rmtree(folder / "run")
+        assert ended.returncode == 0, ended.stderr
+        calls: dict[str, list[int]] = json.loads(counts.read_text())
+        return calls
+
+    @staticmethod
+    def _run(training: Training, folder: Path, **job: object) -> subprocess.CompletedProcess[str]:
         fault = json.dumps({**job, "site_hook": str(SITE_HOOK)})
-        return self.training.run(folder, START, ROBUSTNESS_FAULT=fault)
+        return training.run(folder, START, ROBUSTNESS_FAULT=fault)
 
 
 def in_order(calls: Iterable[str], first: tuple[str, ...]) -> list[str]:
@@ -134,19 +173,44 @@ def in_order(calls: Iterable[str], first: tuple[str, ...]) -> list[str]:
     return [*first, *sorted(names.difference(first), key=lambda name: hashlib.sha1(name.encode()).digest())]
 
 
-def part(name: str, title: str, training: Training, first: tuple[str, ...]) -> Part:
-    """Return the part of one framework; the functions that are tried ``first`` are the sample."""
-    faults = Faults(training, first)
+def part(
+    name: str,
+    title: str,
+    training: Training,
+    first: tuple[str, ...],
+    cases: int,
+    beyond: Training | None = None,
+    sample: int | None = None,
+) -> Part:
+    """Return the part of one training.
+
+    Args:
+        name: under which this module has it.
+        title: of its section.
+        training: the training.
+        first: the functions that are tried first, which are the sample.
+        cases: how many there are.
+        beyond: the functions that this training calls are not tried, but for the first.
+        sample: of how many functions the sample is, instead.
+    """
+    faults = Faults(training, first, cases, beyond)
+    which = "Every function that the training reaches is tried, in its first call and then in any other. "
+    if beyond is not None:
+        which = which.replace(" is tried", ", and the training with XGBoost does not, is tried")
     told = (
-        f"`tests/subjects/{training.script}` is trained while one call of one function of the agent's raises an error. "
-        "Every function that the training reaches is tried, in its first call and then in any other. "
+        f"`tests/subjects/{training.script}`{training.manner} is trained while one call of one function of the agent's "
+        f"raises an error. {which}"
         "What the program itself calls is left out: before its first statement nothing of the agent's has begun. "
         "So is what every failure is caught by."
     )
-    return Part("faults", title, told, CASES, faults.prepare, faults.attempt, 120, None, name, len(first))
+    size = len(first) if sample is None else sample
+    return Part("faults", title, told, cases, faults.prepare, faults.attempt, 120, None, name, size)
 
 
-WITH_PYTORCH = part("WITH_PYTORCH", "Failures inside of the agent with PyTorch", PYTORCH, PYTORCH_FIRST)
-WITH_KERAS = part("WITH_KERAS", "Failures inside of the agent with Keras", KERAS, KERAS_FIRST)
-WITH_GLUON = part("WITH_GLUON", "Failures inside of the agent with Gluon", GLUON, GLUON_FIRST)
-WITH_XGBOOST = part("WITH_XGBOOST", "Failures inside of the agent with XGBoost", XGBOOST, XGBOOST_FIRST)
+TITLE = "Failures inside of the agent"
+WITH_PYTORCH = part("WITH_PYTORCH", f"{TITLE} with PyTorch", PYTORCH, PYTORCH_FIRST, 1600)
+WITH_KERAS = part("WITH_KERAS", f"{TITLE} with Keras", KERAS, KERAS_FIRST, 900)
+WITH_GLUON = part("WITH_GLUON", f"{TITLE} with Gluon", GLUON, GLUON_FIRST, 1100)
+WITH_XGBOOST = part("WITH_XGBOOST", f"{TITLE} with XGBoost", XGBOOST_JOB, XGBOOST_FIRST, 1000)
+WITH_RESTART = part("WITH_RESTART", f"{TITLE} in a restart", XGBOOST_AGAIN, RESTART_FIRST, 100, XGBOOST_JOB, 4)
+WITH_STORE = part("WITH_STORE", f"{TITLE} with a store", XGBOOST_STORED, STORE_FIRST, 60, XGBOOST_BESIDE)

@@ -12,5 +12,6 @@ PARTS = {
         disks.PART,
         *(kills.WITH_PYTORCH, kills.WITH_KERAS, kills.WITH_GLUON, kills.WITH_XGBOOST),
         *(faults.WITH_PYTORCH, faults.WITH_KERAS, faults.WITH_GLUON, faults.WITH_XGBOOST),
+        *(faults.WITH_RESTART, faults.WITH_STORE),
     )
 }

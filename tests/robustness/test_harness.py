@@ -9,6 +9,7 @@ import pytest
 
 from robustness import page, parts
 from robustness.faults import in_order
+from robustness.jobs import Job
 from robustness.limits import Result
 from robustness.training import Training
 from smd_agent.core.modes import ModeKeys
@@ -119,6 +120,28 @@ def test_an_index_of_a_step_that_another_one_has_taken_is_noticed(training, tmp_
     shutil.copy(second, first)
     with pytest.raises(AssertionError):
         training.check_listed(root)
+
+
+def test_of_a_job_what_is_beside_its_run_is_missed(tmp_path):
+    job = Job("", ())
+    files = {
+        "metrics/7.json": '{"Value": 1}\n{"Value": 2}\n',
+        "checkpoints/metadata.json": '[{"latest-mode-step": {"TRAIN": 9}}, {"latest-mode-step": {"TRAIN": 19}}]',
+        "board/run/events.out.tfevents.1": "12345",
+    }
+    write(tmp_path / "run" / "host-0")
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    whole = job.keeps(tmp_path)
+    states = [{"TRAIN": 9}, {"TRAIN": 19}]
+    assert whole == {"steps": STEPS, "metrics": 2, "states": states, "bytes for TensorBoard": 5}
+    for name, text in files.items():
+        (tmp_path / name).unlink()
+        assert job.keeps(tmp_path) != whole
+        (tmp_path / name).write_text(text)
+    index_files(tmp_path / "run" / "host-0")[0].unlink()
+    assert job.keeps(tmp_path) == {**whole, "steps": STEPS - 1}
 
 
 def test_functions_are_tried_in_an_order_that_a_further_one_does_not_change():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -22,7 +23,7 @@ from smd_agent.errors import SMDebugError
 from smd_agent.formats.paths import INDEX_FOLDER
 
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
-EVERYTHING = {"HookParameters": {"save_interval": 1, "save_all": True}}
+EVERYTHING: dict[str, Any] = {"HookParameters": {"save_interval": 1, "save_all": True}}
 
 
 @dataclass
@@ -32,15 +33,18 @@ class Training:
     script: below the folder of the subjects.
     modules: that are imported.
     python: names a variable of the environment, which names the interpreter; None for this one.
+    manner: in which it is trained, in words of the page.
     """
 
     script: str
     modules: tuple[str, ...]
     python: str | None = None
+    manner: str = ""
     stdout: str = ""
     seconds: float = 0.0
     whole: dict[Any, np.ndarray] = field(default_factory=dict)
     steps: int = 0
+    kept: dict[str, object] = field(default_factory=dict)
 
     @property
     def missing(self) -> bool:
@@ -57,13 +61,17 @@ class Training:
         assert (plain.returncode, plain.stderr) == (0, ""), plain.stderr
         self.stdout = plain.stdout
         # The second run is as fast as those that follow.
-        for name in ("first", "whole"):
+        for _ in range(2):
+            shutil.rmtree(folder / "run", ignore_errors=True)
             start = time.monotonic()
-            ended = self.run(folder, SITE_HOOK, name)
+            ended = self.run(folder, SITE_HOOK)
             self.seconds = time.monotonic() - start
             self.check_untouched(ended)
-        self.whole = self.values(folder / "whole")
-        self.steps = len(listed(folder / "whole"))
+        root = self.root(folder)
+        self.whole = self.values(root)
+        self.steps = len(listed(root))
+        self.kept = self.keeps(folder)
+        shutil.rmtree(folder / "run")
 
     def run(
         self,
@@ -75,13 +83,29 @@ class Training:
     ) -> subprocess.CompletedProcess[str]:
         """Run it in a folder; ``site_hook`` starts the agent, which saves everything to the folder of this name."""
         runner = Runner(folder)
-        hook = runner.hook_file(name, EVERYTHING)
+        hook = runner.hook_file(name, self.hook(folder, name))
         python = sys.executable if self.python is None else os.environ[self.python]
-        environment = runner.environment(**QUIET, SMDEBUG_CONFIG_FILE_PATH=hook, SMD_AGENT_VERDICT_SECONDS="1")
+        environment = runner.environment(**QUIET, SMDEBUG_CONFIG_FILE_PATH=hook, SMD_AGENT_VERDICT_SECONDS="30")
         # The same process for all of them, whatever is added for one.
         process = warm_process(self.modules, environment, (python,))
         words = [str(SUBJECTS / self.script)]
-        return process.run(words, {**environment, **more}, folder, site_hook, killed_when)
+        return process.run(words, {**environment, **self.variables(folder), **more}, folder, site_hook, killed_when)
+
+    def hook(self, folder: Path, name: str) -> dict[str, Any]:
+        """Return the configuration of a run that goes to the folder of this name."""
+        return EVERYTHING
+
+    def variables(self, folder: Path) -> dict[str, str]:
+        """Return further variables of its environment."""
+        return {}
+
+    def root(self, folder: Path) -> Path:
+        """Return the folder in which its run is once it has ended."""
+        return folder / "run"
+
+    def keeps(self, folder: Path) -> dict[str, object]:
+        """Return how much is kept of it, which is the same whenever nothing is lost."""
+        return {"steps": len(listed(self.root(folder)))}
 
     def check_untouched(self, ended: subprocess.CompletedProcess[str]) -> list[str]:
         """Assert that the script did as it does without the agent; return what the agent has said."""

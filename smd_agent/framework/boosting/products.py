@@ -94,6 +94,8 @@ class Products(Generic[M, D]):
                 failure = guard.attempt(save) if collection in self._built_in else None
                 if failure is not None:
                     self._writer.cannot_save(collection, self.reason(failure))
+                    # What is saved once is not saved in a later round after it was said that it cannot be.
+                    self._has_data_facts |= collection == CollectionKeys.DATA_FACTS
 
     # What a library gives.
 

@@ -224,7 +224,7 @@ def test_the_random_numbers_of_the_program_are_its_own(store, address):
 
 
 def test_what_lies_here_on_its_way_is_bounded(store, address, monkeypatch, capfd):
-    monkeypatch.setattr(uploads, "KEPT_BYTES", 1000)
+    monkeypatch.setattr("smd_agent.storage.kept_events.KEPT_BYTES", 1000)
     run = stored(address)
     save(run, *range(20))
     run.close(True)
@@ -295,6 +295,52 @@ def test_a_store_that_hangs_from_the_start_is_waited_for_once(store, address, ca
     expected = f"smd_agent: {address} is not used (it does not answer in time): the run goes into {instead}"
     assert said(capfd) == [expected]
     assert readable(instead) == [1]
+
+
+def test_a_thread_that_has_failed_is_not_waited_for(store, monkeypatch, capfd, tmp_path):
+    monkeypatch.setattr(uploads, "new_loop", lambda: [].broken)
+    begun = time.monotonic()
+    run = stored("memory://runs/failed")
+    reason = "'list' object has no attribute 'broken'"
+    expected = f"smd_agent: memory://runs/failed is not used ({reason}): the run goes into {tmp_path}/smd_runs/failed"
+    assert said(capfd) == [expected]
+    save(run, 1)
+    end(run)
+    assert time.monotonic() - begun < 10.0
+    assert readable(tmp_path / "smd_runs" / "failed") == [1]
+
+
+def test_what_a_thread_that_fails_later_has_not_uploaded_is_told_with_the_reason(store, monkeypatch, capfd):
+    run = stored("memory://runs/failed")
+    monkeypatch.setattr(uploads.Uploads, "_settle", lambda *rest: [].broken)
+    begun = time.monotonic()
+    save(run, 1, 2)
+    end(run)
+    assert time.monotonic() - begun < 10.0
+    (line,) = said(capfd)
+    told = f"memory://runs/failed ('list' object has no attribute 'broken'), but in {run.folder}"
+    assert line.endswith(f" of the run are not in {told}")
+    assert readable(Path(run.folder)) == [1, 2]
+
+
+def test_a_claim_that_cannot_be_removed_keeps_nothing_here(store, monkeypatch, capfd, tmp_path):
+    memory = fsspec.filesystem("memory")
+    run = stored("memory://runs/claimed")
+    save(run, 1)
+
+    real = type(memory).rm_file
+
+    def refuse(self, path):
+        if path.endswith(paths.claim_path()):
+            raise PermissionError(13, "Permission denied")
+        real(self, path)
+
+    monkeypatch.setattr(type(memory), "rm_file", refuse)
+    end(run)
+    assert run.location == "memory://runs/claimed"
+    assert os.listdir(tmp_path / "way") == []
+    assert said(capfd) == []
+    assert memory.exists(f"/runs/claimed/{paths.END_MARKER}")
 
 
 def test_a_server_that_has_parts_of_files_never_shows_one(tmp_path, monkeypatch, capfd):
