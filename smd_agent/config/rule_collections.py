@@ -228,7 +228,7 @@ RULES: Mapping[str, OfRule] = {
     ),
     "UpdatesSkipped": OfRule(("patience", "steps"), (Brought(CollectionKeys.OPTIMIZER),)),
     "VanishingGradient": OfRule(
-        ("threshold", "ratio", "patience"),
+        ("threshold", "ratio", "lost", "patience"),
         (Brought(CollectionKeys.GRADIENTS, ("abs_mean", "zero_share"), steps=_EVERY_500),),
     ),
     "WeightOfRareClass": OfRule(("imbalance", "factor"), _DATA_FACTS),

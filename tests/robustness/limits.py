@@ -100,6 +100,7 @@ class _Share:
                 self._log.close()
                 return result
             if begun is None:
+                self._log.close()
                 raise RuntimeError(f"the cases of {self._part.module} cannot be run: {errors}")
             result.failures.append((begun, f"the process ended with {self._process.returncode}"))
             self._start(begun + 1)
