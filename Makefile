@@ -55,8 +55,8 @@ demo: $(VENV)/.demo
 	$(VENV)/bin/python -m smd_agent show $(DEMO_RUN) 'gradient/.*conv1.*' --mode train
 	echo; echo 'A learning rate that is too high:'
 	rm -rf $(DEMO_RUN)-sick
-	echo '$$ python -m smd_agent --out $(DEMO_RUN)-sick --every 10 examples/pytorch_digits.py --epochs 1 --lr 1e6'
-	$(VENV)/bin/python -m smd_agent --out $(DEMO_RUN)-sick --every 10 examples/pytorch_digits.py --epochs 1 --lr 1e6
+	echo '$$ python -m smd_agent --out $(DEMO_RUN)-sick --every 2 examples/pytorch_digits.py --epochs 1 --lr 1e6'
+	$(VENV)/bin/python -m smd_agent --out $(DEMO_RUN)-sick --every 2 examples/pytorch_digits.py --epochs 1 --lr 1e6
 	echo; echo '$$ python -m smd_agent report $(DEMO_RUN)-sick -o $(DEMO_RUN)-sick.html'
 	$(VENV)/bin/python -m smd_agent report $(DEMO_RUN)-sick -o $(DEMO_RUN)-sick.html
 	echo; echo 'The same with XGBoost: $(VENV)/bin/python -m smd_agent --out smd_runs/cancer --save all --every 20 examples/xgboost_cancer.py'

@@ -154,6 +154,15 @@ def test_the_installation_page_names_every_make_target():
     assert [name for name in targets if name not in ("help", "setup", "clean") and f"make {name}" not in page] == []
 
 
+def test_the_demo_ends_with_a_finding(tmp_path):
+    makefile = (ROOT / "Makefile").read_text()
+    (command,) = re.findall(r"^\t\$\(VENV\)/bin/python (-m smd_agent --out .*-sick .*)$", makefile, re.M)
+    words = shlex.split(command.replace("$(DEMO_RUN)", str(tmp_path / "run")))
+    done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^smd_agent: \d+ findings?: loss exploded at step \d+: ", done.stderr, re.M), done.stderr
+
+
 def test_make_targets_that_pages_name_exist():
     makefile = (ROOT / "Makefile").read_text()
     known = set(re.findall(r"^(\w+):", makefile, re.M))
