@@ -2,10 +2,13 @@
 
 A family is one process that imports the framework, then forks a worker for each variant: variants compared with each
 other have the same memory layout, which otherwise differs from process to process by more than the costs measured.
+Where things lie also decides what the agent costs a short step, so that every family has a layout of its own: hashes,
+and with them the order of dicts and sets, begin with another seed. The same seeds come in every run.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -21,6 +24,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 Sample = dict[str, float]
+
+_seeds = itertools.count()
 
 
 class Worker:
@@ -80,7 +85,7 @@ class Family:
         self._process = subprocess.Popen(
             [self.interpreter, "-W", "ignore", "-m", "benchmarks.worker", json.dumps(spec)],
             cwd=ROOT,
-            env=clean_environment(),
+            env={**clean_environment(), "PYTHONHASHSEED": str(next(_seeds))},
             pass_fds=[theirs.fileno() for _, theirs in pairs],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -20,6 +20,7 @@ from benchmarks.family import (
     smdebug_mxnet_python,
 )
 from benchmarks.table import Row, milliseconds
+from benchmarks.unsaved_step import spread
 
 NEVER = 10**9
 UNSAVED = {"interval": NEVER, "collections": ["weights", "biases", "gradients", "losses"], "pin": True}
@@ -29,7 +30,7 @@ CASES = (
     ("three_layers_hybridized", "Gluon MLP of 3 layers, hybridized", 15),
     ("layers_41", "Gluon MLP of 41 layers", 3),
 )
-GENERATIONS = 6
+GENERATIONS = 8
 WINDOWS = 120
 
 PERIOD = 2
@@ -52,8 +53,7 @@ def rows() -> Iterator[Row]:
         plain = one["plain"] / steps
         floor = f"plain step, {milliseconds(plain)}"
         yield Row(f"unsaved step, {words}", floor, milliseconds(plain * one["ours"]), one["ours"], 1.01, one.get("old"))
-        low, high = (limit(ratios["again"] for ratios in taken) for limit in (min, max))
-        noise = f"– noise: plain against plain, {low:.4f} to {high:.4f}"
+        noise = f"– noise: plain against plain; {spread(taken)}"
         yield Row(noise, floor, milliseconds(plain * one["again"]), one["again"])
         words = "– the counter put on and taken off within one process"
         yield Row(words, floor, milliseconds(plain * one["counted"]), one["counted"])

@@ -32,10 +32,16 @@ def rows() -> Iterator[Row]:
         plain = one["plain"] / steps
         floor = f"plain step, {milliseconds(plain)}"
         yield row(f"unsaved step, {words}", floor, plain, one["ours"], target, one["old"] or None)
-        low, high = (limit(ratios["again"] for ratios in taken) for limit in (min, max))
-        yield row(f"– noise: plain against plain, {low:.4f} to {high:.4f}", floor, plain, one["again"])
+        yield row(f"– noise: plain against plain; {spread(taken)}", floor, plain, one["again"])
         yield row("– against a process without a second thread", floor, plain, one["ours"] / one["alone"])
         yield row("– the counter put on and taken off within one process", floor, plain, one["counted"])
+
+
+def spread(taken: list[dict[str, float]]) -> str:
+    """Return from where to where the ratios of generations go, in words."""
+    words = {"again": "plain", "ours": "with the agent"}
+    found = {name: [ratios[name] for ratios in taken] for name in words}
+    return ", ".join(f"{words[name]} {min(them):.4f} to {max(them):.4f}" for name, them in found.items())
 
 
 def row(
