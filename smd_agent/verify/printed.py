@@ -11,7 +11,11 @@ from smd_agent.verify.steps import Difference
 
 # The program may have begun a line when the agent writes one.
 _OURS = re.compile(re.escape(PREFIX.encode()) + rb"[^\n]*\n")
-_NUMBER = re.compile(rb"(\d+)")
+# A number with its point, an identifier in hexadecimal digits and a time of day are one word each.
+_WORD = re.compile(rb"((?:[^\s=,;|()\[\]{}<>'\"]|(?<=\d),(?=\d))+)")
+# How long something took, which two runs may have in common by chance: 1s, 0.5min, 52ms/step.
+_TIME = re.compile(rb"\d+(?:\.\d+)?(?:(?:n|u|\xc2\xb5|\xce\xbc|m)?s|min|h)(?:/\w+)?")
+_PADDING = re.compile(rb"[ \t]+")
 _LONGEST = 120
 
 
@@ -39,8 +43,8 @@ class Printed:
 def compare(stream: str, plain: bytes, again: bytes, agent: bytes) -> Printed:
     """Compare what two runs without the agent and one with it have printed.
 
-    Of a line that differs between the first two, the words and numbers are compared that are the same in both. Where
-    these have not the same number of lines, nothing is compared.
+    Of a line that differs between the first two, the words are compared that are the same in both. Where these have
+    not the same number of lines, nothing is compared.
     """
     ours = len(_OURS.findall(agent))
     here, there, with_agent = (_OURS.sub(b"", text).split(b"\n") for text in (plain, again, agent))
@@ -68,10 +72,11 @@ def _same(one: bytes, other: bytes, third: bytes) -> bool:
     """Whether the third is as the first two are alike."""
     if one == other:
         return third == one
-    parts = [_NUMBER.split(text) for text in (one, other, third)]
+    parts = [_WORD.split(_PADDING.sub(b" ", text)) for text in (one, other, third)]
     if len({len(texts) for texts in parts}) > 1:
         return True
-    return all(mine == third for mine, theirs, third in zip(*parts, strict=True) if mine == theirs)
+    both = (texts for texts in zip(*parts, strict=True) if texts[0] == texts[1])
+    return all(mine == third or bool(_TIME.fullmatch(mine)) for mine, _, third in both)
 
 
 def _shown(lines: list[bytes], number: int) -> str:
