@@ -80,9 +80,14 @@ class FolderEvents(Generic[T]):
             return b""
 
     def completes(self, happened: bytes) -> bool:
-        """Whether a file may be among these events that is complete now, as far as their names tell."""
+        """Whether a file may be complete now, as far as the names in these events tell, or the folder has gone.
+
+        Until ``written`` has looked, what comes into a new folder of that name would be taken for what was there.
+        """
         return any(
-            event.mask & (_CLOSE_WRITE | _MOVED_TO | (_CREATE if event.mask & _IS_FOLDER else 0))
+            self._paths.get(event.watch) == self._folder
+            if event.mask & _IGNORED
+            else event.mask & (_CLOSE_WRITE | _MOVED_TO | (_CREATE if event.mask & _IS_FOLDER else 0))
             and self._counts(event.name)
             for event in _events(happened)
         )

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import select
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -27,6 +28,8 @@ from smd_agent.storage.writer import Thread, start_thread
 
 # How long a step waits for the state of the checkpoint before it.
 PATIENCE_SECONDS = 1.0
+# How often it is seen whether the thread that is waited for has ended.
+_GLANCE_SECONDS = 0.05
 
 _CLOSED = select.POLLHUP | select.POLLNVAL | select.POLLERR
 
@@ -85,12 +88,13 @@ class StateKeeper:
         try:
             if not (self._looks or self._lock.locked() or is_ready(0)):
                 return
+            self._check_thread()
             with self._lock:
                 waits = self._take() or self._looks
             self._wait(self._ask(), waits)
         except (OSError, ValueError) as error:
-            # As after a program has closed all files that it does not know. Their numbers may be those of others now,
-            # so they must not be closed once more.
+            # As after a program has closed all files that it does not know, which ends the thread, too. Their numbers
+            # may be those of others now, so they must not be closed once more.
             _abandoned.append(is_ready)
             self.forget()
             self._tell(error)
@@ -98,10 +102,9 @@ class StateKeeper:
     def settle(self) -> None:
         """Have the state of a checkpoint that is complete on disk."""
         self.before_step()
-        thread = self.thread
-        if self._wake >= 0 and thread is not None and thread.is_alive():
+        if self._wake >= 0 and self._lives():
             answer = self._ask()
-            if not answer.wait(stalled_disk.patience(stalled_disk.STALL_SECONDS)):
+            if not self._answered(answer, stalled_disk.patience(stalled_disk.STALL_SECONDS)):
                 stalled_disk.waited_in_vain(lambda: not answer.is_set())
 
     def stop(self) -> None:
@@ -144,8 +147,26 @@ class StateKeeper:
     def _wait(self, answer: threading.Event, waits: bool) -> None:
         if waits and self._patience:
             with own_time.spending():
-                if not answer.wait(self._patience):
+                if not self._answered(answer, self._patience):
                     self._patience = 0.0
+
+    def _answered(self, answer: threading.Event, seconds: float) -> bool:
+        """Wait for the thread, unless it has ended; False when it has not looked in so many seconds."""
+        until = time.monotonic() + seconds
+        while not answer.wait(min(_GLANCE_SECONDS, seconds)):
+            if not self._lives():
+                return True
+            if time.monotonic() >= until:
+                return False
+        return True
+
+    def _lives(self) -> bool:
+        thread = self.thread
+        return thread is not None and thread.is_alive()
+
+    def _check_thread(self) -> None:
+        if not self._lives():
+            raise ValueError("the thread that does it has ended")
 
     def _ask(self) -> threading.Event:
         """Have the thread look; what is set when it has."""

@@ -8,16 +8,18 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
+from smd_agent import stalled_disk
 from smd_agent.core.clock import ModeClock, WatchedPosition
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.training_state import TrainingState, parse_states, states_text
 from smd_agent.storage import folder_events
 from smd_agent.storage.state_file import read_states
-from smd_agent.storage.state_keeper import StateKeeper
+from smd_agent.storage.state_keeper import PATIENCE_SECONDS, StateKeeper
 
 
 class Training:
@@ -121,6 +123,15 @@ def test_a_folder_that_is_made_later_or_anew_is_not_made_here(tmp_path):
     training.keeper.stop()
 
 
+def test_a_folder_that_has_gone_is_looked_for_before_the_next_step(tmp_path):
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    events = folder_events.FolderEvents(folder, lambda name: True)
+    folder.rmdir()
+    assert events.completes(events.read())
+    events.close()
+
+
 def test_logs_and_what_is_only_read_are_no_checkpoints(training):
     write(training.folder / "a.pt")
     training.step(2)
@@ -187,6 +198,40 @@ def test_a_file_that_cannot_be_written_is_told_once_and_costs_nothing_else(train
     assert training.position.newest == 3
     told = capsys.readouterr().err
     assert told.count(f"where the training stands is not noted in {training.folder}/metadata.json") == 1
+
+
+def test_nobody_waits_for_a_thread_that_has_failed(training, monkeypatch, tmp_path_factory):
+    """It fails while the end of the program waits for it, or just before."""
+    waits = []
+    monkeypatch.setattr(stalled_disk, "STALL_SECONDS", 2.0)
+    monkeypatch.setattr(stalled_disk, "waited_in_vain", waits.append)
+    keeper = training.keeper
+    failing = threading.Event()
+
+    def fail(error):
+        failing.set()
+        time.sleep(0.2)
+
+    def state():
+        assert threading.current_thread() is not keeper.thread
+        return training.state()
+
+    monkeypatch.setattr(keeper, "_tell", fail)
+    monkeypatch.setattr(keeper, "_now", state)
+    ready = tmp_path_factory.mktemp("ready") / "first.pt"
+    write(ready)
+    # The thread is told of one event alone.
+    os.replace(ready, training.folder / "first.pt")
+    assert failing.wait(10)
+    keeper.settle()
+    keeper.thread.join(10)
+    write(training.folder / "second.pt")
+    training.step(3)
+    keeper.settle()
+    assert waits == []
+    # No later step looks into the folder any more.
+    assert keeper._is_ready is None
+    assert keeper._patience == PATIENCE_SECONDS
 
 
 def test_where_the_system_does_not_tell_one_line_says_so(tmp_path, monkeypatch, capsys):
