@@ -42,11 +42,13 @@ PYTORCH_FIRST = (
     "framework/captured_step.py:Installed.__init__",
     "framework/captured_step.py:Installed.close",
     "pytorch/tracing.py:is_opaque",
-    "storage/step_file.py:_Output.write",
+    "storage/step_output.py:StepOutput.write",
 )
 KERAS_FIRST = (
     "framework/keras/step.py:StepFunction._run_captured",
     "framework/keras/watch.py:KerasWatch._watch_maker.around.make",
+    "framework/keras/watch.py:KerasWatch._publish_last",
+    "core/open_step.py:OpenStep.publish",
     "tensorflow/graph/told_failures.py:ToldAsOf.__exit__",
     "tensorflow/keras_fit/compiled_function.py:CompiledFunction._is_recorded",
     "tensorflow/keras_fit/compiled_function.py:CompiledFunction._run",
@@ -68,7 +70,7 @@ XGBOOST_FIRST = (
     "framework/boosting/rounds.py:Rounds.end_round",
     "framework/boosting/rounds.py:Rounds.close",
     "xgboost/rounds.py:_rounds_of",
-    "core/recorder.py:Recorder.end_step",
+    "core/open_step.py:OpenStep.end_step",
 )
 # Of these, the first start calls some too.
 RESTART_FIRST = (
