@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from smd_agent.analysis.ports import TensorSource
     from smd_agent.core.collection import Collection
-    from smd_agent.storage.reader import StepIndex
+    from smd_agent.storage.index_files import StepIndex
 
 # To look at a tensor takes as long as to read so many stored numbers, to read a small one so many more.
 _TENSOR_AT_ALL = 5

@@ -9,7 +9,7 @@ from smd_agent.analysis.trial import Trial
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smd_agent.storage.reader import StepIndex
+    from smd_agent.storage.index_files import StepIndex
 
 
 class OwnPart(Trial):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from smd_agent.analysis.steps import StepTable
     from smd_agent.core.modes import ModeKeys
     from smd_agent.formats.event import Form, SavedTensor
-    from smd_agent.storage.reader import StepIndex
+    from smd_agent.storage.index_files import StepIndex
 
 
 class TensorSource(Protocol):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from smd_agent.analysis.ports import TensorSource
     from smd_agent.formats.event import SavedTensor
-    from smd_agent.storage.reader import StepIndex
+    from smd_agent.storage.index_files import StepIndex
 
 STATISTICS = ("min", "max", "mean", "std", "l2", "zero_share", "nan_count", "inf_count")
 """What is told of every tensor: the last three are a share from 0 to 1 and numbers of elements."""

@@ -15,7 +15,7 @@ from smd_agent.core.modes import ModeKeys
 if TYPE_CHECKING:
     from collections.abc import Iterable, KeysView, Mapping
 
-    from smd_agent.storage.reader import StepIndex
+    from smd_agent.storage.index_files import StepIndex
 
 
 class StepState(Enum):

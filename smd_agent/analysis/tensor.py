@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from smd_agent.analysis.ports import TensorSource
     from smd_agent.core.names import Op
     from smd_agent.formats.event import Form, SavedTensor
-    from smd_agent.storage.reader import StepIndex
+    from smd_agent.storage.index_files import StepIndex
 
 
 class Tensor:

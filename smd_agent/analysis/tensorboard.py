@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from smd_agent.core.collection import Collection
     from smd_agent.core.names import Op
     from smd_agent.formats.event import SavedTensor
-    from smd_agent.storage.reader import StepIndex
+    from smd_agent.storage.index_files import StepIndex
 
     Problems = dict[tuple[int, str, str], str]
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from smd_agent.core.collection_manager import CollectionManager
     from smd_agent.formats.event import SavedTensor
-    from smd_agent.storage.reader import StepIndex
+    from smd_agent.storage.index_files import StepIndex
 
 logger = logging.getLogger("smd_agent")
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from smd_agent.analysis.ports import TensorSource
     from smd_agent.analysis.tensor import Tensor
     from smd_agent.core.collection import Collection
-    from smd_agent.storage.reader import StepIndex
+    from smd_agent.storage.index_files import StepIndex
 
 
 @dataclass(frozen=True)

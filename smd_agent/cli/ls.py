@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from smd_agent.analysis.overview import Overview
     from smd_agent.analysis.trial import Trial
     from smd_agent.core.modes import ModeKeys
-    from smd_agent.storage.reader import StepIndex
+    from smd_agent.storage.index_files import StepIndex
 
 # Lists up to the first length are printed whole, longer ones are cut to the second for each collection.
 WHOLE_LIST = 30

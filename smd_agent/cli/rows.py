@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from smd_agent.analysis.trial import Trial
     from smd_agent.core.modes import ModeKeys
     from smd_agent.formats.event import Form, SavedTensor
-    from smd_agent.storage.reader import StepIndex
+    from smd_agent.storage.index_files import StepIndex
 
 _SUMMARIES = ("min", "max", "mean", "std", "l2")
 _SHARES = {"DEAD": "dead_share", "SAT": "saturated_share"}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from smd_agent.analysis.trial import Trial
     from smd_agent.core.names import Op
-    from smd_agent.storage.reader import StepIndex
+    from smd_agent.storage.index_files import StepIndex
 
 
 @dataclass(frozen=True)

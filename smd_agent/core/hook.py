@@ -94,6 +94,17 @@ class BaseHook:
         return self.selection.reduction_config
 
     @property
+    def dry_run(self) -> bool:
+        """Whether everything is decided but no step is written."""
+        return self._output.sink.dry_run
+
+    @property
+    def last_saved_step(self) -> int | None:
+        """The last step, over all modes, of which something is saved; None if there is none."""
+        step = self.recorder.step_saved
+        return step if step >= 0 else None
+
+    @property
     def step(self) -> int:
         """Number of the current step over all modes, -1 before the first."""
         return self.position.step
@@ -227,8 +238,15 @@ class BaseHook:
         return worker_name(self.worker()[0])
 
     def flush(self) -> None:
-        """Hand the current step to the disk and wait until it is there; the run goes on."""
+        """Hand the current step to the disk and wait until it is there; the run goes on.
+
+        Of what follows, only values that are given before the next step come to it.
+        """
         self.recorder.flush()
+
+    def publish_ended(self) -> None:
+        """Have readers find all steps that have ended; the run goes on."""
+        self.recorder.publish_ended()
 
     # What the session calls.
 

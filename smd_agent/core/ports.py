@@ -119,6 +119,9 @@ class LateValues(Protocol):
     def end(self, held: HeldStep) -> None:
         """Take a step that has ended; it is committed once all its values, and those of earlier steps, are in."""
 
+    def bring(self, sink: StepSink) -> None:
+        """Wait for what was asked for in the open step, and write it into that."""
+
     def forget(self, names: set[str]) -> None:
         """Have tensors and scalars of these names, asked for in the open step, not saved: others follow."""
 

@@ -18,10 +18,9 @@ from smd_agent.core.channels import ChannelAxes
 from smd_agent.core.clock import NEVER, ModeClock, RunPosition
 from smd_agent.core.given_values import GivenValues
 from smd_agent.core.modes import ModeKeys
+from smd_agent.core.open_step import OpenStep
 from smd_agent.core.own_time import own_time
-from smd_agent.core.ports import HeldStep, LateValues, OpenCapture, StepAside
-from smd_agent.core.sink import StepSink
-from smd_agent.core.step_questions import StepQuestions
+from smd_agent.core.ports import OpenCapture, StepAside
 from smd_agent.core.turns import in_turn
 from smd_agent.core.values import ToArray, capture, write_group
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from smd_agent.core.selection import Selection
 
 
-class Recorder(StepQuestions):
+class Recorder(OpenStep):
     """Saves tensors of a run by step and mode.
 
     Args:
@@ -40,11 +39,6 @@ class Recorder(StepQuestions):
         position: makes what counts the steps.
 
     Attributes:
-        position: where the run stands; the framework's hook advances it.
-        clocks: of the modes.
-        capture: what captures the open step, closed when the step ends; None if nothing needs that.
-        left_out: tells whether what this thread computes is none of the open step's.
-        late: takes values that come later, such as those on an accelerator; None if all are there at once.
         axes: of the channels of layers' outputs; who captures these says where they are.
         ends_with_updates: whether training steps end with updates, unless the user has set another mode.
     """
@@ -56,25 +50,13 @@ class Recorder(StepQuestions):
         to_array: ToArray,
         position: Callable[[ModeClock], RunPosition] = RunPosition,
     ) -> None:
-        self.clocks = {mode: ModeClock(mode) for mode in ModeKeys}
-        super().__init__(selection, position(self.clocks[ModeKeys.GLOBAL]))
-        self.capture: OpenCapture | None = None
-        # bool, called without arguments, says False.
-        self.left_out: Callable[[], bool] = bool
-        self.late: LateValues | None = None
+        super().__init__(selection, output, position)
         self.axes = ChannelAxes()
         self.ends_with_updates = False
-        self.output = output
         selection.on_change = self.ask_again
         self._to_array = to_array
-        self._step_sink: StepSink | None = None
-        # Whether what captures the current step is being closed.
-        self._ends = False
         self._given = GivenValues(self, to_array)
-        self._ended_step = self._open_step = -1
         self._aside: StepAside | None = None
-        # A step that goes on after later ones have ended.
-        self._resumed_step = -1
 
     @property
     def mode(self) -> ModeKeys:
@@ -112,16 +94,6 @@ class Recorder(StepQuestions):
         for mode, number in {**mode_steps, ModeKeys.GLOBAL: step}.items():
             self.clocks[mode].step = number
 
-    @property
-    def step_saved(self) -> int:
-        """The last step of which something is saved, the current one among them; -1 if there is none."""
-        return max(self._ended_step, self._open_step if self.position.open else -1)
-
-    def ask_again(self) -> None:
-        """Decide about the next step of every mode anew."""
-        for clock in self.clocks.values():
-            clock.due = 0
-
     @in_turn
     def open_step(self) -> bool:
         """Decide about the step that has just begun, and open it if something is saved."""
@@ -153,22 +125,6 @@ class Recorder(StepQuestions):
         self.position.take_back(steps)
         self.position.clock.due = 0
         self._given.step_dropped()
-
-    @in_turn
-    def end_step(self) -> None:
-        """Remove what captured the current step, and hand what it has saved to the disk."""
-        held = self.hold_step()
-        if held is None:
-            return
-        if self.late is None:
-            self.commit(held)
-        else:
-            # What comes after it must not replace it, wherever it waits.
-            self._ended_step = max(held.step, self._ended_step)
-            if held.step == self._resumed_step:
-                self._resumed_step = -1
-            self.late.end(held)
-            self._ask_again_for_late_values()
 
     @in_turn
     def put_aside(self) -> None:
@@ -219,41 +175,9 @@ class Recorder(StepQuestions):
             self.position.awaits_update = False
             self.position.updated = True
 
-    @in_turn
-    def hold_step(self) -> HeldStep | None:
-        """Take what the current step has saved out of the way of the next one, which may turn out to be none.
-
-        It has to be given to ``commit``, or back by ``resume_step``; None: nothing was saved.
-        """
-        capture, self.capture = self.capture, None
-        if capture is not None:
-            self._ends = True
-            try:
-                capture.close()
-            finally:
-                self._ends = False
-        saving = self.position.saving
-        self.position.saving = self.position.open = own_time.counts = False
-        sink, self._step_sink = self._step_sink, None
-        return None if sink is None else HeldStep(sink, self._open_step, self._due, saving)
-
-    def resume_step(self, held: HeldStep) -> None:
-        """Make a step that was held the current one again, after the next one was dropped."""
-        self._step_sink, self._open_step, self._due = held.sink, held.step, held.due
-        self.position.open, self.position.saving = True, held.saving
-
-    @in_turn
-    def commit(self, held: HeldStep) -> None:
-        """Hand a step that was held to the disk."""
-        self._ended_step = max(held.step, self._ended_step)
-        if held.step == self._resumed_step:
-            self._resumed_step = -1
-        self.output.export_collections()
-        self.output.sink.commit(held.sink, self._current_plan().steps_among)
-
     def flush(self) -> None:
-        """Hand the current step to the disk and wait until it is there; the run goes on."""
-        self._end_steps()
+        """Hand the current step to the disk and wait until it is there; only given values can come to it afterwards."""
+        self._publish_all()
         if self.output.sink.started and not self.output.off:
             self.output.sink.flush()
 
@@ -333,14 +257,6 @@ class Recorder(StepQuestions):
 
     # What the given values ask for.
 
-    def sink_of_step(self) -> StepSink | None:
-        """Takes values of the current step, whatever that saves otherwise; None: this process writes nothing."""
-        if self.output.off:
-            return None
-        # Completes the collections, whose file is written when the output begins.
-        self._current_plan()
-        return self._open_sink() if self.output.begin() else None
-
     @in_turn
     def place(self, collection: str, tensor_name: str) -> None:
         """Make a tensor a member of a collection, whatever the collection's regexes say."""
@@ -368,6 +284,13 @@ class Recorder(StepQuestions):
             self.late.drop()
 
     @in_turn
+    def _publish_all(self) -> None:
+        if self._aside is not None:
+            self._end_steps()
+        self._end_capture()
+        self.publish()
+
+    @in_turn
     def _end_steps(self) -> None:
         self.end_step()
         if self._aside is not None:
@@ -375,23 +298,3 @@ class Recorder(StepQuestions):
             self.end_step()
         if self.late is not None:
             self.late.settle(wait=True)
-
-    def _ask_again_for_late_values(self) -> None:
-        """Have the next step, saved or not, look for values that a step still waits for."""
-        if self.late is not None and self.late.waiting:
-            self.ask_again()
-
-    def _open_sink(self) -> StepSink:
-        if self._step_sink is None:
-            position = self.position
-            if position.step <= self._ended_step and position.step != self._resumed_step:
-                # Its file is complete; what comes after it must not replace it.
-                position.newest = max(position.newest, self._ended_step) + 1
-                position.step = position.newest
-                position.clock.step += 1
-            self._open_step = max(position.step, 0)
-            self._step_sink = self.output.sink.begin_step(
-                self._open_step, position.clock.mode, max(position.clock.step, 0)
-            )
-            position.open = True
-        return self._step_sink

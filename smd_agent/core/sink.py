@@ -80,6 +80,9 @@ class RunSink(Protocol):
     def commit(self, step: Any, steps_among: Callable[[ModeKeys, int], int]) -> None:
         """Take a filled step over; ``steps_among`` tells how many of the first steps of a mode are saved."""
 
+    def publish(self, step: Any) -> None:
+        """Store what an open step has so far; it may get more until it is committed."""
+
     def write_collections(self, text: str) -> None:
         """Take the text of the collections file."""
 

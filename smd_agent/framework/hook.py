@@ -24,6 +24,7 @@ from smd_agent.errors import SMDebugValueError
 from smd_agent.formats.addresses import is_address
 from smd_agent.framework.environment import Sources, environment
 from smd_agent.framework.restarts import Restarts
+from smd_agent.storage import open_runs
 from smd_agent.storage.board_files import FOLDER
 from smd_agent.storage.destination import Destination
 from smd_agent.storage.metrics_file import MetricsFile
@@ -86,6 +87,7 @@ class FrameworkHook(BaseHook):
             has not described by itself; then a finished run in ``out_dir`` is left alone, too.
 
     Attributes:
+        include_regex, save_all: as they were given.
         built_in: the collections that the framework provides, and the regexes by which tensors join them.
         default_saved: the collections that are saved whatever is asked for.
         collection_class: what the framework's collections are.
@@ -123,6 +125,8 @@ class FrameworkHook(BaseHook):
         if out_dir is None:
             raise RuntimeError("out_dir is a required argument")
         self.made_from = made_from
+        self.include_regex = include_regex
+        self.save_all = save_all
         out_dir = os.fspath(out_dir)
         apart = names_rank(out_dir) if made_from is None else made_from.apart
         if made_from is None:
@@ -157,6 +161,7 @@ class FrameworkHook(BaseHook):
         self._restarts.begin(self, writer)
         self.keep_apart(apart)
         self.set_up()
+        open_runs.add(self)
         replaced = session.make_current(self)
         if made_from is None:
             session.tell_of_own_hook(self)

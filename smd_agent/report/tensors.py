@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from smd_agent.analysis.trial import Trial
-    from smd_agent.storage.reader import StepIndex
+    from smd_agent.storage.index_files import StepIndex
 
 _SHOWN = ("min", "max", "mean", "std", "l2", "zero_share", "nan_count", "inf_count", "dead_share", "saturated_share")
 # In bytes; larger ones are not read for a histogram.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from smd_agent.analysis.trial import Trial
     from smd_agent.rules.rule import Rule
-    from smd_agent.storage.reader import StepIndex
+    from smd_agent.storage.index_files import StepIndex
 
 
 @dataclass

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from smd_agent.analysis.trial import Trial
-    from smd_agent.storage.reader import StepIndex
+    from smd_agent.storage.index_files import StepIndex
 
 LARGEST_VALUE = 32 << 20
 """In bytes: of what is read within a tenth of a second."""

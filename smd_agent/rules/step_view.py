@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from smd_agent.analysis.names import Contents
     from smd_agent.analysis.trial import Trial
     from smd_agent.core.modes import ModeKeys
-    from smd_agent.storage.reader import StepIndex
+    from smd_agent.storage.index_files import StepIndex
 
 Names = tuple[str, ...]
 # About kinds of steps, of which a run has few.

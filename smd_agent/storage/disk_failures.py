@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 
 from smd_agent import guard
 from smd_agent.storage.due_file import DueFile
+
+PASSING = frozenset(
+    getattr(errno, name, errno.ENOSPC)
+    for name in ("ENOSPC", "EDQUOT", "EIO", "ESTALE", "EMFILE", "ENFILE", "ETIMEDOUT")
+)
+"""What is the matter with a disk that may take data later."""
 
 
 class DiskFailures:

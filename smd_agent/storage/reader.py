@@ -10,7 +10,6 @@ import logging
 import os
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,22 +17,22 @@ import numpy as np
 from smd_agent.config import env
 from smd_agent.errors import (
     DamagedRecord,
-    IndexReaderException,
     SMDebugRuntimeError,
     SMDebugTypeError,
     TensorUnavailableForStep,
 )
 from smd_agent.formats import paths
 from smd_agent.formats.event import Form, SavedTensor, decode_tensor, peek_form
-from smd_agent.formats.index import Index, IndexParser
+from smd_agent.formats.index import Index
 from smd_agent.formats.scalar_columns import ArrayColumn, Numbers, Rows, ScalarColumn
 from smd_agent.formats.scalars import scalar_value
 from smd_agent.formats.tfrecord import RecordError
 from smd_agent.printable import printable, shortened
-from smd_agent.regular_file import NotARegularFile, read_text
+from smd_agent.regular_file import NotARegularFile
+from smd_agent.storage import open_runs
 from smd_agent.storage.event_file import payload_of, read_head, read_payload, read_range, read_records
 from smd_agent.storage.folders import change_time, names_in
-from smd_agent.storage.index_cache import IndexCache
+from smd_agent.storage.index_files import IndexFiles, StepIndex
 from smd_agent.storage.kept import kept
 
 if TYPE_CHECKING:
@@ -47,9 +46,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("smd_agent")
 
 EVENT_FILE_POLL_SECONDS = 2.0
-# Two changes of a folder within a clock tick may leave the same change time, so one that has just changed is
-# listed again. Seconds; the coarsest file systems count in steps of two.
-_SETTLED_AFTER = 3.0
 # In bytes; nearly all of it can be the name.
 _LARGEST_SCALAR = 1 << 14
 # Numbers are read together with what lies between them, up to so many bytes, and so many times their own.
@@ -59,15 +55,6 @@ _MOST_BETWEEN = 32
 _AROUND = 1 << 12
 # Of a file that is asked twice, so many bytes are read.
 _WHOLE = 1 << 20
-
-
-@dataclass(frozen=True)
-class StepIndex:
-    """One index file that has been read: whose it is, and what it says."""
-
-    step: int
-    worker: str
-    index: Index
 
 
 class _Records(NamedTuple):
@@ -81,7 +68,6 @@ class _Records(NamedTuple):
 class RunReader:
     """The files of one run in a folder. ``shown`` is what messages call it.
 
-    ``problems`` maps each index file that cannot be read, as a path below the run's root, to what is wrong.
     ``patient`` is whether to wait for an event file that is announced and not there.
 
     Args:
@@ -93,15 +79,8 @@ class RunReader:
     def __init__(self, root: Path, first: int | None = None, end: int | None = None) -> None:
         self.root = root
         self._root = self.shown = os.fspath(root)
-        self.problems: dict[str, str] = {}
         self.patient = True
-        self._first = 0 if first is None else first
-        self._end = end
-        self._parser = IndexParser()
-        self._cache = IndexCache(root, self._parser)
-        self._settled: dict[str, int] = {}
-        self._known: dict[str, set[str]] = {}
-        self._bad: dict[str, tuple[int, int]] = {}
+        self._indexes = IndexFiles(root, 0 if first is None else first, end)
         self._places: dict[tuple[Names, tuple[str, ...]], npt.NDArray[np.int64]] = {}
         self._last_read = "", 0, b""
         self._columns: dict[tuple[tuple[str, ...], bytes], ScalarColumn] = {}
@@ -120,103 +99,35 @@ class RunReader:
             return None
 
     def collections_files(self) -> dict[str, Path]:
-        """Return the collections files by worker, in the order of their names."""
+        """Return the collections files by worker, in the order of their names; to be called before `new_indexes`.
+
+        Of a run that this process writes, all steps that have ended are there afterwards.
+        """
+        open_runs.bring_up_to_date(self.root)
         folder = self.root / paths.COLLECTIONS_FOLDER
         workers = {name: paths.parse_collections_file(name) for name in sorted(names_in(folder))}
         return {worker: folder / name for name, worker in workers.items() if worker is not None}
 
+    @property
+    def problems(self) -> dict[str, str]:
+        """What is wrong with each index file that cannot be read, by its path below the run's root."""
+        return self._indexes.problems
+
     def workers(self) -> set[str]:
         """Return the workers that have an index file in the first folder of them."""
-        index_root = self.root / paths.INDEX_FOLDER
-        for folder in sorted(names_in(index_root)):
-            names = (name for name in names_in(index_root / folder) if name.endswith(".json"))
-            found = {parsed[1] for parsed in map(paths.parse_step_file, names) if parsed is not None}
-            if found:
-                return found
-        return set()
+        return self._indexes.workers()
 
     def new_indexes(self) -> Iterator[StepIndex]:
-        """Read the index files that have appeared since the last call, in the order of steps and workers.
-
-        One that cannot be read is noted in ``problems`` and named in one warning; it is tried again when it
-        changes.
-        """
-        index_root = self.root / paths.INDEX_FOLDER
-        for folder in sorted(names_in(index_root)):
-            if folder.isdecimal() and self._in_range(folder):
-                yield from self._new_in(index_root / folder)
-        if not self._first and self._end is None:
-            self._cache.save()
+        """Read the index files that have appeared or changed since the last call, in the order of steps and workers."""
+        return self._indexes.new()
 
     def steps_of(self, worker: str) -> list[int]:
         """Return the steps of which there is an index file of a worker, by the files' names alone."""
-        index_root = self.root / paths.INDEX_FOLDER
-        names = (name for folder in names_in(index_root) for name in names_in(index_root / folder))
-        found = (paths.parse_step_file(name) for name in names if name.endswith(".json"))
-        return sorted(step[0] for step in found if step is not None and step[1] == worker)
+        return self._indexes.steps_of(worker)
 
     def index_of(self, step: int, worker: str) -> StepIndex | None:
         """Read one index file; None where it cannot be read."""
-        path = self.root / paths.index_path(step, worker)
-        index = self._read_index(path.parent, path.name)
-        return None if index is None else StepIndex(step, worker, index)
-
-    def _in_range(self, folder: str) -> bool:
-        past_end = self._end is not None and folder > paths.index_folder(self._end)
-        return folder >= paths.index_folder(self._first) and not past_end
-
-    def _new_in(self, folder: Path) -> Iterator[StepIndex]:
-        changed = change_time(folder)
-        bad = any(name.startswith(f"{folder.name}/") for name in self._bad)
-        if changed is None or (self._settled.get(folder.name) == changed and not bad):
-            return
-        known = self._known.setdefault(folder.name, set())
-        for name in sorted(names_in(folder) - known):
-            parsed = paths.parse_step_file(name) if name.endswith(".json") else None
-            if parsed is None or not self._wanted(parsed[0]):
-                known.add(name)
-                continue
-            index = self._read_index(folder, name)
-            if index is not None:
-                known.add(name)
-                yield StepIndex(*parsed, index)
-        # Only now: a caller that stops half-way gets the rest next time.
-        if time.time() - changed / 1e9 > _SETTLED_AFTER:
-            self._settled[folder.name] = changed
-
-    def _wanted(self, step: int) -> bool:
-        return step >= self._first and (self._end is None or step < self._end)
-
-    def _read_index(self, folder: Path, name: str) -> Index | None:
-        key, path = f"{folder.name}/{name}", folder / name
-        relative = f"{paths.INDEX_FOLDER}/{key}"
-        signature = (-1, -1)
-        try:
-            status = path.stat()
-            signature = (status.st_mtime_ns, status.st_size)
-            if self._bad.get(key) == signature:
-                return None
-            index = self._cache.get(key, signature)
-            if index is None:
-                index = self._parser.parse(read_text(path))
-                self._cache.add(key, signature, index)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            problem = f"Invalid File Found: {printable(str(path))} ({error.strerror})"
-        except IndexReaderException as error:
-            problem = error.message
-        except MemoryError:
-            problem = "it is too large for the memory that there is"
-        else:
-            self._bad.pop(key, None)
-            self.problems.pop(relative, None)
-            return index
-        self._bad[key] = signature
-        if relative not in self.problems:
-            logger.warning("smd_agent: the step of %s is left out: %s", printable(str(path)), problem)
-        self.problems[relative] = problem
-        return None
+        return self._indexes.index_of(step, worker)
 
     def read(self, place: StepIndex, name: str) -> SavedTensor:
         """Read one tensor.

@@ -18,16 +18,18 @@ from smd_agent.formats import about
 from smd_agent.formats.encoder import Stamp
 from smd_agent.formats.paths import END_MARKER, about_path, collections_path
 from smd_agent.storage.board_files import FOLDER
-from smd_agent.storage.disk_failures import DiskFailures
+from smd_agent.storage.board_step import BoardStep
+from smd_agent.storage.disk_failures import PASSING, DiskFailures
 from smd_agent.storage.due_file import DueFile
-from smd_agent.storage.forecast import FIRST_STEPS, LARGE_STEP, size_text, tell
+from smd_agent.storage.forecast import FIRST_STEPS, LARGE_STEP, tell
 from smd_agent.storage.layouts import Layouts
 from smd_agent.storage.lost_steps import LostSteps
-from smd_agent.storage.metrics_file import MetricsFile
+from smd_agent.storage.metrics_file import MetricsFile, MetricStep
 from smd_agent.storage.run_board import RunBoard
 from smd_agent.storage.run_folder import Continuation, RunFolder, absolute, holds_finished_run
 from smd_agent.storage.run_place import RunPlace
-from smd_agent.storage.step_file import StepFile
+from smd_agent.storage.saved_counts import SavedCounts
+from smd_agent.storage.step_file import Growth, StepFile
 from smd_agent.storage.stored_run import StoredRun
 from smd_agent.storage.whole_file import remove_file, replace_file
 from smd_agent.storage.writer import DEFAULT_BUDGET_BYTES, Writer
@@ -35,12 +37,6 @@ from smd_agent.storage.writer import DEFAULT_BUDGET_BYTES, Writer
 if TYPE_CHECKING:
     from smd_agent.formats.training_state import StorePlace
     from smd_agent.storage.uploads import Uploads
-
-# What is the matter with a disk that may take data later.
-_PASSING = frozenset(
-    getattr(errno, name, errno.ENOSPC)
-    for name in ("ENOSPC", "EDQUOT", "EIO", "ESTALE", "EMFILE", "ENFILE", "ETIMEDOUT")
-)
 
 
 class _Beginning:
@@ -67,7 +63,7 @@ class RunWriter:
         uploads: bring the run into a store; None where it stays in its folder.
 
     Attributes:
-        steps_saved, tensors_saved, bytes_saved: what is in the folder, by count and size.
+        saved: what is in the folder, by number and size.
     """
 
     def __init__(
@@ -82,9 +78,7 @@ class RunWriter:
         uploads: Uploads | None = None,
     ) -> None:
         self.dry_run = dry_run
-        self.steps_saved = 0
-        self.tensors_saved = 0
-        self.bytes_saved = 0
+        self.saved = SavedCounts()
         self._named = absolute(out_dir)
         self._finished_before = holds_finished_run(self._named)
         self._below = below
@@ -175,7 +169,7 @@ class RunWriter:
         elif beginning.refused is not None:
             self._writer.close()
             return beginning.refused
-        elif beginning.failure is not None and beginning.failure.errno not in _PASSING:
+        elif beginning.failure is not None and beginning.failure.errno not in PASSING:
             self._writer.close()
             raise beginning.failure
         self._worker = worker
@@ -194,7 +188,7 @@ class RunWriter:
 
     def begin_anew(self) -> None:
         """Forget everything, in a process that a fork has made: folder and thread are its parent's."""
-        self.steps_saved = self.tensors_saved = self.bytes_saved = 0
+        self.saved.forget()
         self._worker = ""
         self._continued = None
         self._store.begin_anew()
@@ -208,9 +202,7 @@ class RunWriter:
         """Open the file of one step."""
         self._closed = None
         stamp = Stamp(step, mode, mode_step, time.time())
-        board = None if self._board is None else self._board.begin_step(stamp)
-        metrics = None if self._metrics is None else self._metrics.begin_step(stamp)
-        return StepFile(self._place, self._worker, stamp, self._writer, self._layouts, board, metrics)
+        return StepFile(self._place, self._worker, stamp, self._writer, self._layouts, *self._shown(stamp))
 
     def commit(self, step: StepFile, steps_among: Callable[[ModeKeys, int], int] | None = None) -> None:
         """Put a filled step on disk, in the background; say what steps take when the first large one comes.
@@ -222,15 +214,17 @@ class RunWriter:
             self._lose(step.stamp.step)
         elif not step.is_empty:
             self._store.expect(step.stamp.step)
-        step.commit(partial(self._saved, step), partial(self._lose, step.stamp.step))
-        if self._board is not None and step.board is not None:
-            self._board.commit(step.board, self._writer.submit, self._board_place, self._worker)
-        if self._metrics is not None and step.metrics is not None:
-            self._metrics.commit(step.metrics, self._writer.submit)
+        self._hand_over(step, ended=True)
         if not self._forecast and steps_among is not None and step.size >= LARGE_STEP:
             self._forecast = True
             saved = steps_among(step.stamp.mode, FIRST_STEPS)
             self._writer.submit(partial(tell, step.size, saved, lambda: self.root))
+
+    def publish(self, step: StepFile) -> None:
+        """Put what a step has so far on disk, in the background; it may get more until it is committed."""
+        if not step.lost and not step.is_empty:
+            self._hand_over(step, ended=False)
+            step.board, step.metrics = self._shown(step.stamp)
 
     def write_collections(self, text: str) -> None:
         """Put the collections file in place, in the background; if that fails, again with every step and at the end."""
@@ -281,10 +275,19 @@ class RunWriter:
         if self._lost is not None and self._lost.gone:
             many = self._lost.gone > 1
             lost += f"; {self._lost.gone} more {'are gone with their' if many else 'is gone with its'} folder"
-        steps = "1 step" if self.steps_saved == 1 else f"{self.steps_saved} steps"
-        saved = f"saved {steps} ({self.tensors_saved} values, {size_text(self.bytes_saved)}{more}){lost}"
-        saved += self._store.words
+        saved = f"saved {self.saved.text(more)}{lost}{self._store.words}"
         return f"{saved}; to see them: python -m smd_agent ls {self.location}" if self._at.entered else saved
+
+    def _shown(self, stamp: Stamp) -> tuple[BoardStep | None, MetricStep | None]:
+        board = None if self._board is None else self._board.begin_step(stamp)
+        return board, None if self._metrics is None else self._metrics.begin_step(stamp)
+
+    def _hand_over(self, step: StepFile, ended: bool) -> None:
+        step.put_in_place(partial(self._saved, step, ended), partial(self._lose, step.stamp.step))
+        if self._board is not None and step.board is not None:
+            self._board.commit(step.board, self._writer.submit, self._board_place, self._worker)
+        if self._metrics is not None and step.metrics is not None:
+            self._metrics.commit(step.metrics, self._writer.submit)
 
     # On the writer thread.
 
@@ -294,7 +297,7 @@ class RunWriter:
             beginning.refused = self._at.enter(worker, alone, not alone and not self._met_late)
         except OSError as error:
             beginning.failure = error
-            if beginning.given_up or error.errno in _PASSING:
+            if beginning.given_up or error.errno in PASSING:
                 self._failures.write_failed(error)
         if beginning.given_up and self._at.entered:
             self._failures.start_made_up(self._named, self.detour)
@@ -324,13 +327,13 @@ class RunWriter:
 
     def _leave_behind(self) -> int:
         """Forget what was in the folder; the number of steps that have gone with it."""
-        gone = self.steps_saved
+        gone = self.saved.steps
         self._at.entered = False
         self._last_index = ""
         for file in (self._collections, self._lost, self._about):
             if file is not None:
                 file.forget()
-        self.steps_saved = self.tensors_saved = self.bytes_saved = 0
+        self.saved.forget()
         if self._lost is not None:
             self._lost.gone += gone
         return gone
@@ -341,22 +344,23 @@ class RunWriter:
             raise OSError(errno.EBUSY, refused)
         self._put_files()
 
-    def _saved(self, step: StepFile) -> None:
+    def _saved(self, step: StepFile, ended: bool, growth: Growth) -> None:
         if not self._is_there():
             # It has gone since the step began, and another folder may have got the index alone.
             guard.attempt(partial(remove_file, self.root, step.index_name))
             self._lose(step.stamp.step)
             return
-        self.steps_saved += 1
-        self.tensors_saved += step.tensors
-        self.bytes_saved += step.size
+        self.saved.add(growth)
         self._last_index = step.index_name
         self._put_files()
-        self._store.add(self.root, step.index_name, *step.event_names)
+        if ended:
+            # Not before: a file that changes while it is uploaded would not fit its index there.
+            self._store.add(self.root, step.index_name, *step.event_names)
 
     def _lose(self, step: int) -> None:
         self._store.expect_no_more(step)
-        if self._lost is not None:
+        # A step that is put in place several times is lost once.
+        if self._lost is not None and self._lost.steps[-1:] != [step]:
             self._lost.steps.append(step)
 
     def _put_files(self) -> None:

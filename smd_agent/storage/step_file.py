@@ -2,20 +2,16 @@
 
 The training thread copies every value into blocks as the bytes that will stand in the file, so what it handed over can
 change afterwards. It keeps the blocks until the step is complete, unless they become too many: while it copies, the
-writer thread would only take memory bandwidth, and perhaps its processor, away from it. The event file and the index
-appear under temporary names and are renamed, the event file first: an index that can be seen points to a complete
-event file.
+writer thread would only take memory bandwidth, and perhaps its processor, away from it.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,8 +32,7 @@ from smd_agent.storage.board_step import BoardStep
 from smd_agent.storage.copying import copy_large
 from smd_agent.storage.layouts import Layouts
 from smd_agent.storage.metrics_file import MetricStep
-from smd_agent.storage.preallocate import preallocate
-from smd_agent.storage.whole_file import NewFile, remove_file, replace_file
+from smd_agent.storage.step_output import StepOutput
 from smd_agent.storage.writer import BLOCK_BYTES, DEFAULT_BUDGET_BYTES, Block, Writer
 
 # Up to this size the training thread checksums a record while it is in its cache; beyond, the writer thread does.
@@ -46,10 +41,15 @@ INLINE_BYTES = 65536
 # So many blocks are handed over before the step is complete.
 HELD_BLOCKS = DEFAULT_BUDGET_BYTES // BLOCK_BYTES // 2
 
-# Of one write to the disk: a slow one shall be seen to move.
-_PIECE_BYTES = 1 << 20
-
 Bytes = npt.NDArray[np.uint8]
+
+
+class Growth(NamedTuple):
+    """What a step that is in place has got since it was put there before: steps (1 the first time), values, bytes."""
+
+    steps: int
+    tensors: int
+    size: int
 
 
 class StepFile:
@@ -88,7 +88,7 @@ class StepFile:
         self._layouts = layouts
         self.index_name = index_path(stamp.step, worker)
         self._event_name = event_path(stamp.step, worker)
-        self._output = _Output(place, self._event_name, self.index_name, writer.note_progress)
+        self._output = StepOutput(place, self._event_name, self.index_name, writer.note_progress)
         self._block: Block | None = None
         self._full: list[Block] = []
         self._held = min(HELD_BLOCKS, writer.blocks // 2)
@@ -97,6 +97,9 @@ class StepFile:
         self._tensor_entries: dict[str | tuple[str, ...], str] = {}
         self._blocks: dict[tuple[str, ...], tuple[int, list[int]]] = {}
         self._shape_entries: dict[str, str] = {}
+        # What is in place, or on its way there: how much, and its index.
+        self._handed = Growth(0, 0, 0)
+        self._index = ""
 
     @property
     def tensors(self) -> int:
@@ -205,10 +208,11 @@ class StepFile:
                     self._enter(tag, start, length)
                 start += length
 
-    def commit(self, done: Callable[[], None], failed: Callable[[], None]) -> None:
+    def put_in_place(self, done: Callable[[Growth], None], failed: Callable[[], None]) -> None:
         """Hand the step to the writer thread, which calls ``done`` once its index is in place, or ``failed``.
 
-        A step to which nothing was added leaves no file. One that is ``lost`` leaves none either, and calls neither.
+        More may be added afterwards, and put in place by another call. A step to which nothing was added leaves no
+        file. One that is ``lost`` leaves what is in place already, and calls neither.
         """
         if self.lost:
             for block in self._full:
@@ -226,7 +230,13 @@ class StepFile:
             [*self._tensor_entries.values()],
             [*self._shape_entries.values()],
         )
-        self._writer.submit(partial(self._output.commit, text.encode(), self._size, done, failed))
+        before, self._handed = self._handed, Growth(1, self.tensors, self._size)
+        growth = Growth(*(now - then for now, then in zip(self._handed, before, strict=True)))
+        if text == self._index:
+            self._writer.submit(partial(self._output.repeat, partial(done, growth), failed))
+            return
+        self._index = text
+        self._writer.submit(partial(self._output.commit, text.encode(), self._size, partial(done, growth), failed))
 
     def _enter(self, name: str, start: int, length: int | None = None) -> None:
         length = self._size - start if length is None else length
@@ -299,87 +309,3 @@ class StepFile:
         if self._full:
             self._writer.submit(partial(self._output.write, self._full, self._writer.written))
             self._full = []
-
-
-class _Output:
-    """The files of one step, touched by the writer thread alone."""
-
-    def __init__(self, place: Callable[[], Path], event: str, index: str, progress: Callable[[], None]) -> None:
-        self._place = place
-        self._progress = progress
-        self._names = event, index
-        self._root: Path | None = None
-        self._file: NewFile | None = None
-        self._has_event = False
-        self._size = 0
-        self._checksum = 0
-        self._failed = False
-
-    def _folder(self) -> Path:
-        if self._root is None:
-            self._root = self._place()
-        return self._root
-
-    def write(self, blocks: list[Block], written: Callable[[Block], None]) -> None:
-        pending = blocks[::-1]
-        try:
-            file = None if self._failed else self._open(sum(block.used for block in blocks))
-            while pending:
-                if file is not None:
-                    self._write(file.descriptor, pending[-1])
-                written(pending.pop())
-        except BaseException:
-            self.abandon()
-            for block in pending:
-                written(block)
-            raise
-
-    def _open(self, size: int) -> NewFile:
-        if self._file is None:
-            self._file = NewFile(self._folder(), self._names[0])
-        preallocate(self._file.descriptor, self._size, size)
-        self._size += size
-        return self._file
-
-    def _write(self, descriptor: int, block: Block) -> None:
-        view = block.view
-        for start, end in block.checks:
-            if end < 0:
-                view[start : start + 4] = self._checksum.to_bytes(4, "little")
-                self._checksum = 0
-            else:
-                self._checksum = crc32c(view[start:end], self._checksum)
-        written = 0
-        while written < block.used:
-            written += os.write(descriptor, view[written : min(written + _PIECE_BYTES, block.used)])
-            self._progress()
-
-    def commit(self, index: bytes, size: int, done: Callable[[], None], failed: Callable[[], None]) -> None:
-        if self._size != size:
-            # Not even the beginning of a write has been reached; the index would name what is not there.
-            self.abandon()
-        if self._failed:
-            failed()
-            return
-        try:
-            if self._file is not None:
-                file, self._file = self._file, None
-                file.put_in_place()
-                self._has_event = True
-            replace_file(self._folder(), self._names[1], index)
-        except BaseException:
-            self.abandon()
-            if self._has_event:
-                # Without an index nobody finds it.
-                with suppress(OSError):
-                    remove_file(self._folder(), self._names[0])
-            failed()
-            raise
-        done()
-
-    def abandon(self) -> None:
-        """Leave no trace of the step."""
-        self._failed = True
-        if self._file is not None:
-            file, self._file = self._file, None
-            file.remove()

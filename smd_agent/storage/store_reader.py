@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 
 from smd_agent.errors import SMDebugRuntimeError
 from smd_agent.formats import paths
-from smd_agent.storage.reader import RunReader, StepIndex
+from smd_agent.storage.index_files import StepIndex
+from smd_agent.storage.reader import RunReader
 from smd_agent.storage.stores import Entry, Store, StoreFailure
 from smd_agent.storage.whole_file import remove_file, replace_file
 

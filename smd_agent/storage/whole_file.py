@@ -9,6 +9,8 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from smd_agent.formats.paths import TEMPORARY_SUFFIX
@@ -17,6 +19,10 @@ from smd_agent.formats.paths import TEMPORARY_SUFFIX
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | getattr(os, "O_CLOEXEC", 0)
+# Nobody waits for a pipe that stands in the place of a file.
+_OLD_FILE = os.O_RDONLY | _NO_LINK | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+
+_PIECE_BYTES = 1 << 20
 
 
 class NewFile:
@@ -43,6 +49,27 @@ class NewFile:
         except BaseException:
             os.close(self._folder)
             raise
+
+    def begin_as_before(self, size: int, progress: Callable[[], None]) -> None:
+        """Copy what is there under the file's name; to be called before anything is written.
+
+        Args:
+            size: its size in bytes.
+            progress: called with every piece.
+
+        Raises:
+            OSError: it cannot be read or copied, is no file, or has another size.
+        """
+        old = os.open(self._name, _OLD_FILE, dir_fd=self._folder)
+        try:
+            status = os.fstat(old)
+            if not stat.S_ISREG(status.st_mode) or status.st_size != size:
+                raise OSError(errno.ESTALE, f"{self._name} is not what was written there")
+            while piece := os.read(old, _PIECE_BYTES):
+                _write_all(self.descriptor, piece)
+                progress()
+        finally:
+            os.close(old)
 
     def put_in_place(self) -> None:
         """Close the file and give it its name at once: readers see an old file of that name or this one.
@@ -112,10 +139,8 @@ class GrowingFile:
         Raises:
             OSError: it could not be written, and the file is as it was, if it ``is_whole``.
         """
-        left = memoryview(content)
         try:
-            while left:
-                left = left[os.write(self._descriptor, left) :]
+            _write_all(self._descriptor, content)
         except BaseException:
             self.is_whole = False
             os.ftruncate(self._descriptor, self._size)
@@ -142,13 +167,17 @@ def replace_file(root: Path, name: str, content: bytes) -> None:
     """
     file = NewFile(root, name)
     try:
-        left = memoryview(content)
-        while left:
-            left = left[os.write(file.descriptor, left) :]
+        _write_all(file.descriptor, content)
     except BaseException:
         file.remove()
         raise
     file.put_in_place()
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    left = memoryview(content)
+    while left:
+        left = left[os.write(descriptor, left) :]
 
 
 def remove_file(root: Path, name: str, until: float | None = None) -> None:

@@ -173,6 +173,24 @@ def loop_of(way, model, criterion, optimizer, hook):
     return step if way == "eager" else tf.function(step, jit_compile=way == "xla")
 
 
+def test_the_first_step_of_a_second_run_has_what_its_loss_was_given(out):
+    def train(hook, steps):
+        model = model_of()
+        step = loop_of("eager", model, keras.losses.SparseCategoricalCrossentropy(), keras.optimizers.SGD(0.1), hook)
+        first = predicted(model, X[:4])
+        for number in range(steps):
+            batch = slice(4 * number, 4 * number + 4)
+            step(tf.constant(X[batch]), tf.constant(Y[batch]))
+        return first
+
+    before = hooked(f"{out}-before", every=100)
+    train(before, 3)
+    before.close()
+    hook = hooked(out, every=2)
+    first = train(hook, 3)
+    assert of(saved(hook), SPARSE)["input_min"] == pytest.approx(first.min())
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_loops_with_a_tape(out, way):
     def run(hook):

@@ -340,3 +340,21 @@ def test_ranks_that_mpirun_has_started_are_workers_of_one_run(out, monkeypatch):
     trial = smd.create_trial(out)
     assert trial.workers() == ["worker_0", "worker_1"]
     assert trial.steps() == [0, 1]
+
+
+def test_a_trial_in_the_same_process_has_the_step_that_has_ended(out):
+    hook = smd.Hook(str(out), save_config=EVERY, include_collections=["gradients", "weights"])
+    net = make_net()
+    hook.register_block(net)
+    train(net, steps=3)
+    trial = smd.create_trial(str(out))
+    assert trial.steps() == [0, 1, 2]
+    names = trial.tensor_names(step=2)
+    assert names == trial.tensor_names(step=1)
+    hook.save_scalar("after", 7)
+    assert trial.tensor("scalar/after").steps() == [2]
+    train(net, steps=1)
+    hook.close()
+    trial = smd.create_trial(str(out))
+    assert trial.steps() == [0, 1, 2, 3]
+    assert trial.tensor_names(step=3) == names

@@ -236,3 +236,40 @@ def test_ranks_that_mpirun_has_started_are_workers_of_one_run(out, monkeypatch):
     assert trial.workers() == ["worker_0", "worker_1"]
     assert trial.num_workers == 2
     assert trial.steps() == [0, 1]
+
+
+def test_a_trial_in_the_same_process_has_the_step_that_has_ended(tmp_path):
+    out = str(tmp_path / "run")
+    loop = Loop(out, include_collections=["gradients", "updates"])
+    loop.run(3, places=())
+    trial = smd.create_trial(out)
+    assert trial.steps() == [0, 2]
+    names = trial.tensor_names(step=2)
+    assert names == trial.tensor_names(step=0)
+    loop.give("after", 7)
+    assert values(trial, "scalar/after") == {2: 7}
+    loop.run(3, places=())
+    loop.hook.close()
+    trial = smd.create_trial(out)
+    assert trial.steps() == [0, 2, 4]
+    assert trial.tensor_names(step=4) == names
+    assert values(trial, "scalar/after") == {2: 7}
+
+
+def test_a_trial_has_no_step_that_goes_on(tmp_path):
+    out = str(tmp_path / "run")
+    hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=1), include_collections=["gradients"])
+    net = nn.Linear(5, 3)
+    hook.register_module(net)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for number in range(3):
+        loss = net(torch.ones(4, 5)).sum()
+        if number:
+            assert smd.create_trial(out).steps() == [*range(number)]
+        optimizer.zero_grad()
+        loss.backward()
+        if number:
+            assert smd.create_trial(out).steps() == [*range(number)]
+        optimizer.step()
+    assert smd.create_trial(out).steps() == [0, 1, 2]
+    hook.close()

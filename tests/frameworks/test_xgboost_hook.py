@@ -193,8 +193,24 @@ def test_scalars_belong_to_the_round_they_are_saved_in(out):
     saved = {step: float(trial.tensor("scalar/half").value(step)[0]) for step in trial.tensor("scalar/half").steps()}
     assert saved == {0: 0.0, 1: 0.5, 2: 1.0, 3: 1.5}
     assert trial.tensor("d-logloss").steps() == [0, 2]
-    # The last round is on disk by then and stays what it is.
-    assert trial.tensor("scalar/afterwards").steps() == [4]
+    # The last round is on disk by then, and its file is replaced.
+    assert trial.tensor("scalar/afterwards").steps() == [3]
+
+
+def test_what_is_given_after_each_of_several_trainings_goes_into_its_last_round(out):
+    hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=3))
+    data = matrix()
+    for number in range(3):
+        xgboost.train(BINARY, data, 5, evals=[(data, "d")], verbose_eval=False, callbacks=[hook])
+        hook.save_scalar("score", number)
+    hook.close()
+    trial = create_trial(out)
+    assert {step: trial.tensor("scalar/score").value(step).item() for step in trial.tensor("scalar/score").steps()} == {
+        4: 0,
+        9: 1,
+        14: 2,
+    }
+    assert trial.tensor("d-logloss").steps() == [0, 3, 6, 9, 12]
 
 
 @pytest.mark.parametrize("call", ["train", "cv"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Generic
 
 from smd_agent import session
@@ -15,7 +16,9 @@ from smd_agent.framework.patching import Make, is_ours, replace, replaced
 
 _FUNCTIONS = {"train": ModeKeys.TRAIN, "test": ModeKeys.EVAL, "predict": ModeKeys.PREDICT}
 
-ENTRIES = ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch")
+_LOOPS = ("fit", "evaluate", "predict")
+
+ENTRIES = (*_LOOPS, "train_on_batch", "test_on_batch", "predict_on_batch")
 """The methods of a model by which a program has it run steps."""
 
 
@@ -43,7 +46,8 @@ class KerasWatch(Generic[H, C]):
             self._makers[kind] = getattr(trainer, _maker(kind))
             self._watch_maker(trainer, kind)
         for method in ENTRIES:
-            self._replace(trainer, method, self._around_entry, "a model may have a class that makes its own functions")
+            make = partial(self._around_entry, method in _LOOPS)
+            self._replace(trainer, method, make, "a model may have a class that makes its own functions")
         self._replace(backend.history, "on_epoch_end", self._around_epoch_end, "the logs of an epoch are saved")
         backend.install(self._current, self._source)
 
@@ -78,7 +82,7 @@ class KerasWatch(Generic[H, C]):
         object.__setattr__(model, slot, step)
         return step
 
-    def _around_entry(self, original: Call) -> Call:
+    def _around_entry(self, is_loop: bool, original: Call) -> Call:
         def entered(model: Model, *args: object, **kwargs: object) -> Any:
             self._look_for_overrides(type(model))
             self._backend.entered()
@@ -89,8 +93,17 @@ class KerasWatch(Generic[H, C]):
                 return original(model, *args, **kwargs)
             finally:
                 self._depth -= 1
+                if is_loop and not self._depth:
+                    self._publish_last()
 
         return entered
+
+    @session.fence("saving the last step of a loop")
+    def _publish_last(self) -> None:
+        # A program may stop to look at the run, or be stopped, before anything else ends that step.
+        hook = self._source.hook()
+        if hook is not None and hook.position.open:
+            hook.recorder.publish()
 
     @session.fence("looking at a model's class")
     def _look_for_overrides(self, cls: type) -> None:

@@ -13,6 +13,7 @@ import torch
 
 from smd_agent.core.ports import HeldStep
 from smd_agent.core.recorder import Recorder
+from smd_agent.core.sink import StepSink
 from smd_agent.pytorch.arrays import PLAIN_CLASSES
 from smd_agent.pytorch.capture.gradients import Gradient
 from smd_agent.pytorch.device.pending_steps import Arrivals, comes_later, on_device
@@ -66,6 +67,10 @@ class LateValues:
     def end(self, held: HeldStep) -> None:
         """Take a step that has ended; it is handed over once all its values, and those of earlier steps, are in."""
         self._arrivals.end(held)
+
+    def bring(self, sink: StepSink) -> None:
+        """Wait for what was asked for in the open step, and write it into that."""
+        self._arrivals.bring(sink)
 
     def forget(self, names: set[str]) -> None:
         """Have tensors and scalars of these names, asked for in the open step, not saved: others follow."""

@@ -158,6 +158,12 @@ class Arrivals:
         """Ask for values of the current step, device by device."""
         self._groups.append(LateGroup(names, tensors, group, self._axes, self._buffers))
 
+    def bring(self, sink: StepSink) -> None:
+        """Wait for what was asked for in the current step, and write it into that."""
+        groups, self._groups = self._groups, []
+        for group in groups:
+            group.write(sink)
+
     def forget(self, names: set[str]) -> None:
         """Have what was asked for of these names in the current step not saved."""
         for group in self._groups:

@@ -33,11 +33,16 @@ class TapeRun:
         self._present = HookSource(TensorflowHook)
         self.last: Saving | None = None
 
+    def known(self) -> Saving | None:
+        """What was saved with last, if that is still the process's hook."""
+        last = self.last
+        return last if last is not None and last.hook is session.current_of(TensorflowHook) else None
+
     def current(self) -> Saving | None:
         """What to save with now; None: there is no hook."""
-        last = self.last
-        if last is not None and last.hook is session.current_of(TensorflowHook):
-            return last
+        known = self.known()
+        if known is not None:
+            return known
         hook = self._source.hook()
         if hook is None:
             return None
@@ -48,8 +53,6 @@ class TapeRun:
 
     def paused(self) -> bool:
         """Whether gradients do not count now, because fit or a session counts the steps itself."""
-        last = self.last
-        hook = (
-            last.hook if last is not None and last.hook is session.current_of(TensorflowHook) else self._present.hook()
-        )
+        known = self.known()
+        hook = self._present.hook() if known is None else known.hook
         return hook is not None and hook.position.inside

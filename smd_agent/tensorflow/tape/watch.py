@@ -119,7 +119,7 @@ class TapeWatch:
 
     def _opened(self, tape: Tape) -> None:
         """A tape begins to record."""
-        last = self._run.last
+        last = self._run.known()
         tape.__dict__[OPENED] = -1 if last is None else last.hook.position.step
 
     @session.fence("watching a GradientTape")
@@ -178,7 +178,7 @@ class TapeWatch:
 
     def _may_be_due(self) -> bool:
         """Whether the next step may be one that is saved."""
-        last = self._run.last
+        last = self._run.known()
         return last is None or last.hook.position.train.step + 1 >= last.hook.position.train.due
 
     # What losses are given, as their listener.

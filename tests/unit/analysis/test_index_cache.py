@@ -16,7 +16,7 @@ from smd_agent.errors import SMDebugError
 from smd_agent.formats import index_cache as form
 from smd_agent.formats.index import Index, IndexParser, NotedShape, Payload
 from smd_agent.formats.paths import INDEX_CACHE
-from smd_agent.storage import index_cache, reader
+from smd_agent.storage import index_cache, index_files
 from smd_agent.storage.claim import Claim
 
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
@@ -69,13 +69,13 @@ def places(payload):
 def index_files_read(monkeypatch):
     """The names of the index files that are read one by one."""
     read = []
-    original = reader.read_text
+    original = index_files.read_text
 
     def noted(path, *rest, **named):
         read.append(os.path.basename(path))
         return original(path, *rest, **named)
 
-    monkeypatch.setattr(reader, "read_text", noted)
+    monkeypatch.setattr(index_files, "read_text", noted)
     return read
 
 

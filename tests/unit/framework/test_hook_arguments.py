@@ -78,3 +78,16 @@ def by_place(hook):
     parameters = list(inspect.signature(hook).parameters.values())
     named = [parameter for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     return [parameter for parameter in parameters if parameter not in named], named
+
+
+def test_a_hook_says_what_it_was_made_with(tmp_path):
+    hook = FrameworkHook(str(tmp_path / "a"), dry_run=True, include_regex=["relu"], save_all=True)
+    assert (hook.dry_run, hook.include_regex, hook.save_all) == (True, ["relu"], True)
+    hook = FrameworkHook(str(tmp_path / "b"))
+    assert (hook.dry_run, hook.include_regex, hook.save_all) == (False, None, False)
+    assert hook.last_saved_step is None
+    hook.save_scalar("x", 1)
+    assert hook.last_saved_step is None
+    hook.close()
+    assert hook.last_saved_step == 0
+    session.forget()

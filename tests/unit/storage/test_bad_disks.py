@@ -15,7 +15,7 @@ from harness.written_runs import COLLECTIONS, readable, saved, started
 
 from smd_agent import create_trial
 from smd_agent.core.modes import ModeKeys
-from smd_agent.storage import step_file
+from smd_agent.storage import step_output
 from smd_agent.storage.lost_steps import Lost, read_lost_steps
 from smd_agent.storage.writer import BLOCK_BYTES, Writer
 
@@ -31,7 +31,7 @@ def run(tmp_path):
 def test_a_step_of_which_a_write_has_not_even_begun_is_not_listed(tmp_path, monkeypatch, capsys, call):
     run = started(tmp_path / "run", budget_bytes=2 * BLOCK_BYTES)
     saved(run, 0)
-    write, calls = step_file._Output.write, []
+    write, calls = step_output.StepOutput.write, []
 
     def failing(output, blocks, written):
         calls.append(blocks)
@@ -41,7 +41,7 @@ def test_a_step_of_which_a_write_has_not_even_begun_is_not_listed(tmp_path, monk
             raise MemoryError
         write(output, blocks, written)
 
-    monkeypatch.setattr(step_file._Output, "write", failing)
+    monkeypatch.setattr(step_output.StepOutput, "write", failing)
     file = run.begin_step(1, ModeKeys.TRAIN, 1)
     file.add("x", np.full(3, 1.0))
     file.add("y", np.ones(2 * BLOCK_BYTES + 1000, np.uint8))
@@ -94,7 +94,7 @@ def test_a_disk_that_is_slow_and_moves_loses_nothing(tmp_path, monkeypatch, caps
         time.sleep(len(data) * 0.12 / (1 << 20))
         return write(descriptor, data)
 
-    monkeypatch.setattr(step_file.os, "write", slow)
+    monkeypatch.setattr(step_output.os, "write", slow)
     file = run.begin_step(0, ModeKeys.TRAIN, 0)
     file.add("x", np.zeros(3 * BLOCK_BYTES, np.uint8))
     run.commit(file)
@@ -129,7 +129,7 @@ def test_a_folder_that_goes_away_is_made_again_and_can_be_read(run, tmp_path, ho
 @pytest.mark.parametrize("how", ["moved", "unmounted before", "unmounted"])
 def test_a_folder_that_goes_away_while_a_step_is_written_gets_no_index_without_values(run, tmp_path, monkeypatch, how):
     saved(run, 0)
-    put_in_place = step_file.NewFile.put_in_place
+    put_in_place = step_output.NewFile.put_in_place
 
     def moving(file):
         if how != "unmounted before":
@@ -142,7 +142,7 @@ def test_a_folder_that_goes_away_while_a_step_is_written_gets_no_index_without_v
             put_in_place(file)
 
     with monkeypatch.context() as patched:
-        patched.setattr(step_file.NewFile, "put_in_place", moving)
+        patched.setattr(step_output.NewFile, "put_in_place", moving)
         saved(run, 1)
     saved(run, 2)
     run.close(end_marker=True)
@@ -217,7 +217,7 @@ def test_a_disk_that_is_full_at_the_very_start_costs_the_steps_until_it_is_not(t
     run.close(end_marker=True)
     assert capsys.readouterr().err.count("No space left") == 1
     assert readable(run.root) == [2, 3]
-    assert (run.steps_saved, run.steps_lost) == (2, 2)
+    assert (run.saved.steps, run.steps_lost) == (2, 2)
     assert read_lost_steps(run.root) == [Lost("worker_0", 2, 0, (0, 1), "No space left on device")]
 
 

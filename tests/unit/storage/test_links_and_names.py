@@ -101,7 +101,7 @@ def test_nothing_is_removed_behind_a_link(root, tmp_path):
 def test_the_runs_folder_may_be_a_link(root, tmp_path):
     (tmp_path / "disk").mkdir()
     root.symlink_to(tmp_path / "disk")
-    assert save_a_step(root).steps_saved == 1
+    assert save_a_step(root).saved.steps == 1
     assert all((tmp_path / "disk" / name).is_file() for name in FILES)
 
 

@@ -17,7 +17,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.event import decode_tensor
 from smd_agent.formats.paths import collections_path
 from smd_agent.formats.tfrecord import read_record
-from smd_agent.storage import due_file, step_file, whole_file
+from smd_agent.storage import due_file, step_output, whole_file
 from smd_agent.storage.run_writer import RunWriter
 from smd_agent.storage.writer import BLOCK_BYTES, Writer
 
@@ -95,7 +95,7 @@ def test_a_name_that_comes_twice_is_one_value(run):
     file.add_scalars(("b", "x", "c"), np.full(3, 3.0))
     run.commit(file)
     run.flush()
-    assert run.tensors_saved == len({"x", "a", "b", "c"})
+    assert run.saved.tensors == len({"x", "a", "b", "c"})
     assert "(4 values," in run.summary()
 
 
@@ -123,7 +123,7 @@ def test_the_event_file_is_complete_before_its_index_appears(run, monkeypatch):
         assert not any(path.suffix == ".json" for path in run.root.glob("index/*/*.json"))
         replace(source, target, **folders)
 
-    monkeypatch.setattr(step_file.os, "replace", watched)
+    monkeypatch.setattr(step_output.os, "replace", watched)
     save(run, 0, {"x": np.ones(5)})
     run.flush()
     assert order == [".tfevents", ".json"]
@@ -142,11 +142,11 @@ def test_a_failed_write_is_reported_once_and_the_run_goes_on(run, monkeypatch, c
     def full(descriptor, data):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(step_file.os, "write", full)
+    monkeypatch.setattr(step_output.os, "write", full)
     for step in range(5):
         save(run, step, {"x": np.ones(200_000)})
     assert run.flush()
-    monkeypatch.setattr(step_file.os, "write", write)
+    monkeypatch.setattr(step_output.os, "write", write)
     save(run, 9, {"x": np.ones(3)})
     assert run.flush()
     lines = [line for line in capsys.readouterr().err.splitlines() if "No space left" in line]
@@ -170,8 +170,8 @@ def full_disk(monkeypatch):
         if full.is_set():
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(step_file.os, "write", lambda *args: check() or write(*args))
-    monkeypatch.setattr(step_file.Path, "write_bytes", lambda *args: check() or write_bytes(*args))
+    monkeypatch.setattr(step_output.os, "write", lambda *args: check() or write(*args))
+    monkeypatch.setattr(step_output.Path, "write_bytes", lambda *args: check() or write_bytes(*args))
     full.check = check
     return full
 
@@ -204,7 +204,7 @@ def test_a_collections_file_that_failed_is_written_at_the_end(run, full_disk, cl
     full_disk.clear()
     run.close(end_marker=True)
     assert collections_file(run).read_text() == COLLECTIONS
-    assert (run.steps_saved, run.steps_lost) == (1, 0)
+    assert (run.saved.steps, run.steps_lost) == (1, 0)
 
 
 def test_the_newest_collections_file_is_the_one_that_is_written_again(run, full_disk):
@@ -256,7 +256,7 @@ def test_a_disk_that_stands_still_costs_steps_and_not_the_run(tmp_path, monkeypa
     run._writer = Writer(2 * BLOCK_BYTES, run._failures.write_failed, stall_seconds=0.2)
     moving = threading.Event()
     write = os.write
-    monkeypatch.setattr(step_file.os, "write", lambda *args: moving.wait() and write(*args))
+    monkeypatch.setattr(step_output.os, "write", lambda *args: moving.wait() and write(*args))
     file = save(run, 0, {"x": np.ones(BLOCK_BYTES)})
     assert file.lost
     assert "takes no more data" in capsys.readouterr().err
@@ -287,7 +287,7 @@ def test_a_disk_that_stands_still_is_waited_for_once(tmp_path):
     assert sum(waited) < 1.5
     moving.set()
     assert run.flush()
-    assert run.steps_saved == lost.count(False)
+    assert run.saved.steps == lost.count(False)
     assert not save(run, 8, {"x": values}).lost
     run.close(end_marker=False)
     assert read_step(run.root, 8)["x"].value.shape == values.shape
@@ -315,7 +315,7 @@ def test_a_thread_that_is_stuck_is_not_overtaken_by_another(tmp_path, monkeypatc
     run._writer = Writer(on_failure=run._failures.write_failed, stall_seconds=0.2)
     moving = threading.Event()
     write = os.write
-    monkeypatch.setattr(step_file.os, "write", lambda *args: moving.wait() and write(*args))
+    monkeypatch.setattr(step_output.os, "write", lambda *args: moving.wait() and write(*args))
     save(run, 0, {"x": np.ones(300_000)})
     run.close(end_marker=False)
     # A second thread would put the index in place while the first one has not written the values yet.
@@ -334,4 +334,4 @@ def test_closing_gives_the_folder_up_and_marks_the_end(tmp_path):
     run.close(end_marker=True)
     assert not (tmp_path / "claim.smd").exists()
     assert (tmp_path / "training_job_end.ts").read_bytes() == b""
-    assert run.steps_saved == 1
+    assert run.saved.steps == 1

@@ -104,7 +104,7 @@ def test_a_run_that_never_gets_its_folder_waits_once(tmp_path, disk, capsys, alo
         f"smd_agent: {tmp_path / 'run'} does not answer: nothing is saved until it does"
     ]
     assert said[-1].endswith("takes no more data: the last steps may be missing")
-    assert run.steps_saved == 0
+    assert run.saved.steps == 0
 
 
 def test_a_folder_that_is_made_late_has_all_that_waited_for_it(tmp_path, disk, capsys):

@@ -1,0 +1,174 @@
+"""The step that is open: what captures it, where its values go, and its way to the disk; base of the recorder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from smd_agent.core.clock import ModeClock, RunPosition
+from smd_agent.core.modes import ModeKeys
+from smd_agent.core.own_time import own_time
+from smd_agent.core.ports import HeldStep, LateValues, OpenCapture
+from smd_agent.core.sink import StepSink
+from smd_agent.core.step_questions import StepQuestions
+from smd_agent.core.turns import in_turn
+
+if TYPE_CHECKING:
+    from smd_agent.core.run_output import RunOutput
+    from smd_agent.core.selection import Selection
+
+
+class OpenStep(StepQuestions):
+    """The current step of a run.
+
+    Args:
+        selection: what is saved.
+        output: where it goes.
+        position: makes what counts the steps.
+
+    Attributes:
+        position: where the run stands; the framework's hook advances it.
+        clocks: of the modes.
+        capture: what captures the open step, closed when the step ends; None if nothing needs that.
+        left_out: tells whether what this thread computes is none of the open step's.
+        late: takes values that come later, such as those on an accelerator; None if all are there at once.
+        output: the same.
+    """
+
+    def __init__(
+        self, selection: Selection, output: RunOutput, position: Callable[[ModeClock], RunPosition] = RunPosition
+    ) -> None:
+        self.clocks = {mode: ModeClock(mode) for mode in ModeKeys}
+        super().__init__(selection, position(self.clocks[ModeKeys.GLOBAL]))
+        self.output = output
+        self.capture: OpenCapture | None = None
+        # bool, called without arguments, says False.
+        self.left_out: Callable[[], bool] = bool
+        self.late: LateValues | None = None
+        self._step_sink: StepSink | None = None
+        # Whether what captures the current step is being closed.
+        self._ends = False
+        self._ended_step = self._open_step = -1
+        # A step that goes on after later ones have ended.
+        self._resumed_step = -1
+
+    @property
+    def step_saved(self) -> int:
+        """The last step of which something is saved, the current one among them; -1 if there is none."""
+        return max(self._ended_step, self._open_step if self.position.open else -1)
+
+    def ask_again(self) -> None:
+        """Decide about the next step of every mode anew."""
+        for clock in self.clocks.values():
+            clock.due = 0
+
+    @in_turn
+    def end_step(self) -> None:
+        """Remove what captured the current step, and hand what it has saved to the disk."""
+        held = self.hold_step()
+        if held is None:
+            return
+        if self.late is None:
+            self.commit(held)
+        else:
+            # What comes after it must not replace it, wherever it waits.
+            self._ended_step = max(held.step, self._ended_step)
+            if held.step == self._resumed_step:
+                self._resumed_step = -1
+            self.late.end(held)
+            self._ask_again_for_late_values()
+
+    @in_turn
+    def hold_step(self) -> HeldStep | None:
+        """Take what the current step has saved out of the way of the next one, which may turn out to be none.
+
+        It has to be given to ``commit``, or back by ``resume_step``; None: nothing was saved.
+        """
+        self._end_capture()
+        saving = self.position.saving
+        self.position.saving = self.position.open = own_time.counts = False
+        sink, self._step_sink = self._step_sink, None
+        return None if sink is None else HeldStep(sink, self._open_step, self._due, saving)
+
+    def resume_step(self, held: HeldStep) -> None:
+        """Make a step that was held the current one again, after the next one was dropped."""
+        self._step_sink, self._open_step, self._due = held.sink, held.step, held.due
+        self.position.open, self.position.saving = True, held.saving
+
+    @in_turn
+    def commit(self, held: HeldStep) -> None:
+        """Hand a step that was held to the disk."""
+        self._ended_step = max(held.step, self._ended_step)
+        if held.step == self._resumed_step:
+            self._resumed_step = -1
+        self.output.export_collections()
+        self.output.sink.commit(held.sink, self._current_plan().steps_among)
+
+    @in_turn
+    def publish(self) -> None:
+        """Have readers find what the current step has so far; it goes on, and may get more.
+
+        What is captured until the step ends is not yet there.
+        """
+        sink = None if self.output.off else self._step_sink
+        if self.late is not None:
+            self.late.settle(wait=True)
+            if sink is not None:
+                self.late.bring(sink)
+        if sink is not None:
+            self.output.export_collections()
+            self.output.sink.publish(sink)
+
+    def publish_ended(self) -> None:
+        """Have readers find all steps that have ended, the current one if only given values can still come to it."""
+        self._publish_if_ended()
+        if self.output.sink.started and not self.output.off:
+            self.output.sink.flush()
+
+    @in_turn
+    def _publish_if_ended(self) -> None:
+        position = self.position
+        if position.inside or position.awaits_update:
+            return
+        if self.capture is not None:
+            if not position.updated or self.left_out():
+                return
+            self._end_capture()
+        self.publish()
+
+    def sink_of_step(self) -> StepSink | None:
+        """Takes values of the current step, whatever that saves otherwise; None: this process writes nothing."""
+        if self.output.off:
+            return None
+        # Completes the collections, whose file is written when the output begins.
+        self._current_plan()
+        return self._open_sink() if self.output.begin() else None
+
+    def _end_capture(self) -> None:
+        capture, self.capture = self.capture, None
+        if capture is not None:
+            self._ends = True
+            try:
+                capture.close()
+            finally:
+                self._ends = False
+
+    def _ask_again_for_late_values(self) -> None:
+        """Have the next step, saved or not, look for values that a step still waits for."""
+        if self.late is not None and self.late.waiting:
+            self.ask_again()
+
+    def _open_sink(self) -> StepSink:
+        if self._step_sink is None:
+            position = self.position
+            if position.step <= self._ended_step and position.step != self._resumed_step:
+                # Its file is complete; what comes after it must not replace it.
+                position.newest = max(position.newest, self._ended_step) + 1
+                position.step = position.newest
+                position.clock.step += 1
+            self._open_step = max(position.step, 0)
+            self._step_sink = self.output.sink.begin_step(
+                self._open_step, position.clock.mode, max(position.clock.step, 0)
+            )
+            position.open = True
+        return self._step_sink

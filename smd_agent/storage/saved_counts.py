@@ -1,0 +1,33 @@
+"""How much of a run is in its folder, by number and size."""
+
+from __future__ import annotations
+
+from smd_agent.printable import count_of
+from smd_agent.storage.forecast import size_text
+from smd_agent.storage.step_file import Growth
+
+
+class SavedCounts:
+    """What one worker has in the run's folder.
+
+    Attributes:
+        steps, tensors: how many steps, and values of tensors in them.
+        size: of the event files, in bytes.
+    """
+
+    def __init__(self) -> None:
+        self.steps = self.tensors = self.size = 0
+
+    def add(self, growth: Growth) -> None:
+        """Count what has been put in place."""
+        self.steps += growth.steps
+        self.tensors += growth.tensors
+        self.size += growth.size
+
+    def forget(self) -> None:
+        """There is nothing any more."""
+        self.steps = self.tensors = self.size = 0
+
+    def text(self, more: str) -> str:
+        """What there is, in words; ``more`` follows the size."""
+        return f"{count_of(self.steps, 'step')} ({self.tensors} values, {size_text(self.size)}{more})"
