@@ -46,6 +46,10 @@ class OpenStep(StepQuestions):
         self.left_out: Callable[[], bool] = bool
         self.late: LateValues | None = None
         self._step_sink: StepSink | None = None
+        # Taken out of the way, and given neither to ``commit`` nor back.
+        self._held: HeldStep | None = None
+        # Whether the program waits until the next step that is handed to the disk is there.
+        self._awaited = False
         # Whether what captures the current step is being closed.
         self._ends = False
         self._ended_step = self._open_step = -1
@@ -55,7 +59,8 @@ class OpenStep(StepQuestions):
     @property
     def step_saved(self) -> int:
         """The last step of which something is saved, the current one among them; -1 if there is none."""
-        return max(self._ended_step, self._open_step if self.position.open else -1)
+        is_open = self.position.open or self._held is not None
+        return max(self._ended_step, self._open_step if is_open else -1)
 
     def ask_again(self) -> None:
         """Decide about the next step of every mode anew."""
@@ -72,6 +77,7 @@ class OpenStep(StepQuestions):
             self.commit(held)
         else:
             # What comes after it must not replace it, wherever it waits.
+            self._held = None
             self._ended_step = max(held.step, self._ended_step)
             if held.step == self._resumed_step:
                 self._resumed_step = -1
@@ -88,21 +94,34 @@ class OpenStep(StepQuestions):
         saving = self.position.saving
         self.position.saving = self.position.open = own_time.counts = False
         sink, self._step_sink = self._step_sink, None
-        return None if sink is None else HeldStep(sink, self._open_step, self._due, saving)
+        self._held = None if sink is None else HeldStep(sink, self._open_step, self._due, saving)
+        return self._held
 
     def resume_step(self, held: HeldStep) -> None:
         """Make a step that was held the current one again, after the next one was dropped."""
+        self._held = None
         self._step_sink, self._open_step, self._due = held.sink, held.step, held.due
         self.position.open, self.position.saving = True, held.saving
 
     @in_turn
     def commit(self, held: HeldStep) -> None:
         """Hand a step that was held to the disk."""
+        if held is self._held:
+            self._held = None
         self._ended_step = max(held.step, self._ended_step)
         if held.step == self._resumed_step:
             self._resumed_step = -1
         self.output.export_collections()
         self.output.sink.commit(held.sink, self._current_plan().steps_among)
+        if self._awaited:
+            self._reach_disk()
+
+    @in_turn
+    def reach_disk(self) -> None:
+        """Have the program wait until all that was saved is on disk; for one that is open or held, when it ends."""
+        self._awaited = self.position.open or self._held is not None
+        if not (self._awaited or self.output.off) and self.output.sink.started:
+            self._reach_disk()
 
     @in_turn
     def publish(self) -> None:
@@ -143,6 +162,13 @@ class OpenStep(StepQuestions):
         # Completes the collections, whose file is written when the output begins.
         self._current_plan()
         return self._open_sink() if self.output.begin() else None
+
+    def _reach_disk(self) -> None:
+        self._awaited = False
+        with own_time.spending():
+            if self.late is not None:
+                self.late.settle(wait=True)
+            self.output.sink.flush(last_look=False)
 
     def _end_capture(self) -> None:
         capture, self.capture = self.capture, None

@@ -272,8 +272,8 @@ class Recorder(OpenStep):
     def _drop(self) -> None:
         # A thread that a fork has left behind may hold the old one for ever.
         self.turn = self.selection.turn = threading.RLock()
-        self.position.saving = self.position.open = False
-        self._step_sink = None
+        self.position.saving = self.position.open = self._awaited = False
+        self._step_sink = self._held = None
         self._given.drop()
         aside, self._aside = self._aside, None
         capture, self.capture = self.capture, None

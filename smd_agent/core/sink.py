@@ -94,8 +94,11 @@ class RunSink(Protocol):
             took: seconds of the program's time that were the agent's, and all seconds; None where it is not over.
         """
 
-    def flush(self) -> bool:
-        """Store everything handed over so far; False if that is not possible."""
+    def flush(self, last_look: bool = True) -> bool:
+        """Store everything handed over so far; False if that is not possible.
+
+        Without ``last_look`` what has been waited for in vain is not waited for again until it has moved.
+        """
 
     def close(self, end_marker: bool) -> None:
         """Store everything and, if asked to, mark the run as ended."""

@@ -87,9 +87,9 @@ class Restarts:
     def _start(self, hook: BaseHook, position: WatchedPosition, folder: Path, writer: RunWriter) -> None:
         """Begin to look for checkpoints: the first step is about to begin."""
         position.before_step = bool
-        if hook.worker()[0] == 0:
+        if hook.worker()[0] == 0 or hook.recorder.output.include_workers == "all":
             now = partial(self._now, hook, writer)
-            keeper = StateKeeper(folder, self._states, now, lambda: hook.worker()[0] == 0)
+            keeper = StateKeeper(folder, self._states, now, lambda: hook.worker()[0] == 0, hook.recorder.reach_disk)
             if keeper.start():
                 self._keeper = keeper
                 position.before_step = keeper.before_step

@@ -238,9 +238,9 @@ class RunWriter:
         if self._about is not None:
             self._about.text = about.to_text(environment, took)
 
-    def flush(self) -> bool:
-        """Wait until all committed steps are on disk; False when the disk stands still."""
-        return self._writer.drain()
+    def flush(self, last_look: bool = True) -> bool:
+        """Wait until all committed steps are on disk; False when it stands still. ``last_look``: see ``drain``."""
+        return self._writer.drain(last_look)
 
     def close(self, end_marker: bool) -> None:
         """Wait for the disk, mark the run as ended and give the folder up. Can be called again after further steps.

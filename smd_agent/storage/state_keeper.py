@@ -4,7 +4,8 @@ Of the training's thread nothing is asked but whether something has happened in 
 in a program that has named such a folder. A thread of its own, which sleeps until something happens, looks at the disk
 and writes the file, so that a process that is killed soon after a checkpoint has its state as well. Whichever of the
 two sees an event takes it, under a lock, together with the step that is current: no step begins meanwhile. The step
-that follows a checkpoint waits for its state, unless the disk is slow.
+that follows a checkpoint waits for its state, unless the disk is slow, and for all that was saved before: a training
+that goes on after the checkpoint makes none of these steps anew.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class StateKeeper:
         earlier: states that stand in the file.
         now: gives the training's state; called by the training's thread, or while that begins no step.
         keeps: whether this process is the one that writes the file, asked when there is something to write.
+        saved: has the program wait until all that was saved is on disk.
 
     Attributes:
         thread: looks at the folder; None before ``start``.
@@ -53,12 +55,14 @@ class StateKeeper:
         earlier: Sequence[TrainingState],
         now: Callable[[], TrainingState],
         keeps: Callable[[], bool],
+        saved: Callable[[], None],
     ) -> None:
         self._folder = folder
         self._states = [*earlier]
         self._seen = max((state.seen for state in earlier), default=-1)
         self._now = now
         self._keeps = keeps
+        self._saved = saved
         self._lock = threading.Lock()
         self._taken: deque[tuple[bytes, TrainingState]] = deque()
         self._events: FolderEvents[TrainingState] | None = None
@@ -66,8 +70,9 @@ class StateKeeper:
         self._wake = -1
         self._asks: list[threading.Event] = []
         self._patience = PATIENCE_SECONDS
-        # Whether the thread looks at what has happened, and whether it is to end.
-        self._looks = self._stopped = False
+        # Whether the thread looks at what has happened, and whether it is to end; whether a checkpoint has been found
+        # that no step has followed yet.
+        self._looks = self._stopped = self._noted = False
         self.thread: Thread | None = None
 
     def start(self) -> bool:
@@ -86,12 +91,15 @@ class StateKeeper:
         if is_ready is None:
             return
         try:
-            if not (self._looks or self._lock.locked() or is_ready(0)):
+            if not (self._looks or self._noted or self._lock.locked() or is_ready(0)):
                 return
             self._check_thread()
             with self._lock:
                 waits = self._take() or self._looks
             self._wait(self._ask(), waits)
+            if self._noted:
+                self._noted = False
+                self._saved()
         except (OSError, ValueError) as error:
             # As after a program has closed all files that it does not know, which ends the thread, too. Their numbers
             # may be those of others now, so they must not be closed once more.
@@ -214,8 +222,10 @@ class StateKeeper:
                     self._seen = state.seen
                     self._states.append(state)
                     found = True
-        if found and self._keeps():
-            write_states(self._folder, self._states)
+        if found:
+            if self._keeps():
+                write_states(self._folder, self._states)
+            self._noted = True
 
     def _tell(self, error: Exception) -> None:
         line = f"where the training stands is not noted in {path_of(self._folder)} ({guard.describe(error)})"

@@ -153,10 +153,15 @@ class Writer:
             self._thread = start_thread("smd_agent-writer", self._run)
         self._jobs.put(job)
 
-    def drain(self) -> bool:
-        """Wait until everything submitted so far is done; False when the disk stood still instead."""
+    def drain(self, last_look: bool = True) -> bool:
+        """Wait until everything submitted so far is done; False when the disk stood still instead.
+
+        Without ``last_look`` a disk that has been waited for in vain is not waited for again until it has moved.
+        """
         if self._thread is None:
             return True
+        if not last_look and self._moved == self._stood_at:
+            return False
         reached = threading.Event()
         self._jobs.put(reached.set)
         seen, since = self._moved, time.monotonic()

@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 
 import torch
 from harness.compare import Both, assert_untouched, noted, run_both, said, sorted_lines
-from harness.runner import SUBJECTS
+from harness.runner import SUBJECTS, TORCHRUN
 
 import smd_agent.pytorch as smd
 from smd_agent.analysis.trial import create_trial
@@ -22,7 +22,6 @@ WARM = ("torch", "torch._dynamo")
 pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
 
 SCENES = SUBJECTS / "pytorch/rank_scenes.py"
-TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
 TRAIN = smd.modes.TRAIN
 
 

@@ -9,6 +9,8 @@ import signal
 
 import pytest
 from harness import beside
+from harness.runner import TORCHRUN
+from harness.slow_disk import SLOW_DISK
 
 pytest.importorskip("torch")
 
@@ -127,6 +129,63 @@ def test_a_pytorch_training_that_is_killed_goes_on_in_its_run(runner, spot, tmp_
         assert theirs["steps"] == ours["steps"]
         assert theirs["tensors"].keys() == ours["tensors"].keys()
         assert [*beside.differences(theirs, ours, lambda place, *_: "computed" in place)] == []
+
+
+RANKS = """
+import os, signal, sys, torch, torch.distributed as dist
+from torch import nn
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+path, kill = os.path.join(sys.argv[1], "last.pt"), int(sys.argv[2])
+torch.manual_seed(0)
+model = nn.parallel.DistributedDataParallel(nn.Linear(4, 2))
+optimizer, first = torch.optim.SGD(model.parameters(), lr=0.1), 0
+if os.path.exists(path):
+    state = torch.load(path)
+    model.load_state_dict(state["model"])
+    first = state["step"] + 1
+for step in range(first, 14):
+    optimizer.zero_grad()
+    nn.CrossEntropyLoss()(model(torch.full((8, 4), 1.0 * step)), torch.zeros(8, dtype=int)).backward()
+    if step == kill:
+        dist.barrier()
+        os.kill(os.getpid(), signal.SIGKILL)
+    optimizer.step()
+    if step % 4 == 3:
+        if dist.get_rank() == 0:
+            os.makedirs(sys.argv[1], exist_ok=True)
+            torch.save({"model": model.state_dict(), "step": step}, path)
+        dist.barrier()
+"""
+
+
+def test_no_step_before_a_checkpoint_is_lost_on_a_slow_disk(runner, spot, tmp_path):
+    script, checkpoints = runner.write(SLOW_DISK + SCRIPT), tmp_path / "checkpoints/inner"
+    # In the step that follows the checkpoint.
+    assert spot(script, checkpoints, PER_EPOCH).returncode == -signal.SIGKILL
+    assert create_trial(str(tmp_path / "run")).steps() == [*range(PER_EPOCH)]
+
+
+def test_each_worker_has_its_steps_on_disk_before_it_goes_on_after_a_checkpoint(runner, tmp_path):
+    script, checkpoints = runner.write(SLOW_DISK + RANKS), tmp_path / "checkpoints"
+    (tmp_path / "checkpointconfig.json").write_text(json.dumps({"LocalPath": str(checkpoints)}))
+    config = {**CONFIG, "HookParameters": {"save_interval": 1, "include_workers": "all"}}
+    file = runner.hook_file("run", config)
+    for kill, code in ((8, 1), (-1, 0)):
+        result = runner.by_launcher(
+            "--config",
+            file,
+            *TORCHRUN,
+            script,
+            checkpoints,
+            kill,
+            CHECKPOINT_CONFIG_FILE_PATH=str(tmp_path / "checkpointconfig.json"),
+        )
+        assert result.returncode == code, result.stderr
+    trial = create_trial(str(tmp_path / "run"))
+    loss = trial.tensor("CrossEntropyLoss_output_0")
+    by_step = {step: loss.workers(step, mode=ModeKeys.TRAIN) for step in trial.steps()}
+    assert by_step == {step: ["worker_0", "worker_1"] for step in range(14)}
 
 
 ONE_STEP = """

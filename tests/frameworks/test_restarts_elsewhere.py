@@ -7,15 +7,16 @@ import json
 import signal
 
 import pytest
+from harness.slow_disk import SLOW_DISK
 
 from smd_agent import create_trial
 from smd_agent.core.modes import ModeKeys
 
-# Each keeps its own checkpoint every 4 steps, goes on from it, and is killed in step 9 of 14 when it has none.
+# Each keeps its own checkpoint every 4 steps, goes on from it, and is killed in a step of 14 when it has none.
 XGBOOST = """
 import os, signal, sys
 import numpy as np, xgboost as xgb
-folder = sys.argv[1]
+folder, kill = sys.argv[1], int(sys.argv[2])
 path = os.path.join(folder, "model.json")
 os.makedirs(folder, exist_ok=True)
 rng = np.random.default_rng(0)
@@ -26,7 +27,7 @@ class Checkpoint(xgb.callback.TrainingCallback):
     def after_iteration(self, model, epoch, evals_log):
         if epoch % 4 == 3:
             model.save_model(path)
-        if not done and epoch == 9:
+        if not done and epoch == kill:
             os.kill(os.getpid(), signal.SIGKILL)
         return False
 xgb.train({"nthread": 1}, data, 14 - done, evals=[(data, "train")], xgb_model=model, callbacks=[Checkpoint()])
@@ -35,7 +36,7 @@ GLUON = """
 import os, signal, sys
 import mxnet as mx
 from mxnet import autograd, gluon, nd
-folder = sys.argv[1]
+folder, kill = sys.argv[1], int(sys.argv[2])
 path = os.path.join(folder, "net.params")
 os.makedirs(folder, exist_ok=True)
 mx.random.seed(0)
@@ -56,13 +57,13 @@ for step in range(first, 14):
     if step % 4 == 3:
         net.save_parameters(path)
         open(os.path.join(folder, "step"), "w").write(str(step))
-    if not first and step == 9:
+    if not first and step == kill:
         os.kill(os.getpid(), signal.SIGKILL)
 """
 KERAS = """
 import os, signal, sys
 import numpy as np, keras
-folder = sys.argv[1]
+folder, kill = sys.argv[1], int(sys.argv[2])
 path = os.path.join(folder, "model.keras")
 keras.utils.set_random_seed(0)
 made = os.path.exists(path)
@@ -73,7 +74,7 @@ else:
     model.compile("sgd", "mse")
 class Kill(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
-        if not made and self.model.optimizer.iterations == 10:
+        if not made and self.model.optimizer.iterations == kill + 1:
             os.kill(os.getpid(), signal.SIGKILL)
 rng = np.random.default_rng(0)
 keep = keras.callbacks.ModelCheckpoint(path, verbose=0)
@@ -90,18 +91,24 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.parametrize("disk, kill", [("", 9), (SLOW_DISK, 8)], ids=["usual", "slow"])
 @pytest.mark.parametrize("framework", PROGRAMS)
-def test_it_goes_on_in_its_run(runner, tmp_path, framework):
+def test_it_goes_on_in_its_run(runner, tmp_path, framework, disk, kill):
     if importlib.util.find_spec(framework) is None:
         pytest.skip(f"there is no {framework}")
     program, mode = PROGRAMS[framework]
-    script, checkpoints = runner.write(program), tmp_path / "checkpoints"
+    script, checkpoints = runner.write(disk + program), tmp_path / "checkpoints"
     named = tmp_path / "checkpointconfig.json"
     named.write_text(json.dumps({"LocalPath": str(checkpoints)}))
     config = {"HookParameters": {"save_interval": 1}}
     codes = [
         runner.by_variable(
-            script, str(checkpoints), config=config, CHECKPOINT_CONFIG_FILE_PATH=str(named), TF_CPP_MIN_LOG_LEVEL="3"
+            script,
+            str(checkpoints),
+            str(kill),
+            config=config,
+            CHECKPOINT_CONFIG_FILE_PATH=str(named),
+            TF_CPP_MIN_LOG_LEVEL="3",
         ).returncode
         for _ in range(2)
     ]
@@ -110,5 +117,5 @@ def test_it_goes_on_in_its_run(runner, tmp_path, framework):
     assert trial.steps() == [*range(14)]
     assert trial.steps(mode=mode) == [*range(14)]
     states = json.loads((checkpoints / "metadata.json").read_text())
-    seen = [(state["training-run"], state["latest-global-step-seen"]) for state in states]
-    assert seen == [(1, 3), (1, 7), (2, 11)]
+    keys = ("training-run", "latest-global-step-seen", "latest-global-step-saved")
+    assert [tuple(state[key] for key in keys) for state in states] == [(1, 3, 3), (1, 7, 7), (2, 11, 11)]

@@ -13,6 +13,8 @@ import smd_agent
 from harness.warm import warm_process
 
 SUBJECTS = Path(__file__).parents[1] / "subjects"
+# What a launcher or an interpreter is given to start a script of PyTorch in two processes.
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
 PACKAGE = Path(smd_agent.__file__).parent
 SITE_HOOK = Path(sysconfig.get_path("purelib")) / "smd_agent.pth"
 

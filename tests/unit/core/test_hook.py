@@ -47,7 +47,7 @@ class MemoryRun:
     def __init__(self, dry_run=False, owner=None):
         self.dry_run, self.owner = dry_run, owner
         self.started, self.steps, self.collections, self.ends = False, [], [], []
-        self.about = []
+        self.about, self.flushed = [], []
 
     def start(self, worker, alone):
         self.started = self.owner is None
@@ -69,7 +69,8 @@ class MemoryRun:
     def write_about(self, environment, took):
         self.about.append((environment, took))
 
-    def flush(self):
+    def flush(self, last_look=True):
+        self.flushed.append(len(self.steps))
         return True
 
     def close(self, end_marker):
@@ -122,6 +123,33 @@ def test_only_losses_every_500_steps_by_default():
         (0, ModeKeys.GLOBAL, 0): {"CrossEntropyLoss_output_0"},
         (500, ModeKeys.GLOBAL, 500): {"CrossEntropyLoss_output_0"},
     }
+
+
+def test_the_program_waits_until_all_that_was_saved_is_on_disk():
+    hook = make(save_config=SaveConfig(save_interval=1))
+    recorder, run = hook.recorder, hook._output.sink
+    recorder.reach_disk()
+    train(hook, 2)
+    # The second is open yet, and then held.
+    recorder.reach_disk()
+    assert (run.flushed, recorder.step_saved) == ([], 1)
+    held = recorder.hold_step()
+    recorder.reach_disk()
+    assert (run.flushed, recorder.step_saved) == ([], 1)
+    # The next one may begin before it is handed over.
+    train(hook, 1)
+    recorder.commit(held)
+    assert run.flushed == [2]
+    train(hook, 1)
+    assert run.flushed == [2]
+    recorder.end_step()
+    recorder.reach_disk()
+    assert run.flushed == [2, 4]
+    train(hook, 1)
+    recorder.resume_step(recorder.hold_step())
+    recorder.reach_disk()
+    saved(hook)
+    assert run.flushed == [2, 4, 5]
 
 
 def test_modes_count_for_themselves_and_global_counts_all():

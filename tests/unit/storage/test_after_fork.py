@@ -68,7 +68,7 @@ def test_a_child_has_no_claim_and_keeps_no_state_and_its_parent_goes_on_with_bot
     claim = Claim(tmp_path / "run")
     assert claim.acquire() is None
     state = TrainingState(1, 0, 0, {ModeKeys.GLOBAL: 0})
-    keeper = StateKeeper(tmp_path / "checkpoints", [], lambda: state, lambda: True)
+    keeper = StateKeeper(tmp_path / "checkpoints", [], lambda: state, lambda: True, lambda: None)
     if not keeper.start():
         pytest.skip("this system does not tell of files that are written")
     try:
@@ -83,7 +83,7 @@ def test_a_child_has_no_claim_and_keeps_no_state_and_its_parent_goes_on_with_bot
 def test_what_has_been_given_up_is_not_kept_alive(tmp_path):
     claim = Claim(tmp_path)
     assert claim.acquire() is None
-    keeper = StateKeeper(tmp_path, [], lambda: None, lambda: True)
+    keeper = StateKeeper(tmp_path, [], lambda: None, lambda: True, lambda: None)
     if keeper.start():
         keeper.stop()
         keeper.thread.join(10)

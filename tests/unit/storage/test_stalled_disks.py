@@ -164,6 +164,21 @@ def test_the_end_of_a_run_that_is_stuck_waits_no_second_time(tmp_path, disk):
         assert in_time(lambda end_marker=end_marker: run.close(end_marker))[1] < PATIENCE
 
 
+def test_who_takes_no_last_look_does_not_wait_until_it_has_moved(tmp_path, disk):
+    run = RunWriter(str(tmp_path / "run"))
+    run.start("worker_0", alone=True)
+    disk.stall()
+    save(run, 0)
+    assert in_time(lambda: run.flush(last_look=False))[0] is False
+    taken = in_time(lambda: [run.flush(last_look=False) for _ in range(1000)])[1]
+    assert taken < LAST_LOOK
+    disk.move()
+    assert run.flush()
+    save(run, 1)
+    assert run.flush(last_look=False)
+    assert readable(run.root) == [0, 1]
+
+
 def test_a_claim_is_given_up_by_the_thread_that_writes(tmp_path, disk):
     run = RunWriter(str(tmp_path / "run"))
     run.start("worker_0", alone=True)

@@ -27,8 +27,9 @@ class Training:
 
     def __init__(self, folder, earlier=(), keeps=True):
         self.folder = folder
+        self.waited = []
         self.position = WatchedPosition(ModeClock(ModeKeys.TRAIN))
-        self.keeper = StateKeeper(folder, earlier, self.state, lambda: keeps)
+        self.keeper = StateKeeper(folder, earlier, self.state, lambda: keeps, self.wait)
         self.started = self.keeper.start()
         self.position.before_step = self.keeper.before_step
         self.step()
@@ -36,6 +37,9 @@ class Training:
     def state(self):
         step = self.position.newest
         return TrainingState(1, step, step, {ModeKeys.TRAIN: step, ModeKeys.GLOBAL: step}, "/run")
+
+    def wait(self):
+        self.waited.append(self.position.newest)
 
     def step(self, steps=1):
         for _ in range(steps):
@@ -85,6 +89,21 @@ def test_it_is_on_disk_before_the_next_step_begins(training):
         assert time.monotonic() < deadline
         time.sleep(0.001)
     assert training.seen() == [3]
+
+
+@pytest.mark.parametrize("keeps", [True, False], ids=["first worker", "others"])
+def test_the_step_after_a_checkpoint_waits_for_all_that_was_saved(tmp_path, keeps):
+    training = Training(tmp_path, keeps=keeps)
+    training.step(2)
+    write(tmp_path / "a.pt")
+    write(tmp_path / "b.pt")
+    training.step(3)
+    assert training.waited == [2]
+    write(tmp_path / "a.pt")
+    training.keeper.settle()
+    training.step(2)
+    assert training.waited == [2, 5]
+    training.keeper.stop()
 
 
 def test_what_is_written_below_counts_and_a_folder_that_gets_another_name_is_the_same(training):
