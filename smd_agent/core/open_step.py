@@ -59,8 +59,12 @@ class OpenStep(StepQuestions):
     @property
     def step_saved(self) -> int:
         """The last step of which something is saved, the current one among them; -1 if there is none."""
-        is_open = self.position.open or self._held is not None
-        return max(self._ended_step, self._open_step if is_open else -1)
+        return max(self._ended_step, self._open_step if self.unfinished else -1)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a step has values, and is open or held."""
+        return self.position.open or self._held is not None
 
     def ask_again(self) -> None:
         """Decide about the next step of every mode anew."""
@@ -91,35 +95,34 @@ class OpenStep(StepQuestions):
         It has to be given to ``commit``, or back by ``resume_step``; None: nothing was saved.
         """
         self._end_capture()
-        saving = self.position.saving
-        self.position.saving = self.position.open = own_time.counts = False
         sink, self._step_sink = self._step_sink, None
-        self._held = None if sink is None else HeldStep(sink, self._open_step, self._due, saving)
+        self._held = None if sink is None else HeldStep(sink, self._open_step, self._due, self.position.saving)
+        self.position.saving = self.position.open = own_time.counts = False
         return self._held
 
     def resume_step(self, held: HeldStep) -> None:
         """Make a step that was held the current one again, after the next one was dropped."""
-        self._held = None
         self._step_sink, self._open_step, self._due = held.sink, held.step, held.due
         self.position.open, self.position.saving = True, held.saving
+        self._held = None
 
     @in_turn
     def commit(self, held: HeldStep) -> None:
         """Hand a step that was held to the disk."""
-        if held is self._held:
-            self._held = None
         self._ended_step = max(held.step, self._ended_step)
         if held.step == self._resumed_step:
             self._resumed_step = -1
         self.output.export_collections()
         self.output.sink.commit(held.sink, self._current_plan().steps_among)
+        if held is self._held:
+            self._held = None
         if self._awaited:
             self._reach_disk()
 
     @in_turn
     def reach_disk(self) -> None:
         """Have the program wait until all that was saved is on disk; for one that is open or held, when it ends."""
-        self._awaited = self.position.open or self._held is not None
+        self._awaited = self.unfinished
         if not (self._awaited or self.output.off) and self.output.sink.started:
             self._reach_disk()
 

@@ -115,6 +115,6 @@ class Restarts:
         if not writer.started and self._last is not None:
             return self._last.folder or str(writer.root), self._last.store
         store = writer.place
-        if store is not None and hook.recorder.position.open:
+        if store is not None and hook.recorder.unfinished:
             store = store._replace(waiting=(*store.waiting, hook.recorder.step_saved))
         return str(writer.root), store

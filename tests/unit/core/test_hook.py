@@ -132,10 +132,10 @@ def test_the_program_waits_until_all_that_was_saved_is_on_disk():
     train(hook, 2)
     # The second is open yet, and then held.
     recorder.reach_disk()
-    assert (run.flushed, recorder.step_saved) == ([], 1)
+    assert (run.flushed, recorder.step_saved, recorder.unfinished) == ([], 1, True)
     held = recorder.hold_step()
     recorder.reach_disk()
-    assert (run.flushed, recorder.step_saved) == ([], 1)
+    assert (run.flushed, recorder.step_saved, recorder.unfinished) == ([], 1, True)
     # The next one may begin before it is handed over.
     train(hook, 1)
     recorder.commit(held)
@@ -144,7 +144,7 @@ def test_the_program_waits_until_all_that_was_saved_is_on_disk():
     assert run.flushed == [2]
     recorder.end_step()
     recorder.reach_disk()
-    assert run.flushed == [2, 4]
+    assert (run.flushed, recorder.unfinished) == ([2, 4], False)
     train(hook, 1)
     recorder.resume_step(recorder.hold_step())
     recorder.reach_disk()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from smd_agent.config.checkpoints import checkpoint_folder
 from smd_agent.core.clock import RunPosition, WatchedPosition
+from smd_agent.formats.training_state import StorePlace
 from smd_agent.framework.restarts import Restarts
 from smd_agent.storage.destination import Destination
 
@@ -80,3 +82,13 @@ def test_a_damaged_file_is_told(named, tmp_path, capsys):
     (tmp_path / "checkpoints/metadata.json").write_text('[{"latest')
     assert of(tmp_path / "run").continued is None
     assert "steps are counted from 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("unfinished", [False, True])
+def test_a_step_that_is_open_or_held_is_one_that_the_store_lacks(named, tmp_path, unfinished):
+    recorder = SimpleNamespace(unfinished=unfinished, step_saved=7)
+    writer = SimpleNamespace(
+        started=True, root=tmp_path, place=StorePlace("s3://bucket/run", "claim.smd", "mark", (5,))
+    )
+    _, store = of(tmp_path / "run")._place(SimpleNamespace(recorder=recorder), writer)
+    assert store.waiting == ((5, 7) if unfinished else (5,))
