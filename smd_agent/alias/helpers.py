@@ -80,6 +80,8 @@ def has_training_ended(trial_prefix: str | os.PathLike[str]) -> bool:
 def training_has_ended(trial_prefix: str | os.PathLike[str]) -> None:
     """Mark the run in this folder, or at this address, as ended; not in a SageMaker job, where the service does it.
 
+    A folder that is missing is made.
+
     Raises:
         OSError: the mark cannot be set.
     """
@@ -89,7 +91,9 @@ def training_has_ended(trial_prefix: str | os.PathLike[str]) -> None:
     if is_address(place):
         _store(place).write(END_MARKER, b"")
     else:
-        replace_file(absolute(place), END_MARKER, b"")
+        folder = absolute(place)
+        folder.mkdir(parents=True, exist_ok=True)
+        replace_file(folder, END_MARKER, b"")
 
 
 def _store(address: str) -> Store:

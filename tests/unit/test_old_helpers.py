@@ -25,3 +25,6 @@ def test_the_end_of_a_run_is_set_and_seen_whatever_names_its_folder(tmp_path, ki
     assert has_training_ended(kind(tmp_path)) is False
     training_has_ended(kind(tmp_path))
     assert has_training_ended(kind(tmp_path)) is True
+    missing = kind(tmp_path / "to/come")
+    training_has_ended(missing)
+    assert has_training_ended(missing) is True
