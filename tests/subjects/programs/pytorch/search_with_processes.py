@@ -55,17 +55,17 @@ def main():
     grid = [dict(zip(("lr", "width"), values)) for values in itertools.product((0.01, 0.1), (8, 16))]
     with mp.get_context("fork").Pool(2) as pool:
         results = pool.map(partial(train, epochs=2), grid, chunksize=1)
-    for result in results:
-        print({name: round(value, 6) for name, value in result.items()})
-    best = min(results, key=lambda result: result["val_loss"])
-    print("best:", best["lr"], best["width"])
+        for result in results:
+            print({name: round(value, 6) for name, value in result.items()})
+        best = min(results, key=lambda result: result["val_loss"])
+        print("best:", best["lr"], best["width"])
 
-    context = mp.get_context("spawn")
-    queue = context.SimpleQueue()
-    process = context.Process(target=final, args=({"lr": best["lr"], "width": best["width"]}, queue))
-    process.start()
-    trained = queue.get()
-    process.join()
+        context = mp.get_context("spawn")
+        queue = context.SimpleQueue()
+        process = context.Process(target=final, args=({"lr": best["lr"], "width": best["width"]}, queue))
+        process.start()
+        trained = queue.get()
+        process.join()
     print("trained:", {name: round(value, 6) for name, value in trained.items()}, "exit code", process.exitcode)
     with open("search.json", "w") as file:
         json.dump({"results": results, "best": trained}, file)
