@@ -76,4 +76,9 @@ class Runner:
         return self._run([sys.executable, str(script), *args], env)
 
     def _run(self, command, env):
-        return subprocess.run(command, cwd=self.folder, env=env, capture_output=True, text=True, timeout=300)
+        try:
+            return subprocess.run(command, cwd=self.folder, env=env, capture_output=True, text=True, timeout=300)
+        except subprocess.TimeoutExpired as error:
+            # What has ended a thread that others wait for stands there.
+            written = (error.stderr or b"").decode(errors="replace")
+            raise AssertionError(f"{command} still runs after 300 s, and has written to stderr: {written}") from None
