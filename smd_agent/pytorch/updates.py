@@ -13,7 +13,8 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from smd_agent import session
-from smd_agent.core.clock import RunPosition
+from smd_agent.core.clock import ModeClock, RunPosition
+from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.patching import replace
 from smd_agent.framework.training_steps import TrainingSteps
 from smd_agent.framework.update_rounds import UpdateRounds
@@ -39,11 +40,11 @@ class _Updates:
     def __init__(self) -> None:
         self.rounds = UpdateRounds(self._takes_part)
         self._trained: Trained | None = None
-        # Of what is trained; there is one before any update is looked at.
-        self._position: RunPosition
+        # Of what is trained, once that is known.
+        self._position = RunPosition(ModeClock(ModeKeys.GLOBAL))
         # Of models that have been called, if only without gradients.
         self._in_use: dict[int, weakref.ref[torch.Tensor]] = {}
-        self._installed = False
+        self._installed = self._registered = False
         # Whether optimizers are told of as they are made, and else whether they have been looked for.
         self._told = False
         self._looked = False
@@ -57,15 +58,23 @@ class _Updates:
         own = trained.trained_params()
         # An optimizer that has a scheduler lives on until the garbage collector runs.
         self.rounds.keep(lambda optimizer: not own.isdisjoint(ids_of(optimizer)))
+        self._register()
         if not self._installed:
             self._installed = True
-            register_optimizer_step_post_hook(self._make_hook())
             why = "a step ends also where a scaler skips the update"
             replace(torch.amp.GradScaler, "step", self._wrap_scaler_step, why=why)
 
     def expect(self) -> None:
-        """Optimizers are told of by ``add`` as they are made."""
+        """Optimizers are told of by ``add`` as they are made; none has been."""
         self._told = True
+        self._register()
+
+    def _register(self) -> None:
+        # An optimizer of another thread that is calling its hooks walks the dict that this one comes into, which ends
+        # its update with an error: before the first is made, none does.
+        if not self._registered:
+            self._registered = True
+            register_optimizer_step_post_hook(self._make_hook())
 
     def add(self, optimizer: Any) -> None:
         """Take note of an optimizer that has been made."""

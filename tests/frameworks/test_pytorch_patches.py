@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 pytest.importorskip("torch")
@@ -52,7 +54,7 @@ def test_whoever_wraps_a_patch_changes_nothing_and_is_left_alone(wrapped, order,
 
 
 @pytest.mark.parametrize("register", [register_optimizer_step_pre_hook, register_optimizer_step_post_hook])
-@pytest.mark.parametrize("ending", ["a failure", "the next step"])
+@pytest.mark.parametrize("ending", ["a failure", "the next step", "another thread"])
 def test_a_saved_step_may_end_while_an_optimizer_calls_its_hooks(out, register, ending):
     hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=1))
     model = torch.nn.Linear(5, 3)
@@ -62,7 +64,12 @@ def test_a_saved_step_may_end_while_an_optimizer_calls_its_hooks(out, register, 
 
     def end(*_):
         called.append(hook.writing)
-        session.switch_off() if ending == "a failure" else hook.finish_step()
+        if ending == "another thread":
+            thread = threading.Thread(target=hook.finish_step)
+            thread.start()
+            thread.join()
+        else:
+            session.switch_off() if ending == "a failure" else hook.finish_step()
 
     handle = register(end)
     try:
@@ -73,5 +80,5 @@ def test_a_saved_step_may_end_while_an_optimizer_calls_its_hooks(out, register, 
         handle.remove()
     assert len(called) == 3
     hook.close()
-    if ending == "the next step":
+    if ending != "a failure":
         assert smd.create_trial(hook.out_dir, timeout=0).steps() == [0, 1, 2]

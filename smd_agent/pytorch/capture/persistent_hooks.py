@@ -1,7 +1,8 @@
 """Hooks on all optimizers, and the patch of the call of loss modules.
 
-They come and go with the steps that are saved. Once the program uses ``torch.compile`` they stay and pass everything on
-between the saved steps: compiled code is guarded on them, so that removing them would have it compiled anew.
+The hooks stay once they are there: an optimizer of any thread may be walking the dict that they would be taken out of,
+which ends its update with an error. The patch comes and goes with the steps that are saved, until the program uses
+``torch.compile``: compiled code is guarded on it, so that removing it would have it compiled anew.
 """
 
 from __future__ import annotations
@@ -16,8 +17,7 @@ from smd_agent import session
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.pytorch.model.step_counter import SLOT, StepCounter
 from smd_agent.pytorch.patching import Installed
-from smd_agent.pytorch.tracing import is_compiling
-from smd_agent.pytorch.updates import updates
+from smd_agent.pytorch.tracing import compiler, is_compiling, is_dynamo_compiling, leave_uncompiled
 
 LossModule = torch.nn.modules.loss._Loss
 
@@ -56,7 +56,7 @@ class _Watch:
         self._listeners: list[Listener] = []
         self.listener: Listener | None = None
         self._installed = Installed()
-        self._is_installed = False
+        self._is_installed = self._is_registered = False
         self._stays = False
 
     def begin(self, listener: Listener, amid: bool) -> None:
@@ -67,9 +67,7 @@ class _Watch:
     def end(self, listener: Listener) -> None:
         """Report no more to this step."""
         self._report_to([other for other in self._listeners if other is not listener])
-        # An optimizer that is calling its hooks walks the dict that they would be taken out of: they go with the next
-        # step that is saved.
-        if not (self._listeners or self.stays or updates.in_progress()):
+        if not (self._listeners or self.stays):
             self._installed.close()
             self._is_installed = False
 
@@ -86,11 +84,17 @@ class _Watch:
 
     def install(self) -> None:
         """Put everything in place, if it is not."""
+        self.register()
         if not self._is_installed:
             self._is_installed = True
-            self._installed.on_close(register_optimizer_step_pre_hook(_before_optimizer).remove)
-            self._installed.on_close(register_optimizer_step_post_hook(_after_optimizer).remove)
             self._installed.patch(LossModule, "__call__", _wrap_loss_call, why="what loss modules return is saved")
+
+    def register(self) -> None:
+        """Put the hooks in place, if they are not: best before any thread trains."""
+        if not self._is_registered:
+            self._is_registered = True
+            register_optimizer_step_pre_hook(_before_optimizer)
+            register_optimizer_step_post_hook(_after_optimizer)
 
     @property
     def stays(self) -> bool:
@@ -112,7 +116,7 @@ def has_compiled() -> bool:
 
 
 def _before_optimizer(optimizer: Any, args: Any, kwargs: Any) -> None:
-    if is_compiling():
+    if is_dynamo_compiling() or compiler._is_compiling_flag:
         return
     if watch.listener is not None:
         # With a closure, the gradients that it will use are yet to be computed.
@@ -120,10 +124,14 @@ def _before_optimizer(optimizer: Any, args: Any, kwargs: Any) -> None:
 
 
 def _after_optimizer(optimizer: Any, args: Any, kwargs: Any) -> None:
-    if is_compiling():
+    if is_dynamo_compiling() or compiler._is_compiling_flag:
         return
     if watch.listener is not None:
         _tell(optimizer, args, kwargs, True)
+
+
+leave_uncompiled(_before_optimizer)
+leave_uncompiled(_after_optimizer)
 
 
 @session.fence("looking at an optimizer")

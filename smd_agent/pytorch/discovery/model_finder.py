@@ -23,7 +23,7 @@ from smd_agent.core.turns import in_turn
 from smd_agent.framework.model_finder import PATIENCE, ModelFinder
 from smd_agent.framework.patching import Until, replace
 from smd_agent.guard import say_once
-from smd_agent.pytorch.capture.persistent_hooks import has_compiled
+from smd_agent.pytorch.capture.persistent_hooks import has_compiled, watch
 from smd_agent.pytorch.discovery import own_calls
 from smd_agent.pytorch.discovery.backward_calls import PassWatch, leaves
 from smd_agent.pytorch.hook import Hook
@@ -77,6 +77,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
     def install(self) -> None:
         """Begin to watch; called once."""
         updates.expect()
+        watch.register()
         optimizer = torch.optim.Optimizer
         replace(optimizer, "add_param_group", self._wrap_add, why="an optimizer knows what is trained")
         self._passes.begin()
