@@ -1,13 +1,15 @@
 """Hooks on all optimizers, and the patch of the call of loss modules.
 
-The hooks stay once they are there: an optimizer of any thread may be walking the dict that they would be taken out of,
-which ends its update with an error. The patch comes and goes with the steps that are saved, until the program uses
-``torch.compile``: compiled code is guarded on it, so that removing it would have it compiled anew.
+They come and go with the steps that are saved. Once the program uses ``torch.compile`` they stay and pass everything on
+between the saved steps: compiled code is guarded on them, so that removing them would have it compiled anew. The hooks
+stay as long as the program has other threads, too: an optimizer of one of them may be walking the dict that they would
+be taken out of, which ends its update with an error.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 from typing import Any, Protocol
 
 import torch
@@ -18,6 +20,7 @@ from smd_agent.framework.hidden_frames import unseen
 from smd_agent.pytorch.model.step_counter import SLOT, StepCounter
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.tracing import compiler, is_compiling, is_dynamo_compiling, leave_uncompiled
+from smd_agent.pytorch.updates import updates
 
 LossModule = torch.nn.modules.loss._Loss
 
@@ -56,7 +59,8 @@ class _Watch:
         self._listeners: list[Listener] = []
         self.listener: Listener | None = None
         self._installed = Installed()
-        self._is_installed = self._is_registered = False
+        self._is_installed = False
+        self._handles: list[Any] = []
         self._stays = False
 
     def begin(self, listener: Listener, amid: bool) -> None:
@@ -70,6 +74,10 @@ class _Watch:
         if not (self._listeners or self.stays):
             self._installed.close()
             self._is_installed = False
+            # Nor while an optimizer of this thread is calling its hooks: they go with the next step that is saved.
+            if not (updates.in_progress() or _has_other_threads()):
+                while self._handles:
+                    self._handles.pop().remove()
 
     def _report_to(self, listeners: list[Listener]) -> None:
         self._listeners = listeners
@@ -91,10 +99,9 @@ class _Watch:
 
     def register(self) -> None:
         """Put the hooks in place, if they are not: best before any thread trains."""
-        if not self._is_registered:
-            self._is_registered = True
-            register_optimizer_step_pre_hook(_before_optimizer)
-            register_optimizer_step_post_hook(_after_optimizer)
+        if not self._handles:
+            self._handles.append(register_optimizer_step_pre_hook(_before_optimizer))
+            self._handles.append(register_optimizer_step_post_hook(_after_optimizer))
 
     @property
     def stays(self) -> bool:
@@ -103,6 +110,12 @@ class _Watch:
 
 
 watch = _Watch()
+
+
+def _has_other_threads() -> bool:
+    """Whether the program has threads beside this one."""
+    me = threading.current_thread()
+    return any(thread is not me and not thread.name.startswith("smd_agent") for thread in threading.enumerate())
 
 
 def has_compiled() -> bool:
