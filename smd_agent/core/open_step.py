@@ -81,10 +81,8 @@ class OpenStep(StepQuestions):
             self.commit(held)
         else:
             # What comes after it must not replace it, wherever it waits.
+            self._note_end(held)
             self._held = None
-            self._ended_step = max(held.step, self._ended_step)
-            if held.step == self._resumed_step:
-                self._resumed_step = -1
             self.late.end(held)
             self._ask_again_for_late_values()
 
@@ -109,9 +107,7 @@ class OpenStep(StepQuestions):
     @in_turn
     def commit(self, held: HeldStep) -> None:
         """Hand a step that was held to the disk."""
-        self._ended_step = max(held.step, self._ended_step)
-        if held.step == self._resumed_step:
-            self._resumed_step = -1
+        self._note_end(held)
         self.output.export_collections()
         self.output.sink.commit(held.sink, self._current_plan().steps_among)
         if held is self._held:
@@ -165,6 +161,11 @@ class OpenStep(StepQuestions):
         # Completes the collections, whose file is written when the output begins.
         self._current_plan()
         return self._open_sink() if self.output.begin() else None
+
+    def _note_end(self, held: HeldStep) -> None:
+        self._ended_step = max(held.step, self._ended_step)
+        if held.step == self._resumed_step:
+            self._resumed_step = -1
 
     def _reach_disk(self) -> None:
         self._awaited = False

@@ -14,10 +14,13 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
+from harness.nothing_compiled import nothing_compiled
 from torch import nn
+from torch.optim.optimizer import _global_optimizer_pre_hooks
 
 import smd_agent.pytorch as smd
 from smd_agent.errors import SMDebugError, SMDebugRuntimeError, SMDebugTypeError
+from smd_agent.pytorch.capture import persistent_hooks
 
 EVERY = smd.SaveConfig(save_interval=1)
 
@@ -60,6 +63,21 @@ def test_nothing_stays_behind_between_saved_steps(out):
     one_step(model, optimizer)
     hook.close()
     assert installed() == before
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_hooks_on_all_optimizers_stay_between_saved_steps_in_a_program_with_other_threads(out, monkeypatch, others):
+    monkeypatch.setattr(persistent_hooks, "_has_other_threads", lambda: others)
+    model = small()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=2))
+    hook.register_module(model)
+    with nothing_compiled():
+        one_step(model, optimizer)
+        before = len(_global_optimizer_pre_hooks)
+        one_step(model, optimizer)
+        assert len(_global_optimizer_pre_hooks) == before - (not others)
+    hook.close()
 
 
 def test_layer_hooks_are_gone_after_a_forward_that_raises(out):
