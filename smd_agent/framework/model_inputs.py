@@ -70,10 +70,7 @@ def looked_at(values: Any) -> Any:
     """What is looked at of an array or tensor that is not empty: of a table, rows that are spread evenly."""
     if is_table(values.shape):
         return values[:: -(-values.shape[0] * values.shape[1] // _LOOKED_AT)]
-    flat = values.reshape(-1)
-    if flat.shape[0] <= _LOOKED_AT:
-        return flat
-    return facts.looked_at(flat).reshape(facts.RUNS, -1)[:, : _LOOKED_AT // facts.RUNS]
+    return facts.looked_at(values.reshape(-1), _LOOKED_AT)
 
 
 def numbers_of(part: npt.NDArray[Any], shape: tuple[int, ...]) -> Numbers:

@@ -54,20 +54,21 @@ LOOKED_AT = 65_536
 RUNS = 64
 
 
-def looked_at(flat: Any) -> Any:
+def looked_at(flat: Any, most: int = LOOKED_AT) -> Any:
     """The part of a flat array or tensor that stands for all of it.
 
     Args:
         flat: one dimension.
+        most: elements that are looked at, a multiple of ``RUNS``.
 
     Returns:
-        It, or where it is longer than ``LOOKED_AT``, a view of shape ``(64, 1024)``.
+        It, or where it is longer than ``most``, a view of ``RUNS`` rows, which are ``(64, 1024)`` by default.
     """
     size = flat.shape[0]
-    if size <= LOOKED_AT:
+    if size <= most:
         return flat
-    rows = size // RUNS
-    return flat[: RUNS * rows].reshape(RUNS, rows)[:, : LOOKED_AT // RUNS]
+    length = size // RUNS
+    return flat[: RUNS * length].reshape(RUNS, length)[:, : most // RUNS]
 
 
 def scale_of(size: int) -> float:

@@ -45,6 +45,16 @@ def test_numbers_of_a_table(out, options):
     assert found == pytest.approx({**expected, "as_it_is": 1}, rel=1e-4)
 
 
+@pytest.mark.parametrize("rows", [30, 50])
+def test_numbers_of_images_of_any_number(out, rows):
+    x = np.random.default_rng(0).random((2 * rows, 28, 28, 1), np.float32)
+    found = saved(out, sequential(layers.Conv2D(1, 28), layers.Flatten(), shape=(28, 28, 1)), x)["0"]
+    length = rows * 784 // 64
+    part = x[rows:].reshape(-1)[: 64 * length].reshape(64, length)[:, :256]
+    expected = {"min": part.min(), "max": part.max(), "mean": part.mean(), "std": part.std(), "not_finite": 0}
+    assert found == pytest.approx({**expected, "as_it_is": 1}, rel=1e-5)
+
+
 def sequential(*parts, shape=(6,)):
     return keras.Sequential([layers.Input(shape), *parts])
 

@@ -59,6 +59,16 @@ def test_numbers_of_a_table(out, dtype, hybrid):
         assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.parametrize("rows", [30, 50])
+def test_numbers_of_images_of_any_number(out, rows):
+    x = np.random.default_rng(0).random((rows, 1, 28, 28), np.float32)
+    found = saved(out, sequential(nn.Conv2D(2, 3)), nd.array(x))["net_0"]
+    length = rows * 784 // 64
+    part = x.reshape(-1)[: 64 * length].reshape(64, length)[:, :256]
+    expected = {"min": part.min(), "max": part.max(), "mean": part.mean(), "std": part.std(), "not_finite": 0}
+    assert found == pytest.approx({**expected, "as_it_is": 1}, rel=1e-5)
+
+
 class Scaled(gluon.HybridBlock):
     """A block that changes its input before a dense layer."""
 

@@ -84,6 +84,18 @@ def test_numbers_of_other_shapes(out):
     assert (empty["largest_scale"], empty["smallest_scale"]) == (0, math.inf)
 
 
+@pytest.mark.parametrize("mode", [smd.modes.TRAIN, smd.modes.EVAL])
+@pytest.mark.parametrize("rows", [21, 30, 50, 83, 84])
+def test_numbers_of_images_of_any_number(out, rows, mode):
+    torch.manual_seed(0)
+    images = torch.rand(rows, 1, 28, 28)
+    found = of_input(saved(out, Net(layer=lambda: nn.Conv2d(1, 2, 3)), images, mode=mode))
+    length = images.numel() // 64
+    part = images.reshape(-1)[: 64 * length].reshape(64, length)[:, :256].numpy()
+    expected = {"min": part.min(), "max": part.max(), "mean": part.mean(), "std": part.std(), "not_finite": 0}
+    assert found == pytest.approx({**expected, "as_it_is": 1}, rel=1e-5)
+
+
 def test_inputs_are_numbered_as_they_are_given(out):
     found = saved(out, Net(), torch.randn(4, 6), torch.arange(3), [torch.ones(2), {"more": torch.zeros(5)}])
     assert {name.split("/")[1] for name in found if name.startswith("input/")} == {"Net_0", "Net_2", "Net_3"}

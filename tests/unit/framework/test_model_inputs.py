@@ -1,0 +1,27 @@
+"""What is looked at of a model's input, of any size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from smd_agent.framework.model_inputs import looked_at
+
+
+@pytest.mark.parametrize("size", [1, 16_383, 16_384, 16_385, 39_200, 65_535, 65_536, 65_537, 1_000_003])
+def test_of_an_input_that_is_no_table_runs_all_over_it_are_looked_at(size):
+    values = np.arange(size)
+    part = looked_at(values)
+    assert part.size == min(size, 16_384)
+    assert part.reshape(-1)[0] == 0
+    if size > 16_384:
+        assert part.shape == (64, 256)
+        assert (np.diff(part) == 1).all()
+        assert (np.diff(part[:, 0]) == size // 64).all()
+
+
+@pytest.mark.parametrize(
+    "shape", [(50, 28, 28), (50, 3, 20, 20), (30, 100, 10), (1, 3, 150, 150), (20, 3001), (1, 20_001)]
+)
+def test_inputs_whose_size_is_no_multiple_of_the_number_of_runs(shape):
+    assert looked_at(np.zeros(shape, np.float32)).size == 16_384
