@@ -154,8 +154,11 @@ def _wanted(need: Need) -> int:
 
 
 def _known(values: Array) -> Array:
-    """The array itself where the kernel reads it as it lies, else as float64."""
-    return values if values.dtype in _KINDS and values.flags.aligned else values.astype(np.float64)
+    """The array itself where the kernel reads it as it lies, else a copy; as float64 where it knows no such type."""
+    known = values.dtype in _KINDS
+    if known and values.flags.c_contiguous and values.flags.aligned:
+        return values
+    return np.array(values, values.dtype if known else np.float64, order="C")
 
 
 def load() -> Kernel | None:

@@ -52,6 +52,13 @@ def test_floats_of_all_sizes(dtype, size):
         assert_counted(x)
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i2", "u8"])
+def test_elements_that_do_not_lie_next_to_each_other(dtype):
+    x = (5 * np.random.default_rng(0).standard_normal((4100, 3))).astype(dtype)
+    for view in (x[:, 1], x[::-1, 2], x[:, ::2], x[::-1, ::-1], np.broadcast_to(x[:1, 0], 50)):
+        assert_counted(view)
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_borders_of_buckets(dtype):
     powers = np.array([2.0**e for e in (-127, -126, -65, -64, -63, -1, 0, 1, 62, 63, 64, 127)], dtype)

@@ -119,6 +119,16 @@ def test_memory_order_does_not_matter():
         assert_close(view, [("sum", False), ("l2", False), ("min", True), ("std", False)])
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", ">f4", "i1", "u2", "i8", "?", "c8"])
+@pytest.mark.parametrize("size", [3, 20_000])
+def test_elements_that_do_not_lie_next_to_each_other(dtype, size):
+    x = (5 * np.random.default_rng(6).standard_normal((size, 4))).astype(dtype)
+    ops = [op for op in ALL_OPS if reducible(x.dtype, (op,))]
+    one = np.broadcast_to(np.ones(1, dtype), size)
+    for view in (x[:, 1], x[::-1, 2], x[::-1, ::-1], x[:, ::2], x.reshape(-1)[::3], one, x.T[::-1], x[:, :1].T):
+        assert_close(view, ops, 1e-5)
+
+
 def test_norms_are_over_the_elements_also_of_matrices():
     matrix = np.array([[1.0, -2.0], [3.0, 4.0]])
     assert reduce_one(matrix, "l1") == 10
