@@ -10,6 +10,8 @@ import os
 import stat
 import sys
 
+from smd_agent.foreign import is_foreign
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -55,9 +57,10 @@ def say(line: str) -> None:
             text = _unsaid.pop(0)
             stream.write(text if len(text) <= _PAGE // 4 else _shortened(text))
             stream.flush()
-    except Exception:
+    except Exception as error:
+        if is_foreign(error):
+            raise
         # There is no second place to report to: stdout belongs to the program.
-        return
 
 
 def _has_room(stream: Any) -> bool:
@@ -71,7 +74,9 @@ def _has_room(stream: Any) -> bool:
 
         poll = select.poll()
         poll.register(descriptor, select.POLLOUT)
-    except Exception:
+    except Exception as error:
+        if is_foreign(error):
+            raise
         # It is an object of the program's, or there is nothing to ask.
         return True
     if poll.poll(0 if _waited else _PATIENCE_MS):
@@ -108,7 +113,8 @@ def fence(
 
     An Exception in it is reported once for each fence, as `<what> failed (<Type>: <text>); capture is off for
     the rest of this run`; then `on_failure` is called and None returned. SystemExit, KeyboardInterrupt and
-    whatever else is no Exception pass; under `strict` all pass, after the report.
+    whatever else is no Exception pass, and so does what a signal handler of the program raises in the meantime; under
+    `strict` all pass, after the report.
     """
 
     def build(function: Callable[P, R]) -> Callable[P, R | None]:
@@ -116,6 +122,8 @@ def fence(
             try:
                 return function(*args, **kwargs)
             except Exception as error:
+                if is_foreign(error):
+                    raise
                 failed(what, error, on_failure, fenced)
                 if strict:
                     raise
@@ -147,13 +155,17 @@ def _switch_off(on_failure: Callable[[], object] | None) -> None:
     try:
         on_failure()
     except Exception as error:
+        if is_foreign(error):
+            raise
         say_once(("switching off", on_failure), f"switching off failed ({describe(error)})")
 
 
 def attempt(action: Callable[[], object]) -> Exception | None:
-    """Run an action and return the Exception it raised, None when it raised none."""
+    """Run an action and return the Exception of ours that it raised, None when it raised none."""
     try:
         action()
     except Exception as error:
+        if is_foreign(error):
+            raise
         return error
     return None

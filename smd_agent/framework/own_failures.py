@@ -1,9 +1,10 @@
 """Failures of ours in functions that stand between the program and a library, which is called all the same.
 
 Whatever is raised in an unseen function or below it comes out of the outermost one, which asks here whose it is. Ours
-is what was raised in a function of ours that is not unseen, or by an unseen function's own work. It is told in one
-line, the capture is switched off, and the program gets what the function that is stood for returns. That function is
-called once: an unseen function keeps what it has returned in a variable named ``result``.
+is what was raised in a function of ours that is not unseen, or by an unseen function's own work, unless it comes out of
+a signal handler of the program. It is told in one line, the capture is switched off, and the program gets what the
+function that is stood for returns. That function is called once: an unseen function keeps what it has returned in a
+variable named ``result``.
 
 Nothing of this costs anything as long as nothing is raised.
 """
@@ -18,6 +19,7 @@ from types import CodeType, TracebackType
 from typing import Any
 
 from smd_agent import guard, session
+from smd_agent.foreign import is_foreign
 from smd_agent.framework.hidden_frames import is_unseen, leave_traceback, unseen
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -53,7 +55,7 @@ def own_failure(error: BaseException) -> Instead | None:
     program's the frames of unseen functions are left out.
     """
     innermost = _innermost(error.__traceback__)
-    if innermost is None or not isinstance(error, Exception) or not _is_own(innermost):
+    if innermost is None or not isinstance(error, Exception) or not _is_own(innermost) or is_foreign(error):
         leave_traceback(error)
         return None
     frame = innermost.tb_frame
