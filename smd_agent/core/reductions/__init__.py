@@ -6,7 +6,7 @@ How exact they are, against the same in float64 over the whole array: min, max, 
 equal; sum, mean, l1 and l2 are within ``BOUND`` of what the absolute values give; variance and std are within
 ``SPREAD_BOUND`` of themselves, where a standard deviation below 1e-12 of the largest element is rounding. A product is
 float64's in memory order: where a part of it overflows or underflows, so may the whole. float64 values whose sum or
-squares overflow give Inf or NaN.
+squares overflow give Inf or NaN, and squares of those below 1e-154 may count as 0.
 
 The sums are computed by a compiled kernel where the package was installed with one (``with_kernel``), else by NumPy
 (``with_numpy``); both keep what is said here.
@@ -84,8 +84,8 @@ def reduce_batch(arrays: Sequence[Array], ops: Sequence[Op]) -> npt.NDArray[np.f
     if unknown:
         raise TypeError(f"there is no reduction called {unknown[0]!r}")
     need = need_of(ops)
-    flat = [_flatten(array, ops) for array in arrays]
     with np.errstate(all="ignore"):
+        flat = [_flatten(array, ops) for array in arrays]
         if len(flat) == 1:
             return np.array([_reduced(flat, ops, _sums_of_one(flat[0], need))], np.float64)
         result = np.empty((len(flat), len(ops)), np.float64)
@@ -123,7 +123,8 @@ def count_by_size(array: Array, fine: bool = False) -> npt.NDArray[np.int64]:
     Raises:
         TypeError: the array's dtype has no such histogram (text, complex).
     """
-    return (_kernel or histogram).counts(_flatten(array, (("histogram", False),)), fine)
+    with np.errstate(all="ignore"):
+        return (_kernel or histogram).counts(_flatten(array, (("histogram", False),)), fine)
 
 
 def channel_shares(array: Array, axis: int, names: Sequence[str]) -> npt.NDArray[np.float64]:
@@ -172,7 +173,8 @@ def _flatten(array: Array, ops: Ops) -> Array:
     if not reducible(array.dtype, ops):
         raise TypeError(f"not all of {', '.join(name for name, _ in ops)} exist for values of type {array.dtype}")
     if array.dtype.kind == "c":
-        array = np.abs(array)
+        # In float32 the size of what both parts fit may overflow.
+        array = np.absolute(array, signature="D->d")
     if array.flags.c_contiguous:
         return array.reshape(-1)
     # The order of the elements does not matter here, so a dense array in another memory order is read in place.

@@ -59,6 +59,13 @@ def test_elements_that_do_not_lie_next_to_each_other(dtype):
         assert_counted(view)
 
 
+def test_a_nan_that_signals_is_counted_without_a_warning():
+    for bits, dtype in ((0x7F800001, "f4"), (0x7FF0000000000001, "f8"), (0x7C01, "f2")):
+        for order in "<>":
+            found = count_by_size(np.full(3, bits, f"{order}u{dtype[1]}").view(order + dtype))
+            assert found[259] == found.sum() == 3
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_borders_of_buckets(dtype):
     powers = np.array([2.0**e for e in (-127, -126, -65, -64, -63, -1, 0, 1, 62, 63, 64, 127)], dtype)

@@ -153,6 +153,14 @@ def test_complex_values_have_norms_and_abs_ops_only():
         reduce_one(z, "mean")
 
 
+def test_sizes_of_complex_values_are_those_of_float64():
+    x = np.array([3e38 + 3e38j, 3 - 4j, 0.12573022 + 0.64042264j], np.complex64)
+    sizes = np.abs(x.astype(np.complex128))
+    assert reduce_one(x, "max", absolute=True) == sizes.max()
+    assert reduce_one(x, "min", absolute=True) == sizes.min()
+    assert reduce_one(x, "inf_count") == 0
+
+
 def test_text_has_no_reductions():
     with pytest.raises(TypeError, match="<U1"):
         reduce_one(np.array(["a"]), "mean")
