@@ -123,7 +123,7 @@ class RunOutput:
     def _start(self) -> None:
         workers = self._worker.size if self.include_workers == "all" and not self._worker.apart else 1
         self._selection.manager.set_num_workers(workers)
-        self._selection.manager.set_asked_for(self._selection.asked_for)
+        self._selection.manager.set_asked_for(self._selection.asked_for, self._selection.always)
         self._environment = self._ask_environment()
         self.sink.write_about(self._environment, None)
         self.export_collections(anew=True)

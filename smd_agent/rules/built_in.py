@@ -13,6 +13,7 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.rules.finding import Finding, NotJudged, Severity
 from smd_agent.rules.rule import Rule
@@ -82,13 +83,31 @@ class Need:
     @property
     def option(self) -> str:
         """What saves it."""
+        return self.option_without(())
+
+    def option_without(self, absent: Collection[str]) -> str:
+        """Return what saves it, in a run that cannot have tensors of these collections."""
         if self.saved_by:
             return f"add {self.saved_by}"
         if not self.collections:
             return "add all to --save"
+        first = next((name for name in self.collections if name not in absent), self.collections[0])
         if "" in self.statistics:
-            return f"add {self.collections[0]} to --save"
-        return f"add {self.collections[0]} to --save, with --reductions statistics or --raw"
+            return f"add {first} to --save"
+        return f"add {first} to --save, with --reductions statistics or --raw"
+
+    @property
+    def held_by(self) -> tuple[str, ...]:
+        """The collections that could hold it; none where any could."""
+        if self.collections:
+            return self.collections
+        saved_by = self.saved_by.partition(" ")[0]
+        return (saved_by,) if saved_by and saved_by != CollectionKeys.ALL else ()
+
+    @property
+    def is_as_it_is(self) -> bool:
+        """Whether any tensor of its collections meets it, in whatever form that was saved."""
+        return bool(self.collections) and not self.patterns and not self.saved_by and "" in self.statistics
 
 
 class BuiltInRule(Rule):
@@ -298,7 +317,8 @@ class BuiltInRule(Rule):
         modes = f" in {' or '.join(mode.name for mode in self.modes)}" if self.modes else ""
         if lacking:
             reason = "; ".join(need.words for need in lacking) + modes
-            return NotJudged(self.rule_name, reason, "; ".join(need.option for need in lacking))
+            option = "; ".join(need.option for need in lacking)
+            return NotJudged(self.rule_name, reason, option, lacking=tuple(lacking), modes=self.modes)
         return self.too_few(f"it takes {self.fewest_steps} steps{modes} to judge, and there are {self._steps_seen}")
 
     def too_few(self, reason: str) -> NotJudged:

@@ -13,6 +13,8 @@ from smd_agent.core.modes import ModeKeys
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from smd_agent.rules.built_in import Need
+
 
 class Severity(enum.Enum):
     """How bad a finding is.
@@ -112,16 +114,21 @@ class NotJudged:
         reason: what it lacks.
         option: what saves that; empty where no option does.
         too_few_steps: whether all that it needs was saved, only not often enough.
+        never_came_up: whether this training does not have what it needs, whatever is saved.
+        lacking, modes: its needs that no step has met, and of which modes such a step has to be.
     """
 
     rule: str
     reason: str
     option: str = ""
     too_few_steps: bool = False
+    never_came_up: bool = False
+    lacking: tuple[Need, ...] = ()
+    modes: tuple[ModeKeys, ...] = ()
 
     def to_json(self) -> dict[str, str | bool]:
         """Return an object for JSON."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {name: getattr(self, name) for name in ("rule", "reason", "option", "too_few_steps", "never_came_up")}
 
 
 def _spoken(name: str) -> str:
