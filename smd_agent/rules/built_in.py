@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
-from smd_agent.rules.finding import Finding, NotJudged, Severity
+from smd_agent.rules.finding import Finding, Lack, NotJudged, Severity
 from smd_agent.rules.rule import Rule
 from smd_agent.rules.step_view import Names, Place, RunView, StepView
 
@@ -83,31 +83,23 @@ class Need:
     @property
     def option(self) -> str:
         """What saves it."""
-        return self.option_without(())
+        return self._option(self.collections[0] if self.collections else CollectionKeys.ALL)
 
-    def option_without(self, absent: Collection[str]) -> str:
-        """Return what saves it, in a run that cannot have tensors of these collections."""
+    @property
+    def lack(self) -> Lack:
+        """What is lacking, of a run that has it at no step."""
+        names = self.collections or tuple(
+            name for name in [self.saved_by.partition(" ")[0]] if name != CollectionKeys.ALL
+        )
+        in_any_form = bool(self.collections) and not self.patterns and not self.saved_by and "" in self.statistics
+        return Lack(self.words, {name: self._option(name) for name in names or [""]}, in_any_form)
+
+    def _option(self, collection: str) -> str:
         if self.saved_by:
             return f"add {self.saved_by}"
-        if not self.collections:
-            return "add all to --save"
-        first = next((name for name in self.collections if name not in absent), self.collections[0])
-        if "" in self.statistics:
-            return f"add {first} to --save"
-        return f"add {first} to --save, with --reductions statistics or --raw"
-
-    @property
-    def held_by(self) -> tuple[str, ...]:
-        """The collections that could hold it; none where any could."""
-        if self.collections:
-            return self.collections
-        saved_by = self.saved_by.partition(" ")[0]
-        return (saved_by,) if saved_by and saved_by != CollectionKeys.ALL else ()
-
-    @property
-    def is_as_it_is(self) -> bool:
-        """Whether any tensor of its collections meets it, in whatever form that was saved."""
-        return bool(self.collections) and not self.patterns and not self.saved_by and "" in self.statistics
+        if "" in self.statistics or not self.collections:
+            return f"add {collection or CollectionKeys.ALL} to --save"
+        return f"add {collection} to --save, with --reductions statistics or --raw"
 
 
 class BuiltInRule(Rule):
@@ -318,7 +310,9 @@ class BuiltInRule(Rule):
         if lacking:
             reason = "; ".join(need.words for need in lacking) + modes
             option = "; ".join(need.option for need in lacking)
-            return NotJudged(self.rule_name, reason, option, lacking=tuple(lacking), modes=self.modes)
+            return NotJudged(
+                self.rule_name, reason, option, lacking=tuple(need.lack for need in lacking), modes=self.modes
+            )
         return self.too_few(f"it takes {self.fewest_steps} steps{modes} to judge, and there are {self._steps_seen}")
 
     def too_few(self, reason: str) -> NotJudged:

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from smd_agent.analysis.trial import Trial
-    from smd_agent.rules.built_in import Need
-    from smd_agent.rules.finding import NotJudged
+    from smd_agent.rules.finding import Lack, NotJudged
 
 
 def with_reasons(not_judged: Sequence[NotJudged], trial: Trial) -> list[NotJudged]:
@@ -46,26 +45,28 @@ class _Run:
         if one.modes and self._modes and not self._modes & {*one.modes}:
             words = f"no step of {_listed(mode.name for mode in one.modes)} was saved"
             return replace(one, reason=words, option="", never_came_up=True)
-        never = [words for need in one.lacking if (words := self._never(need, one.modes))]
+        never = [words for lack in one.lacking if (words := self._never(lack, one.modes))]
         if never:
             return replace(one, reason="; ".join(dict.fromkeys(never)), option="", never_came_up=True)
-        if one.lacking and not any(self._there & {*need.held_by} for need in one.lacking):
+        if one.lacking and not any(self._there & {*lack.held_by} for lack in one.lacking):
             # Of no mode.
-            return replace(one, reason="; ".join(need.words for need in one.lacking), option=self._option(one.lacking))
+            option = "; ".join(dict.fromkeys(map(self._option, one.lacking)))
+            return replace(one, reason="; ".join(lack.words for lack in one.lacking), option=option)
         return one
 
-    def _never(self, need: Need, modes: Iterable[ModeKeys]) -> str:
+    def _never(self, lack: Lack, modes: Iterable[ModeKeys]) -> str:
         """Why something cannot be had; empty where it could."""
-        held_by = need.held_by
+        held_by = lack.held_by
         if held_by and all(name in self._absent for name in held_by):
             reasons = dict.fromkeys(filter(None, (self._absent[name] for name in held_by)))
             return f"no tensor of {_listed(held_by)} came up" + "".join(f": {reason}" for reason in reasons)
-        if need.is_as_it_is and any(name in self._asked and name in self._there for name in held_by):
+        if lack.in_any_form and any(name in self._asked and name in self._there for name in held_by):
             return f"no tensor of {_listed(held_by)} came up in {_listed(mode.name for mode in modes)}"
         return ""
 
-    def _option(self, lacking: Iterable[Need]) -> str:
-        return "; ".join(dict.fromkeys(need.option_without(self._absent) for need in lacking))
+    def _option(self, lack: Lack) -> str:
+        """What saves it; of several collections, the first that this run could have."""
+        return next((option for name, option in lack.options.items() if name not in self._absent), "")
 
 
 def _listed(names: Iterable[str]) -> str:

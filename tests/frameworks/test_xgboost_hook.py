@@ -154,6 +154,16 @@ def test_missing_ingredients_are_named_once_and_the_rest_is_saved(out, capsys):
     assert {name.split("/")[0] for name in trial.tensor_names()} == {"train-logloss", "trees"}
 
 
+def test_the_run_says_what_it_could_not_have_had_whoever_asks(out, capsys):
+    hook = smd.Hook(out, include_collections=["losses"], save_config=smd.SaveConfig(save_interval=1))
+    xgboost.train({"booster": "gblinear"}, xgboost.DMatrix(np.eye(4), label=np.ones(4)), 2, callbacks=[hook])
+    hook.close()
+    reasons = create_trial(out).collection_manager.cannot_save
+    assert reasons["trees"] == "the booster gblinear has no trees, allowed are gbtree and dart"
+    assert reasons["labels"].startswith("there is no evaluation data")
+    assert "trees cannot be saved" not in capsys.readouterr().err
+
+
 def test_data_of_other_features_costs_only_what_needs_it(out, capsys):
     other = xgboost.DMatrix(np.zeros((4, 9), np.float32), label=np.zeros(4))
     hook = smd.Hook(
@@ -163,7 +173,8 @@ def test_data_of_other_features_costs_only_what_needs_it(out, capsys):
     hook.close()
     (told,) = [line for line in capsys.readouterr().err.splitlines() if "cannot be saved" in line]
     assert told.startswith("smd_agent: predictions, full_shap cannot be saved: ")
-    assert "[bt]" not in told and "Stack" not in told
+    assert "[bt]" not in told
+    assert "Stack" not in told
     assert set(create_trial(out).tensor_names()) == {"train-logloss", "labels"}
 
 

@@ -293,16 +293,6 @@ def test_nothing_trained_is_said_by_the_launcher(script, runner):
     assert "nothing was captured: no training was seen (a call of xgboost.train or xgboost.cv)" in result.stderr
 
 
-def test_the_run_says_what_it_could_not_have_had_whoever_asks(script, runner, tmp_path):
-    config_of_losses = config(2, [{"CollectionName": "losses"}])
-    result = runner.by_variable(script('xgb.train({"booster": "gblinear"}, dtrain, 4)'), config=config_of_losses)
-    assert result.returncode == 0, result.stderr
-    reasons = create_trial(str(tmp_path / "run")).collection_manager.cannot_save
-    assert reasons["trees"] == "the booster gblinear has no trees, allowed are gbtree and dart"
-    assert reasons["labels"].startswith("there is no evaluation data")
-    assert "trees cannot be saved" not in result.stderr
-
-
 @pytest.mark.cold
 @pytest.mark.parametrize("off", ["0", "off"])
 def test_the_kill_switch_leaves_xgboost_alone(off, script, runner, tmp_path):

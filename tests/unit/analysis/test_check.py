@@ -69,7 +69,13 @@ def test_what_could_not_be_judged(losses, command):
     ]
 
 
-_ASKED = dict(losses="loss", optimizer="^optimizer/", updates="^update/", gradients="^gradient/", usage="^usage/")
+_ASKED = {
+    "losses": "loss",
+    "optimizer": "^optimizer/",
+    "updates": "^update/",
+    "gradients": "^gradient/",
+    "usage": "^usage/",
+}
 
 
 def test_what_was_asked_for_is_not_to_be_asked_for_again(run, command):
