@@ -1,4 +1,4 @@
-"""Fences between our failures and the user's run: report once, switch off, go on.
+"""Fences between our failures and the user's run: report once, go on.
 
 The only file of the library in which a broad `except` is allowed. Standard library only, no logging module:
 the boot imports this file in every interpreter that is armed.
@@ -15,7 +15,15 @@ from smd_agent.foreign import is_foreign
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
-    from typing import Any, ParamSpec, TypeVar
+    from typing import Any, ParamSpec, Protocol, TypeVar
+
+    class Domain(Protocol):
+        """See ``core.domains``."""
+
+        off: bool
+
+        def failed(self, doing: str, error: Exception) -> None:
+            """Take note of a failure."""
 
     P = ParamSpec("P")
     R = TypeVar("R")
@@ -106,15 +114,12 @@ def describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def fence(
-    what: str, *, on_failure: Callable[[], object] | None = None
-) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
-    """Make a function of ours safe to call from the user's code.
+def fence(what: str) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
+    """Make a function of ours safe to call from the user's code, which stands in no failure domain of ``core.domains``.
 
-    An Exception in it is reported once for each fence, as `<what> failed (<Type>: <text>); capture is off for
-    the rest of this run`; then `on_failure` is called and None returned. SystemExit, KeyboardInterrupt and
-    whatever else is no Exception pass, and so does what a signal handler of the program raises in the meantime; under
-    `strict` all pass, after the report.
+    An Exception in it is reported once for each fence, as `<what> failed (<Type>: <text>)`, and None returned.
+    SystemExit, KeyboardInterrupt and whatever else is no Exception pass, and so does what a signal handler of the
+    program raises in the meantime; under `strict` all pass, after the report.
     """
 
     def build(function: Callable[P, R]) -> Callable[P, R | None]:
@@ -124,40 +129,55 @@ def fence(
             except Exception as error:
                 if is_foreign(error):
                     raise
-                failed(what, error, on_failure, fenced)
+                say_once(fenced, f"{what} failed ({describe(error)})")
                 if strict:
                     raise
                 return None
 
-        # functools.wraps would do, at the price of importing functools in every armed interpreter.
-        for name in ("__module__", "__name__", "__qualname__", "__doc__"):
-            setattr(fenced, name, getattr(function, name, None))
-        return fenced
+        return _named(fenced, function)
 
     return build
 
 
-def failed(
-    what: str, error: Exception, on_failure: Callable[[], object] | None = None, key: Hashable | None = None
-) -> None:
-    """Report a failure of ours as a fence does, once for each key (by default what failed), and call `on_failure`.
+def fenced(
+    function: Callable[P, R], domain: Domain, doing: str, then: Callable[..., object] | None, again: bool
+) -> Callable[P, R | None]:
+    """Make a function of a failure domain safe to call from the user's code.
 
-    Under `strict` nothing is called.
+    An Exception in it is handed to the domain; then `then` is called with the same arguments and None returned, as it
+    is at once where the domain is switched off. With `again` the function is called a second time before that. Other
+    exceptions pass, and so does what a signal handler of the program raises; under `strict` all pass, after that.
     """
-    say_once(key or ("failed", what), f"{what} failed ({describe(error)}); capture is off for the rest of this run")
-    if not strict:
-        _switch_off(on_failure)
+
+    def fenced(*args: P.args, **kwargs: P.kwargs) -> R | None:
+        if domain.off:
+            return None
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            if is_foreign(error):
+                raise
+            found: list[R] = []
+            failure = attempt(lambda: found.append(function(*args, **kwargs))) if again and not strict else error
+            if failure is None:
+                return found[0]
+            domain.failed(doing, failure)
+            if strict:
+                raise
+        if then is not None:
+            failure = attempt(lambda: then(*args, **kwargs))
+            if failure is not None:
+                domain.failed(doing, failure)
+        return None
+
+    return _named(fenced, function)
 
 
-def _switch_off(on_failure: Callable[[], object] | None) -> None:
-    if on_failure is None:
-        return
-    try:
-        on_failure()
-    except Exception as error:
-        if is_foreign(error):
-            raise
-        say_once(("switching off", on_failure), f"switching off failed ({describe(error)})")
+def _named(fenced: Callable[P, R], function: Callable[..., object]) -> Callable[P, R]:
+    # functools.wraps would do, at the price of importing functools in every armed interpreter.
+    for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+        setattr(fenced, name, getattr(function, name, None))
+    return fenced
 
 
 def attempt(action: Callable[[], object]) -> Exception | None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -15,6 +14,8 @@ from smd_agent.config import env
 from smd_agent.config.hook_file import Source, find_source, is_there
 from smd_agent.config.load import load_settings
 from smd_agent.config.settings import HookSettings
+from smd_agent.core import domains
+from smd_agent.core.domains import STEPS, Domain, failures
 from smd_agent.core.own_time import own_time
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL
 
@@ -125,6 +126,7 @@ def forget(framework: str | None = None) -> None:
     """Have no hook any more, or none of this framework; those there were are not closed."""
     if framework is None:
         _off.clear()
+        domains.begin_anew()
     _hooks[:] = [hook for hook in _hooks if framework is not None and framework_of(type(hook)) != framework]
 
 
@@ -144,31 +146,26 @@ def is_off(framework: str = "") -> bool:
     return not _off.isdisjoint(("", framework))
 
 
-@contextmanager
-def whole_or_off(framework: str) -> Iterator[None]:
-    """Context in which the capture of a framework is put in place; where that fails, the framework is not captured."""
-    is_whole = False
-    try:
-        with own_time.spending():
-            yield
-        is_whole = True
-    finally:
-        if not is_whole:
-            switch_off(framework)
+def fence(
+    doing: str, domain: Domain = STEPS, then: Callable[..., object] | None = None, again: bool = False
+) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
+    """``Domain.fence`` of a domain."""
+    return domain.fence(doing, then, again)
 
 
-def fence(what: str) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
-    """``guard.fence`` that switches the current hook off when something of ours fails, and counts its time as ours."""
-
-    def build(function: Callable[P, R]) -> Callable[P, R | None]:
-        return guard.fence(what, on_failure=switch_off)(own_time.counted(function))
-
-    return build
+def _where() -> tuple[int, str]:
+    hook = current()
+    return (-1, "") if hook is None else (hook.step, hook.mode.name)
 
 
-def failed(what: str, error: Exception) -> None:
-    """Report a failure of ours that no fence has caught, as a fence does."""
-    guard.failed(what, error, on_failure=switch_off)
+def _note_failures() -> None:
+    for hook in _hooks:
+        hook.note_failures()
+
+
+failures.where = _where
+failures.changed = _note_failures
+STEPS.end = switch_off
 
 
 def finish_run(hook: BaseHook) -> None:
@@ -200,9 +197,11 @@ def _end_with_child_process(*_: object) -> None:
 
 @guard.fence("ending a run")
 def _finish(hook: BaseHook) -> None:
-    failure = guard.attempt(partial(finish_run, hook))
-    if failure is not None:
-        guard.say(f"ending the run in {hook.out_dir} failed ({guard.describe(failure)})")
+    # Repeating it is harmless, and a run that is not ended is incomplete.
+    if guard.attempt(partial(finish_run, hook)) is not None:
+        failure = guard.attempt(partial(finish_run, hook))
+        if failure is not None:
+            guard.say(f"ending the run in {hook.out_dir} failed ({guard.describe(failure)})")
 
 
 @guard.fence("ending the runs")

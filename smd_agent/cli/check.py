@@ -2,9 +2,8 @@
 
 Exit code 0: there is no problem. 1: there is one. 2: there is none, but a rule could not judge, because what it needs
 was not saved; a line says what that is, and which option saves it. A rule for which there are too few steps does not
-count, and neither does one that needs what was to be saved and never came up, unless it is so for all of them; that
-does count where --rules or the configuration names the rule. Warnings and notes do not count: a warning may be a
-mistake, a note is worth knowing.
+count, unless there are for all of them. Warnings and notes do not count: a warning may be a mistake, a note is worth
+knowing.
 
 A run that was saved with RuleConfigurations is judged by those rules, as they are configured.
 
@@ -21,16 +20,16 @@ from smd_agent import guard
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit, progress
 from smd_agent.cli.run_folder import open_run
+from smd_agent.cli.runs import incomplete_lines
 from smd_agent.cli.verdict import list_lines, verdict_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from smd_agent.analysis.trial import Trial
-    from smd_agent.rules.finding import NotJudged
     from smd_agent.rules.judging import Verdict
     from smd_agent.rules.rule import Rule
 
@@ -70,22 +69,14 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             emit("Rules    those of the configuration, as it has them; --rules all asks all")
     verdict = _judge(trial, chosen if args.rules else applied_unasked(chosen), configured, other, args.dask)
-    for line in verdict_lines(trial, verdict, args.json):
+    for line in verdict_lines(trial, verdict, args.json, list(incomplete_lines(trial.root))):
         emit(line)
     for problem in verdict.problems:
         guard.say(problem)
     if verdict.has_problem:
         return PROBLEM
-    named = {*_words(args.rules)} | {name for name, _ in configured}
-    lacking = [one for one in verdict.not_judged if _counts(one, verdict, named)]
+    lacking = [one for one in verdict.not_judged if not (one.too_few_steps and verdict.judged)]
     return NOT_JUDGED if lacking or verdict.problems or trial.problems else 0
-
-
-def _counts(one: NotJudged, verdict: Verdict, named: Collection[str]) -> bool:
-    """Whether it is a lack that a rule could not judge: another run of the program could have what it needs."""
-    if not verdict.judged or (one.rule in named and not one.too_few_steps):
-        return True
-    return not (one.too_few_steps or one.never_came_up)
 
 
 def _configured(trial: Trial, config: str | None) -> list[tuple[str, dict[str, Any]]]:
@@ -111,7 +102,6 @@ def _judge(
     from smd_agent.rules.built_in import BuiltInRule
     from smd_agent.rules.configured import configured_rules
     from smd_agent.rules.judging import Judging
-    from smd_agent.rules.lacks import with_reasons
     from smd_agent.rules.registry import built_in_rules
 
     others = None if other is None else [other]
@@ -131,7 +121,7 @@ def _judge(
         with progress("looked at {} of {} steps") as tell:
             judging.take_new(tell, incomplete=True)
         verdict = judging.verdict()
-    verdict.not_judged = with_reasons([*verdict.not_judged, *left], trial)
+    verdict.not_judged += left
     return verdict
 
 
@@ -144,10 +134,6 @@ def _made(rule: type[Rule], trial: Trial) -> Rule:
         ) from error
 
 
-def _words(text: str | None) -> list[str]:
-    return [*filter(None, (word.strip() for word in (text or "").split(",")))]
-
-
 def _chosen(words: str | None) -> dict[str, type[Rule]]:
     from smd_agent.errors import SMDebugValueError
     from smd_agent.rules.registry import applied_unasked, built_in_rules, rules_of_file
@@ -156,7 +142,7 @@ def _chosen(words: str | None) -> dict[str, type[Rule]]:
     if words is None:
         return dict(known)
     found: dict[str, type[Rule]] = {}
-    for word in _words(words):
+    for word in filter(None, (word.strip() for word in words.split(","))):
         if word.endswith(".py"):
             try:
                 found.update(rules_of_file(os.path.expanduser(word)))

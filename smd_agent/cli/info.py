@@ -24,7 +24,7 @@ from smd_agent.cli import run as launcher
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit
 from smd_agent.cli.run_folder import is_awaited, open_run
-from smd_agent.cli.runs import runs_in, state_of
+from smd_agent.cli.runs import incomplete_lines, runs_in, state_of
 from smd_agent.cli.table import size_text, table
 from smd_agent.config import keys
 from smd_agent.framework.patching import Until
@@ -272,17 +272,18 @@ def _of_run(path: str, as_json: bool) -> int:
     trial = open_run(path)
     found = asked_of(trial)
     state = state_of(Path(path)) or "no run"
-    _print(_run_as_json(path, state, found) if as_json else _run_lines(path, state, found))
+    lacking = list(incomplete_lines(trial.root))
+    _print(_run_as_json(path, state, found) if as_json else (*lacking, *_run_lines(path, state, found, bool(lacking))))
     return 1 if trial.problems else 0
 
 
-def _run_lines(path: str, state: str, found: Asked) -> Iterator[str]:
+def _run_lines(path: str, state: str, found: Asked, failed: bool) -> Iterator[str]:
     if found.missing:
         yield "Never came up:"
         for missing in found.missing:
             yield from _missing(missing)
     else:
-        yield "All that was asked for came up."
+        yield "All that was asked for came up, if not in every step." if failed else "All that was asked for came up."
     yield ""
     yield f"Run       {path}"
     yield f"State     {state}"

@@ -15,6 +15,7 @@ from smd_agent.rules.by_default import rules_of_run
 from smd_agent.rules.finding import alike
 from smd_agent.rules.judging import Judging
 from smd_agent.rules.short_look import ShortLook
+from smd_agent.storage.read_failures import read_failures
 from smd_agent.storage.state import describe_state
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ class LiveRun:
         verdict = self._judging.verdict()
         new = [group for group in alike(verdict.findings) if self._is_new(group)]
         ended = self.trial.loaded_all_steps or state.startswith("was cut off")
-        return Look(steps, ShortLook(verdict, verdict.steps, verdict.steps), new, ended, state)
+        failed = bool(read_failures(self.trial.root))
+        return Look(steps, ShortLook(verdict, verdict.steps, verdict.steps, failed=failed), new, ended, state)
 
     def rate(self) -> float | None:
         """Training steps a second, over the last saved ones; None where they are too few."""

@@ -1,11 +1,11 @@
 """List what a run has saved: its steps, collections and tensors. Of a folder of runs, list these.
 
+"Failed" says first what failed of the agent's while it saved, and "Lost" names steps that could not be written.
 "Verdict" is what the rules of `check` find, as far as a second tells; "so far" of a run that has not ended.
 
 SAVED says in which form a tensor was saved: raw is the whole tensor, a name such as mean is a summary
 of it. Each tensor is listed under the smallest collection it belongs to. Long lists are cut short
-unless --all is given. "Lost" names steps that could not be written, "Further" runs that went beside this
-one because its folder was taken.
+unless --all is given. "Further" are runs that went beside this one because its folder was taken.
 
 "NaN/Inf", "Same", "Grows", "Fades", "Zeros" and "Rises" say which tensors are unusual, as far as a short look
 finds; `show` looks longer, and says what each word means. NOTE says it of each tensor.
@@ -24,7 +24,7 @@ from smd_agent import guard
 from smd_agent.cli.findings import finding_lines, trained_lines, untrained
 from smd_agent.cli.output import emit
 from smd_agent.cli.run_folder import open_run
-from smd_agent.cli.runs import further_runs, list_runs, lost_lines, runs_in
+from smd_agent.cli.runs import further_runs, incomplete_lines, list_runs, runs_in
 from smd_agent.cli.table import shape_text, size_text, table
 from smd_agent.config import env
 from smd_agent.printable import count_of, shortened
@@ -73,7 +73,13 @@ def run(args: argparse.Namespace) -> int:
     if untrained(trained):
         for name in trained.keys() & lines.keys():
             lines[name].trained = trained[name]
-    head = (*_verdict(trial), *_heading(trial, lines), *trained_lines(trained), *finding_lines(overview))
+    head = (
+        *incomplete_lines(trial.root),
+        *_verdict(trial),
+        *_heading(trial, lines),
+        *trained_lines(trained),
+        *finding_lines(overview),
+    )
     for line in (*head, "", *_steps(trial), "", *_collections(trial, lines)):
         emit(line)
     groups = _groups(trial, lines)
@@ -190,13 +196,15 @@ def _trained(trial: Trial, lines: dict[str, TensorLine]) -> dict[str, str]:
 
 
 def _verdict(trial: Trial) -> Iterator[str]:
+    import time
+
     from smd_agent.rules.short_look import in_one_line, look_shortly
 
     seconds = env.verdict_seconds()
     steps = trial.step_table.steps(_global(), incomplete=True)
     if not steps or not seconds:
         return
-    look = look_shortly(trial, steps, trial.step_table.files, seconds, attempt=guard.attempt)
+    look = look_shortly(trial, steps, trial.step_table.files, time.monotonic() + seconds, attempt=guard.attempt)
     yield f"Verdict  {in_one_line(look, so_far=not trial.loaded_all_steps)}"
     if look.groups or not look.is_whole:
         more = "more" if look.is_whole else "the rest"
@@ -216,8 +224,6 @@ def _heading(trial: Trial, lines: dict[str, TensorLine]) -> Iterator[str]:
     yield f"State    {describe_state(root, last_file)}"
     yield f"Workers  {', '.join(trial.workers())}"
     yield f"Saved    {size_text(size)}: {count_of(len(lines), 'tensor')} in {count_of(len(steps), 'step')}"
-    for line in lost_lines(root):
-        yield f"Lost     {line}"
     further = further_runs(root)
     if further:
         yield f"Further  {', '.join(further)}"

@@ -60,6 +60,26 @@ def lost_lines(root: Path) -> Iterator[str]:
             yield f"{_steps(lost.gone)} of {shortened(lost.worker)}, with a folder that was removed or moved"
 
 
+def failure_lines(root: Path) -> Iterator[str]:
+    """Say what failed of the agent's in a run, and what that has cost."""
+    from smd_agent.formats.failures import in_words
+    from smd_agent.storage.read_failures import read_failures
+
+    found = read_failures(root)
+    several = len({one.worker for one in found}) > 1
+    for worker, failure in found[:_LISTED]:
+        yield f"Failed   {in_words(failure)}{f' in {shortened(worker)}' if several else ''}"
+    if len(found) > _LISTED:
+        yield f"         and {len(found) - _LISTED} more failures"
+
+
+def incomplete_lines(root: Path) -> Iterator[str]:
+    """Say what a run lacks: what failed of the agent's, and which steps could not be written."""
+    yield from failure_lines(root)
+    for line in lost_lines(root):
+        yield f"Lost     {line}"
+
+
 def _steps(number: int) -> str:
     return "1 step" if number == 1 else f"{number} steps"
 

@@ -27,6 +27,7 @@ from smd_agent.cli.findings import finding_lines
 from smd_agent.cli.output import emit
 from smd_agent.cli.rows import Rows
 from smd_agent.cli.run_folder import open_run
+from smd_agent.cli.runs import incomplete_lines
 from smd_agent.printable import LONGEST_NAME, shortened
 
 TYPE_CHECKING = False
@@ -83,6 +84,8 @@ def run(args: argparse.Namespace) -> int:
     if not steps:
         raise CommandError(_no_steps(names, every, trial, mode, first))
     said: set[str] = set()
+    for line in incomplete_lines(trial.root):
+        emit(line)
     if len(steps) > 1:
         overview = _overview(trial, names, mode, steps, args)
         # Text has no course.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from textwrap import wrap
 
-from smd_agent.cli.table import WIDTH, number_text
+from smd_agent.cli.table import number_text
 from smd_agent.printable import count_of, shortened_within
 
 TYPE_CHECKING = False
@@ -22,45 +21,38 @@ _LONGEST_NAME = 60
 _LABEL = 10
 
 
-def verdict_lines(trial: Trial, verdict: Verdict, as_json: bool) -> Iterator[str]:
-    """Yield what was found, the worst first, then what could not be judged."""
+def verdict_lines(trial: Trial, verdict: Verdict, as_json: bool, failures: Sequence[str] = ()) -> Iterator[str]:
+    """Yield what was found, the worst first, then what could not be judged; ``failures`` are the agent's, in lines."""
     from smd_agent.rules.finding import alike
 
     if as_json:
-        yield from json.dumps({"run": trial.path, **verdict.to_json()}, indent=2).splitlines()
+        failed = {"capture_failures": [line.partition(" ")[2].strip() for line in failures]} if failures else {}
+        yield from json.dumps({"run": trial.path, **failed, **verdict.to_json()}, indent=2).splitlines()
         return
     yield f"Run      {trial.path}"
-    yield f"Judged   {_summary(verdict)}"
+    yield from failures
+    yield f"Judged   {_summary(verdict)}{', in what was saved' if failures else ''}"
     several = len(trial.workers()) > 1
     for group in alike(verdict.findings):
         yield ""
         yield from group_lines(group, several)
-    for heading, own in _left_out(verdict.not_judged).items():
-        yield from _not_judged_lines(heading, own)
+    for heading, too_few_steps in (("Not judged", False), ("Too few steps", True)):
+        yield from _not_judged_lines(heading, [one for one in verdict.not_judged if one.too_few_steps is too_few_steps])
     if verdict.not_for_it:
         yield ""
         yield f"Not for this run: {', '.join(verdict.not_for_it)}"
 
 
-def _left_out(not_judged: Sequence[NotJudged]) -> dict[str, list[NotJudged]]:
-    """Return the rules that could not judge by heading, those first that another run could be judged by."""
-    found: dict[str, list[NotJudged]] = {"Not judged": [], "Too few steps": [], "Nothing to judge": []}
-    for one in not_judged:
-        heading = "Too few steps" if one.too_few_steps else "Nothing to judge" if one.never_came_up else "Not judged"
-        found[heading].append(one)
-    return {heading: own for heading, own in found.items() if own}
-
-
 def _not_judged_lines(heading: str, rules: Sequence[NotJudged]) -> Iterator[str]:
-    from smd_agent.rules.lacks import grouped
-
+    if not rules:
+        return
     yield ""
     yield heading
-    for (reason, option), names in grouped(rules).items():
-        yield from wrap(", ".join(names), WIDTH, initial_indent="  ", subsequent_indent="  ")
-        yield f"    {reason}"
-        if option:
-            yield f"    {option}"
+    width = max(len(one.rule) for one in rules)
+    for one in rules:
+        yield f"  {one.rule:<{width}}  {one.reason}"
+        if one.option:
+            yield f"  {'':<{width}}  {one.option}"
 
 
 def list_lines(rules: Mapping[str, type[Rule]], as_json: bool) -> Iterator[str]:

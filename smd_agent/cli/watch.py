@@ -17,6 +17,7 @@ from smd_agent.cli.courses import course_lines
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import draw, emit, own_screen
 from smd_agent.cli.run_folder import is_awaited, open_run
+from smd_agent.cli.runs import incomplete_lines
 from smd_agent.cli.table import number_text
 from smd_agent.cli.verdict import group_lines
 from smd_agent.printable import count_of, printable, shortened_within
@@ -95,13 +96,14 @@ def _in_lines(live: LiveRun, seconds: float) -> Look:
         if look.ended:
             break
         time.sleep(seconds)
-    for line in (_state(look), _verdict(look)):
+    for line in (*incomplete_lines(live.trial.root), _state(look), _verdict(look)):
         emit(line)
     return look
 
 
 def _screen(live: LiveRun, look: Look) -> Iterator[str]:
     yield f"Run      {live.trial.path}"
+    yield from incomplete_lines(live.trial.root)
     yield _state(look)
     yield f"Steps    {_steps(live)}"
     yield _verdict(look)

@@ -258,6 +258,10 @@ class BaseHook:
         """Remove what a run that is in a store has needed here; called after all else."""
         self._output.sink.clear_away()
 
+    def note_failures(self) -> None:
+        """Have what has failed of the agent's noted in the run."""
+        self._output.note_failures()
+
     def begin_anew(self) -> None:
         """Go on as a run of its own, in a process that a fork has made; the step that was open is its parent's."""
         self.recorder.begin_anew()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from smd_agent.core.clock import ModeClock, RunPosition
+from smd_agent.core.domains import STEPS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.own_time import own_time
 from smd_agent.core.ports import HeldStep, LateValues, OpenCapture
@@ -108,7 +109,7 @@ class OpenStep(StepQuestions):
     def commit(self, held: HeldStep) -> None:
         """Hand a step that was held to the disk."""
         self._note_end(held)
-        self.output.export_collections()
+        STEPS.run("writing the collections file", self.output.export_collections)
         self.output.sink.commit(held.sink, self._current_plan().steps_among)
         if held is self._held:
             self._held = None
@@ -154,6 +155,13 @@ class OpenStep(StepQuestions):
             self._end_capture()
         self.publish()
 
+    def give_up_step(self) -> None:
+        """Capture no more of the current step, whose opening has failed; what it has goes to the disk when it ends."""
+        capture, self.capture = self.capture, None
+        self.position.saving = own_time.counts = False
+        if capture is not None:
+            STEPS.always("undoing what a step has installed", capture.drop)
+
     def sink_of_step(self) -> StepSink | None:
         """Takes values of the current step, whatever that saves otherwise; None: this process writes nothing."""
         if self.output.off:
@@ -178,10 +186,9 @@ class OpenStep(StepQuestions):
         capture, self.capture = self.capture, None
         if capture is not None:
             self._ends = True
-            try:
-                capture.close()
-            finally:
-                self._ends = False
+            # What fails here is missing in the step; what it has goes to the disk, and the next one is opened.
+            STEPS.always("closing a step", capture.close)
+            self._ends = False
 
     def _ask_again_for_late_values(self) -> None:
         """Have the next step, saved or not, look for values that a step still waits for."""

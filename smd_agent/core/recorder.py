@@ -16,6 +16,7 @@ import numpy.typing as npt
 from smd_agent import guard
 from smd_agent.core.channels import ChannelAxes
 from smd_agent.core.clock import NEVER, ModeClock, RunPosition
+from smd_agent.core.domains import GIVEN, STEPS, failures, tensor_failed
 from smd_agent.core.given_values import GivenValues
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.open_step import OpenStep
@@ -25,8 +26,10 @@ from smd_agent.core.turns import in_turn
 from smd_agent.core.values import ToArray, capture, write_group
 
 if TYPE_CHECKING:
+    from smd_agent.core.plan import Group
     from smd_agent.core.run_output import RunOutput
     from smd_agent.core.selection import Selection
+    from smd_agent.core.sink import StepSink
 
 
 class Recorder(OpenStep):
@@ -101,7 +104,7 @@ class Recorder(OpenStep):
         own_time.counts = False
         clock = self.position.clock
         if self.late is not None:
-            self.late.settle()
+            STEPS.run("looking for late values", self.late.settle)
         if self.output.off:
             clock.due = NEVER
             return False
@@ -112,8 +115,9 @@ class Recorder(OpenStep):
         if self.position.saving:
             self._open_sink()
         own_time.counts = self.position.saving
+        failures.saved_steps += self.position.saving
         if self._given.waiting:
-            self._given.step_opened()
+            GIVEN.run("saving values that wait", self._given.step_opened)
         self._ask_again_for_late_values()
         return self.position.saving
 
@@ -185,8 +189,8 @@ class Recorder(OpenStep):
     def finish(self, end_marker: bool) -> None:
         """Put everything on disk and, if asked to, mark the run as ended. Repeating it is harmless."""
         if not self.output.off:
-            self._given.finish()
-        self._end_steps()
+            GIVEN.run("saving values that wait", self._given.finish)
+        STEPS.run("closing the last step", self._end_steps)
         self.output.finish(end_marker)
 
     def disable(self) -> None:
@@ -221,8 +225,22 @@ class Recorder(OpenStep):
         if not group.wanted:
             return
         sink = self._open_sink()
+        if guard.attempt(lambda: self._write(sink, names, values, group)) is not None:
+            # Perhaps of one alone. What has been written of them is written again.
+            sink.drop(group.tags(names))
+            for i in group.wanted:
+                self._write_alone(sink, names[i], values[i])
+
+    def _write(self, sink: StepSink, names: tuple[str, ...], values: Sequence[Any], group: Group) -> None:
         captured = {i: capture(self._to_array, names[i], values[i]) for i in group.wanted}
         write_group(sink, names, captured, group, self.axes)
+
+    def _write_alone(self, sink: StepSink, name: str, value: Any) -> None:
+        group = self._current_plan().group((name,), self._due)
+        failure = guard.attempt(lambda: self._write(sink, (name,), (value,), group))
+        if failure is not None:
+            sink.drop(group.tags((name,)))
+            tensor_failed(name, failure)
 
     @in_turn
     def replace_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
@@ -262,15 +280,10 @@ class Recorder(OpenStep):
         """Make a tensor a member of a collection, whatever the collection's regexes say."""
         self.selection.place(collection, tensor_name)
 
-    def cannot_save(self, collections: Sequence[str], reason: str) -> None:
-        """Say once, in one line, why collections, which the user asked for, stay without a tensor."""
-        new = self.selection.explain(collections, reason)
-        if new:
-            guard.say(f"{', '.join(new)} cannot be saved: {reason}")
-
-    def cannot_have(self, collections: Sequence[str], reason: str) -> None:
-        """Note in the run why collections can have no tensor in this training, whether or not they are asked for."""
-        self.selection.cannot_have(collections, reason)
+    def cannot_save(self, collection: str, reason: str) -> None:
+        """Say once why a collection, which the user asked for, stays without a tensor."""
+        self.selection.explained.add(collection)
+        guard.say_once((self, collection), f"{collection} cannot be saved: {reason}")
 
     # How it is done.
 

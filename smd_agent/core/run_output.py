@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from smd_agent import guard
+from smd_agent.core.domains import ENVIRONMENT, failures
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.own_time import own_time
 from smd_agent.core.sink import RunSink
@@ -52,6 +53,8 @@ class RunOutput:
         self._names_exported = -1
         self._told = ""
         self._forked = False
+        # Of what failed before, a run says only what is not saved in it either.
+        self._failures_before = 0 if not failures.saved_steps else len(failures.noted)
 
     @property
     def ended_worker(self) -> str:
@@ -99,9 +102,18 @@ class RunOutput:
             self._names_exported = seen
             self.sink.write_collections(self._selection.manager.to_json())
 
+    def note_failures(self) -> None:
+        """Note in the run what has failed of the agent's since it began, and what is off."""
+        if self.sink.started:
+            before = [failure for failure in failures.noted[: self._failures_before] if failure.off]
+            self.sink.write_failures([*before, *failures.noted[self._failures_before :]])
+
     def finish(self, end_marker: bool) -> None:
-        """Put everything on disk, mark the run as ended if asked to, and say what was saved."""
-        if not self.sink.started or self.off:
+        """Put everything on disk, mark the run as ended if asked to, and say what was saved.
+
+        So does a run of which a failure has ended the capture: it was not cut off.
+        """
+        if not self.sink.started:
             return
         with own_time.spending():
             self.export_collections(anew=True)
@@ -123,9 +135,10 @@ class RunOutput:
     def _start(self) -> None:
         workers = self._worker.size if self.include_workers == "all" and not self._worker.apart else 1
         self._selection.manager.set_num_workers(workers)
-        self._selection.manager.set_asked_for(self._selection.asked_for, self._selection.always)
-        self._environment = self._ask_environment()
-        self.sink.write_about(self._environment, None)
+        self._selection.manager.set_asked_for(self._selection.asked_for)
+        self._environment = ENVIRONMENT.run("looking at the environment", self._ask_environment) or {}
+        ENVIRONMENT.run("noting the environment", lambda: self.sink.write_about(self._environment, None))
+        self.note_failures()
         self.export_collections(anew=True)
         why = f" ({self.sink.detour})" if self.sink.detour else ""
         where = f"{self.sink.location}{why}"

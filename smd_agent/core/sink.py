@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from smd_agent.core.distribution import Distribution
+from smd_agent.core.failure import Failure
 from smd_agent.core.modes import ModeKeys
 
 
@@ -93,6 +94,9 @@ class RunSink(Protocol):
             environment: facts as text, by group and name.
             took: seconds of the program's time that were the agent's, and all seconds; None where it is not over.
         """
+
+    def write_failures(self, failures: Sequence[Failure]) -> None:
+        """Note what has failed of the agent's."""
 
     def flush(self, last_look: bool = True) -> bool:
         """Store everything handed over so far; False if that is not possible.

@@ -7,6 +7,7 @@
 ``training_job_end.ts``                                 empty; the run came to its end
 ``lost/<worker>.json``                                  the steps that one worker could not save
 ``about/<worker>.json``                                 with what one worker ran, and what saving took
+``failures/<worker>.json``                              what failed of the agent's; only if something did
 ``index_cache.smd``                                     what the index files say, in one; never needed
 ``claim.smd``                                           locked by the process that writes, and names it
 ``claim_<worker>.smd``                                  the same, for each of several workers
@@ -22,6 +23,7 @@ import re
 END_MARKER = "training_job_end.ts"
 LOST_FOLDER = "lost"
 ABOUT_FOLDER = "about"
+FAILURES_FOLDER = "failures"
 EVENTS_FOLDER = "events"
 INDEX_FOLDER = "index"
 COLLECTIONS_FOLDER = "collections/000000000"
@@ -62,6 +64,11 @@ def lost_path(worker: str) -> str:
 def about_path(worker: str) -> str:
     """Name the file in which a worker notes with what it ran, and what saving took."""
     return f"{ABOUT_FOLDER}/{_encoded(worker)}.json"
+
+
+def failures_path(worker: str) -> str:
+    """Name the file of what failed of the agent's in one worker."""
+    return f"{FAILURES_FOLDER}/{_encoded(worker)}.json"
 
 
 def claim_path(worker: str | None = None) -> str:

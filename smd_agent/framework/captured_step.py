@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
+from smd_agent.core.domains import STEPS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.patching import Make, Patch, Until
 
@@ -36,7 +37,7 @@ class Installed:
     def close(self) -> None:
         """Undo everything. Repeating it is harmless."""
         while self._undo:
-            self._undo.pop()()
+            STEPS.always("undoing what a step has installed", self._undo.pop())
 
 
 class CapturedStep:

@@ -212,7 +212,11 @@ class FrameworkHook(BaseHook):
         if self.position.begin(clock, steps):
             self.start_step()
 
-    @session.fence("opening a step")
+    def give_up_step(self) -> None:
+        """Capture no more of a step whose opening has failed."""
+        self.recorder.give_up_step()
+
+    @session.fence("opening a step", then=give_up_step)
     def start_step(self) -> None:
         """Decide about the step that has just begun."""
         self.recorder.open_step()

@@ -16,7 +16,8 @@ class HookSource(Generic[H]):
 
     Args:
         kind: the framework's class of hooks.
-        make: makes a hook, called at most once; None, or its result None: a hook that the script makes is waited for.
+        make: makes a hook, called until it has returned once; None, or its result None: a hook that the script makes is
+            waited for.
     """
 
     def __init__(self, kind: type[H], make: Callable[[], H | None] | None = None) -> None:
@@ -30,5 +31,7 @@ class HookSource(Generic[H]):
             return existing
         if self._make is None:
             return None
-        make, self._make = self._make, None
-        return make()
+        made = self._make()
+        # Not before: where making one fails, it is tried again.
+        self._make = None
+        return made

@@ -7,6 +7,7 @@ from typing import Any
 
 from smd_agent import session
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.domains import DIGESTS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
 
@@ -25,7 +26,7 @@ class InputDigests:
         self._wanted = CollectionKeys.INPUT_DIGESTS in writer.collections_due()
         self._calls: dict[str, int] = {}
 
-    @session.fence("looking at a model's inputs")
+    @session.fence("looking at a model's inputs", DIGESTS)
     def before_call(self, model: str, inputs: Any) -> None:
         """Save the digest of a model's inputs; none where a call has no tensors."""
         if not self._wanted:

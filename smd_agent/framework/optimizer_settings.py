@@ -8,6 +8,7 @@ from typing import Any
 
 from smd_agent import session
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.domains import SETTINGS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.parameter_roles import ParameterRoles
@@ -50,7 +51,7 @@ class OptimizerSettings:
         self._title = title
         self._told: set[str] = set()
 
-    @session.fence("looking at the settings of an optimizer")
+    @session.fence("looking at the settings of an optimizer", SETTINGS)
     def save(self, optimizer: Any, settings: Callable[[Any], Mapping[str, Any]]) -> None:
         """Save the settings of an optimizer, unless that has been done in this step.
 

@@ -2,9 +2,9 @@
 
 Whatever is raised in an unseen function or below it comes out of the outermost one, which asks here whose it is. Ours
 is what was raised in a function of ours that is not unseen, or by an unseen function's own work, unless it comes out of
-a signal handler of the program. It is told in one line, the capture is switched off, and the program gets what the
-function that is stood for returns. That function is called once: an unseen function keeps what it has returned in a
-variable named ``result``.
+a signal handler of the program. It is told in one line, see ``core.domains``, and the program gets what the function
+that is stood for returns. That function is called once: an unseen function keeps what it has returned in a variable
+named ``result``.
 
 Nothing of this costs anything as long as nothing is raised.
 """
@@ -18,7 +18,8 @@ from dis import opname
 from types import CodeType, TracebackType
 from typing import Any
 
-from smd_agent import guard, session
+from smd_agent import guard
+from smd_agent.core.domains import STEPS
 from smd_agent.foreign import is_foreign
 from smd_agent.framework.hidden_frames import is_unseen, leave_traceback, unseen
 
@@ -62,7 +63,7 @@ def own_failure(error: BaseException) -> Instead | None:
     if guard.strict and _passed_a_fence(innermost):
         # It has been told.
         return None
-    session.failed("looking at the training", error)
+    STEPS.failed("looking at the training", error)
     if guard.strict:
         return None
     return Instead(frame.f_locals.get("result", _ABSENT), _raised_before(error, frame))

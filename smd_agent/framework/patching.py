@@ -55,6 +55,8 @@ class Replaced(NamedTuple):
 
 # What stands in the attributes (which lives as long as its entry), by its id.
 _entries: dict[int, tuple[Any, tuple[Replaced, ...], Patch | None]] = {}
+# What stood there before what is replaced for good, by the id of what stands there and the name.
+_originals: dict[tuple[int, str], Any] = {}
 
 
 def replaced() -> list[Replaced]:
@@ -74,6 +76,30 @@ def is_ours(function: Any) -> bool:
     return found is not None and found[0] is function
 
 
+def standing() -> frozenset[int]:
+    """What stands in the register now, for ``undo``."""
+    return frozenset(_entries)
+
+
+def undo(before: frozenset[int]) -> None:
+    """Put back what has been replaced since ``standing`` gave this, the last one first."""
+    for key in [key for key in _entries if key not in before][::-1]:
+        installed, entries, patch = _entries.pop(key)
+        if patch is not None:
+            patch.remove()
+            continue
+        for owner, name, *_ in entries:
+            if vars(owner).get(name) is installed:
+                _put_back(owner, name, _originals.pop((key, name), _ABSENT))
+
+
+def _put_back(owner: Any, name: str, before: Any) -> None:
+    if before is _ABSENT:
+        delattr(owner, name)
+    else:
+        setattr(owner, name, before)
+
+
 def replace(owner: Any, name: str, make: Make, *, why: str) -> Function:
     """Replace a function for the life of the process; returns what stands in its place.
 
@@ -85,8 +111,10 @@ def replace(owner: Any, name: str, make: Make, *, why: str) -> Function:
     """
     original = getattr(owner, name)
     replacement = functools.wraps(original)(entrance(original, _named_as(original, make(original))))
-    installed = _like(vars(owner).get(name), replacement)
+    before = vars(owner).get(name, _ABSENT)
+    installed = _like(before, replacement)
     _entries[id(installed)] = (installed, (Replaced(owner, name, why, Until.PROCESS_ENDS),), None)
+    _originals[id(installed), name] = before
     setattr(owner, name, installed)
     return replacement
 
@@ -109,6 +137,7 @@ def replace_everywhere(function: Function, make: Make, *, why: str) -> Function:
         if isinstance(names, dict):
             for name in [name for name, value in [*names.items()] if value is function]:
                 names[name] = replacement
+                _originals[id(replacement), name] = function
                 places.append(Replaced(module, name, why, Until.PROCESS_ENDS))
     _entries[id(replacement)] = (replacement, tuple(places), None)
     return replacement
@@ -198,10 +227,7 @@ class Patch:
             patch = _ended(present)
         while patch is not None:
             _entries.pop(id(patch._installed), None)
-            if patch._before is _ABSENT:
-                delattr(self._owner, self._name)
-                return
-            setattr(self._owner, self._name, patch._before)
+            _put_back(self._owner, self._name, patch._before)
             patch = _ended(patch._before)
 
 

@@ -15,6 +15,7 @@ from smd_agent import guard, session
 from smd_agent.config import env
 from smd_agent.config.checkpoints import checkpoint_folder
 from smd_agent.core.clock import ModeClock, RunPosition, WatchedPosition
+from smd_agent.core.domains import RESTARTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.training_state import StorePlace, TrainingState
 from smd_agent.storage.state_file import path_of, read_states
@@ -83,7 +84,7 @@ class Restarts:
     def _read(self, folder: Path) -> None:
         self._states = read_states(folder)
 
-    @session.fence("looking for checkpoints")
+    @session.fence("looking for checkpoints", RESTARTS)
     def _start(self, hook: BaseHook, position: WatchedPosition, folder: Path, writer: RunWriter) -> None:
         """Begin to look for checkpoints: the first step is about to begin."""
         position.before_step = bool

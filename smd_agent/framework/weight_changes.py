@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from smd_agent import session
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.domains import UPDATES
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.parameter_roles import ParameterRoles
@@ -78,6 +79,7 @@ class WeightChanges:
         self._before: dict[int, tuple[Any, Any]] = {}
         self._updated: set[int] = set()
 
+    @session.fence("looking at weights before an update", UPDATES)
     def add_parameters(self, pairs: Sequence[tuple[str, Any]], updating: Callable[[], bool] = bool) -> None:
         """Save the updates of these too, under these names; a parameter may have several.
 
@@ -92,13 +94,13 @@ class WeightChanges:
         if updating():
             self._remember(parameter for _, parameter in pairs)
 
-    @session.fence("looking at weights before an update")
+    @session.fence("looking at weights before an update", UPDATES)
     def before_update(self, optimizer: Any) -> None:
         """Remember the parameters of an optimizer."""
         if self._names:
             self._remember(self._weights.owned_by(optimizer))
 
-    @session.fence("looking at weights after an update")
+    @session.fence("looking at weights after an update", UPDATES)
     def after_update(self, optimizer: Any) -> None:
         """Save how far the optimizer has moved its parameters."""
         if not self._before:

@@ -175,12 +175,12 @@ class Hook(FrameworkHook):
         changed = [tracked.was_updated() for tracked in self.models]
         return any(changed)
 
-    @session.fence("looking at a block's call amid a training step")
+    @session.fence("looking at a block's call amid a training step", again=True)
     def begins_amid_training(self, train: bool, again: bool) -> bool:
         """Whether a call begins a step while an update is awaited; see ``BlockSteps``."""
         return self.steps.training_call() if train else self.steps.evaluation_call(again)
 
-    @session.fence("going on with a training step")
+    @session.fence("going on with a training step", again=True)
     def training_goes_on(self) -> None:
         """Something of the training step that waits for an evaluation to end comes up."""
         if self.recorder.interrupted:
@@ -219,7 +219,7 @@ class Hook(FrameworkHook):
         without = _OUTER_COLLECTIONS | {CollectionKeys.LOSSES}
         return bool(self.recorder.collections_due() - without) or self._widened(without)
 
-    @session.fence("opening a step")
+    @session.fence("opening a step", then=FrameworkHook.give_up_step)
     def start_step(self) -> None:
         """Decide about a step that is due, and have it saved."""
         if not self.recorder.open_step():

@@ -15,6 +15,7 @@ from mxnet import autograd
 from mxnet.gluon import Block, nn, rnn
 
 from smd_agent import session
+from smd_agent.core.domains import MODES
 from smd_agent.framework.usage import Usage
 from smd_agent.mxnet.step_counter import blocks_in
 
@@ -33,7 +34,7 @@ class LayerModes:
         self._usage = usage
         self._told: set[str] = set()
 
-    @session.fence("looking at the mode of a model")
+    @session.fence("looking at the mode of a model", MODES)
     def before_call(self, model: Block) -> None:
         """A model is about to be called."""
         if not self._usage.wanted or model.name in self._told:

@@ -82,7 +82,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
         self._saw_pass()
         return run()
 
-    @session.fence("looking at a backward pass")
+    @session.fence("looking at a backward pass", again=True)
     def _saw_pass(self) -> None:
         self._had_pass = True
         self._unwatch_passes()
@@ -101,7 +101,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
 
         return make_trainer
 
-    @session.fence("looking at a Trainer")
+    @session.fence("looking at a Trainer", again=True)
     def _trainer_made(self, trainer: Any) -> None:
         if self.expect(parameter for parameter in trainer._params if parameter.grad_req != "null"):
             self._watch_calls()
@@ -133,7 +133,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
         finally:
             depth.level = level
 
-    @session.fence("looking for the model")
+    @session.fence("looking for the model", again=True)
     def _counted_if_found(self, original: Callable[..., Any], block: Block) -> Callable[..., Any] | None:
         """What counts the rest of this call as a step, if the block has just become known."""
         if self.stopped:

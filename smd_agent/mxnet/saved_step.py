@@ -20,6 +20,7 @@ from mxnet.gluon import Block, HybridBlock, Trainer
 from mxnet.ndarray import NDArray
 
 from smd_agent import guard, session
+from smd_agent.core.domains import INPUTS, LAYERS, LOSSES
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.patching import Patch, Until
@@ -176,7 +177,7 @@ class SavedStep(CapturedStep):
             self._returned.append((result, weakref.ref(block)))
         return result
 
-    @session.fence("naming a loss")
+    @session.fence("naming a loss", LOSSES)
     def _loss_name(self, block: Block, result: Any) -> str:
         """What a loss block is called; what it has returned is put into the losses."""
         losses = self._blocks.losses
@@ -191,7 +192,7 @@ class SavedStep(CapturedStep):
         found = self._watched.get(id(block))
         return found is not None and found() is block
 
-    @session.fence("keeping a block's inputs")
+    @session.fence("keeping a block's inputs", INPUTS)
     def _hold(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # Blocks may share one name (model zoo: ``prefix=""``), and the old library numbers their inputs in the order in
         # which the blocks return. While autograd records, nothing can overwrite an input meanwhile.
@@ -236,7 +237,7 @@ class SavedStep(CapturedStep):
             self._remove_tap(block)
         return result
 
-    @session.fence("looking into a hybridized block")
+    @session.fence("looking into a hybridized block", LAYERS)
     def _add_tap(self, block: HybridBlock, args: tuple[Any, ...]) -> None:
         if not block._active or not self._blocks.may_want_inside(block):
             return
@@ -253,7 +254,7 @@ class SavedStep(CapturedStep):
             return
         tap.install(block, args, names, self._save_under)
 
-    @session.fence("leaving a hybridized block")
+    @session.fence("leaving a hybridized block", LAYERS)
     def _remove_tap(self, block: HybridBlock) -> None:
         tap = self._blocks.taps.get(block)
         if tap is not None:
@@ -262,18 +263,18 @@ class SavedStep(CapturedStep):
     def _save_under(self, names: list[str], array: Any) -> None:
         self.writer.save_tensors(names, [array] * len(names))
 
-    @session.fence("saving a block's inputs and outputs")
+    @session.fence("saving a block's inputs and outputs", LAYERS)
     def save_io(self, name: str, kind: str, value: Any) -> None:
         """Save the arrays of a block's input or output, numbered over the whole step."""
         self.save_numbered(f"{name}_{kind}", value if isinstance(value, _Held) else arrays_in(value))
 
-    @session.fence("remembering a loss inside of a hybridized block")
+    @session.fence("remembering a loss inside of a hybridized block", LOSSES)
     def _remember_inner_losses(self, block: HybridBlock, result: Any) -> None:
         tap = self._blocks.taps.get(block)
         if tap is not None and block._active and tap.original is block._cached_op:
             self._remember_loss(tap.losses_in(result))
 
-    @session.fence("remembering a loss")
+    @session.fence("remembering a loss", LOSSES)
     def _remember_loss(self, result: Any) -> None:
         for array in arrays_in(result):
             self._losses.add(array)
@@ -297,7 +298,7 @@ class SavedStep(CapturedStep):
             raise_pending_error()
         return result
 
-    @session.fence("saving the loss of a backward pass")
+    @session.fence("saving the loss of a backward pass", LOSSES)
     def _save_heads(self, heads: Any) -> None:
         for array in arrays_in(heads):
             if self._losses.knows(array):

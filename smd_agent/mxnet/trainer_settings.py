@@ -13,6 +13,7 @@ from typing import Any
 from mxnet.gluon import Parameter
 
 from smd_agent import guard, session
+from smd_agent.core.domains import SETTINGS
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.patching import Function, Patch, Until
@@ -47,7 +48,7 @@ class TrainerSettings:
         name = type(trainer._optimizer).__name__
         return title_of(trainer, name, lambda other: other not in self._updated and self._is_over(other))
 
-    @session.fence("preparing to look at the settings of a Trainer")
+    @session.fence("preparing to look at the settings of a Trainer", SETTINGS)
     def before_update(self, trainer: Any) -> Callable[[], object]:
         """A Trainer is about to update; the result is to be called when it has done so."""
         scaler = getattr(trainer, "_amp_loss_scaler", None)
@@ -68,7 +69,7 @@ class TrainerSettings:
 
         return get_lrs
 
-    @session.fence("looking at the learning rate of an update")
+    @session.fence("looking at the learning rate of an update", SETTINGS)
     def _overhear(self, optimizer: Any, indices: Any, rates: Any) -> None:
         known = self._rates.setdefault(optimizer, {})
         for index, rate in zip(indices, rates, strict=True):

@@ -94,7 +94,7 @@ class _Updates:
         self._passed()
         return result
 
-    @session.fence("looking at the end of a backward pass")
+    @session.fence("looking at the end of a backward pass", again=True)
     def _passed(self) -> None:
         if self._trained is not None:
             self._trained.steps.passed()
@@ -107,7 +107,7 @@ class _Updates:
 
         return make_trainer
 
-    @session.fence("taking note of a Trainer")
+    @session.fence("taking note of a Trainer", again=True)
     def _made(self, trainer: Any) -> None:
         self.rounds.add(trainer)
         if self._unwatch is not None:
@@ -131,7 +131,7 @@ class _Updates:
 
         return update
 
-    @session.fence("looking at a Trainer's update")
+    @session.fence("looking at a Trainer's update", again=True)
     def _updated(self, trainer: Any) -> None:
         if self._trained is None:
             return

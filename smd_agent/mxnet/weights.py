@@ -13,6 +13,7 @@ from typing import Any
 from mxnet.gluon import Parameter
 
 from smd_agent import guard, session
+from smd_agent.core.domains import WEIGHTS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.captured_step import Installed
 from smd_agent.mxnet.gradients import Pair, is_sparse, values_of
@@ -82,7 +83,7 @@ class Weights:
         if self._doubtful:
             self._save_doubtful(pairs)
 
-    @session.fence("saving weights that turned out to be trained")
+    @session.fence("saving weights that turned out to be trained", WEIGHTS)
     def _save_doubtful(self, pairs: Iterable[Pair]) -> None:
         for name, parameter in pairs:
             if id(parameter) in self._doubtful:
@@ -99,7 +100,7 @@ class Weights:
 
         return finish
 
-    @session.fence("saving a parameter that has just been initialized")
+    @session.fence("saving a parameter that has just been initialized", WEIGHTS)
     def _save_initialized(self, parameter: Parameter) -> None:
         found = values_of(parameter)
         if found:

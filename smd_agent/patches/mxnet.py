@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from smd_agent import guard, session
+from smd_agent import guard
 from smd_agent.framework.hook_source import HookSource
+from smd_agent.framework.whole_or_off import whole_or_off
 from smd_agent.patches.hook_of_run import make_hook, wanted_settings, warn_at_exit_if_nothing_captured
 from smd_agent.patches.supported import SUPPORTED
 
 
-@session.whole_or_off("mxnet")
+@whole_or_off("mxnet")
 def apply(mxnet: ModuleType) -> None:
     """Have the blocks that the program trains found and saved."""
     settings = wanted_settings()

@@ -12,9 +12,10 @@ from contextlib import ExitStack
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from smd_agent import guard, session
+from smd_agent import guard
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.patching import Function, replace
+from smd_agent.framework.whole_or_off import whole_or_off
 from smd_agent.patches.hook_of_run import make_hook, wanted_settings, warn_at_exit_if_nothing_captured
 from smd_agent.patches.supported import SUPPORTED
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _applied: list[tuple[HookSettings, ModuleFinder]] = []
 
 
-@session.whole_or_off("pytorch")
+@whole_or_off("pytorch")
 def apply(torch: ModuleType) -> None:
     """Have the models that the program trains found and saved."""
     settings = wanted_settings()
@@ -40,7 +41,7 @@ def apply(torch: ModuleType) -> None:
 
     discovery = ModuleFinder(HookSource(Hook, lambda: make_hook(Hook, settings, follow_calls=True)).hook)
     discovery.install()
-    _applied.append((settings, discovery))
+    _applied[:] = [(settings, discovery)]
     _step_aside_for_compile(torch, discovery)
     _keep_out_of_replicas(torch)
     _step_aside_for_script(torch)
@@ -49,7 +50,7 @@ def apply(torch: ModuleType) -> None:
     warn_at_exit_if_nothing_captured("pytorch", sign, settings, discovery.should_have_found, reason=discovery.reason)
 
 
-@session.whole_or_off("pytorch")
+@whole_or_off("pytorch")
 def watch_keras(keras: ModuleType) -> None:
     """Watch a Keras on PyTorch that has just been imported."""
     for settings, discovery in _applied:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from smd_agent import guard, session
+from smd_agent import guard
 from smd_agent.framework.hook_source import HookSource
+from smd_agent.framework.whole_or_off import whole_or_off
 from smd_agent.patches.hook_of_run import make_hook, wanted_settings, warn_at_exit_if_nothing_captured
 from smd_agent.patches.importer import when_imported
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from smd_agent.tensorflow.hook import TensorflowHook
     from smd_agent.tensorflow.tape.watch import TapeWatch
 
-_whole_or_off = session.whole_or_off("tensorflow")
+_whole_or_off = whole_or_off("tensorflow")
 
 # Where the optimizers that scale losses live, by the release of Keras.
 _SCALING = {
@@ -38,7 +39,7 @@ def apply(tensorflow: ModuleType) -> None:
 
     # One for all parts of the patch: the first of them that needs the hook has it made.
     source: HookSource[TensorflowHook] = HookSource(TensorflowHook, lambda: make_hook(KerasHook, settings))
-    _sources.append(source)
+    _sources[:] = [source]
     session_hook.watch_sessions(source)
     when_imported(graph_notes.ESTIMATOR, _whole_or_off(lambda m: graph_notes.note_modes(m.Estimator)))
     watch = _watch_tapes(tensorflow, source)

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from smd_agent import session
 from smd_agent.framework.boosting.products import Training
+from smd_agent.framework.whole_or_off import whole_or_off
 from smd_agent.patches import boosting
 from smd_agent.patches.supported import SUPPORTED
 
 
-@session.whole_or_off("xgboost")
+@whole_or_off("xgboost")
 def apply(xgboost: ModuleType) -> None:
     """Have the trainings of the program saved."""
     boosting.capture(xgboost, TARGETS, oldest=SUPPORTED["xgboost"].oldest, needs="collective")

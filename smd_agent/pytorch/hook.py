@@ -203,7 +203,7 @@ class Hook(FrameworkHook):
         changed = [tracked.was_updated(by_gradients) for tracked in self.models]
         return any(changed) and not updates.in_progress()
 
-    @session.fence("looking at a model's call amid a training step")
+    @session.fence("looking at a model's call amid a training step", again=True)
     @in_turn
     def begins_amid_training(self, tracked: TrackedModule, train: bool) -> bool:
         """Whether a call, to train or to evaluate, begins a step while an update is awaited."""
@@ -218,7 +218,7 @@ class Hook(FrameworkHook):
         """Whether a training step waits for an evaluation to end."""
         return self.recorder.interrupted
 
-    @session.fence("going on with a training step")
+    @session.fence("going on with a training step", again=True)
     @in_turn
     def training_goes_on(self) -> None:
         """Something of the training step that waits for an evaluation to end comes up."""
@@ -243,7 +243,7 @@ class Hook(FrameworkHook):
             if regexes
         )
 
-    @session.fence("opening a step")
+    @session.fence("opening a step", then=FrameworkHook.give_up_step)
     @in_turn
     def start_step(self) -> None:
         """Decide about a step that is due, and have it saved."""
@@ -322,7 +322,7 @@ class Hook(FrameworkHook):
         finally:
             self._thread = 0
 
-    @session.fence("looking at a model's call")
+    @session.fence("looking at a model's call", again=True)
     @in_turn
     def _take_call(self, tracked: TrackedModule) -> bool:
         tracked.thread = threading.get_ident()

@@ -131,7 +131,7 @@ class _Updates:
         leave_uncompiled(after_update)
         return after_update
 
-    @session.fence("looking at an optimizer's update")
+    @session.fence("looking at an optimizer's update", again=True)
     def _updated(self, optimizer: Any) -> None:
         if self._trained is not None:
             self._look_for_optimizers()

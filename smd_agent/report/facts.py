@@ -8,13 +8,14 @@ from smd_agent.analysis.trained import TRAINED
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugError
+from smd_agent.formats.failures import in_words
 from smd_agent.formats.paths import index_path
 from smd_agent.printable import shortened
 from smd_agent.report.markup import Element, element, table
 from smd_agent.report.surroundings import cost_rows
 from smd_agent.report.words import count_of, size_text, time_text
-from smd_agent.rules.lacks import grouped
 from smd_agent.storage.lost_steps import read_lost_steps
+from smd_agent.storage.read_failures import read_failures
 from smd_agent.storage.state import describe_state
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def summary_rows(collected: Collected) -> list[tuple[str, str]]:
     trial, steps = collected.trial, collected.steps
     workers = trial.workers()
     rows = [("run", trial.path), ("state", _state(trial, steps))]
+    rows += [("failed", in_words(one.failure)) for one in read_failures(trial.root)[:_NAMES_SHOWN]]
     by_mode = [
         f"{mode.name} {count_of(len(own), 'step')}, {own[0]} to {own[-1]}"
         for mode in sorted({*trial.step_table.modes()} or {ModeKeys.GLOBAL}, key=lambda mode: mode.value)
@@ -89,12 +91,13 @@ def missing_element(collected: Collected, verdict: Verdict) -> Element:
     """Return what was not captured and why: collections without tensors, lost steps, damage, rules without values."""
     trial = collected.trial
     rows: list[tuple[str, str, str]] = []
+    rows += [(in_words(one.failure), one.worker, "") for one in read_failures(trial.root)]
     for lost in read_lost_steps(trial.root):
         why = lost.reason or "its folder was removed or moved"
         rows.append((f"{count_of(lost.count + lost.gone, 'step')} of {lost.worker}", shortened(why), ""))
     rows += [(path, why, "") for path, why in trial.problems.items()]
     rows += [("a value", problem, "") for problem in dict.fromkeys((*verdict.problems, *collected.problems))]
-    rows += [(_rules(names), reason, option) for (reason, option), names in grouped(verdict.not_judged).items()]
+    rows += [(f"rule {one.rule}", one.reason, one.option) for one in verdict.not_judged]
     names = {*trial.tensor_names()}
     empty = [
         name
@@ -170,10 +173,6 @@ def _alike(trial: Trial) -> dict[Contents, tuple[set[int], dict[str, int]]]:
             for name, length in zip(file.index.payload.tensors.names, file.index.payload.lengths, strict=True):
                 sizes[name] = sizes.get(name, 0) + int(length)
     return found
-
-
-def _rules(names: Sequence[str]) -> str:
-    return f"{'rule' if len(names) == 1 else 'rules'} {', '.join(names)}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from smd_agent import guard
+from smd_agent.core.domains import failures
 from smd_agent.storage.due_file import DueFile
 
 PASSING = frozenset(
@@ -14,6 +15,16 @@ PASSING = frozenset(
     for name in ("ENOSPC", "EDQUOT", "EIO", "ESTALE", "EMFILE", "ENFILE", "ETIMEDOUT")
 )
 """What is the matter with a disk that may take data later."""
+
+
+class Beginning:
+    """What has come of making the folder ready."""
+
+    def __init__(self) -> None:
+        self.refused: str | None = None
+        self.failure: OSError | None = None
+        # Whether nobody waits for it any more.
+        self.given_up = False
 
 
 class DiskFailures:
@@ -34,6 +45,9 @@ class DiskFailures:
         """Say that a file could not be written."""
         root = self._root()
         self.reason = getattr(error, "strerror", None) or str(error)
+        if not isinstance(error, OSError):
+            failures.note("files", "writing", error)
+            guard.attempt(failures.changed)
         line = f"cannot write to {root} ({error}): the run goes on, further steps are tried"
         guard.say_once(("failed write", root), line)
 

@@ -43,6 +43,14 @@ class LostSteps(DueFile):
             self.text = json.dumps(fields)
         return super().due
 
+    @property
+    def words(self) -> str:
+        """What was lost, to be put behind what was saved; empty if nothing was."""
+        lost = f"; {len(self.steps)} could not be written" if self.steps else ""
+        if self.gone:
+            lost += f"; {self.gone} more {'are gone with their' if self.gone > 1 else 'is gone with its'} folder"
+        return lost
+
 
 @dataclass(frozen=True)
 class Lost:

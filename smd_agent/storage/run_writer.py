@@ -7,23 +7,24 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smd_agent import guard
+from smd_agent.core.domains import BOARD, JOB_METRICS
+from smd_agent.core.failure import Failure
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats import about
 from smd_agent.formats.encoder import Stamp
-from smd_agent.formats.paths import END_MARKER, about_path, collections_path
+from smd_agent.formats.failures import to_text
+from smd_agent.formats.paths import END_MARKER
 from smd_agent.storage.board_files import FOLDER
 from smd_agent.storage.board_step import BoardStep
-from smd_agent.storage.disk_failures import PASSING, DiskFailures
-from smd_agent.storage.due_file import DueFile
+from smd_agent.storage.disk_failures import PASSING, Beginning, DiskFailures
 from smd_agent.storage.forecast import FIRST_STEPS, LARGE_STEP, tell
 from smd_agent.storage.layouts import Layouts
-from smd_agent.storage.lost_steps import LostSteps
 from smd_agent.storage.metrics_file import MetricsFile, MetricStep
 from smd_agent.storage.run_board import RunBoard
 from smd_agent.storage.run_folder import Continuation, RunFolder, absolute, holds_finished_run
@@ -32,21 +33,12 @@ from smd_agent.storage.saved_counts import SavedCounts
 from smd_agent.storage.step_file import Growth, StepFile
 from smd_agent.storage.stored_run import StoredRun
 from smd_agent.storage.whole_file import remove_file, replace_file
+from smd_agent.storage.worker_files import WorkerFiles
 from smd_agent.storage.writer import DEFAULT_BUDGET_BYTES, Writer
 
 if TYPE_CHECKING:
     from smd_agent.formats.training_state import StorePlace
     from smd_agent.storage.uploads import Uploads
-
-
-class _Beginning:
-    """What has come of making the folder ready."""
-
-    def __init__(self) -> None:
-        self.refused: str | None = None
-        self.failure: OSError | None = None
-        # Whether nobody waits for it any more.
-        self.given_up = False
 
 
 class RunWriter:
@@ -94,17 +86,14 @@ class RunWriter:
     def _make_ready(self) -> None:
         folder = RunFolder(self._named, self._finished_before, self._below, self._continued)
         self._at = RunPlace(folder, self._store, self._board, self._continued)
-        # The step in the folder that shows that it is still there.
         self._last_index = ""
-        # Whether the last ``close`` set the end mark; None while there is something to close.
+        # Whether the last ``close`` set the end mark; None: there is something to close.
         self._closed: bool | None = None
         self._met_late = False
         self._layouts = Layouts()
         self._failures = DiskFailures(lambda: self.root)
         self._writer = Writer(self._budget_bytes, self._failures.write_failed)
-        self._collections: DueFile | None = None
-        self._lost: LostSteps | None = None
-        self._about: DueFile | None = None
+        self._files: WorkerFiles | None = None
 
     @property
     def root(self) -> Path:
@@ -144,7 +133,7 @@ class RunWriter:
     @property
     def steps_lost(self) -> int:
         """How many steps could not be written."""
-        return 0 if self._lost is None else len(self._lost.steps)
+        return 0 if self._files is None else len(self._files.lost.steps)
 
     def start(self, worker: str, alone: bool) -> str | None:
         """Make a folder ready for this worker.
@@ -161,7 +150,7 @@ class RunWriter:
         Raises:
             OSError: the folder cannot be made or written.
         """
-        beginning = _Beginning()
+        beginning = Beginning()
         self._writer.submit(partial(self._begin, beginning, worker, alone))
         if not self._writer.drain():
             beginning.given_up = True
@@ -173,10 +162,8 @@ class RunWriter:
             self._writer.close()
             raise beginning.failure
         self._worker = worker
-        self._collections = DueFile(collections_path(worker))
-        self._lost = LostSteps(worker)
-        self._lost.steps += self._at.lost_before
-        self._about = DueFile(about_path(worker))
+        self._files = WorkerFiles(worker)
+        self._files.lost.steps += self._at.lost_before
         return None
 
     def leave(self) -> None:
@@ -184,7 +171,7 @@ class RunWriter:
         self._close(end_marker=False)
         self._met_late = True
         self._worker = ""
-        self._collections = self._lost = self._about = None
+        self._files = None
 
     def begin_anew(self) -> None:
         """Forget everything, in a process that a fork has made: folder and thread are its parent's."""
@@ -228,15 +215,22 @@ class RunWriter:
 
     def write_collections(self, text: str) -> None:
         """Put the collections file in place, in the background; if that fails, again with every step and at the end."""
-        if self._collections is not None and text != self._collections.text:
-            self._collections.text = text
+        if self._files is not None and text != self._files.collections.text:
+            self._files.collections.text = text
             self._closed = None
             self._writer.submit(self._put_files)
 
     def write_about(self, environment: Mapping[str, Mapping[str, str]], took: tuple[float, float] | None) -> None:
         """Note where this worker runs, and what saving took; put in place with the next step, and at the end."""
-        if self._about is not None:
-            self._about.text = about.to_text(environment, took)
+        if self._files is not None:
+            self._files.about.text = about.to_text(environment, took)
+
+    def write_failures(self, failures: Sequence[Failure]) -> None:
+        """Note what has failed of the agent's, in the background."""
+        if self._files is not None and failures:
+            self._files.failures.text = to_text(failures)
+            self._closed = None
+            self._writer.submit(self._put_files)
 
     def flush(self, last_look: bool = True) -> bool:
         """Wait until all committed steps are on disk; False when it stands still. ``last_look``: see ``drain``."""
@@ -258,7 +252,7 @@ class RunWriter:
     def _close(self, end_marker: bool) -> None:
         if not self.started or self._closed or self._closed is end_marker:
             return
-        collections = self._collections
+        collections = None if self._files is None else self._files.collections
         self._writer.submit(partial(self._end, end_marker))
         self._writer.submit(self._at.folder.leave)
         if not self._writer.close():
@@ -271,27 +265,26 @@ class RunWriter:
 
     def summary(self, more: str = "") -> str:
         """One line on what has been saved; ``more`` follows its size."""
-        lost = f"; {self.steps_lost} could not be written" if self.steps_lost else ""
-        if self._lost is not None and self._lost.gone:
-            many = self._lost.gone > 1
-            lost += f"; {self._lost.gone} more {'are gone with their' if many else 'is gone with its'} folder"
+        lost = self._files.lost.words if self._files else ""
         saved = f"saved {self.saved.text(more)}{lost}{self._store.words}"
         return f"{saved}; to see them: python -m smd_agent ls {self.location}" if self._at.entered else saved
 
     def _shown(self, stamp: Stamp) -> tuple[BoardStep | None, MetricStep | None]:
-        board = None if self._board is None else self._board.begin_step(stamp)
-        return board, None if self._metrics is None else self._metrics.begin_step(stamp)
+        board, metrics = self._board, self._metrics
+        shown = None if board is None else BOARD.run("beginning", partial(board.begin_step, stamp))
+        return shown, None if metrics is None else JOB_METRICS.run("beginning", partial(metrics.begin_step, stamp))
 
     def _hand_over(self, step: StepFile, ended: bool) -> None:
         step.put_in_place(partial(self._saved, step, ended), partial(self._lose, step.stamp.step))
-        if self._board is not None and step.board is not None:
-            self._board.commit(step.board, self._writer.submit, self._board_place, self._worker)
-        if self._metrics is not None and step.metrics is not None:
-            self._metrics.commit(step.metrics, self._writer.submit)
+        board, metrics = step.board, step.metrics
+        if self._board is not None and board is not None:
+            commit = self._board.commit
+            BOARD.run("writing", lambda: commit(board, self._writer.submit, self._board_place, self._worker))
+        if self._metrics is not None and metrics is not None:
+            JOB_METRICS.run("writing", partial(self._metrics.commit, metrics, self._writer.submit))
 
     # On the writer thread.
-
-    def _begin(self, beginning: _Beginning, worker: str, alone: bool) -> None:
+    def _begin(self, beginning: Beginning, worker: str, alone: bool) -> None:
         self._last_index = ""
         try:
             beginning.refused = self._at.enter(worker, alone, not alone and not self._met_late)
@@ -330,12 +323,10 @@ class RunWriter:
         gone = self.saved.steps
         self._at.entered = False
         self._last_index = ""
-        for file in (self._collections, self._lost, self._about):
-            if file is not None:
-                file.forget()
         self.saved.forget()
-        if self._lost is not None:
-            self._lost.gone += gone
+        if self._files is not None:
+            self._files.forget()
+            self._files.lost.gone += gone
         return gone
 
     def _go_on(self) -> None:
@@ -360,16 +351,15 @@ class RunWriter:
     def _lose(self, step: int) -> None:
         self._store.expect_no_more(step)
         # A step that is put in place several times is lost once.
-        if self._lost is not None and self._lost.steps[-1:] != [step]:
-            self._lost.steps.append(step)
+        if self._files is not None and self._files.lost.steps[-1:] != [step]:
+            self._files.lost.steps.append(step)
 
     def _put_files(self) -> None:
-        if not self._at.entered:
+        if not self._at.entered or self._files is None:
             return
-        if self._lost is not None:
-            self._lost.reason = self._failures.reason
-        for file in (self._collections, self._lost, self._about):
-            if file is not None and file.due:
+        self._files.lost.reason = self._failures.reason
+        for file in self._files:
+            if file.due:
                 failure = guard.attempt(partial(file.put, self.root))
                 if failure is not None:
                     self._failures.write_failed(failure)
@@ -394,7 +384,7 @@ class RunWriter:
         self._put_files()
         self._store.add_all_in(self.root, FOLDER)
         # A run that has ended without a collections file cannot be read; one that was cut off can.
-        collections = self._collections
+        collections = None if self._files is None else self._files.collections
         if end_marker and (collections is None or collections.text is None or collections.exists):
             replace_file(self.root, END_MARKER, b"")
             self._store.add(self.root, END_MARKER)

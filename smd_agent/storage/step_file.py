@@ -18,6 +18,7 @@ import numpy.typing as npt
 from crc32c import crc32c
 
 from smd_agent.core.distribution import Distribution
+from smd_agent.core.domains import BOARD, JOB_METRICS
 from smd_agent.formats.encoder import (
     CHECKSUM_KEY,
     LARGEST_TENSOR_BYTES,
@@ -93,6 +94,8 @@ class StepFile:
         self._full: list[Block] = []
         self._held = min(HELD_BLOCKS, writer.blocks // 2)
         self._size = 0
+        # Where the last whole record ends: bytes so far, the block, and how much of it is used.
+        self._end: tuple[int, Block | None, int, int] = (0, None, 0, 0)
         # Index entries by what they are of: a tensor's name, or the tags of a block of scalars.
         self._tensor_entries: dict[str | tuple[str, ...], str] = {}
         self._blocks: dict[tuple[str, ...], tuple[int, list[int]]] = {}
@@ -147,7 +150,7 @@ class StepFile:
             array = array.astype(array.dtype.newbyteorder("<"))
         if array.nbytes > LARGEST_TENSOR_BYTES:
             raise ValueError(f"{name} has {array.nbytes} bytes and a record holds at most {LARGEST_TENSOR_BYTES}")
-        start = self._size
+        start = self._begin()
         stamp = self.stamp if wall_time is None else replace(self.stamp, wall_time=wall_time)
         values = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         small = values.nbytes <= INLINE_BYTES
@@ -162,25 +165,26 @@ class StepFile:
             self._append_open_tail()
         self._enter(name, start)
         if self.board is not None:
-            self.board.add(name, array, wall_time)
+            BOARD.run("adding a tensor", partial(self.board.add, name, array, wall_time))
         if self.metrics is not None:
-            self.metrics.add(name, array, wall_time)
+            JOB_METRICS.run("adding a metric", partial(self.metrics.add, name, array, wall_time))
 
     def add_text(self, name: str, values: Sequence[str]) -> None:
         """Add a 1-D array of text."""
-        start = self._size
+        start = self._begin()
         self._append(self._layouts.heads.text(self.stamp, name, values))
         self._enter(name, start)
 
     def add_scalars(self, names: tuple[str, ...], values: npt.NDArray[np.float64]) -> None:
         """Add one float64 scalar for each name; cheap when the same names come again in later steps."""
         block = self._layouts.scalar_block(names, self.stamp)
-        start = self._size
+        start = self._begin()
         self._append(block.render(self.stamp, values))
         self._tensor_entries[names] = self._layouts.scalar_index(names, block, start)
         self._blocks[names] = start, block.lengths
+        self._note_end()
         if self.board is not None:
-            self.board.add_scalars(names, values)
+            BOARD.run("adding numbers", partial(self.board.add_scalars, names, values))
 
     def add_shape(self, name: str, original_name: str, shape: tuple[int, ...], dtype: str | None = None) -> None:
         """Note a tensor's shape and the dtype it has in the index."""
@@ -193,6 +197,7 @@ class StepFile:
 
     def drop(self, names: set[str]) -> None:
         """Leave tensors and scalars of these names out of the index: others of the same names follow."""
+        self._begin()
         if self.board is not None:
             self.board.drop(names)
         if self.metrics is not None:
@@ -221,6 +226,7 @@ class StepFile:
             return
         if self.is_empty:
             return
+        self._begin()
         self._set_aside()
         self._hand_over()
         text = index_text(
@@ -241,6 +247,31 @@ class StepFile:
     def _enter(self, name: str, start: int, length: int | None = None) -> None:
         length = self._size - start if length is None else length
         self._tensor_entries[name] = tensor_fragment(self._layouts.name_json(name), start, length)
+        self._note_end()
+
+    def _note_end(self) -> None:
+        block = self._block
+        self._end = (self._size, block, 0, 0) if block is None else (self._size, block, block.used, len(block.checks))
+
+    def _begin(self) -> int:
+        """Where the next record begins; what is left of one whose adding has failed is taken back."""
+        size, block, used, checks = self._end
+        if self._block is not block or (block is not None and block.used != used):
+            self._take_back(size, block, used, checks)
+        return self._size
+
+    def _take_back(self, size: int, block: Block | None, used: int, checks: int) -> None:
+        left = self._block
+        if left is not None and block is None and self._size - size <= left.used and not self._full:
+            # It was the first one in a new block.
+            used = checks = 0
+        elif left is not block or left is None:
+            # A part of it is on its way to the disk, or there is none.
+            self.lost = self.lost or (left is not block and self._size != size)
+            return
+        left.used = used
+        del left.checks[checks:]
+        self._size = size
 
     def _append_small(self, head: bytes, values: Bytes, end: bytes) -> None:
         block = self._block

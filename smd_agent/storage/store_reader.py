@@ -39,7 +39,8 @@ _AHEAD_FILES = 32
 _FILES_AT_ONCE = 256
 # Of event files in the folder.
 _LARGEST_FOLDER = 1 << 30
-_SMALL_FOLDERS = (paths.INDEX_FOLDER, paths.COLLECTIONS_FOLDER, paths.LOST_FOLDER, paths.ABOUT_FOLDER)
+_NOTES = (paths.LOST_FOLDER, paths.ABOUT_FOLDER, paths.FAILURES_FOLDER)
+_SMALL_FOLDERS = (paths.INDEX_FOLDER, paths.COLLECTIONS_FOLDER, *_NOTES)
 
 
 def is_run(address: str) -> bool:
@@ -222,7 +223,7 @@ def _size_of(index: Index) -> int:
 def _is_known(name: str) -> bool:
     """Whether a file of this name is one of a run: others are not to be written anywhere."""
     folder, _, last = name.rpartition("/")
-    if folder in (paths.LOST_FOLDER, paths.ABOUT_FOLDER):
+    if folder in _NOTES:
         return last.endswith(".json")
     if folder == paths.COLLECTIONS_FOLDER:
         return paths.parse_collections_file(last) is not None

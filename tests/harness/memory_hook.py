@@ -63,6 +63,9 @@ class MemoryRun:
     def write_about(self, environment, took):
         self.about.append((environment, took))
 
+    def write_failures(self, failures):
+        self.failures = [*failures]
+
     def flush(self, last_look=True):
         self.flushed.append(len(self.steps))
         return True

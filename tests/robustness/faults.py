@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -18,8 +19,10 @@ from harness.runner import SITE_HOOK
 
 from robustness.jobs import XGBOOST_AGAIN, XGBOOST_BESIDE, XGBOOST_JOB, XGBOOST_STORED
 from robustness.part import Case, Part
+from robustness.survival import survived
 from robustness.training import GLUON, KERAS, PYTORCH, Training
 
+LOG = os.environ.get("ROBUSTNESS_LOG")
 START = Path(__file__).with_name("start_with_faults.py")
 FAILED = re.compile(
     r"failed \(|cannot write |is not captured \(|takes no more data|cannot be saved: |is not noted|cannot be read \(|"
@@ -140,15 +143,20 @@ class Faults:
         try:
             lines = self.training.check_untouched(ended)
             ours = [line for line in lines if FAILED.search(line)]
-            self.training.check_listed(self.training.root(folder), complete=not ours)
+            root = self.training.root(folder)
+            found = self.training.check_values(root, complete=not ours)
             kept = self.training.keeps(folder)
             if not fired.exists():
                 return "not reached"
             assert sum(FENCED in line for line in ours) <= 1, f"{len(ours)} lines: {ours}"
             assert ours or kept == self.training.kept, f"{kept}, and no line: {lines}"
+            end = survived(function, root, self.training.whole, found, self.training.kinds, self.training.order)
+            if LOG:
+                with open(LOG, "a") as log:
+                    print(function, call, calls[-1], end, *ours[:1], sep="\t", file=log)
         except Exception as error:
             raise AssertionError(f"{function}, call {call} of {calls[-1]}: {error}") from error
-        return "survived, one line" if ours else "survived, nothing lost"
+        return str(end)
 
     def _counted(self, training: Training, folder: Path) -> dict[str, list[int]]:
         counts = folder / "counts.json"

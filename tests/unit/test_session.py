@@ -8,6 +8,7 @@ import pytest
 from smd_agent import session
 from smd_agent.framework.collection import built_in_collections
 from smd_agent.framework.hook import FrameworkHook
+from smd_agent.framework.whole_or_off import whole_or_off
 from smd_agent.patches import FRAMEWORKS
 
 
@@ -64,16 +65,16 @@ class Hook(FrameworkHook):
 
 
 def test_a_hook_that_the_script_makes_afterwards_saves_nothing(tmp_path):
-    with pytest.raises(OSError, match="no room"), session.whole_or_off("framework"):
-        fails()
+    with pytest.raises(OSError, match="no room"):
+        whole_or_off("framework")(fails)()
     hook = Hook(str(tmp_path / "run"))
     session.make_current(hook)
     assert hook.recorder.output.off
 
 
 def test_a_hook_of_another_framework_saves(tmp_path):
-    with pytest.raises(OSError, match="no room"), session.whole_or_off("torch"):
-        fails()
+    with pytest.raises(OSError, match="no room"):
+        whole_or_off("torch")(fails)()
     hook = Hook(str(tmp_path / "run"))
     session.make_current(hook)
     assert not hook.recorder.output.off

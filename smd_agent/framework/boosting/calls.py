@@ -108,7 +108,7 @@ class Trainings:
         self._running = threading.Lock()
         self._source: HookSource[BoostingHook[Any]] | None = None
 
-    @session.fence("looking at a training")
+    @session.fence("looking at a training", again=True)
     def begin(self, describe: Describe, given: Mapping[str, Any], callbacks: list[Any]) -> Rounds | None:
         """What saves the rounds of a training that is called with these arguments; None to leave it alone."""
         hook_class = self._load()

@@ -49,7 +49,7 @@ class Rounds:
         """What the library is to call, before all callbacks of the program's."""
         return [self]
 
-    @session.fence("looking at a model")
+    @session.fence("looking at a model", again=True)
     def begin(self, model: Any) -> None:
         """Find out the number of the first step."""
         if self._position.open:

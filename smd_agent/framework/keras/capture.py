@@ -10,6 +10,7 @@ import numpy as np
 
 from smd_agent import guard, session
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.domains import LOSS_FACTS, METRICS, UPDATES
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.keras.facts import FactsSaver, Look, NoLook, StepFacts
@@ -66,7 +67,7 @@ class KerasCapture(CapturedStep):
     def begin(self, arguments: Sequence[object]) -> None:
         """The step begins: the model's function runs next, with these arguments."""
 
-    @session.fence("saving the logs of a step")
+    @session.fence("saving the logs of a step", METRICS)
     def finish(self, outputs: object) -> None:
         """The model's function has returned this."""
         if self.mode is ModeKeys.TRAIN:
@@ -104,7 +105,7 @@ class KerasCapture(CapturedStep):
             self._remember(found)
         return bool(found.names)
 
-    @session.fence("looking at weights before an update")
+    @session.fence("looking at weights before an update", UPDATES)
     def _remember(self, found: Listed) -> None:
         if self.steps == 1:
             self.facts.add(self.variables.names(found.variables), found.variables)
@@ -125,7 +126,7 @@ class KerasCapture(CapturedStep):
         told = [variable for variable in model.variables if id(variable) in owned]
         facts.tell_of_variables(self.variables.title(model), self.variables.names(told), told, trainable)
 
-    @session.fence("saving what losses were given")
+    @session.fence("saving what losses were given", LOSS_FACTS)
     def _save_losses(self) -> None:
         self.losses.save(self.variables.losses)
 

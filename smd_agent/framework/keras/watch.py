@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Generic
 
 from smd_agent import session
+from smd_agent.core.domains import METRICS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.keras.backend import Backend, C, Current, H
@@ -67,7 +68,7 @@ class KerasWatch(Generic[H, C]):
 
         self._replace(owner, _maker(kind), around, "the functions that models make for their steps are counted")
 
-    @session.fence("watching a model")
+    @session.fence("watching a model", again=True)
     def _count(self, model: Model, kind: str) -> Call | None:
         """Have the steps of the function that a model has just made counted; returns what the model calls now."""
         slot = f"{kind}_function"
@@ -124,13 +125,13 @@ class KerasWatch(Generic[H, C]):
 
         return on_epoch_end
 
-    @session.fence("saving the logs of an epoch")
+    @session.fence("saving the logs of an epoch", METRICS)
     def _saw_epoch(self, logs: dict[str, Any] | None) -> None:
         hook = self._source.hook()
         if logs and hook is not None:
             hook.save_epoch(logs)
 
-    @session.fence("saving the logs of an epoch")
+    @session.fence("saving the logs of an epoch", METRICS)
     def _save_training(self, model: Model) -> None:
         """The training of an epoch is over, and its validation begins."""
         hook, step = self._source.hook(), getattr(model, "train_function", None)

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from smd_agent import session
+from smd_agent.core.domains import GRADIENTS
 from smd_agent.core.ports import Deferred, StepWriter
 from smd_agent.framework.captured_step import Installed
 from smd_agent.pytorch.arrays import tensors_in
@@ -45,11 +46,13 @@ class Gradients:
         self._computed: dict[int, torch.Tensor] = {}
         self._trained = False
 
+    @session.fence("looking at gradients", GRADIENTS)
     def install(self, installed: Installed) -> None:
         """Watch what computes and uses gradients until the step closes."""
         self.scales.install(installed)
         installed.patch(torch.autograd, "grad", self._wrap_grad, why="gradients that it returns are saved")
 
+    @session.fence("looking at gradients", GRADIENTS)
     def add_parameters(self, pairs: Iterable[tuple[str, torch.Tensor]]) -> None:
         """Save the gradients of these too, under these names; a parameter may have several."""
         for name, parameter in pairs:
@@ -62,7 +65,7 @@ class Gradients:
         # Another dict, as a thread may be walking the old one.
         self._parameters = {key: parameter for key, parameter in self._parameters.items() if key in keys}
 
-    @session.fence("saving gradients")
+    @session.fence("saving gradients", GRADIENTS)
     def close(self) -> None:
         """Save what is only known once the step is over."""
         self.scales.close()
@@ -73,12 +76,18 @@ class Gradients:
 
     # Backward passes.
 
+    @session.fence("looking at gradients", GRADIENTS)
     def before_backward(self) -> None:
         """Remember what the gradients were."""
         # They are held, because what replaces one that is gone may well stand in its place in memory.
         self._before = {key: (gradient, _version(gradient)) for key, gradient in self._gradients()}
 
-    @session.fence("saving gradients")
+    @session.fence("reading the scale of a loss", GRADIENTS)
+    def scale_behind(self, tensors: Any) -> float:
+        """The scale that the gradients of a backward pass from these tensors have."""
+        return self.scales.scale_behind(tensors_in(tensors if isinstance(tensors, (list, tuple)) else [tensors]))
+
+    @session.fence("saving gradients", GRADIENTS)
     def after_backward(self, scale: float) -> list[int] | None:
         """Save the gradients that the backward pass has changed; ``scale`` is that of its loss.
 
@@ -100,7 +109,7 @@ class Gradients:
 
     # Optimizers and scalers.
 
-    @session.fence("saving gradients before an optimizer's step")
+    @session.fence("saving gradients before an optimizer's step", GRADIENTS)
     def before_optimizer(self, optimizer: Any) -> None:
         """Save the gradients that the optimizer is about to use and no backward pass has shown."""
         keys = self._keys_of(optimizer)
@@ -140,11 +149,11 @@ class Gradients:
 
         return grad
 
-    @session.fence("looking at autograd.grad")
+    @session.fence("looking at autograd.grad", GRADIENTS)
     def _scale_behind(self, outputs: Any) -> float:
         return self.scales.scale_behind(tensors_in(outputs))
 
-    @session.fence("looking at autograd.grad")
+    @session.fence("looking at autograd.grad", GRADIENTS)
     def _keep(self, inputs: Any, computed: Any, scale: float | None) -> None:
         if self._trained:
             return

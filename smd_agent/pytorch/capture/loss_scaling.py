@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 
 from smd_agent import session
+from smd_agent.core.domains import GRADIENTS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.captured_step import Installed
 from smd_agent.pytorch.arrays import tensors_in
@@ -87,7 +88,7 @@ class Scales:
 
         return scale
 
-    @session.fence("reading the scale of a loss")
+    @session.fence("reading the scale of a loss", GRADIENTS)
     def _note(self, scaler: Any, before: list[tuple[Node | None, torch.Tensor]], scaled: Any) -> None:
         if not scaler.is_enabled():
             return
@@ -103,7 +104,7 @@ class Scales:
 
         return unscale
 
-    @session.fence("saving gradients before they are unscaled")
+    @session.fence("saving gradients before they are unscaled", GRADIENTS)
     def _before_unscaling(self, scaler: Any, optimizer: Any) -> None:
         if scaler.is_enabled():
             self._about_to_unscale(optimizer, float(scaler.get_scale()))

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import torch
 
 from smd_agent import guard, session
+from smd_agent.core.domains import LOSSES
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.captured_step import Installed
 from smd_agent.framework.loss_links import comes_from, origin
@@ -100,6 +101,7 @@ class Losses:
         self._had_pass = False
         self.in_module = 0
 
+    @session.fence("looking at losses", LOSSES)
     def install(self, installed: Installed, look_at_input: functional_losses.LookAtInput) -> None:
         """Watch what computes losses until the step closes, and show what functional losses are given."""
         for loss in self._models.registered_losses:
@@ -109,7 +111,7 @@ class Losses:
         if not (self._in_training and has_compiled()):
             functional_losses.watch(installed, self._after_function, look_at_input)
 
-    @session.fence("saving losses that are not trained")
+    @session.fence("saving losses that are not trained", LOSSES)
     def close(self) -> None:
         """Save what no backward pass has started from."""
         held, self._held = self._held, {}
@@ -125,12 +127,13 @@ class Losses:
 
     # Loss modules.
 
+    @session.fence("looking at losses", LOSSES)
     def before_module(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A loss module is about to run."""
         self.in_module += 1
         self._save_io(type(module).__name__, "input", (args, kwargs))
 
-    @session.fence("saving a loss")
+    @session.fence("saving a loss", LOSSES)
     def after_module(self, module: torch.nn.Module, loss: Any) -> None:
         """A loss module has run."""
         if not self.in_module:
@@ -147,7 +150,7 @@ class Losses:
     def _after_registered_loss(self, module: torch.nn.Module, args: Any, output: Any) -> None:
         self._save_registered(module, output)
 
-    @session.fence("saving a loss")
+    @session.fence("saving a loss", LOSSES)
     def _save_registered(self, module: torch.nn.Module, output: Any) -> None:
         self._save(type(module).__name__, output)
 
@@ -159,6 +162,7 @@ class Losses:
 
     # Losses that models return.
 
+    @session.fence("looking at losses", LOSSES)
     def after_model(self, title: str, output: Any) -> None:
         """A model has returned this."""
         for place, part in parts_of(output):
@@ -185,7 +189,7 @@ class Losses:
 
     # Functional losses.
 
-    @session.fence("saving a functional loss")
+    @session.fence("saving a functional loss", LOSSES)
     def _after_function(self, call: FunctionCall, loss: Any) -> None:
         # Inside of a loss module it is the module's.
         if self.in_module or not isinstance(loss, torch.Tensor) or is_opaque() or graph_task() != -1:
@@ -213,6 +217,7 @@ class Losses:
 
     # Backward passes.
 
+    @session.fence("looking at losses", LOSSES)
     def before_backward(self, tensors: Any) -> float:
         """Save the losses that a backward pass starts from; the scale that they, and so the gradients, have."""
         self._had_pass = True

@@ -11,6 +11,7 @@ import torch
 from torch.nn.modules.conv import _ConvNd
 
 from smd_agent import session
+from smd_agent.core.domains import INPUTS
 from smd_agent.framework.model_inputs import ModelInputs as AnyInputs
 from smd_agent.framework.model_inputs import Numbers, is_table, looked_at, numbers_of
 from smd_agent.framework.training_facts import AS_IT_IS
@@ -48,7 +49,7 @@ class ModelInputs:
         self._given: dict[str, list[_Given]] = {}
         self._calls = 0
 
-    @session.fence("looking at the scales of a model's inputs")
+    @session.fence("looking at the scales of a model's inputs", INPUTS)
     def before_call(self, name: str, inputs: Any) -> None:
         """A model is about to be called."""
         found = self._inputs.of_first_call(name, inputs)
@@ -59,6 +60,7 @@ class ModelInputs:
             _Given(title, numbers, *_identity(tensors[int(title.rpartition("_")[2])])) for title, numbers in found
         ]
 
+    @session.fence("looking at what a layer is given", INPUTS)
     def before_layer(self, layer: torch.nn.Module, inputs: Any) -> None:
         """A layer is about to be called, in a model."""
         if not self._given or not isinstance(layer, _LAYERS) or self._calls == _CALLS:
@@ -70,7 +72,7 @@ class ModelInputs:
                 taken = (one.storage, one.version) in known and one.tensor() is not None
                 one.numbers[AS_IT_IS] = max(float(taken), one.numbers.get(AS_IT_IS, 0.0))
 
-    @session.fence("saving the scales of a model's inputs")
+    @session.fence("saving the scales of a model's inputs", INPUTS)
     def after_call(self, name: str) -> None:
         """A model has returned."""
         for one in self._given.pop(name, ()):

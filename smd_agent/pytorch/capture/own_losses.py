@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from smd_agent import session
+from smd_agent.core.domains import LOSS_FACTS
 from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import has_memory, tensors_in
 from smd_agent.pytorch.capture.loss_inputs import SAME_VALUES
@@ -60,6 +62,7 @@ class OwnLosses:
         self._count = 0
 
     @torch.no_grad()
+    @session.fence("looking at a loss that is not the framework's", LOSS_FACTS)
     def before_backward(self, tensors: Any) -> None:
         """A backward pass is about to start from these."""
         if not self._wanted:

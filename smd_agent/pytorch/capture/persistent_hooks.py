@@ -94,14 +94,14 @@ class _Watch:
         """Put everything in place, if it is not."""
         self.register()
         if not self._is_installed:
-            self._is_installed = True
             self._installed.patch(LossModule, "__call__", _wrap_loss_call, why="what loss modules return is saved")
+            self._is_installed = True
 
     def register(self) -> None:
         """Put the hooks in place, if they are not: best before any thread trains."""
         if not self._handles:
-            self._handles.append(register_optimizer_step_pre_hook(_before_optimizer))
-            self._handles.append(register_optimizer_step_post_hook(_after_optimizer))
+            before = register_optimizer_step_pre_hook(_before_optimizer)
+            self._handles = [before, register_optimizer_step_post_hook(_after_optimizer)]
 
     @property
     def stays(self) -> bool:

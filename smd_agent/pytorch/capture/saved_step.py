@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from smd_agent import guard, session
+from smd_agent.core.domains import GIVEN, LAYERS, LOSS_FACTS, LOSSES, UPDATES, WEIGHTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.captured_step import CapturedStep
@@ -96,7 +97,7 @@ class SavedStep(CapturedStep):
         self._losses.close()
         self._facts.close()
         self._channels.close()
-        self._roles.close()
+        WEIGHTS.run("saving weights that nothing trains", self._roles.close)
         self._closed = True
 
     def keep_called_models(self) -> None:
@@ -112,13 +113,17 @@ class SavedStep(CapturedStep):
         if tracked not in self._saved:
             self._saved.add(tracked)
             pairs = list(tracked.parameters())
-            self._roles.settle(tracked, pairs)
+            WEIGHTS.run("telling weights from biases", lambda: self._roles.settle(tracked, pairs))
             self._gradients.add_parameters(pairs)
             self._facts.add_parameters(tracked, pairs)
-            self._late[tracked] = [pair for pair in pairs if not has_values(pair[1])]
-            self._write([pair for pair in pairs if has_values(pair[1])])
+            self._save_weights(tracked, pairs)
 
-    @session.fence("saving weights that turned out to be trained")
+    @session.fence("saving weights", WEIGHTS)
+    def _save_weights(self, tracked: TrackedModule, pairs: list[tuple[str, torch.nn.Parameter]]) -> None:
+        self._late[tracked] = [pair for pair in pairs if not has_values(pair[1])]
+        self._write([pair for pair in pairs if has_values(pair[1])])
+
+    @session.fence("saving weights that turned out to be trained", WEIGHTS)
     def _save_doubtful(self, differentiated: list[int]) -> None:
         for pair in self._roles.turned_out_trained(differentiated):
             self._write([pair])
@@ -194,7 +199,7 @@ class SavedStep(CapturedStep):
                 return self._compiled.watch(call, hidden.regions, layers, watched)
         return call.forward
 
-    @session.fence("saving what a model returns")
+    @session.fence("saving what a model returns", LAYERS)
     def _after_forward(self, tracked: TrackedModule, name: str | None, output: Any) -> None:
         self._save_late_weights(tracked)
         if name is not None:
@@ -206,7 +211,7 @@ class SavedStep(CapturedStep):
                 self._save_output(name, output, self._names.may_be(name), tracked.model)
         self._losses.after_model(tracked.title, output)
 
-    @session.fence("saving a layer")
+    @session.fence("saving a layer", LAYERS)
     def _save_layer_input(
         self, name: str, layer: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
@@ -216,7 +221,7 @@ class SavedStep(CapturedStep):
                 self._facts.before_layer(name, layer, args, kwargs)
             self.save_io(name, "input", (args, kwargs))
 
-    @session.fence("saving a layer")
+    @session.fence("saving a layer", LAYERS)
     def _save_layer_output(self, name: str, output: Any, module: torch.nn.Module) -> None:
         if self._models.in_this_thread:
             self._save_output(name, output, name in self._loss_layers, module)
@@ -231,7 +236,7 @@ class SavedStep(CapturedStep):
         watched.on_close(layer.register_forward_pre_hook(before, with_kwargs=True).remove)
         watched.on_close(layer.register_forward_hook(after).remove)
 
-    @session.fence("saving what a module returns")
+    @session.fence("saving what a module returns", LAYERS)
     def _save_output(self, name: str, output: Any, may_be_loss: bool, module: torch.nn.Module | None) -> None:
         """Save what a module has returned; by its name it may be a loss."""
         if may_be_loss and graph_task() == -1:
@@ -258,7 +263,7 @@ class SavedStep(CapturedStep):
     def _titles_called(self) -> list[str]:
         return [tracked.title for tracked in self.called or self._models.models_in_use()]
 
-    @session.fence("saving a module's inputs and outputs")
+    @session.fence("saving a module's inputs and outputs", LAYERS)
     def save_io(self, name: str, kind: str, value: Any) -> None:
         """Save the tensors of a module's input or output, numbered over the whole step."""
         if self._is_computing():
@@ -273,12 +278,12 @@ class SavedStep(CapturedStep):
 
     # Losses, backward passes and optimizers.
 
-    @session.fence("saving a tensor that the script records")
+    @session.fence("saving a tensor that the script records", GIVEN)
     def save_recorded(self, name: str, tensor: torch.Tensor) -> None:
         """Save a tensor under the name that the script gives it; a loss has no other name then."""
         self._save_output(name, tensor, self._names.may_be(name), None)
 
-    @session.fence("saving a loss")
+    @session.fence("saving a loss", LOSSES)
     def before_loss(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A loss module of ``torch.nn`` is about to run."""
         if self._left_out():
@@ -288,7 +293,7 @@ class SavedStep(CapturedStep):
         elif watch.listener is not None:
             watch.listener.before_loss(module, args, kwargs)
 
-    @session.fence("looking at what a loss is given")
+    @session.fence("looking at what a loss is given", LOSS_FACTS)
     def _after_loss_function(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any], loss: Any) -> None:
         """A functional loss has been computed of this."""
         if self.writer.position.step == self.step and not self._left_out():
@@ -300,7 +305,7 @@ class SavedStep(CapturedStep):
             self._models.training_goes_on()
         return watch.listener is not self
 
-    @session.fence("saving a loss")
+    @session.fence("saving a loss", LOSSES)
     def after_loss(self, module: torch.nn.Module, loss: Any) -> None:
         """It has run."""
         if not self._left_out():
@@ -329,11 +334,13 @@ class SavedStep(CapturedStep):
         if not watch.stays:
             self._outside.begin()
 
+    @session.fence("looking at an update", UPDATES)
     def before_update(self, optimizer: Any) -> None:
         """An optimizer is about to update its parameters."""
         if not self._left_out():
             self._facts.before_update(optimizer)
 
+    @session.fence("looking at an update", UPDATES)
     def after_update(self, optimizer: Any) -> None:
         """It has updated them."""
         if not self._left_out():
@@ -374,7 +381,9 @@ class SavedStep(CapturedStep):
         return backward
 
     @session.fence("looking at a backward pass")
-    def _before_backward(self, tensors: Any) -> float:
+    def _before_backward(self, tensors: Any) -> float | None:
         self._gradients.before_backward()
         self._facts.before_backward(tensors)
-        return self._losses.before_backward(tensors)
+        scale = self._losses.before_backward(tensors)
+        # Gradients need it whatever has become of the losses.
+        return self._gradients.scale_behind(tensors) if scale is None else scale

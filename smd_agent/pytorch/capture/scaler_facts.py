@@ -9,6 +9,7 @@ import torch
 
 from smd_agent import guard, session
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.domains import SETTINGS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.captured_step import Installed
@@ -38,7 +39,7 @@ class ScalerFacts:
             if self._wanted and "step" in vars(scaler):
                 installed.patch(scaler, "step", self._wrap_step, why="loss scales and skipped updates are saved")
 
-    @session.fence("saving loss scales")
+    @session.fence("saving loss scales", SETTINGS)
     def close(self) -> None:
         """Save what has been seen."""
         scales, self._scales = self._scales, {}
@@ -64,13 +65,13 @@ class ScalerFacts:
 
         return step
 
-    @session.fence("reading the scale of a loss")
+    @session.fence("reading the scale of a loss", SETTINGS)
     def _before(self, scaler: Any) -> None:
         # Afterwards the program may have changed it.
         if scaler.is_enabled():
             self._scales.setdefault(title_of(scaler), float(scaler.get_scale()))
 
-    @session.fence("looking at an update that may be skipped")
+    @session.fence("looking at an update that may be skipped", SETTINGS)
     @torch.no_grad()
     def _after(self, scaler: Any, optimizer: Any) -> None:
         if not scaler.is_enabled():

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from smd_agent import session
+from smd_agent.core.domains import PARAMETERS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.input_digests import InputDigests
 from smd_agent.framework.optimizer_settings import OptimizerSettings
@@ -62,11 +63,15 @@ class StepFacts:
     def add_parameters(self, model: TrackedModule, pairs: Sequence[tuple[str, torch.Tensor]]) -> None:
         """Save the facts of a model's parameters, given with the names they are saved under."""
         self._changes.add_parameters(pairs, self._updating)
+        self._add_to_known(model, pairs)
+        self._kept.add_parameters(parameter for _, parameter in pairs)
+        self._discarded.add_parameters(parameter for _, parameter in pairs)
+
+    @session.fence("looking at a model's parameters", PARAMETERS)
+    def _add_to_known(self, model: TrackedModule, pairs: Sequence[tuple[str, torch.Tensor]]) -> None:
         if self._parameters.wanted:
             untrained = left_untrained(model, self._trained_params)
             self._parameters.add_parameters(model.title, pairs, untrained)
-        self._kept.add_parameters(parameter for _, parameter in pairs)
-        self._discarded.add_parameters(parameter for _, parameter in pairs)
 
     def before_call(
         self, name: str, model: torch.nn.Module | None, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -106,7 +111,6 @@ class StepFacts:
         self._kept.before_backward()
         self._discarded.before_backward()
 
-    @session.fence("looking at gradients after a backward pass")
     def after_backward(self) -> None:
         """It is over."""
         self._kept.after_backward()
@@ -132,7 +136,7 @@ class StepFacts:
 
     def close(self) -> None:
         """The step ends."""
-        partial_loads.save(self._writer)
+        PARAMETERS.run("looking at what a module has loaded", lambda: partial_loads.save(self._writer))
         self._parameters.close()
         self._kept.close()
         self._discarded.close()

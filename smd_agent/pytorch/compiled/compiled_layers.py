@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from smd_agent import session
+from smd_agent.core.domains import LAYERS
 from smd_agent.framework.captured_step import Installed, SaveIO
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.patching import entrance
@@ -96,12 +97,12 @@ class CompiledRegion:
 
         return unseen(run)
 
-    @session.fence("preparing to save layers of a compiled region")
+    @session.fence("preparing to save layers of a compiled region", LAYERS)
     def _prepare(self, args: Any, kwargs: Any) -> EagerReplay | None:
         inner = self._region.inner
         return None if inner is None or is_opaque() else EagerReplay(inner, self._layers, args, kwargs)
 
-    @session.fence("saving layers of a compiled region")
+    @session.fence("saving layers of a compiled region", LAYERS)
     def _save(self, replay: EagerReplay, output: Any) -> None:
         seen = replay.run(output)
         if isinstance(seen, str):

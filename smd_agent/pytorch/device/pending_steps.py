@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import torch
 
 from smd_agent.core.channels import ChannelAxes
 from smd_agent.core.distribution import from_counts
+from smd_agent.core.domains import STEPS
 from smd_agent.core.names import reduction_name
 from smd_agent.core.plan import Group
 from smd_agent.core.ports import HeldStep
@@ -191,7 +193,7 @@ class Arrivals:
                 return
             self._steps.popleft()
             for group in groups:
-                group.write(held.sink)
+                STEPS.run("saving what an accelerator has computed", partial(group.write, held.sink))
             self._commit(held)
 
     def drop(self) -> None:

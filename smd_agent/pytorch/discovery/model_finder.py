@@ -132,7 +132,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
 
     # Parameters that are trained.
 
-    @session.fence("looking at an optimizer")
+    @session.fence("looking at an optimizer", again=True)
     @in_turn
     def _optimizer_filled(self, optimizer: Any) -> None:
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
@@ -155,7 +155,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
 
     # Modules being called.
 
-    @session.fence("looking for the model")
+    @session.fence("looking for the model", again=True)
     @in_turn
     def _look_at(self, module: Module) -> None:
         if self.paused:
@@ -248,7 +248,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
 
     # Backward passes.
 
-    @session.fence("looking at a backward pass")
+    @session.fence("looking at a backward pass", again=True)
     @in_turn
     def _before_pass(self, function: str, tensors: Any, inputs: Any) -> bool | None:
         self._was_watching = self._calls.watching
@@ -320,7 +320,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         # Where no update is ever seen, every pass is a step.
         return position.unsure and position.step == self._last_backward_step
 
-    @session.fence("looking at the end of a backward pass")
+    @session.fence("looking at the end of a backward pass", again=True)
     @in_turn
     def _after_pass(self) -> None:
         self._last_backward_step = self.step

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from smd_agent import guard, session
+from smd_agent.core.domains import GRADIENTS, INPUTS, LAYERS, METRICS, SETTINGS, UPDATES, WEIGHTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.keras.capture import KerasCapture, LogSaver
 from smd_agent.framework.keras.channels import LayerChannels
@@ -70,7 +71,7 @@ class TorchCapture(KerasCapture):
         for owner in set(_definers(definer(base, _UPDATE))):
             patch(owner, _UPDATE, self._around_update, why="the gradients that are applied are saved")
 
-    @session.fence("saving the logs of a step")
+    @session.fence("saving the logs of a step", METRICS)
     def finish(self, outputs: object) -> None:
         """The step is done and has returned this."""
         if not self._has_weights and self.mode is not ModeKeys.TRAIN:
@@ -82,7 +83,7 @@ class TorchCapture(KerasCapture):
         """Whether a value is one of PyTorch's tensors."""
         return torch.is_tensor(value)
 
-    @session.fence("saving an optimizer's variables")
+    @session.fence("saving an optimizer's variables", WEIGHTS)
     def _save_optimizer(self, optimizer: Optimizer) -> None:
         """Save an optimizer's variables, once a step; those of the one inside of another belong to that."""
         if id(optimizer) not in self._optimizers_saved:
@@ -104,7 +105,7 @@ class TorchCapture(KerasCapture):
 
         return call
 
-    @session.fence("saving what a layer returns")
+    @session.fence("saving what a layer returns", LAYERS)
     def _save_output(self, name: str, layer: Layer, output: object) -> None:
         self._channels.saw(name, layer)
         self._save_all(name, output)
@@ -125,7 +126,7 @@ class TorchCapture(KerasCapture):
 
         return compute_loss
 
-    @session.fence("looking at a model's inputs")
+    @session.fence("looking at a model's inputs", INPUTS)
     def _save_digest(self, inputs: object) -> None:
         tensors = [tensor for tensor in self._keras.tree.flatten(inputs) if isinstance(tensor, torch.Tensor)]
         self.facts.before_call(self.variables.title(self.model), self.model, tensors)
@@ -141,7 +142,7 @@ class TorchCapture(KerasCapture):
 
         return apply
 
-    @session.fence("looking at what an optimizer is given")
+    @session.fence("looking at what an optimizer is given", UPDATES)
     def _saw_apply(self, optimizer: Any, gradients: Sequence[object], variables: Sequence[Variable] | None) -> None:
         if variables is None:
             variables = optimizer._trainable_variables
@@ -149,7 +150,7 @@ class TorchCapture(KerasCapture):
         for given in (self.facts.given, self.variables.given):
             given.add(optimizer, gradients, variables)
 
-    @session.fence("looking at an optimizer's learning rate")
+    @session.fence("looking at an optimizer's learning rate", SETTINGS)
     def _saw_learning_rate(self, optimizer: Optimizer, value: object) -> None:
         if isinstance(value, (torch.Tensor, float)):
             self.facts.saw_learning_rate(title_of(optimizer), value)
@@ -169,7 +170,7 @@ class TorchCapture(KerasCapture):
 
         return update
 
-    @session.fence("saving gradients")
+    @session.fence("saving gradients", GRADIENTS)
     def _save_gradients(self, gradients: Iterable[object], variables: Iterable[Variable]) -> None:
         for gradient, variable in zip(gradients, variables, strict=True):
             self._save(self._names.gradient(variable), gradient)

@@ -16,6 +16,7 @@ import torch
 
 from smd_agent import session
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.domains import PARAMETERS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.tracked_model import free_name
@@ -54,7 +55,7 @@ class PartialLoads:
     def __init__(self) -> None:
         self._kept: list[_Load] = []
 
-    @session.fence("looking at what a module has loaded")
+    @session.fence("looking at what a module has loaded", PARAMETERS)
     def after_load(
         self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
     ) -> None:

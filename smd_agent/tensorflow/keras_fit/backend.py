@@ -54,7 +54,7 @@ class TensorflowBackend(Backend[TensorflowHook, TensorflowCapture]):
         watch_epochs(self.trainer)
         TensorWatch(self._flavour, self.names, self._taps, current).install()
 
-        @session.fence("looking at a compiled function")
+        @session.fence("looking at a compiled function", again=True)
         def traced(concrete: ConcreteFunction) -> None:
             if current.step is not None:
                 self._changes += 1

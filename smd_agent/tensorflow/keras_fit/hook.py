@@ -15,7 +15,7 @@ from smd_agent.tensorflow.keras_fit.told_values import INPUTS, PREDICTIONS, told
 from smd_agent.tensorflow.replicas import rank_and_size
 
 
-@session.fence("watching Keras")
+@session.fence("watching Keras", again=True)
 def _watch() -> None:
     # Here, because it needs parts of TensorFlow that are not public.
     from smd_agent.tensorflow.keras_fit.packages import watch_for_script

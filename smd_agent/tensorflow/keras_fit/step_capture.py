@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from smd_agent import guard, session
+from smd_agent.core.domains import WEIGHTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.keras.capture import KerasCapture, LogSaver
 from smd_agent.framework.keras.facts import title_in
@@ -56,7 +57,7 @@ class TensorflowCapture(KerasCapture):
         if getattr(self.model, "built", False) and run_eagerly:
             self.before_update()
 
-    @session.fence("saving weights")
+    @session.fence("saving weights", WEIGHTS)
     def before_update(self) -> None:
         """Save the variables as they stand before the step changes them.
 

@@ -14,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from smd_agent import session
+from smd_agent.core.domains import GRADIENTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.patching import is_replaced, replace
 from smd_agent.tensorflow.types import Function, Graph, Nested, Optimizer, Variable
@@ -103,7 +104,7 @@ def _listed(pairs: Pairs) -> Pairs:
     return pairs if isinstance(pairs, (list, tuple)) else list(pairs)
 
 
-@session.fence("noting an optimizer's gradients")
+@session.fence("noting an optimizer's gradients", GRADIENTS)
 def _computed(loss: object, pairs: Pairs) -> None:
     if tf.executing_eagerly():
         return
@@ -113,7 +114,7 @@ def _computed(loss: object, pairs: Pairs) -> None:
         _note_gradient(gradient, variable, known_better=True)
 
 
-@session.fence("noting what an optimizer applies")
+@session.fence("noting what an optimizer applies", GRADIENTS)
 def _applied(optimizer: Optimizer, pairs: Pairs, update: object) -> None:
     if tf.executing_eagerly():
         return

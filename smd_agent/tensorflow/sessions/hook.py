@@ -108,7 +108,7 @@ def _joining(source: HookSource[TensorflowHook], at: int, original: Function) ->
     return init
 
 
-@session.fence("joining a session")
+@session.fence("joining a session", again=True)
 def _joined(hooks: Iterable[object] | None, source: HookSource[TensorflowHook]) -> list[object] | None:
     present = list(hooks or ())
     ours: list[object] = [hook for hook in present if isinstance(hook, (SessionHook, SessionRun))]

@@ -62,7 +62,7 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
 
     # What a session calls.
 
-    @session.fence("looking at a graph")
+    @session.fence("looking at a graph", again=True)
     def begin(self) -> None:
         """The graph is complete but for what other hooks add."""
         self._graph = tf.compat.v1.get_default_graph()
@@ -89,7 +89,7 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         """A run has succeeded: it was a step."""
         self._take(run_values.results)
 
-    @session.fence("preparing a session's run")
+    @session.fence("preparing a session's run", again=True)
     def _ask(self, run_context: RunContext) -> Any:
         self._pending = None
         arguments = run_context.original_args

@@ -111,7 +111,7 @@ class CompiledStep:
                 raise
         return instead.of(type(concrete)._call_flat, concrete, *args, **kwargs)
 
-    @session.fence("counting a step of a tf.function")
+    @session.fence("counting a step of a tf.function", again=True)
     def _open_step(self) -> bool | None:
         """Count the call, and save the weights if it is saved; None if the function has to run as it is."""
         saving = self._run.current()

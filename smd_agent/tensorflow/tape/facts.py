@@ -12,6 +12,7 @@ from typing import Any
 
 from smd_agent import session
 from smd_agent.core.collection_keys import FACT_COLLECTIONS
+from smd_agent.core.domains import LOSS_FACTS, PARAMETERS, SETTINGS, UPDATES
 from smd_agent.core.recorder import Recorder
 from smd_agent.framework.keras.facts import FactsSaver, StepFacts
 from smd_agent.framework.keras.losses import CrossEntropy, LossNumbers
@@ -67,14 +68,14 @@ class TapeFacts:
                 if gradient is not None:
                     step.differentiated.add(id(variable))
 
-    @session.fence("saving what a loss was given")
+    @session.fence("saving what a loss was given", LOSS_FACTS)
     def saw_loss(self, kind: CrossEntropy, numbers: Numbers) -> None:
         """A loss has been computed while a tape recorded."""
         step = self._current()
         if step is not None:
             step.losses.saw(kind, numbers)
 
-    @session.fence("looking at what an optimizer is given")
+    @session.fence("looking at what an optimizer is given", UPDATES)
     def before_update(self, given: GivenVariables) -> None:
         """Optimizers are about to update variables."""
         step = self._current()
@@ -86,7 +87,7 @@ class TapeFacts:
             step.before_update(variables)
             step.before_optimizers(given.optimizers())
 
-    @session.fence("looking at an optimizer's learning rate")
+    @session.fence("looking at an optimizer's learning rate", SETTINGS)
     def saw_learning_rate(self, optimizer: object, value: object) -> None:
         """An optimizer has updated with this learning rate."""
         step = self._current()
@@ -101,7 +102,7 @@ class TapeFacts:
             step.after_update(given.variables())
             step.after_optimizers(given.optimizers())
 
-    @session.fence("saving what is known of variables")
+    @session.fence("saving what is known of variables", PARAMETERS)
     def close(self) -> None:
         """The step ends."""
         step, self._step = self._step, None

@@ -14,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from smd_agent import guard, session
+from smd_agent.core.domains import SETTINGS, UPDATES
 from smd_agent.framework.keras.losses import TracedLoss
 from smd_agent.framework.keras.optimizers import GivenVariables
 from smd_agent.tensorflow.graph.function_rewrite import CALLS, Output, Tap, Unreachable, output_of
@@ -194,12 +195,12 @@ class TapeNotes:
             pair = (output_of(loss, graph), weakref.ref(optimizer))
             self._notes.setdefault(graph, FunctionNotes()).scaled[scaled.name] = pair
 
-    @session.fence("looking at what an optimizer is given")
+    @session.fence("looking at what an optimizer is given", UPDATES)
     def note_update(self, graph: Graph, call: OptimizerCall) -> None:
         """Note that an optimizer is called under this graph."""
         self._notes.setdefault(graph, FunctionNotes()).given.add(*call)
 
-    @session.fence("looking at an optimizer's learning rate")
+    @session.fence("looking at an optimizer's learning rate", SETTINGS)
     def note_learning_rate(self, graph: Graph, optimizer: Optimizer, value: Tensor) -> None:
         """Note what a schedule gives under this graph."""
         if getattr(value, "graph", None) is graph:

@@ -8,11 +8,14 @@ from contextlib import contextmanager
 import pytest
 
 from smd_agent import guard, session
+from smd_agent.core import domains
 from smd_agent.framework import own_failures
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.patching import Patch, replace
 
-LINE = "smd_agent: looking at the training failed (ValueError: ours); capture is off for the rest of this run\n"
+LINE = (
+    "smd_agent: the first step may be incomplete: looking at the training failed (ValueError: ours); all else goes on\n"
+)
 WAYS = {
     "for good": lambda owner, make: replace(owner, "function", make, why="test"),
     "for a while": lambda owner, make: Patch(owner, "function", make, why="test"),
@@ -136,6 +139,19 @@ def test_a_failure_is_told_and_the_function_is_called_once(way, place, capsys):
     assert library.module.function("a") == ["a"]
     assert library.calls == ["a"]
     assert capsys.readouterr().err == LINE
+    assert not session.is_off()
+
+
+def test_what_fails_in_each_saved_step_ends_the_capture(capsys):
+    library = Library("for good", before)
+    for _ in range(4):
+        domains.failures.saved_steps += 1
+        assert library.module.function("a") == ["a"]
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[1:] == [
+        "smd_agent: looking at the training failed (ValueError: ours) again and again; "
+        "capture is off for the rest of this run"
+    ]
     assert session.is_off()
 
 

@@ -1,0 +1,36 @@
+"""Decorator of what puts the capture of a framework in place: whole, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ParamSpec
+
+from smd_agent import guard, session
+from smd_agent.core.own_time import own_time
+from smd_agent.framework import patching
+
+P = ParamSpec("P")
+
+
+def whole_or_off(framework: str) -> Callable[[Callable[P, object]], Callable[P, None]]:
+    """Make a function that puts the capture of a framework in place, and undoes that where it fails.
+
+    It is tried twice. After the second failure the framework is not captured, and the failure is raised.
+    """
+
+    def build(function: Callable[P, object]) -> Callable[P, None]:
+        def whole(*args: P.args, **kwargs: P.kwargs) -> None:
+            standing = patching.standing()
+            failure: Exception | None = None
+            with own_time.spending():
+                for _ in range(2):
+                    failure = guard.attempt(lambda: function(*args, **kwargs))
+                    if failure is None:
+                        return
+                    patching.undo(standing)
+            session.switch_off(framework)
+            raise failure  # type: ignore[misc]
+
+        return whole
+
+    return build
