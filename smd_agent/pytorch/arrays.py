@@ -64,6 +64,11 @@ def _read(tensor: torch.Tensor) -> tuple[npt.NDArray[Any], str | None] | None:
         return None
     if tensor.layout is not torch.strided:
         tensor = tensor.to_dense()
+    if tensor._is_zerotensor():
+        tensor = tensor.clone()
+    # To convert what has been freed ends the process.
+    if type(tensor) in PLAIN_CLASSES and tensor.numel() and not _is_whole(tensor):
+        return None
     note = None
     if tensor.dtype not in _NUMPY_DTYPES:
         note = str(tensor.dtype).removeprefix("torch.")
@@ -83,14 +88,14 @@ class _Memory:
 
     __slots__ = ("__array_interface__", "tensor")
 
-    def __init__(self, tensor: torch.Tensor, typestr: str, itemsize: int) -> None:
+    def __init__(self, tensor: torch.Tensor, address: int, typestr: str, itemsize: int) -> None:
         self.tensor = tensor
         self.__array_interface__ = {
             "version": 3,
             "typestr": typestr,
             "shape": tuple(tensor.shape),
             "strides": None if tensor.is_contiguous() else tuple(step * itemsize for step in tensor.stride()),
-            "data": (tensor.data_ptr(), False),
+            "data": (address, False),
         }
 
 
@@ -101,20 +106,45 @@ def _shared(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
         return None
     if not tensor.numel():
         return np.empty(tuple(tensor.shape), kind[0])
-    if not tensor.untyped_storage().nbytes():
+    if not _is_whole(tensor):
         return None
-    return np.asarray(_Memory(tensor, *kind))
+    # A tensor of lazy zeros has no memory, and one that only stands for another one has none of its own.
+    address = tensor.data_ptr()
+    return np.asarray(_Memory(tensor, address, *kind)) if address else None
+
+
+def _is_whole(tensor: torch.Tensor) -> bool:
+    """Whether the memory of a tensor with elements has all of them: it may have been freed, or cut."""
+    if tensor.is_contiguous():
+        count = tensor.numel()
+    else:
+        count = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+    return tensor.untyped_storage().nbytes() >= (tensor.storage_offset() + count) * tensor.element_size()
 
 
 def has_memory(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is a plain, dense one whose elements are there to be read, if there are any."""
-    if type(tensor) not in PLAIN_CLASSES or tensor.layout is not torch.strided or tensor.is_meta or not tensor.numel():
+    """Whether a tensor is a plain, dense one whose elements are there to be read; there are some.
+
+    A quantised one is not: to look at its integers as others ends the process. Nor is a nested one, which has no shape,
+    or one of lazy zeros.
+    """
+    if type(tensor) not in PLAIN_CLASSES or tensor.layout is not torch.strided or tensor.is_meta:
+        return False
+    if tensor.is_quantized or tensor.is_nested or not tensor.numel() or tensor._is_zerotensor():
         return False
     try:
-        return tensor.untyped_storage().nbytes() > 0
+        return _is_whole(tensor)
     except NotImplementedError:
         # What a function transform, such as vmap, is tracing.
         return False
+
+
+def in_floats(tensor: torch.Tensor) -> torch.Tensor | None:
+    """A floating-point tensor in float32, or itself if it is of float64; None if nothing reads its dtype."""
+    try:
+        return tensor if tensor.dtype is torch.float64 else tensor.to(torch.float32)
+    except NotImplementedError:
+        return None
 
 
 def tensors_in(value: Any) -> list[torch.Tensor]:

@@ -101,6 +101,28 @@ def test_inputs_are_numbered_as_they_are_given(out):
     assert {name.split("/")[1] for name in found if name.startswith("input/")} == {"Net_0", "Net_2", "Net_3"}
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda: torch.quantize_per_tensor(torch.randn(30), 0.1, 0, torch.quint8),
+        lambda: torch.quantize_per_channel(torch.randn(3, 4), torch.ones(3), torch.zeros(3), 0, torch.qint8),
+        lambda: torch.nested.nested_tensor([torch.randn(3, 4), torch.randn(2, 4)]),
+        lambda: torch.nested.nested_tensor([torch.randn(3, 4), torch.randn(2, 4)], layout=torch.jagged),
+        lambda: torch.empty(9, dtype=torch.float8_e4m3fn),
+        lambda: torch._efficientzerotensor(5),
+    ],
+    ids=["quantised", "quantised by channel", "nested", "jagged", "float8", "lazy zeros"],
+)
+def test_inputs_of_kinds_that_cannot_be_looked_at(out, other, capsys):
+    hook_saves = ("usage", "input_digests", "inputs")
+    found = saved(out, Net(), torch.randn(4, 6), other(), collections=hook_saves)
+    assert of_input(found)["as_it_is"] == 1
+    assert "failed" not in capsys.readouterr().err
+    trial = smd.create_trial(out)
+    assert "input_digest/Net_0" in trial.tensor_names()
+
+
 def in_place(x):
     return x.div_(255)
 

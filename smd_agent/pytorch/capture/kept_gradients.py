@@ -22,6 +22,7 @@ from smd_agent.framework import training_facts as facts
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.capture.followed_parameters import FollowedParameters, State, local_of, state_of
+from smd_agent.pytorch.capture.looked_at import length_of
 from smd_agent.pytorch.updates import ids_of
 
 _MOST = 64
@@ -115,9 +116,4 @@ class KeptGradients:
 
 @torch.no_grad()
 def _lengths(gradients: list[torch.Tensor]) -> list[torch.Tensor]:
-    lengths = []
-    for gradient in gradients:
-        part = facts.looked_at(local_of(gradient).detach().reshape(-1))
-        half = part.dtype in (torch.float16, torch.bfloat16)
-        lengths.append(torch.linalg.vector_norm(part, dtype=torch.float32 if half else None).to(torch.float32))
-    return lengths
+    return [length_of(facts.looked_at(local_of(gradient).detach().reshape(-1))) for gradient in gradients]

@@ -13,10 +13,13 @@ import torch
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.weight_changes import Moved
-from smd_agent.pytorch.arrays import has_memory, tensors_in
+from smd_agent.pytorch.arrays import has_memory, in_floats, tensors_in
 from smd_agent.pytorch.model.trained import was_given
 
 _SETTINGS = ("lr", "weight_decay", "momentum", "betas", "eps")
+# A length between these is exact enough in float32.
+_FEWEST, _MOST = 1e-15, 1e15
+_EXACT = (torch.float32, torch.complex64)
 _WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -39,8 +42,8 @@ class Weights:
         if not (has_memory(local) and local.is_floating_point()):
             return None
         part: torch.Tensor = facts.looked_at(local.detach().reshape(-1))
-        dtype = torch.float64 if part.dtype is torch.float64 else torch.float32
-        return part.to(dtype, copy=True, memory_format=torch.contiguous_format)
+        found = in_floats(part)
+        return found.clone(memory_format=torch.contiguous_format) if found is part else found
 
     @torch.no_grad()
     def changes(self, found: Sequence[Moved]) -> list[tuple[Moved, torch.Tensor, torch.Tensor]]:
@@ -60,7 +63,23 @@ def _changes(found: list[Moved]) -> Iterator[tuple[Moved, torch.Tensor, torch.Te
 
 
 def _lengths(tensors: list[torch.Tensor] | tuple[torch.Tensor, ...]) -> torch.Tensor:
-    return torch.stack(torch._foreach_norm(tensors, 2))
+    found = torch.stack(torch._foreach_norm(tensors, 2))
+    if found.is_cpu:
+        # Squares of float32 may have overflowed or vanished. On an accelerator, to ask would be to wait.
+        for i in (~((found > _FEWEST) & (found < _MOST))).nonzero().flatten().tolist():
+            found[i] = torch.linalg.vector_norm(tensors[i], dtype=torch.float64)
+    return found
+
+
+def length_of(part: torch.Tensor) -> torch.Tensor:
+    """The l2 of the elements of a tensor of floats or complex numbers, float32, of shape ``()``."""
+    if part.element_size() < _EXACT[part.is_complex()].itemsize:
+        part = part.to(_EXACT[part.is_complex()])
+    found: torch.Tensor = torch.linalg.vector_norm(part).to(torch.float32)
+    if found.is_cpu and not _FEWEST < float(found) < _MOST:
+        wide = torch.complex128 if part.is_complex() else torch.float64
+        found = torch.linalg.vector_norm(part, dtype=wide).to(torch.float32)
+    return found
 
 
 class Parameters:
