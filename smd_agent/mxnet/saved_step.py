@@ -20,7 +20,7 @@ from mxnet.gluon import Block, HybridBlock, Trainer
 from mxnet.ndarray import NDArray
 
 from smd_agent import guard, session
-from smd_agent.core.domains import INPUTS, LAYERS, LOSSES
+from smd_agent.core.domains import CHANNELS, GRADIENTS, INPUTS, LAYERS, LOSSES, PARAMETERS, WEIGHTS
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.patching import Patch, Until
@@ -85,14 +85,14 @@ class SavedStep(CapturedStep):
             self._models.add(tracked)
             tracked.look_at_contexts()
             self._watched.update((id(block), weakref.ref(block)) for block in tracked.parts())
-            note_channels(tracked, self.writer)
+            CHANNELS.run("looking at the channels of blocks", partial(note_channels, tracked, self.writer))
             block = tracked.model
             if block is not None:
                 self._calls.setdefault(id(block), 0)
         own = {id(parameter) for tracked in new for _, parameter in tracked.parameters()}
         pairs = [pair for pair in self._blocks.parameters() if id(pair[1]) in own]
-        self._weights.save(pairs)
-        self._facts.add(new, pairs)
+        WEIGHTS.run("saving weights", partial(self._weights.save, pairs))
+        PARAMETERS.run("looking at a model's parameters", partial(self._facts.add, new, pairs))
 
     @property
     def is_current(self) -> bool:
@@ -101,8 +101,8 @@ class SavedStep(CapturedStep):
 
     def close(self) -> None:
         """Save what was waiting, and remove everything that was installed."""
-        self._gradients.at_end()
-        self._facts.close()
+        GRADIENTS.run("saving the last gradients", self._gradients.at_end)
+        PARAMETERS.run("saving what is known of parameters", self._facts.close)
         self._returned.clear()
         self.installed.close()
 

@@ -15,6 +15,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from smd_agent import session
 from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.hidden_frames import unseen
+from smd_agent.framework.own_failures import own_failure
 from smd_agent.framework.patching import replace
 from smd_agent.framework.training_steps import TrainingSteps
 from smd_agent.framework.update_rounds import UpdateRounds
@@ -117,18 +119,24 @@ class _Updates:
         rounds = self.rounds
 
         def after_update(optimizer: Any, args: Any, kwargs: Any) -> None:
-            # First, so that a compiler that traces this folds it to True and sees nothing else.
-            if is_dynamo_compiling() or compiler._is_compiling_flag:
-                return
-            position = self._position
-            if rounds.only == id(optimizer) and position.clock is position.train and not position.unsure:
-                # As ``TrainingSteps.updated`` does it.
-                position.awaits_update = False
-                position.updated = True
-            else:
+            try:
+                # First, so that a compiler that traces this folds it to True and sees nothing else.
+                if is_dynamo_compiling() or compiler._is_compiling_flag:
+                    return
+                position = self._position
+                if rounds.only == id(optimizer) and position.clock is position.train and not position.unsure:
+                    # As ``TrainingSteps.updated`` does it.
+                    position.awaits_update = False
+                    position.updated = True
+                else:
+                    self._updated(optimizer)
+            except BaseException as error:
+                if own_failure(error) is None:
+                    raise
+                # Else the next call of the model would go on with this step.
                 self._updated(optimizer)
 
-        leave_uncompiled(after_update)
+        leave_uncompiled(unseen(after_update))
         return after_update
 
     @session.fence("looking at an optimizer's update", again=True)

@@ -29,13 +29,16 @@ def start():
         exec(file.read())
 
 
-def reached(name):
-    """A function of the agent's has been called; whether this call is to fail."""
+def reached(name, begun=False):
+    """A function of the agent's has been called; whether this call is to fail.
+
+    ``begun``: the first that it does is to catch what fails.
+    """
     number = CALLS[name] = CALLS.get(name, 0) + 1
     if WANTED is None:
         numbers = BY_OURS.setdefault(name, [])
         caller = sys._getframe(1).f_back
-        if caller is not None and f"{os.sep}smd_agent{os.sep}" in caller.f_code.co_filename:
+        if begun or (caller is not None and f"{os.sep}smd_agent{os.sep}" in caller.f_code.co_filename):
             numbers.append(number)
     elif number == JOB["call"]:
         with open(JOB["fired"], "w"):
@@ -71,9 +74,14 @@ def _instrumented(source, path):
         name = f"{short}:{own_name}"
         if WANTED in (None, name):
             # Raised by what the function does itself; a ``raise`` may be meant for the program.
-            fails = f"__import__({__name__!r}, fromlist=['reached']).reached({name!r})"
+            at = ast.get_docstring(node, clean=False) is not None
+            begun = len(node.body) > at and isinstance(node.body[at], ast.Try)
+            fails = f"__import__({__name__!r}, fromlist=['reached']).reached({name!r}, {begun})"
             raising = ast.parse(f"if {fails}:\n    [].injected").body[0]
-            node.body.insert(ast.get_docstring(node, clean=False) is not None, raising)
+            if begun:
+                node.body[at].body.insert(0, raising)
+            else:
+                node.body.insert(at, raising)
     return ast.fix_missing_locations(tree)
 
 

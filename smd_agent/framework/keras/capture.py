@@ -10,7 +10,7 @@ import numpy as np
 
 from smd_agent import guard, session
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.domains import LOSS_FACTS, METRICS, UPDATES
+from smd_agent.core.domains import GRADIENTS, LOSS_FACTS, LOSSES, UPDATES
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.keras.facts import FactsSaver, Look, NoLook, StepFacts
@@ -67,7 +67,6 @@ class KerasCapture(CapturedStep):
     def begin(self, arguments: Sequence[object]) -> None:
         """The step begins: the model's function runs next, with these arguments."""
 
-    @session.fence("saving the logs of a step", METRICS)
     def finish(self, outputs: object) -> None:
         """The model's function has returned this."""
         if self.mode is ModeKeys.TRAIN:
@@ -75,8 +74,12 @@ class KerasCapture(CapturedStep):
             self._save_facts()
         if self.mode is not ModeKeys.PREDICT:
             self._save_losses()
-            if isinstance(outputs, Mapping):
-                self._saver.save_logs(outputs, self.is_tensor)
+            self._save_logs(outputs)
+
+    @session.fence("saving the logs of a step", LOSSES)
+    def _save_logs(self, outputs: object) -> None:
+        if isinstance(outputs, Mapping):
+            self._saver.save_logs(outputs, self.is_tensor)
 
     def close(self) -> None:
         """The model's function has ended, by an exception or not; what was installed is removed."""
@@ -112,7 +115,7 @@ class KerasCapture(CapturedStep):
             self.facts.before_update(found.variables)
         self.facts.before_optimizers(self.variables.optimizers(self.model))
 
-    @session.fence("saving facts of a step")
+    @session.fence("saving facts of a step", UPDATES)
     def _save_facts(self) -> None:
         facts, model = self.facts, self.model
         facts.given.update(self.variables.traced)
@@ -148,6 +151,7 @@ class KerasCapture(CapturedStep):
     def tell_why_no_gradients(self) -> None:
         """Say why the step had no gradients, though it applies those of each step, if that is known."""
 
+    @session.fence("looking for gradients", GRADIENTS)
     def _tell_of_gradients(self) -> None:
         gradients = CollectionKeys.GRADIENTS
         if gradients not in self.writer.collections_due() or any(name.startswith("gradients/") for name in self.counts):

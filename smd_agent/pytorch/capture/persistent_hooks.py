@@ -17,6 +17,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from smd_agent import session
 from smd_agent.framework.hidden_frames import unseen
+from smd_agent.framework.own_failures import own_failure
 from smd_agent.pytorch.model.step_counter import SLOT, StepCounter
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.tracing import compiler, is_compiling, is_dynamo_compiling, leave_uncompiled
@@ -128,19 +129,29 @@ def has_compiled() -> bool:
 # A compiler that traces these folds its first test to True and sees nothing else.
 
 
+@unseen
 def _before_optimizer(optimizer: Any, args: Any, kwargs: Any) -> None:
-    if is_dynamo_compiling() or compiler._is_compiling_flag:
-        return
-    if watch.listener is not None:
-        # With a closure, the gradients that it will use are yet to be computed.
-        _tell(optimizer, args, kwargs, False)
+    try:
+        if is_dynamo_compiling() or compiler._is_compiling_flag:
+            return
+        if watch.listener is not None:
+            # With a closure, the gradients that it will use are yet to be computed.
+            _tell(optimizer, args, kwargs, False)
+    except BaseException as error:
+        if own_failure(error) is None:
+            raise
 
 
+@unseen
 def _after_optimizer(optimizer: Any, args: Any, kwargs: Any) -> None:
-    if is_dynamo_compiling() or compiler._is_compiling_flag:
-        return
-    if watch.listener is not None:
-        _tell(optimizer, args, kwargs, True)
+    try:
+        if is_dynamo_compiling() or compiler._is_compiling_flag:
+            return
+        if watch.listener is not None:
+            _tell(optimizer, args, kwargs, True)
+    except BaseException as error:
+        if own_failure(error) is None:
+            raise
 
 
 leave_uncompiled(_before_optimizer)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from smd_agent import guard, session
-from smd_agent.core.domains import GRADIENTS, INPUTS, LAYERS, METRICS, SETTINGS, UPDATES, WEIGHTS
+from smd_agent.core.domains import GRADIENTS, INPUTS, LAYERS, SETTINGS, UPDATES, WEIGHTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.keras.capture import KerasCapture, LogSaver
 from smd_agent.framework.keras.channels import LayerChannels
@@ -71,12 +71,11 @@ class TorchCapture(KerasCapture):
         for owner in set(_definers(definer(base, _UPDATE))):
             patch(owner, _UPDATE, self._around_update, why="the gradients that are applied are saved")
 
-    @session.fence("saving the logs of a step", METRICS)
     def finish(self, outputs: object) -> None:
         """The step is done and has returned this."""
         if not self._has_weights and self.mode is not ModeKeys.TRAIN:
             # It was built by this step, which has not changed it.
-            self.save_weights()
+            WEIGHTS.run("saving weights", self.save_weights)
         super().finish(outputs)
 
     def is_tensor(self, value: object) -> bool:

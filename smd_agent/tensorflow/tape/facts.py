@@ -94,7 +94,7 @@ class TapeFacts:
         if step is not None:
             step.saw_learning_rate(title_of(optimizer), value)
 
-    @session.fence("saving facts of a step")
+    @session.fence("saving facts of a step", UPDATES)
     def after_update(self, given: GivenVariables) -> None:
         """They have updated them."""
         step = self._current()
