@@ -236,4 +236,5 @@ def _come_back() -> None:
 def _watch(name: str) -> None:
     from smd_agent.patches import importer
 
-    importer.watch(name)
+    if guard.attempt(lambda: importer.watch(name)) is not None:
+        importer.watch(name)

@@ -28,6 +28,8 @@ def watch(framework: str) -> None:
     """
 
     def patch(module: ModuleType) -> None:
+        # Tried twice, as what it does is.
+        guard.attempt(lambda: importlib.import_module(FRAMEWORKS[framework]))
         importlib.import_module(FRAMEWORKS[framework]).apply(module)
 
     when_imported(framework, patch)
