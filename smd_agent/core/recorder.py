@@ -108,6 +108,9 @@ class Recorder(OpenStep):
         if self.output.off:
             clock.due = NEVER
             return False
+        if self._step_sink is not None and self._open_step < self.position.step:
+            # It was not closed: what is saved now is none of its values.
+            self.end_step()
         plan = self._current_plan()
         self._due = plan.due(clock.mode, clock.step)
         clock.due = plan.next_due(clock.mode, clock.step + 1)

@@ -15,19 +15,16 @@ from mxnet import autograd
 from mxnet.ndarray import NDArray
 
 from smd_agent.framework.hidden_frames import unseen
-from smd_agent.framework.patching import Function, Patch, Until, replace
+from smd_agent.framework.patching import Function, Patch, Until, is_replaced, replace
 
 Watcher = Callable[[Any, Callable[[], Any]], Any]
 
 _watchers: list[Watcher] = []
-_installed = False
 
 
 def install() -> None:
     """Replace the function; called again, do nothing."""
-    global _installed
-    if not _installed:
-        _installed = True
+    if not is_replaced(autograd, "backward"):
         replace(autograd, "backward", _around, why="losses and gradients are seen in backward passes")
 
 

@@ -56,11 +56,13 @@ class Gradients:
         return Freshness([array for _, parameter in self.trained() for array in values_of(parameter)])
 
     @session.fence("saving gradients after a backward pass", GRADIENTS)
-    def after_backward(self, before: Freshness | None) -> list[Pair] | None:
-        """Take in what a backward pass has reached, and save what no Trainer will apply; returns the former."""
-        if before is None:
+    def after_backward(self, reached: set[int] | None) -> list[Pair] | None:
+        """Take in what a backward pass has reached, and save what no Trainer will apply; returns the former.
+
+        ``reached`` has the ids of the arrays with a gradient of the pass; None where that is not known.
+        """
+        if reached is None:
             return None
-        reached = before.restore()
         now, found = [], []
         for name, parameter in self.trained():
             arrays = values_of(parameter)

@@ -27,7 +27,7 @@ from mxnet.symbol import Symbol
 from smd_agent import guard, session
 from smd_agent.core.domains import LAYERS
 from smd_agent.framework.hidden_frames import unseen
-from smd_agent.framework.patching import replace
+from smd_agent.framework.patching import is_replaced, replace
 from smd_agent.mxnet.arrays import arrays_in, copied, is_symbolic
 from smd_agent.mxnet.block_calls import watch
 
@@ -62,14 +62,11 @@ class NodeOutput(NamedTuple):
 Place = NodeOutput | str
 
 _traces: weakref.WeakKeyDictionary[HybridBlock, Trace] = weakref.WeakKeyDictionary()
-_watching = False
 
 
 def watch_tracing() -> None:
     """Note from now on what happens when a block is traced. Costs nothing in a step: a graph is made once."""
-    global _watching
-    if not _watching and hasattr(HybridBlock, "_get_graph"):
-        _watching = True
+    if hasattr(HybridBlock, "_get_graph") and not is_replaced(HybridBlock, "_get_graph"):
         replace(HybridBlock, "_get_graph", _noting, why="a traced graph shows where the inner blocks are in it")
 
 

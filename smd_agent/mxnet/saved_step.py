@@ -292,7 +292,9 @@ class SavedStep(CapturedStep):
         try:
             result = run()
         finally:
-            reached = self._gradients.after_backward(before)
+            # Whatever has become of us: the flags are the program's.
+            fresh = None if before is None else GRADIENTS.always("looking at gradients", before.restore)
+            reached = self._gradients.after_backward(fresh)
             if reached:
                 self._weights.reached(reached)
             raise_pending_error()

@@ -11,7 +11,7 @@ from mxnet.gluon import Parameter, Trainer
 from smd_agent import session
 from smd_agent.core.clock import RunPosition
 from smd_agent.framework.hidden_frames import unseen
-from smd_agent.framework.patching import Function, Until, replace
+from smd_agent.framework.patching import Function, Until, is_replaced, replace
 from smd_agent.framework.training_steps import TrainingSteps
 from smd_agent.framework.update_rounds import UpdateRounds
 from smd_agent.mxnet import backward_calls
@@ -38,13 +38,11 @@ class _Updates:
         self._in_use: weakref.WeakSet[Any] = weakref.WeakSet()
         # Of its steps.
         self._position: RunPosition | None = None
-        self._installed = False
         self._unwatch: Callable[[], None] | None = None
 
     def install(self) -> None:
         """Begin to take note of Trainers; called again, do nothing."""
-        if not self._installed:
-            self._installed = True
+        if not is_replaced(Trainer, "_update"):
             replace(Trainer, "__init__", self._wrap_init, why="a Trainer that is made may take turns in a step")
             # Trainer.step and Trainer.update both come by here.
             replace(Trainer, "_update", self._wrap_update, why="an update ends a step")

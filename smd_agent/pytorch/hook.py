@@ -269,7 +269,7 @@ class Hook(FrameworkHook):
         capture = self.recorder.capture = SavedStep(self)
         capture.open()
 
-    @session.fence("closing a step")
+    @session.fence("closing a step", again=True)
     @in_turn
     def finish_step(self) -> None:
         """Close the open step."""

@@ -17,7 +17,7 @@ from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.own_failures import own_failure
-from smd_agent.framework.patching import replace
+from smd_agent.framework.patching import is_replaced, replace
 from smd_agent.framework.training_steps import TrainingSteps
 from smd_agent.framework.update_rounds import UpdateRounds
 from smd_agent.pytorch.tracing import compiler, is_dynamo_compiling, leave_uncompiled
@@ -46,7 +46,7 @@ class _Updates:
         self._position = RunPosition(ModeClock(ModeKeys.GLOBAL))
         # Of models that have been called, if only without gradients.
         self._in_use: dict[int, weakref.ref[torch.Tensor]] = {}
-        self._installed = self._registered = False
+        self._registered = False
         # Whether optimizers are told of as they are made, and else whether they have been looked for.
         self._told = False
         self._looked = False
@@ -61,8 +61,7 @@ class _Updates:
         # An optimizer that has a scheduler lives on until the garbage collector runs.
         self.rounds.keep(lambda optimizer: not own.isdisjoint(ids_of(optimizer)))
         self._register()
-        if not self._installed:
-            self._installed = True
+        if not is_replaced(torch.amp.GradScaler, "step"):
             why = "a step ends also where a scaler skips the update"
             replace(torch.amp.GradScaler, "step", self._wrap_scaler_step, why=why)
 
@@ -75,8 +74,8 @@ class _Updates:
         # An optimizer of another thread that is calling its hooks walks the dict that this one comes into, which ends
         # its update with an error: before the first is made, none does.
         if not self._registered:
-            self._registered = True
             register_optimizer_step_post_hook(self._make_hook())
+            self._registered = True
 
     def add(self, optimizer: Any) -> None:
         """Take note of an optimizer that has been made."""

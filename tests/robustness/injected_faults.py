@@ -1,8 +1,9 @@
 """Has one function of the agent fail, or counts the calls of all: a call is put at the beginning of their bodies.
 
 ``ROBUSTNESS_FAULT`` is JSON: ``counts``, a file for the calls of each function by what is of the agent's too, as a list
-of their numbers among all its calls; or ``function`` and ``call``, the how-manieth call of it fails, and ``fired``, a
-file that is made then. ``site_hook`` is what starts the agent. A function is called by its file and its qualified name.
+of their numbers among all its calls; or ``function`` and ``call``, the how-manieth call of it fails, each one where it
+is null, and ``fired``, a file that is made then. ``site_hook`` is what starts the agent. A function is called by its
+file and its qualified name.
 """
 
 import ast
@@ -40,6 +41,8 @@ def reached(name, begun=False):
         caller = sys._getframe(1).f_back
         if begun or (caller is not None and f"{os.sep}smd_agent{os.sep}" in caller.f_code.co_filename):
             numbers.append(number)
+    elif JOB["call"] is None:
+        return True
     elif number == JOB["call"]:
         with open(JOB["fired"], "w"):
             return True

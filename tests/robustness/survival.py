@@ -121,7 +121,12 @@ def order_of(trial: Trial) -> dict[tuple[ModeKeys, int], int]:
 
 
 def _says_so(command: str, root: Path) -> bool:
+    return any(line.startswith(("Failed ", "Lost ")) for line in said_by(command, root))
+
+
+def said_by(command: str, root: Path) -> list[str]:
+    """Return what a command prints of a run, by lines."""
     output = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(SystemExit):
         cli.main([command, str(root)])
-    return any(line.startswith(("Failed ", "Lost ")) for line in output.getvalue().splitlines())
+    return output.getvalue().splitlines()

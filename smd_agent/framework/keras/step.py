@@ -13,6 +13,7 @@ from typing import Any, Generic
 from smd_agent import guard, session
 from smd_agent.core.clock import ModeClock
 from smd_agent.core.modes import ModeKeys
+from smd_agent.core.ports import HeldStep
 from smd_agent.core.recorder import Recorder
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.hook_source import HookSource
@@ -42,10 +43,14 @@ class TentativeStep:
     def __init__(self, recorder: Recorder, clock: ModeClock, steps: int) -> None:
         self._recorder = recorder
         self._steps = steps
-        self._before = recorder.hold_step() if recorder.position.open else None
+        self._before = self._hold() if recorder.position.open else None
         self.due = recorder.position.begin(clock, steps)
 
-    @session.fence("closing a step")
+    @session.fence("closing a step", again=True)
+    def _hold(self) -> HeldStep | None:
+        return self._recorder.hold_step()
+
+    @session.fence("closing a step", again=True)
     def keep(self) -> None:
         """It was a step: the one before it goes to the disk."""
         if self._before is not None:
@@ -189,12 +194,16 @@ class StepFunction(RunningStep[C], Generic[H, C]):
     @unseen
     def _run_step(self, hook: H, function: Call, args: Positional, kwargs: Keywords, steps: int = 1) -> Any:
         # Not left to who has called the step function: of several steps there may have been some.
+        newest = hook.position.newest
         try:
             return self._run_captured(hook, function, args, kwargs, steps)
         except BaseException as error:
             instead = own_failure(error)
             if instead is None:
                 raise
+            if hook.position.newest == newest:
+                # The function is called all the same, and what follows keeps its numbers.
+                hook.position.begin(hook.recorder.clocks[self.mode], steps)
         return instead.of(function, *args, **kwargs)
 
     @unseen

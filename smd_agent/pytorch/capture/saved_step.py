@@ -251,7 +251,7 @@ class SavedStep(CapturedStep):
     def _save_loss(self, name: str, loss: Any) -> None:
         for tensor_name, _ in self._to_be_saved(name, loss):
             self._names.put_in(tensor_name)
-        self.save_io(name, "output", loss)
+        self._save_values(name, "output", loss)
 
     def _to_be_saved(self, name: str, output: Any) -> list[tuple[str, torch.Tensor]]:
         number = self.counts.get(f"{name}_output", 0)
@@ -266,6 +266,9 @@ class SavedStep(CapturedStep):
     @session.fence("saving a module's inputs and outputs", LAYERS)
     def save_io(self, name: str, kind: str, value: Any) -> None:
         """Save the tensors of a module's input or output, numbered over the whole step."""
+        self._save_values(name, kind, value)
+
+    def _save_values(self, name: str, kind: str, value: Any) -> None:
         if self._is_computing():
             tensors = tensors_in(value)
             self._channels.saw(name, kind, tensors)

@@ -1,0 +1,71 @@
+"""What fails in each step costs its domain, and nothing else: the training, all other tensors, and the run's words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from harness.runner import SITE_HOOK
+
+from robustness.faults import START
+from robustness.survival import said_by
+from robustness.training import GLUON, KERAS, PYTORCH, XGBOOST, Training
+
+# A function of ours that fails in each call, what is lost with it, and the domain that is switched off.
+CASES = {
+    "PyTorch's weights": (PYTORCH, "pytorch/capture/saved_step.py:SavedStep._write", "weights", "weights"),
+    "PyTorch's gradients": (PYTORCH, "pytorch/capture/gradients.py:Gradients.after_backward", "gradients", "gradients"),
+    "PyTorch's losses": (PYTORCH, "pytorch/capture/losses.py:Losses.before_backward", "losses", "losses"),
+    "all of PyTorch's losses": (PYTORCH, "pytorch/capture/losses.py:Losses._save", "losses", "losses"),
+    "PyTorch's inputs": (PYTORCH, "framework/model_inputs.py:numbers_of", "all else", "inputs' scales"),
+    "PyTorch's digests": (PYTORCH, "pytorch/capture/looked_at.py:digest_of", "all else", "input digests"),
+    "PyTorch's updates": (PYTORCH, "framework/weight_changes.py:WeightChanges._remember", "all else", "updates"),
+    "PyTorch's layers": (PYTORCH, "pytorch/capture/saved_step.py:SavedStep.save_io", "all else", "inputs and outputs"),
+    "Keras's weights": (KERAS, "framework/keras/variables.py:ModelVariables.weights", "weights", "weights"),
+    "Keras's inputs": (KERAS, "framework/keras/facts.py:StepFacts._save_inputs", "all else", "inputs' scales"),
+    "Keras's logs": (KERAS, "framework/keras/capture.py:KerasCapture._save_logs", "losses", "losses"),
+    "Gluon's gradients": (GLUON, "mxnet/gradients.py:Gradients._write", "gradients", "gradients"),
+    "Gluon's inputs": (GLUON, "framework/model_inputs.py:numbers_of", "all else", "inputs' scales"),
+    "XGBoost's trees": (XGBOOST, "xgboost/products.py:Products.trees", "all else", ""),
+}
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """Give a training that has been run without a failure, and a folder for it."""
+    known: dict[int, Path] = {}
+    changed = pytest.MonkeyPatch()
+    # For what has the functions fail.
+    changed.setenv("PYTHONPATH", str(Path(__file__).parent.parent))
+
+    def prepare(training: Training) -> Path:
+        if training.missing:
+            pytest.skip("there is no interpreter with it")
+        if id(training) not in known:
+            known[id(training)] = tmp_path_factory.mktemp("training")
+            training.prepare(known[id(training)])
+        return known[id(training)]
+
+    yield prepare
+    changed.undo()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_fails_in_each_step_costs_itself_alone(name, prepared):
+    training, function, lost, domain = CASES[name]
+    folder = prepared(training)
+    fault = json.dumps({"function": function, "call": None, "site_hook": str(SITE_HOOK)})
+    ended = training.run(folder, START, name=name.replace(" ", "_"), ROBUSTNESS_FAULT=fault)
+    lines = training.check_untouched(ended)
+    root = folder / name.replace(" ", "_")
+    found = training.check_values(root, complete=False)
+    missing = {training.kinds[key[0]] for key in training.whole if key not in found}
+    assert missing <= {lost, "all else"}
+    assert lost in missing or not lost
+    assert sum(f"{domain} " in line and "any more" in line for line in lines) == bool(domain), lines
+    assert not any("capture is off" in line for line in lines)
+    for command in ("check", "ls", "show", "info"):
+        shown = said_by(command, root)
+        assert any(line.startswith("Failed ") for line in shown[:3]) or not domain, (command, shown)
+        assert not any("cut off" in line for line in shown)
