@@ -24,6 +24,7 @@ from smd_agent.errors import SMDebugValueError
 from smd_agent.formats.addresses import is_address
 from smd_agent.framework.environment import Sources, environment
 from smd_agent.framework.restarts import Restarts
+from smd_agent.framework.tracked_model import TrackedModel
 from smd_agent.storage import open_runs
 from smd_agent.storage.board_files import FOLDER
 from smd_agent.storage.destination import Destination
@@ -215,6 +216,22 @@ class FrameworkHook(BaseHook):
     def give_up_step(self) -> None:
         """Capture no more of a step whose opening has failed."""
         self.recorder.give_up_step()
+
+    @session.fence("counting a step", again=True)
+    def count_missed(self, tracked: TrackedModel[Any] | None, train: bool, is_counted: bool) -> None:
+        """A model's counter has failed: count the step that the call begins, if it does and ``is_counted`` is False."""
+        position = self.position
+        if tracked is None or is_counted or position.inside or position.awaits_update:
+            return
+        clock = position.train if train else position.evaluation
+        begins = position.updated or tracked.last == position.step or clock is not position.clock
+        if not (begins or (train and position.ends_with_update)):
+            return
+        if position.open:
+            self.recorder.end_step()
+        position.awaits_update = position.ends_with_update if train else position.awaits_update
+        position.begin(clock)
+        tracked.last = position.step
 
     @session.fence("opening a step", then=give_up_step)
     def start_step(self) -> None:

@@ -24,6 +24,9 @@ class StepOpener(Protocol):
     def finish_step(self) -> None:
         """Close the open step."""
 
+    def count_missed(self, tracked: TrackedModel[Any] | None, train: bool, is_counted: bool) -> None:
+        """A model's counter has failed: count the step that the call begins, if it does and ``is_counted`` is False."""
+
 
 class TrackedModel(Generic[M]):
     """A model whose calls open steps. It is held weakly, so that it goes when the program lets go of it.

@@ -252,7 +252,8 @@ class Counters:
                     return owner.__call__(block, *args, **kwargs)
                 train = _is_recording() and _is_training()
                 clock = position.train if train else position.evaluation
-                if begins(tracked, args, train, clock):
+                begun = begins(tracked, args, train, clock)
+                if begun:
                     if position.open:
                         steps.finish_step()
                         raise_pending_error()
@@ -276,6 +277,7 @@ class Counters:
                 instead = own_failure(error)
                 if instead is None:
                     raise
+                steps.count_missed(models.get(id(block)), _is_recording() and _is_training(), "begun" in locals())
             return instead.of(owner.__call__, block, *args, **kwargs)
 
         return unseen(call)

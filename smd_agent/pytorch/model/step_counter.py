@@ -280,6 +280,7 @@ def counter(  # noqa: C901 - in every step
                 instead = own_failure(error)
                 if instead is None:
                     raise
+                hook.count_missed(tracked, _is_grad_enabled(), "begins" in locals())
             return instead.of(forward, *args, **kwargs)
 
     # The compiler would take it for a part of the program where a compiled model calls the one inside of it.
