@@ -5,6 +5,7 @@ from __future__ import annotations
 from robustness.limits import Result
 from robustness.part import Part
 from robustness.parts import PARTS
+from robustness.survival import KINDS, Survived
 
 HEAD = """# What it survives
 
@@ -63,9 +64,42 @@ def _section(part: Part, result: Result) -> str:
     told = [f"{sentence.rstrip('.')}." for sentence in part.told.split(". ")]
     memory = "" if part.memory_bytes is None else f" and {part.memory_bytes >> 30} GiB of memory"
     told.append(f"A case has {part.seconds} s{memory}.")
-    rows = [f"| {end} | {count:,} |" for end, count in sorted(result.ends.items())]
+    ends = {end: count for end, count in result.ends.items() if Survived.parse(end) is None}
+    rows = [f"| {end} | {count:,} |" for end, count in sorted(ends.items())]
     rows.append(f"| not survived | {len(result.failures):,} |")
+    survived = [(parsed, count) for end, count in result.ends.items() if (parsed := Survived.parse(end)) is not None]
+    if survived:
+        rows.insert(0, f"| survived | {sum(count for _, count in survived):,} |")
+        told += ["", *_saved_in_the_end(survived)]
     return "\n".join([f"## {part.title}", "", *told, "", "| end | cases |", "| --- | ---: |", *rows, ""])
+
+
+def _saved_in_the_end(survived: list[tuple[Survived, int]]) -> list[str]:
+    """Return what later steps had, in sentences and by the folder of the function that failed."""
+
+    def share(of: list[tuple[Survived, int]]) -> str:
+        whole = sum(count for one, count in of if not {*one.lost}.intersection(KINDS[:3]))
+        number = sum(count for _, count in of)
+        return f"{whole:,} of {number:,} ({whole / number:.1%})" if number else "none of none"
+
+    optional = share([pair for pair in survived if pair[0].optional])
+    unsaid = sum(count for one, count in survived if one.missing and not one.said)
+    lines = [
+        f"Losses, weights and gradients of every later step are complete after {share(survived)} of these failures;",
+        f"of those in parts without which they can be saved, after {optional}.",
+        f"Where something is missing, `check` and `ls` say first what failed: not so after {unsaid:,}.",
+        "A later step is one after that in which something is missing first; names of columns are of what it has.",
+        "",
+        f"| part | failures | {' | '.join(KINDS)} | missing, and not said |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for place in sorted({one.place for one, _ in survived}):
+        own = [pair for pair in survived if pair[0].place == place]
+        complete = [sum(count for one, count in own if kind not in one.lost) for kind in KINDS]
+        left = sum(count for one, count in own if one.missing and not one.said)
+        numbers = [sum(count for _, count in own), *complete, left]
+        lines.append(f"| {place} | {' | '.join(f'{number:,}' for number in numbers)} |")
+    return lines
 
 
 def _cases(result: Result) -> str:

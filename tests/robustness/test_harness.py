@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from robustness import page, parts
 from robustness.faults import in_order
 from robustness.jobs import Job
 from robustness.limits import Result
+from robustness.survival import Survived
 from robustness.training import Training
 from smd_agent.core.modes import ModeKeys
 from smd_agent.storage.run_writer import RunWriter
@@ -171,3 +173,21 @@ def test_parts_that_were_not_run_stay_on_the_page():
     results[names[1]].ends["badly"] += 3
     changed = page.text({names[1]: results[names[1]]}, whole)
     assert changed == page.text(results) != whole
+
+
+def test_what_later_steps_have_is_counted_by_the_part_that_failed():
+    ends = {
+        Survived("core", False, (), True, True): 6,
+        Survived("core", False, ("losses", "all else"), True, True): 2,
+        Survived("pytorch/capture", True, ("all else",), True, False): 1,
+        Survived("pytorch/capture", True, (), False, False): 1,
+    }
+    assert all(Survived.parse(str(one)) == one for one in ends)
+    assert Survived.parse("not tried: there is no interpreter with it") is None
+    result = Result(Counter({str(one): count for one, count in ends.items()}))
+    section = page.text({"faults_with_pytorch": result})
+    assert "after 8 of 10 (80.0%) of these failures" in section
+    assert "after 2 of 2 (100.0%)" in section
+    assert "not so after 1." in section
+    assert "| core | 8 | 6 | 8 | 8 | 6 | 0 |" in section
+    assert "| pytorch/capture | 2 | 2 | 2 | 2 | 1 | 1 |" in section
