@@ -1,7 +1,8 @@
 """Say what is wrong with a run: what each rule has found, the likely cause, and what to try.
 
 Exit code 0: there is no problem. 1: there is one. 2: there is none, but a rule could not judge, because what it needs
-was not saved; a line says what that is, and which option saves it. A rule for which there are too few steps does not
+was not saved; a line says what that is, and which option saves it. So it is where the agent failed and a part of what
+it saves, or all, is missing since. A rule for which there are too few steps does not
 count, unless there are for all of them. Warnings and notes do not count: a warning may be a mistake, a note is worth
 knowing.
 
@@ -53,6 +54,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print what rules say; the exit code says it, too."""
     from smd_agent.rules.registry import applied_unasked
+    from smd_agent.storage.read_failures import read_failures
 
     chosen = _chosen(args.rules)
     if args.list:
@@ -75,6 +77,8 @@ def run(args: argparse.Namespace) -> int:
         guard.say(problem)
     if verdict.has_problem:
         return PROBLEM
+    if any(one.failure.off for one in read_failures(trial.root)):
+        return NOT_JUDGED
     lacking = [one for one in verdict.not_judged if not (one.too_few_steps and verdict.judged)]
     return NOT_JUDGED if lacking or verdict.problems or trial.problems else 0
 

@@ -31,7 +31,7 @@ def verdict_lines(trial: Trial, verdict: Verdict, as_json: bool, failures: Seque
         return
     yield f"Run      {trial.path}"
     yield from failures
-    yield f"Judged   {_summary(verdict)}{', in what was saved' if failures else ''}"
+    yield f"Judged   {_summary(verdict, 'no findings in what was saved' if failures else 'nothing found')}"
     several = len(trial.workers()) > 1
     for group in alike(verdict.findings):
         yield ""
@@ -72,14 +72,14 @@ def list_lines(rules: Mapping[str, type[Rule]], as_json: bool) -> Iterator[str]:
         yield f"{name:<{width}}  {meaning}{by_name}".rstrip()
 
 
-def _summary(verdict: Verdict) -> str:
+def _summary(verdict: Verdict, nothing: str) -> str:
     from smd_agent.rules.finding import Severity, alike
 
     counts = dict.fromkeys(Severity, 0)
     for group in alike(verdict.findings):
         counts[group[0].severity] += 1
     found = [count_of(number, severity.value) for severity, number in counts.items() if number]
-    what = ", ".join(found) or "nothing found"
+    what = ", ".join(found) or nothing
     return f"{count_of(len(verdict.judged), 'rule')} over {count_of(verdict.steps, 'step')}: {what}"
 
 
