@@ -11,6 +11,9 @@ pytest.importorskip("torch")
 from harness.compare import Both, assert_untouched, saved_values
 from harness.programs import ONE_THREAD, PROGRAMS, Expected, ProgramRuns, checks_of
 from subjects.programs.expected_pytorch import EXPECTED
+from subjects.programs.expected_pytorch_agents import EXPECTED as AGENTS
+from subjects.programs.expected_pytorch_methods import EXPECTED as METHODS
+from subjects.programs.expected_pytorch_models import EXPECTED as MODELS
 
 from smd_agent.analysis.trial import create_trial
 from smd_agent.core.modes import ModeKeys
@@ -70,4 +73,4 @@ def test_a_search_with_processes_has_a_run_for_each_of_them(module_runner):
 
 def test_all_programs_are_run():
     names = {path.stem for path in FOLDER.glob("*.py")}
-    assert names == {*EXPECTED, "search_with_processes"}
+    assert names == {*EXPECTED, *AGENTS, *METHODS, *MODELS, "search_with_processes"}

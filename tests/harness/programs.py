@@ -15,7 +15,11 @@ import pytest
 
 from harness.compare import Both, assert_untouched, run_both, saved_values
 from harness.runner import SUBJECTS
+from smd_agent.analysis.trial import Trial
 from smd_agent.core.modes import ModeKeys
+from smd_agent.rules.by_default import rules_of_run
+from smd_agent.rules.finding import Severity
+from smd_agent.rules.judging import Judging
 
 PROGRAMS = SUBJECTS / "programs"
 EVERYTHING = {"HookParameters": {"save_interval": 1, "save_all": True}}
@@ -42,6 +46,7 @@ class Printed:
         every: how many steps there are from one to the next; by default so many as each is the mean of.
         times: what the saved value is multiplied by.
         mode: of the steps.
+        anywhere: whether nobody would count the steps: each printed loss is that of some step, in their order.
     """
 
     loss: str | tuple[str, ...]
@@ -51,6 +56,7 @@ class Printed:
     every: int = 0
     times: float = 1.0
     mode: ModeKeys = ModeKeys.TRAIN
+    anywhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,9 +65,10 @@ class Expected:
 
     Args:
         files: what it leaves in its folder.
-        train: how many training steps there are.
+        train: how many training steps there are; None where nobody would count them.
         losses: the losses of training.
         trained: how many parameters are trained, by what their names begin with.
+        unused: those of them that have no gradient, by their names: the loss does not depend on them.
         evaluations: how many evaluation steps there are; None where nobody would count them.
         rounds: how many boosting rounds there are.
         printed: losses that the program prints too.
@@ -69,13 +76,15 @@ class Expected:
         without_loss: steps in which the program calls its model with gradients, but does not train it.
         without_gradients: those of them in which it does not ask for gradients either.
         said: a part of each line that the agent says beside where it saves, and what it has saved.
+        findings: the rules that find a problem or a warning.
         deviations: reasons for which a test fails, by its name: what is expected is not what is saved.
     """
 
     files: tuple[str, ...]
-    train: int = 0
+    train: int | None = 0
     losses: tuple[str, ...] = ()
     trained: dict[str, int] = field(default_factory=dict)
+    unused: tuple[str, ...] = ()
     evaluations: int | None = 0
     rounds: int = 0
     printed: tuple[Printed, ...] = ()
@@ -83,6 +92,7 @@ class Expected:
     without_loss: tuple[int, ...] = ()
     without_gradients: tuple[int, ...] = ()
     said: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
     deviations: dict[str, str] = field(default_factory=dict)
 
 
@@ -106,10 +116,16 @@ class ProgramRuns:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         return found
 
+    @property
+    def trial(self) -> Trial:
+        """What was saved; a trial would wait for a run that is not there."""
+        assert self.both.folder.is_dir(), self.both.said
+        return self.both.trial
+
     @cached_property
     def values(self) -> dict[tuple[str, ModeKeys, int], np.ndarray]:
         """All that was saved, which is read for that."""
-        return saved_values(self.both.trial)
+        return saved_values(self.trial)
 
     def check_untouched(self) -> None:
         """Assert that the program has printed, written and ended as it does without the agent."""
@@ -125,8 +141,9 @@ class ProgramRuns:
 
     def check_steps(self) -> None:
         """Assert that steps are counted as the author counts them."""
-        trial, expected = self.both.trial, self.expected
-        assert trial.steps(mode=ModeKeys.TRAIN) == [*range(expected.train)]
+        trial, expected = self.trial, self.expected
+        if expected.train is not None:
+            assert trial.steps(mode=ModeKeys.TRAIN) == [*range(expected.train)]
         if expected.evaluations is not None:
             assert trial.steps(mode=ModeKeys.EVAL) == [*range(expected.evaluations)]
         if expected.rounds:
@@ -134,16 +151,17 @@ class ProgramRuns:
 
     def check_losses(self) -> None:
         """Assert that the losses are there that are trained, and one in every step of training."""
-        mode = ModeKeys.TRAIN if self.expected.train else ModeKeys.GLOBAL
-        found = self.both.trial.tensor_names(collection="losses", mode=mode)
+        mode = ModeKeys.GLOBAL if self.expected.train == 0 else ModeKeys.TRAIN
+        found = self.trial.tensor_names(collection="losses", mode=mode)
         assert sorted(found) == sorted(self.expected.losses)
         assert self._steps_without("losses") == [*self.expected.without_loss]
 
     def check_parameters(self) -> None:
         """Assert that weights and biases are the trained parameters, with gradients in every step of training."""
-        trial = self.both.trial
+        trial = self.trial
         parameters = {*trial.tensor_names(collection="weights"), *trial.tensor_names(collection="biases")}
-        assert sorted(map(_gradient_of, parameters)) == sorted(trial.tensor_names(collection="gradients"))
+        with_gradient = parameters.difference(self.expected.unused)
+        assert sorted(map(_gradient_of, with_gradient)) == sorted(trial.tensor_names(collection="gradients"))
         starts = sorted(self.expected.trained, key=len, reverse=True)
         counted = Counter(next((start for start in starts if name.startswith(start)), name) for name in parameters)
         assert counted == self.expected.trained
@@ -156,6 +174,9 @@ class ProgramRuns:
             texts = re.findall(printed.pattern, output, re.MULTILINE)
             assert len(texts) > 1, printed
             names = (printed.loss,) if isinstance(printed.loss, str) else printed.loss
+            if printed.anywhere:
+                self._check_printed_somewhere(printed, names, texts)
+                continue
             for place, text in enumerate(texts):
                 start = printed.first + place * (printed.every or printed.steps)
                 keys = [(name, printed.mode, start + step) for name in names for step in range(printed.steps)]
@@ -163,10 +184,30 @@ class ProgramRuns:
                 message = f"{printed.loss} in step {start}"
                 np.testing.assert_allclose(float(text), value, rtol=2e-6, atol=_rounded_by(text), err_msg=message)
 
+    def check_findings(self) -> None:
+        """Assert that the rules which are applied unasked find the problems that there are, and fail on none."""
+        trial = self.trial
+        judging = Judging(trial, rules_of_run(trial))
+        judging.take_new(incomplete=True)
+        verdict = judging.verdict()
+        found = [one for one in verdict.findings if one.severity is not Severity.NOTE]
+        assert {one.rule for one in found} == {*self.expected.findings}, found
+        assert verdict.problems == []
+        assert verdict.failed == {}
+
+    def _check_printed_somewhere(self, printed: Printed, names: tuple[str, ...], texts: list[str]) -> None:
+        """Assert that what was printed is among the losses of these names, in the order of their steps."""
+        keys = sorted(
+            (step, names.index(name)) for name, mode, step in self.values if name in names and mode is printed.mode
+        )
+        saved = (printed.times * np.mean(self.values[names[place], printed.mode, step]) for step, place in keys)
+        for text in texts:
+            assert any(abs(value - float(text)) <= _rounded_by(text) + 2e-6 * abs(value) for value in saved), text
+
     def _steps_without(self, collection: str) -> list[int]:
-        names = {*self.both.trial.tensor_names(collection=collection)}
+        names = {*self.trial.tensor_names(collection=collection)}
         saved = {step for name, mode, step in self.values if name in names and mode is ModeKeys.TRAIN}
-        return [step for step in self.both.trial.steps(mode=ModeKeys.TRAIN) if step not in saved]
+        return [step for step in self.trial.steps(mode=ModeKeys.TRAIN) if step not in saved]
 
 
 CHECKS = tuple(name.removeprefix("check_") for name in vars(ProgramRuns) if name.startswith("check_"))

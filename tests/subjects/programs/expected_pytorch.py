@@ -293,6 +293,7 @@ EXPECTED = {
         printed=(Printed("MSELoss_output_0", r"step \d+ loss ([\d.e+]+)"),),
         files=("range_test.pt",),
         code=1,
+        findings=("LossExploding", "LossNotFinite"),
     ),
     "vae": Expected(
         train=4 * 6,
