@@ -53,6 +53,11 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
+def _utf8(text: str) -> bytes:
+    """A text as bytes; half of a pair of code units, which is none, is spelled out."""
+    return text.encode("utf-8", "backslashreplace")
+
+
 def _delimited(key: bytes, body: bytes) -> bytes:
     return key + varint(len(body)) + body
 
@@ -133,14 +138,14 @@ class HeadEncoder:
             tensor_head = b"\x08" + varint(data_type(dtype)) + _delimited(b"\x12", dims) + b"\x22" + varint(nbytes)
             if len(self._forms) >= _CACHED_FORMS:
                 self._forms.clear()
-            form = self._forms[key] = (_delimited(b"\x0a", tag.encode()), tensor_head, nbytes)
+            form = self._forms[key] = (_delimited(b"\x0a", _utf8(tag)), tensor_head, nbytes)
         return form
 
     def text(self, stamp: Stamp, tag: str, values: Sequence[str]) -> bytes:
         """A whole record of a 1-D array of text: no dtype, each value in ``string_val``."""
         shape = _delimited(b"\x12", _delimited(b"\x12", b"\x08" + varint(len(values))))
-        tensor = shape + b"".join(_delimited(b"\x42", value.encode()) for value in values)
-        value = stamp.metadata + _delimited(b"\x0a", tag.encode()) + _delimited(b"\x42", tensor)
+        tensor = shape + b"".join(_delimited(b"\x42", _utf8(value)) for value in values)
+        value = stamp.metadata + _delimited(b"\x0a", _utf8(tag)) + _delimited(b"\x42", tensor)
         event = stamp.prefix + _delimited(b"\x2a", _delimited(b"\x0a", value))
         return frame_header(len(event) + CHECKSUM_BYTES) + event + tail(crc32c(event))
 

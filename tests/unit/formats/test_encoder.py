@@ -88,6 +88,12 @@ def test_text_comes_back():
     assert found.value.tolist() == ["a", "", "grün"]
 
 
+def test_text_that_is_none_is_spelled_out():
+    found = decode_tensor(read_record(HeadEncoder().text(stamp(), "odd\ud800", ["\udfff", "a\ud800b"])))
+    assert (found.tag, found.value.tolist()) == ("odd\\ud800", ["\\udfff", "a\\ud800b"])
+    assert decode_tensor(read_record(record(stamp(), "odd\ud800", np.ones(2)))).tag == "odd\\ud800"
+
+
 @pytest.mark.parametrize("position", [0, 1, 17, 63, 64, 4095])
 def test_filler_puts_the_values_at_a_multiple_of_64(position):
     array = np.arange(5, dtype=np.float32)
