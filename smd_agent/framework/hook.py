@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,6 +20,8 @@ from smd_agent.core.hook import BaseHook
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL, SaveConfig, SaveConfigMode
 from smd_agent.core.selection import Selection
+from smd_agent.core.turns import in_turn
+from smd_agent.core.values import write_raw
 from smd_agent.errors import SMDebugValueError
 from smd_agent.formats.addresses import is_address
 from smd_agent.framework.environment import Sources, environment
@@ -94,6 +96,7 @@ class FrameworkHook(BaseHook):
         collection_class: what the framework's collections are.
         default_save_interval: in steps.
         facts: give what the framework knows of where it runs.
+        broken_at_end: gives weights that are not finite when the run ends, by name.
         made_from: the same.
 
     Raises:
@@ -107,6 +110,7 @@ class FrameworkHook(BaseHook):
     collection_class: ClassVar[type[Collection]] = Collection
     default_save_interval: ClassVar[int] = DEFAULT_SAVE_INTERVAL
     facts: ClassVar[Sources] = ()
+    broken_at_end: Callable[[], Iterable[tuple[str, Any]]] = tuple
 
     def __init__(
         self,
@@ -246,7 +250,18 @@ class FrameworkHook(BaseHook):
     def finish(self, end_marker: bool) -> None:
         """Put everything on disk and, if asked to, mark the run as ended. Repeating it is harmless."""
         self._restarts.settle()
+        if self.writing and self.recorder.step_saved < self.step:
+            self._save_broken_end()
         super().finish(end_marker)
+
+    @session.fence("looking at the weights at the end")
+    @in_turn
+    def _save_broken_end(self) -> None:
+        """Save weights that are not finite at the end in the last step, though that is none of those to be saved."""
+        for name, value in self.broken_at_end():
+            captured, sink = self.to_array(value), self.recorder.sink_of_step()
+            if captured is not None and sink is not None:
+                write_raw(sink, name, captured)
 
     def disable(self) -> None:
         """Save nothing more. What has been handed to the disk stays; the current step is dropped."""

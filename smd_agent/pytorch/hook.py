@@ -20,6 +20,7 @@ from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.framework.tracked_model import free_name
 from smd_agent.framework.training_steps import TrainingSteps
 from smd_agent.pytorch.arrays import to_array
+from smd_agent.pytorch.capture.last_weights import LastWeights
 from smd_agent.pytorch.capture.loss_guesses import LossGuesses
 from smd_agent.pytorch.capture.loss_names import LossNames
 from smd_agent.pytorch.capture.saved_step import SavedStep
@@ -61,6 +62,8 @@ class Hook(FrameworkHook):
         self.trained_losses = TrainedLosses()
         self.facts_told: dict[str, str] = {}
         self.loss_guesses = LossGuesses()
+        self.last_weights = LastWeights()
+        self.broken_at_end = self.last_weights.not_finite
         self.recorder.late = LateValues(self.recorder)
         self._thread = 0
         self.threads = TrainingThreads(self._keep_own_models)

@@ -163,6 +163,54 @@ def test_each_worker_judges_its_own_steps(runner):
     assert found[1].startswith("2 findings: loss not finite at step 7")
 
 
+LONG = """
+import torch
+from torch import nn
+
+def main():
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    x = torch.randn(16, 4)
+    y = (x[:, 0] > 0).long()
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(x), y)
+        (loss * float("nan") if step >= BROKEN else loss).backward()
+        optimizer.step()
+    END
+
+main()
+"""
+
+
+def long(steps, broken, end="pass"):
+    return LONG.replace("STEPS", str(steps)).replace("BROKEN", str(broken)).replace("END", end)
+
+
+EVALUATION = "net.eval(); [nn.functional.cross_entropy(net(x), y) for _ in range(9)]"
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        # The default saves steps 0, 1, 2, 3, 5, 10, 20, 50 and 100.
+        (long(199, 137), r"1 finding: not finite from step 198 on: Sequential_0.bias and 3 more; more: .*"),
+        (long(199, 137, EVALUATION), r"\d findings?: .*not finite .*"),
+        (long(199, 199), r"no findings in \d+ rules over 9 steps"),
+        # What an earlier training has ended with does not count.
+        (long(60, 55) + long(60, 99), r"no findings in .*"),
+    ],
+    ids=["broken", "broken, evaluated", "healthy", "broken in an earlier training"],
+)
+def test_what_breaks_after_the_last_saved_step_is_said(runner, text, found):
+    script = runner.write(text)
+    (line,) = verdicts(runner.by_launcher("--out", runner.folder / "run", script, **ON))
+    assert re.fullmatch(found, line), line
+    checked = runner.by_launcher("check", runner.folder / "run")
+    assert (checked.returncode == 1) is ("finding:" in found or "findings?" in found), checked.stdout
+
+
 # In this process, with rules that are slow, broken, or wait for a disk.
 
 

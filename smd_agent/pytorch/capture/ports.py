@@ -9,6 +9,7 @@ import torch
 
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.parameter_roles import ParameterRoles
+from smd_agent.pytorch.capture.last_weights import LastWeights
 from smd_agent.pytorch.capture.loss_guesses import LossGuesses
 from smd_agent.pytorch.capture.loss_names import LossNames
 from smd_agent.pytorch.capture.trained_losses import TrainedLosses
@@ -66,6 +67,10 @@ class TrainedModels(Protocol):
     @property
     def trained_losses(self) -> TrainedLosses:
         """What is known of the losses that are trained."""
+
+    @property
+    def last_weights(self) -> LastWeights:
+        """Knows at the end whether weights are finite."""
 
     def models_in_use(self) -> list[TrackedModule]:
         """The models without those that have not been called for many steps."""

@@ -117,6 +117,7 @@ class SavedStep(CapturedStep):
             self._gradients.add_parameters(pairs)
             self._facts.add_parameters(tracked, pairs)
             self._save_weights(tracked, pairs)
+            WEIGHTS.run("keeping weights for the end", lambda: self._models.last_weights.keep(tracked, pairs))
 
     @session.fence("saving weights", WEIGHTS)
     def _save_weights(self, tracked: TrackedModule, pairs: list[tuple[str, torch.nn.Parameter]]) -> None:
