@@ -33,8 +33,8 @@ class Listener(Protocol):
     def saw_learning_rate(self, optimizer: Optimizer, value: Tensor) -> None:
         """It updates with this learning rate, which a schedule has given."""
 
-    def after_update(self, call: OptimizerCall) -> None:
-        """It has updated."""
+    def after_update(self, call: OptimizerCall, result: object) -> None:
+        """It has updated, and returned this: in a graph, the operation that updates."""
 
 
 listeners: list[Listener] = []
@@ -64,7 +64,7 @@ def watch_calls(owner: type, name: str) -> Function:
                 listener.before_update(call)
             result = original(optimizer, *args, **kwargs)
             for listener in told:
-                listener.after_update(call)
+                listener.after_update(call, result)
             return result
 
         return called

@@ -248,7 +248,7 @@ class TensorWatch:
         elif step is not None and step.capture is not None:
             step.capture.facts.saw_learning_rate(title_of(optimizer), value)
 
-    def after_update(self, call: OptimizerCall) -> None:
+    def after_update(self, call: OptimizerCall, result: object) -> None:
         """Nothing is left to be done: what the step has changed is seen at its end."""
 
     def _known(self, step: RunningStep[TensorflowCapture], optimizer: Optimizer, variable: Variable) -> object:

@@ -16,7 +16,9 @@ import tensorflow as tf
 from smd_agent import session
 from smd_agent.core.domains import GRADIENTS
 from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.keras.names import variables_of
 from smd_agent.framework.patching import is_replaced, replace
+from smd_agent.tensorflow.optimizer_calls import OptimizerCall, listeners
 from smd_agent.tensorflow.types import Function, Graph, Nested, Optimizer, Variable
 
 Pairs = Iterable[tuple[object, Variable]]
@@ -67,6 +69,25 @@ def watch_optimizers() -> None:
     if not is_replaced(owner, "apply_gradients"):
         replace(owner, "compute_gradients", _around_compute, why="losses and gradients are known by name")
         replace(owner, "apply_gradients", _around_apply, why="a session's run that applies gradients is a step")
+        listeners.append(_KerasUpdates())
+
+
+class _KerasUpdates:
+    """Notes what Keras's optimizers are asked in a graph that a session runs."""
+
+    def awaits_update(self) -> bool:
+        """Whether such a graph is built."""
+        return not tf.executing_eagerly() and not tf.compat.v1.get_default_graph().building_function
+
+    def before_update(self, call: OptimizerCall) -> None:
+        """Nothing to do: the operation is not there yet."""
+
+    def saw_learning_rate(self, optimizer: Optimizer, value: object) -> None:
+        """Nothing to do: a regex reaches it in the graph."""
+
+    def after_update(self, call: OptimizerCall, result: object) -> None:
+        """The graph updates variables now."""
+        _applied(call.optimizer, list(zip(call.gradients, call.variables, strict=True)), result)
 
 
 def _around_compute(compute: Function) -> Function:
@@ -126,7 +147,7 @@ def _applied(optimizer: Optimizer, pairs: Pairs, update: object) -> None:
         notes = notes_on(operation.graph)
         notes.updates.add(operation.name)
         _used[:] = [type(optimizer).__name__]
-        notes.optimizer_variables.update(variable.name for variable in optimizer.variables())
+        notes.optimizer_variables.update(variable.name for variable in variables_of(optimizer))
 
 
 def _note_gradient(gradient: object, variable: Variable, known_better: bool) -> None:
@@ -142,7 +163,7 @@ def _note_gradient(gradient: object, variable: Variable, known_better: bool) -> 
 
 
 def note_modes(estimator_class: type) -> None:
-    """Note of each graph that an estimator builds whether it is to train, evaluate or predict.
+    """Note of each graph that an estimator builds whether it is to train, evaluate or predict, and with which loss.
 
     tensorflow_estimator 2.15, its last release, builds all of them in ``_call_model_fn``. Repeating it is harmless.
     """
@@ -150,8 +171,13 @@ def note_modes(estimator_class: type) -> None:
 
     def noting(call: Function) -> Function:
         def call_model_fn(estimator: object, features: Nested, labels: Nested, mode: str, config: object) -> Any:
-            notes_on(tf.compat.v1.get_default_graph()).mode = modes.get(mode)
-            return call(estimator, features, labels, mode, config)
+            notes = notes_on(tf.compat.v1.get_default_graph())
+            notes.mode = modes.get(mode)
+            built = call(estimator, features, labels, mode, config)
+            loss = getattr(built, "loss", None)
+            if isinstance(loss, tf.Tensor):
+                notes.losses[loss.name] = None
+            return built
 
         return call_model_fn
 

@@ -16,11 +16,16 @@ from smd_agent import session
 from smd_agent.core.clock import ModeClock
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.ports import StepWriter
+from smd_agent.core.selection import Selection
+from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.tensorflow.arrays import Rows
 from smd_agent.tensorflow.sessions.graph_notes import GraphNotes, notes_on
 from smd_agent.tensorflow.types import Graph, Nested, Operation, RunContext, RunValues, Tensor, Variable
 
 _UNREADABLE = (tf.resource, tf.variant)
+
+# What feature columns compute with variables that are called so.
+_ABOUT_WEIGHTS = "weights/"
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,10 @@ class RunCounter(Protocol):
     def recorder(self) -> StepWriter:
         """Takes the values of a step."""
 
+    @property
+    def selection(self) -> Selection:
+        """What is saved."""
+
     def next_step(self, clock: ModeClock) -> None:
         """Begin the next step."""
 
@@ -54,6 +63,7 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
     def __init__(self, counter: RunCounter) -> None:
         self._counter = counter
         self._recorder = counter.recorder
+        self._roles = ParameterRoles(counter.selection)
         self._graph: Any = None
         self._variables: dict[str, Variable] = {}
         self._known: dict[Any, Needed] = {}
@@ -76,7 +86,8 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
             if variable.name in notes.optimizer_variables:
                 self._variables[variable.name] = variable
                 self._recorder.place("optimizer_variables", variable.name)
-        for name in {**notes.losses, **{loss.name: None for loss in tf.compat.v1.losses.get_losses()}}:
+                self._keep_out([variable.name])
+        for name in _losses(self._graph, notes):
             self._recorder.place("losses", name)
         for names in notes.gradients.values():
             self._recorder.place("gradients", names[0])
@@ -156,7 +167,11 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
             if len(parts) == 2 and all(part in tensors for part in parts):
                 tensors[parts[0]] = (*tensors[parts[0]], *tensors[parts[1]])
                 shapes[parts[0]] = _shape_of(self._graph, variable)
+        self._keep_out(name for name in tensors if name not in self._variables)
         return Needed(bool(notes.updates & names), tensors, shapes)
+
+    def _keep_out(self, names: Iterable[str]) -> None:
+        self._roles.keep_out(name for name in names if _ABOUT_WEIGHTS in name)
 
     @property
     def _shapes(self) -> dict[str, tuple[int, ...]]:
@@ -193,6 +208,14 @@ def _elements(graph: Graph, structure: Nested) -> list[Any]:
     return found
 
 
+def _losses(graph: Graph, notes: GraphNotes) -> list[str]:
+    """Names of the losses; where one is known, without those of each example that it is the sum of."""
+    with graph.as_default():
+        added = tf.compat.v1.losses.get_losses()
+    whole = [loss.name for loss in added if loss.shape.rank == 0 or not notes.losses]
+    return [*dict.fromkeys((*notes.losses, *whole))]
+
+
 def _losses_within_reach(graph: Graph, notes: GraphNotes, computed: Container[str]) -> list[Operation]:
     """Losses that an update does without, but that follow from what it computes by operations without any state.
 
@@ -200,9 +223,7 @@ def _losses_within_reach(graph: Graph, notes: GraphNotes, computed: Container[st
     take the next batch.
     """
     found: list[Operation] = []
-    with graph.as_default():
-        losses = [*notes.losses, *(loss.name for loss in tf.compat.v1.losses.get_losses())]
-    for name in losses:
+    for name in _losses(graph, notes):
         loss = graph.get_tensor_by_name(name).op
         new = [operation for operation in _ancestors([loss], (), computed) if operation.name not in computed]
         if all(_is_pure(operation) for operation in new):

@@ -191,6 +191,8 @@ class TapeNotes:
 
     def note_scaling(self, graph: Graph, optimizer: Optimizer, loss: Tensor, scaled: Tensor) -> None:
         """Note that a loss was scaled under this graph."""
+        if not _becomes_function(graph):
+            return
         if getattr(loss, "graph", None) is graph and getattr(scaled, "graph", None) is graph:
             pair = (output_of(loss, graph), weakref.ref(optimizer))
             self._notes.setdefault(graph, FunctionNotes()).scaled[scaled.name] = pair
@@ -198,12 +200,14 @@ class TapeNotes:
     @session.fence("looking at what an optimizer is given", UPDATES)
     def note_update(self, graph: Graph, call: OptimizerCall) -> None:
         """Note that an optimizer is called under this graph."""
+        if not _becomes_function(graph):
+            return
         self._notes.setdefault(graph, FunctionNotes()).given.add(*call)
 
     @session.fence("looking at an optimizer's learning rate", SETTINGS)
     def note_learning_rate(self, graph: Graph, optimizer: Optimizer, value: Tensor) -> None:
         """Note what a schedule gives under this graph."""
-        if getattr(value, "graph", None) is graph:
+        if _becomes_function(graph) and getattr(value, "graph", None) is graph:
             tap = Tap(TracedRate(weakref.ref(optimizer)), output_of(value, graph))
             self._notes.setdefault(graph, FunctionNotes()).rates.append(tap)
 
@@ -223,6 +227,11 @@ def is_function(graph: Graph) -> bool:
     if type(graph).__name__ in _CONTROL_FLOW:
         _say_out_of_reach()
         return False
+    return _becomes_function(graph)
+
+
+def _becomes_function(graph: Graph) -> bool:
+    """Whether the graph is that of a function, a branch or a loop, and none that a session runs."""
     return hasattr(graph, "captures") and hasattr(graph, "structured_outputs")
 
 

@@ -223,7 +223,7 @@ class TapeWatch:
         elif self._run.last is not None:
             self._run.last.facts.saw_learning_rate(optimizer, value)
 
-    def after_update(self, call: OptimizerCall) -> None:
+    def after_update(self, call: OptimizerCall, result: object) -> None:
         """It has updated."""
         if tf.executing_eagerly() and self._run.last is not None:
             self._run.last.facts.after_update(_given(call))
