@@ -20,7 +20,9 @@ from smd_agent.printable import shortened
 if TYPE_CHECKING:
     from smd_agent.core.collection import Collection
 
-_CACHED_GROUPS = 1024
+# Of a model of thousands of layers each has its own, in each step; where there are more, the last one makes room, so that
+# most are known all the same.
+_CACHED_GROUPS = 32_768
 _CACHED_SIZES = 16
 
 
@@ -202,7 +204,7 @@ class SavePlan:
         found = self._included.get(names)
         if found is None:
             if len(self._included) >= _CACHED_GROUPS:
-                self._included.clear()
+                self._included.popitem()
             found = self._included[names] = frozenset(filter(self._members_of, names))
         return found
 
@@ -226,7 +228,7 @@ class SavePlan:
         group = self._groups.get(key)
         if group is None:
             if len(self._groups) >= _CACHED_GROUPS:
-                self._groups.clear()
+                self._groups.popitem()
             group = self._groups[key] = self._make_group(names, due)
         return group
 

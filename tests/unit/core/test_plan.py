@@ -30,3 +30,14 @@ def test_names_that_are_included_are_looked_up_again_when_one_is_placed():
     some.add_tensor_name("b_tensor")
     plan.forget("b_tensor")
     assert plan.included(names) == names
+
+
+def test_what_comes_again_in_each_step_is_planned_once(monkeypatch):
+    monkeypatch.setattr("smd_agent.core.plan._CACHED_GROUPS", 8)
+    plan = SavePlan([Collection("all", [".*"], save_config=SaveConfig(save_interval=1))])
+    due = plan.due(ModeKeys.TRAIN, 0)
+    names = [(f"layer{number}_output_0",) for number in range(10)]
+    known = [{name: plan.group(name, due) for name in names} for _ in range(3)]
+    # Of more groups than are remembered most are remembered all the same.
+    assert sum(known[1][name] is known[2][name] for name in names) == 7
+    assert known[1] == known[2]
