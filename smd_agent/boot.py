@@ -36,9 +36,16 @@ def start() -> None:
     No exception leaves this function, not even SystemExit: raised from a `.pth` file or a `sitecustomize`
     that one would end the interpreter before the user's program begins.
     """
+    if MARK in vars(sys):
+        return
+    error = _tried() and _tried()
+    if error is not None:
+        guard.say(f"start failed ({guard.describe(error)}); nothing will be captured")
+
+
+def _tried() -> BaseException | None:
+    finders = [*sys.meta_path]
     try:
-        if MARK in vars(sys):
-            return
         has_source = _has_source()
         if has_source or env.get(env.USE):
             # On `sys`, because a second copy of this package (another folder on the path) must see it too.
@@ -48,7 +55,9 @@ def start() -> None:
             else:
                 sys.meta_path.insert(0, _OldNameFinder())
     except BaseException as error:
-        guard.say(f"start failed ({guard.describe(error)}); nothing will be captured")
+        sys.meta_path[:] = finders
+        return error
+    return None
 
 
 def _has_source() -> bool:

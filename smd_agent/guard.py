@@ -160,6 +160,8 @@ def fenced(
             found: list[R] = []
             failure = attempt(lambda: found.append(function(*args, **kwargs))) if again and not strict else error
             if failure is None:
+                # What the first try has left undone may be missing.
+                domain.failed(doing, error)
                 return found[0]
             domain.failed(doing, failure)
             if strict:

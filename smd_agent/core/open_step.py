@@ -76,8 +76,11 @@ class OpenStep(StepQuestions):
     def end_step(self) -> None:
         """Remove what captured the current step, and hand what it has saved to the disk."""
         held = self.hold_step()
-        if held is None:
-            return
+        if held is not None:
+            self._end(held)
+
+    @STEPS.fence("putting a step on its way to the disk", again=True)
+    def _end(self, held: HeldStep) -> None:
         if self.late is None:
             self.commit(held)
         else:

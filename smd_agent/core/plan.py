@@ -20,8 +20,8 @@ from smd_agent.printable import shortened
 if TYPE_CHECKING:
     from smd_agent.core.collection import Collection
 
-# Of a model of thousands of layers each has its own, in each step; where there are more, the last one makes room, so that
-# most are known all the same.
+# Of a model of thousands of layers each has its own, in each step; where there are more, the last one makes room, so
+# that most are known all the same.
 _CACHED_GROUPS = 32_768
 _CACHED_SIZES = 16
 

@@ -242,7 +242,7 @@ class FrameworkHook(BaseHook):
         """Decide about the step that has just begun."""
         self.recorder.open_step()
 
-    @session.fence("closing a step", again=True)
+    @session.fence("closing a step")
     def finish_step(self) -> None:
         """Close the open step."""
         self.recorder.end_step()

@@ -135,7 +135,14 @@ class ModelFinder(Generic[M, T, H]):
         ]
         for tracked in inner:
             hook.remove_model(tracked)
-        found = self.track(hook, model, inner)
+        known = [*hook.models]
+        try:
+            found = self.track(hook, model, inner)
+        except BaseException:
+            # Else it would be known, and not looked for.
+            current: Any = hook.models
+            current[:] = known
+            raise
         if self._params_added_at_step == hook.step:
             # A training that was prepared after the last step of another one does not belong to that step.
             found.last = hook.step

@@ -67,7 +67,8 @@ def make_hook(hook_class: type[H], settings: HookSettings, follow_calls: bool = 
     except (SMDebugError, OSError) as error:
         guard.say(f"{error} Nothing is saved.")
         return None
-    if follow_calls:
+    if follow_calls and guard.attempt(hook.follow_calls) is not None:
+        # The hook is made: this will not be asked again.
         hook.follow_calls()
     return hook
 

@@ -272,7 +272,7 @@ class Hook(FrameworkHook):
         capture = self.recorder.capture = SavedStep(self)
         capture.open()
 
-    @session.fence("closing a step", again=True)
+    @session.fence("closing a step")
     @in_turn
     def finish_step(self) -> None:
         """Close the open step."""

@@ -286,14 +286,22 @@ class RunWriter:
     # On the writer thread.
     def _begin(self, beginning: Beginning, worker: str, alone: bool) -> None:
         self._last_index = ""
-        try:
-            beginning.refused = self._at.enter(worker, alone, not alone and not self._met_late)
-        except OSError as error:
-            beginning.failure = error
-            if beginning.given_up or error.errno in PASSING:
-                self._failures.write_failed(error)
+        failure = self._entering(beginning, worker, alone)
+        if failure is not None and not isinstance(failure, OSError):
+            # Ours: without a folder everything would be lost.
+            failure = self._entering(beginning, worker, alone)
+        if failure is not None:
+            beginning.failure = failure if isinstance(failure, OSError) else OSError(guard.describe(failure))
+            if beginning.given_up or beginning.failure.errno in PASSING:
+                self._failures.write_failed(failure)
         if beginning.given_up and self._at.entered:
             self._failures.start_made_up(self._named, self.detour)
+
+    def _entering(self, beginning: Beginning, worker: str, alone: bool) -> Exception | None:
+        def enter() -> None:
+            beginning.refused = self._at.enter(worker, alone, not alone and not self._met_late)
+
+        return guard.attempt(enter)
 
     def _place(self) -> Path:
         """The run's folder, entered again where it has gone.

@@ -44,7 +44,14 @@ def start_thread(name: str, work: Callable[[], None], doing: str = "writing") ->
     Raises:
         RuntimeError: there are as many threads as there may be, or the program has ended.
     """
-    thread = Thread(target=guard.fence(doing)(work), name=name, daemon=True)
+
+    @guard.fence(doing)
+    def lasting() -> None:
+        # What it is given to do fails by itself: without it everything that follows would be lost.
+        if guard.attempt(work) is not None:
+            work()
+
+    thread = Thread(target=lasting, name=name, daemon=True)
     thread.start()
     return thread
 

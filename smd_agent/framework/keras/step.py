@@ -50,7 +50,7 @@ class TentativeStep:
     def _hold(self) -> HeldStep | None:
         return self._recorder.hold_step()
 
-    @session.fence("closing a step", again=True)
+    @session.fence("closing a step")
     def keep(self) -> None:
         """It was a step: the one before it goes to the disk."""
         if self._before is not None:

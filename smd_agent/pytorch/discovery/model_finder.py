@@ -202,7 +202,11 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         """Make a model known; ``counted``: and count its calls as steps from now on."""
         tracked = self.adopt(module)
         if tracked is not None and counted and self.hook is not None:
-            tracked.attach(self.hook, module)
+            try:
+                tracked.attach(self.hook, module)
+            except BaseException:
+                self.hook.remove_model(tracked)
+                raise
         return tracked
 
     def parts_of(self, model: Module) -> Iterator[Module]:
