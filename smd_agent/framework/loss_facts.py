@@ -53,14 +53,17 @@ def rows(values: Array, axis: int = -1, logarithms: bool = False) -> Numbers:
         values = values[: max(_FEWEST_ROWS, LOOKED_AT * values.shape[0] // max(values.size, 1))]
     if not values.size:
         return {"classes": classes}
-    part = values.astype(np.float32, copy=False)
-    least, most = float(part.min()), float(part.max())
-    found = {"input_min": least, "input_max": most, "classes": classes}
+    # Of what overflows the program is to hear no warning.
+    with np.errstate(all="ignore"):
+        return {"classes": classes, **_of_rows(values.astype(np.float32, copy=False), logarithms)}
+
+
+def _of_rows(part: Array, logarithms: bool) -> Numbers:
+    found = {"input_min": float(part.min()), "input_max": float(part.max())}
     found["row_sum_error"] = float(abs(part.sum(-1) - 1).max())
     if logarithms:
         top = part.max(-1, keepdims=True)
-        with np.errstate(all="ignore"):
-            found["log_sum_error"] = float(abs(np.log(np.exp(part - top).sum(-1, keepdims=True)) + top).max())
+        found["log_sum_error"] = float(abs(np.log(np.exp(part - top).sum(-1, keepdims=True)) + top).max())
     return found
 
 
@@ -97,10 +100,12 @@ def labels(target: Array, kept: Array | None = None, ignored: int | None = None)
 
 def classes_of_one_hot(target: Array, axis: int = -1) -> Array | None:
     """The classes that rows of one 1 and zeros stand for; None where any of them is another one."""
+    if not target.size:
+        return None
     rows = np.moveaxis(target, axis, -1)
     rows = rows.reshape(-1, rows.shape[-1])
-    rows = rows[: max(_FEWEST_ROWS, LOOKED_AT // max(rows.shape[-1], 1))]
-    if not rows.size or not ((rows == 0) | (rows == 1)).all() or not (rows.sum(-1) == 1).all():
+    rows = rows[: max(_FEWEST_ROWS, LOOKED_AT // rows.shape[-1])]
+    if not ((rows == 0) | (rows == 1)).all() or not (rows.sum(-1) == 1).all():
         return None
     found: Array = rows.argmax(-1)
     return found

@@ -162,8 +162,12 @@ def _change(moved: Moved) -> tuple[np.float64, np.float64]:
 
 def _length(flat: npt.NDArray[Any]) -> float:
     squares = float(flat @ flat)
-    if not _FEWEST < squares < _MOST:
-        # Squares of float32 may have overflowed or vanished.
-        flat = flat.astype(np.float64)
-        squares = float(flat @ flat)
-    return math.sqrt(squares)
+    if _FEWEST < squares < _MOST:
+        return math.sqrt(squares)
+    # Squares may have overflowed or vanished.
+    flat = flat.astype(np.float64)
+    largest = float(np.abs(flat).max(initial=0.0))
+    if not 0 < largest < math.inf:
+        return largest
+    flat = flat / largest
+    return largest * math.sqrt(float(flat @ flat))

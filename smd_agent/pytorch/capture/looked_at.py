@@ -5,6 +5,7 @@ See ``framework.training_facts``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -67,7 +68,7 @@ def _lengths(tensors: list[torch.Tensor] | tuple[torch.Tensor, ...]) -> torch.Te
     if found.is_cpu:
         # Squares of float32 may have overflowed or vanished. On an accelerator, to ask would be to wait.
         for i in (~((found > _FEWEST) & (found < _MOST))).nonzero().flatten().tolist():
-            found[i] = torch.linalg.vector_norm(tensors[i], dtype=torch.float64)
+            found[i] = _exact_length(tensors[i])
     return found
 
 
@@ -77,9 +78,16 @@ def length_of(part: torch.Tensor) -> torch.Tensor:
         part = part.to(_EXACT[part.is_complex()])
     found: torch.Tensor = torch.linalg.vector_norm(part).to(torch.float32)
     if found.is_cpu and not _FEWEST < float(found) < _MOST:
-        wide = torch.complex128 if part.is_complex() else torch.float64
-        found = torch.linalg.vector_norm(part, dtype=wide).to(torch.float32)
+        found = _exact_length(part.abs()).to(torch.float32)
     return found
+
+
+def _exact_length(part: torch.Tensor) -> torch.Tensor:
+    """The l2 of a tensor of floats, float64, whatever their squares are."""
+    wide = part.to(torch.float64)
+    largest = wide.abs().amax()
+    length: torch.Tensor = torch.linalg.vector_norm(wide / largest) * largest
+    return length if 0 < float(largest) < math.inf else largest
 
 
 class Parameters:

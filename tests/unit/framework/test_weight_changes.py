@@ -42,3 +42,11 @@ def test_what_is_looked_at_is_a_copy():
     part = part_of(array)
     array[:] = 0
     assert part.tolist() == [1] * 5
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-200, 1e-160, 1e-30, 1e30, 1e160, 1e300])
+def test_lengths_whose_squares_leave_float64(size):
+    before, after = np.full(4, size), np.full(4, 1.5 * size)
+    ((_, update, ratio),) = changes([Moved(["x"], 4, before, after)])
+    assert update == pytest.approx(size, rel=0.01)
+    assert ratio == pytest.approx(0.5, rel=0.01)
