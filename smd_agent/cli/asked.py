@@ -210,7 +210,9 @@ def _missing_collections(
             regexes = collection.include_regex if name not in BUILT_IN_NAMES or name == CollectionKeys.DEFAULT else ()
             if late or not regexes:
                 like = () if late else nearest_names(name, [one for one in members if members[one] and one != name])
-                yield Missing("collection", name, name, late or "no tensor of it came up", like)
+                reason = trial.collection_manager.cannot_save.get(name)
+                why = f"no tensor of it came up{f': {reason}' if reason else ''}"
+                yield Missing("collection", name, name, late or why, like)
             else:
                 yield from _missing_regexes(name, regexes, names)
         elif name not in BUILT_IN_NAMES or name == CollectionKeys.DEFAULT:

@@ -2,9 +2,9 @@
 
 Exit code 0: there is no problem. 1: there is one. 2: there is none, but a rule could not judge, because what it needs
 was not saved; a line says what that is, and which option saves it. So it is where the agent failed and a part of what
-it saves, or all, is missing since. A rule for which there are too few steps does not
-count, unless there are for all of them. Warnings and notes do not count: a warning may be a mistake, a note is worth
-knowing.
+it saves, or all, is missing since. A rule for which there are too few steps does not count, and neither does one that
+needs what was to be saved and never came up, unless it is so for all of them; that does count where --rules or the
+configuration names the rule. Warnings and notes do not count: a warning may be a mistake, a note is worth knowing.
 
 A run that was saved with RuleConfigurations is judged by those rules, as they are configured.
 
@@ -27,10 +27,11 @@ from smd_agent.cli.verdict import list_lines, verdict_lines
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any
 
     from smd_agent.analysis.trial import Trial
+    from smd_agent.rules.finding import NotJudged
     from smd_agent.rules.judging import Verdict
     from smd_agent.rules.rule import Rule
 
@@ -79,8 +80,16 @@ def run(args: argparse.Namespace) -> int:
         return PROBLEM
     if any(one.failure.off for one in read_failures(trial.root)):
         return NOT_JUDGED
-    lacking = [one for one in verdict.not_judged if not (one.too_few_steps and verdict.judged)]
+    named = {*_words(args.rules)} | {name for name, _ in configured}
+    lacking = [one for one in verdict.not_judged if _counts(one, verdict, named)]
     return NOT_JUDGED if lacking or verdict.problems or trial.problems else 0
+
+
+def _counts(one: NotJudged, verdict: Verdict, named: Collection[str]) -> bool:
+    """Whether it is a lack that a rule could not judge: another run of the program could have what it needs."""
+    if not verdict.judged or (one.rule in named and not one.too_few_steps):
+        return True
+    return not (one.too_few_steps or one.never_came_up)
 
 
 def _configured(trial: Trial, config: str | None) -> list[tuple[str, dict[str, Any]]]:
@@ -106,6 +115,7 @@ def _judge(
     from smd_agent.rules.built_in import BuiltInRule
     from smd_agent.rules.configured import configured_rules
     from smd_agent.rules.judging import Judging
+    from smd_agent.rules.lacks import with_reasons
     from smd_agent.rules.registry import built_in_rules
 
     others = None if other is None else [other]
@@ -125,7 +135,7 @@ def _judge(
         with progress("looked at {} of {} steps") as tell:
             judging.take_new(tell, incomplete=True)
         verdict = judging.verdict()
-    verdict.not_judged += left
+    verdict.not_judged = with_reasons([*verdict.not_judged, *left], trial)
     return verdict
 
 
@@ -138,6 +148,10 @@ def _made(rule: type[Rule], trial: Trial) -> Rule:
         ) from error
 
 
+def _words(text: str | None) -> list[str]:
+    return [*filter(None, (word.strip() for word in (text or "").split(",")))]
+
+
 def _chosen(words: str | None) -> dict[str, type[Rule]]:
     from smd_agent.errors import SMDebugValueError
     from smd_agent.rules.registry import applied_unasked, built_in_rules, rules_of_file
@@ -146,7 +160,7 @@ def _chosen(words: str | None) -> dict[str, type[Rule]]:
     if words is None:
         return dict(known)
     found: dict[str, type[Rule]] = {}
-    for word in filter(None, (word.strip() for word in words.split(","))):
+    for word in _words(words):
         if word.endswith(".py"):
             try:
                 found.update(rules_of_file(os.path.expanduser(word)))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from textwrap import wrap
 
-from smd_agent.cli.table import number_text
+from smd_agent.cli.table import WIDTH, number_text
 from smd_agent.printable import count_of, shortened_within
 
 TYPE_CHECKING = False
@@ -36,23 +37,32 @@ def verdict_lines(trial: Trial, verdict: Verdict, as_json: bool, failures: Seque
     for group in alike(verdict.findings):
         yield ""
         yield from group_lines(group, several)
-    for heading, too_few_steps in (("Not judged", False), ("Too few steps", True)):
-        yield from _not_judged_lines(heading, [one for one in verdict.not_judged if one.too_few_steps is too_few_steps])
+    for heading, own in _left_out(verdict.not_judged).items():
+        yield from _not_judged_lines(heading, own)
     if verdict.not_for_it:
         yield ""
         yield f"Not for this run: {', '.join(verdict.not_for_it)}"
 
 
+def _left_out(not_judged: Sequence[NotJudged]) -> dict[str, list[NotJudged]]:
+    """Return the rules that could not judge by heading, those first that another run could be judged by."""
+    found: dict[str, list[NotJudged]] = {"Not judged": [], "Too few steps": [], "Nothing to judge": []}
+    for one in not_judged:
+        heading = "Too few steps" if one.too_few_steps else "Nothing to judge" if one.never_came_up else "Not judged"
+        found[heading].append(one)
+    return {heading: own for heading, own in found.items() if own}
+
+
 def _not_judged_lines(heading: str, rules: Sequence[NotJudged]) -> Iterator[str]:
-    if not rules:
-        return
+    from smd_agent.rules.lacks import grouped
+
     yield ""
     yield heading
-    width = max(len(one.rule) for one in rules)
-    for one in rules:
-        yield f"  {one.rule:<{width}}  {one.reason}"
-        if one.option:
-            yield f"  {'':<{width}}  {one.option}"
+    for (reason, option), names in grouped(rules).items():
+        yield from wrap(", ".join(names), WIDTH, initial_indent="  ", subsequent_indent="  ")
+        yield f"    {reason}"
+        if option:
+            yield f"    {option}"
 
 
 def list_lines(rules: Mapping[str, type[Rule]], as_json: bool) -> Iterator[str]:

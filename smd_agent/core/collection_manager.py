@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # In the `_meta` object, of which smdebug takes num_workers alone.
 _RULES = "rules"
 _ASKED = "asked_for"
+_ALWAYS = "always_saved"
+_CANNOT = "cannot_save"
 _TOP_LEVEL_KEYS = ("collections", "_meta")
 
 
@@ -120,9 +122,25 @@ class CollectionManager:
         names = self._meta.get(_ASKED)
         return [name for name in names if isinstance(name, str)] if isinstance(names, list) else None
 
-    def set_asked_for(self, names: Iterable[str]) -> None:
-        """State which collections somebody asked for."""
-        self._meta[_ASKED] = list(names)
+    def set_asked_for(self, names: Iterable[str], always: Iterable[str] = ()) -> None:
+        """State which collections somebody asked for, and which are saved always."""
+        self._meta[_ASKED], self._meta[_ALWAYS] = list(names), list(always)
+
+    @property
+    def always_saved(self) -> list[str]:
+        """Names of the collections that are saved whatever is asked for, as far as the file tells."""
+        names = self._meta.get(_ALWAYS)
+        return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+    @property
+    def cannot_save(self) -> dict[str, str]:
+        """Why collections cannot have a tensor in this training, by name; a file may have written anything."""
+        reasons = self._meta.get(_CANNOT)
+        return {**reasons} if isinstance(reasons, dict) and all(isinstance(x, str) for x in reasons.values()) else {}
+
+    def set_cannot_save(self, reasons: Mapping[str, str]) -> None:
+        """State why collections cannot have a tensor in this training, beside those of which that is known."""
+        self._meta[_CANNOT] = {**self.cannot_save, **reasons}
 
     def prepare(
         self,

@@ -92,8 +92,11 @@ class StepWriter(Protocol):
     def place(self, collection: str, tensor_name: str) -> None:
         """Make a tensor a member of a collection, whatever the collection's regexes say."""
 
-    def cannot_save(self, collection: str, reason: str) -> None:
-        """Say once why a collection, which the user asked for, stays without a tensor."""
+    def cannot_save(self, collections: Sequence[str], reason: str) -> None:
+        """Say once, in one line, why collections, which the user asked for, stay without a tensor."""
+
+    def cannot_have(self, collections: Sequence[str], reason: str) -> None:
+        """Note in the run why collections can have no tensor in this training, whether or not they are asked for."""
 
 
 class OpenCapture(Protocol):

@@ -283,10 +283,15 @@ class Recorder(OpenStep):
         """Make a tensor a member of a collection, whatever the collection's regexes say."""
         self.selection.place(collection, tensor_name)
 
-    def cannot_save(self, collection: str, reason: str) -> None:
-        """Say once why a collection, which the user asked for, stays without a tensor."""
-        self.selection.explained.add(collection)
-        guard.say_once((self, collection), f"{collection} cannot be saved: {reason}")
+    def cannot_save(self, collections: Sequence[str], reason: str) -> None:
+        """Say once, in one line, why collections, which the user asked for, stay without a tensor."""
+        new = self.selection.explain(collections, reason)
+        if new:
+            guard.say(f"{', '.join(new)} cannot be saved: {reason}")
+
+    def cannot_have(self, collections: Sequence[str], reason: str) -> None:
+        """Note in the run why collections can have no tensor in this training, whether or not they are asked for."""
+        self.selection.cannot_have(collections, reason)
 
     # How it is done.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from smd_agent import guard
-from smd_agent.core.collection_keys import FACT_COLLECTIONS, METRIC_COLLECTIONS, CollectionKeys
+from smd_agent.core.collection_keys import METRIC_COLLECTIONS, CollectionKeys
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.homes import Homes
 from smd_agent.core.plan import SavePlan
@@ -32,6 +32,7 @@ class Selection:
     Attributes:
         manager: the same.
         asked_for: names of the collections that somebody asked for, beside those that are always saved.
+        always: names of those.
         turn: held by the thread that changes the selection or saves what it asks for.
         explained: names of collections that may stay without a tensor: nobody asked for them, or a line has said why.
         on_change: called when other tensors may be due than before.
@@ -57,15 +58,15 @@ class Selection:
         self.save_config = SaveConfig.parse(save_config)
         self.reduction_config = reduction_config
         manager.default_save_config = self.save_config
-        defaults, asked_for = tuple(default_collections), tuple(_flattened(include_collections or ()))
-        self._included = dict.fromkeys((*defaults, *asked_for))
+        self.always, asked_for = tuple(default_collections), tuple(_flattened(include_collections or ()))
+        self._included = dict.fromkeys((*self.always, *asked_for))
         self.asked_for = [*dict.fromkeys(asked_for)]
         if include_regex:
             found = [include_regex] if isinstance(include_regex, str) else list(include_regex)
             self._include_tensors(CollectionKeys.DEFAULT, found)
         if save_all:
             self._include_tensors(CollectionKeys.ALL, [".*"])
-        self.explained = {*defaults, *FACT_COLLECTIONS} - {*asked_for, CollectionKeys.LOSSES}
+        self.explained = {*self.always} - {*asked_for, CollectionKeys.LOSSES}
         # Nobody has asked to be called: bool, called without arguments, does nothing.
         self.on_change: Callable[[], object] = bool
         self.other_names: Callable[[str], Iterable[str]] = lambda _: ()
@@ -75,6 +76,7 @@ class Selection:
         self._plan: SavePlan | None = None
         self._last_plan: SavePlan | None = None
         self._names_added = 0
+        self._said: set[str] = set()
 
     @property
     def names(self) -> list[str]:
@@ -86,8 +88,12 @@ class Selection:
 
     @property
     def tensors_known(self) -> int:
-        """Counts tensors that were saved or put into a collection: more of them, and a collection has got others."""
-        return self._names_added + (self._plan.names_seen if self._plan is not None else 0)
+        """Counts tensors that were saved or put into a collection: more of them, and a collection has got others.
+
+        Reasons why a collection has none count, too.
+        """
+        added = self._names_added + len(self.manager.cannot_save)
+        return added + (self._plan.names_seen if self._plan is not None else 0)
 
     def plan(self) -> SavePlan:
         """The plan, made now if something has changed since the last one."""
@@ -176,6 +182,22 @@ class Selection:
             return f"{form}all tensors"
         names = (name for name, found in collections.items() if found.include_regex or found.tensor_names)
         return form + ", ".join(names)
+
+    @in_turn
+    def cannot_have(self, collections: Iterable[str], reason: str) -> None:
+        """Note in the run why collections stay without a tensor; the first reason of each stays."""
+        known = self.manager.cannot_save
+        self.manager.set_cannot_save({name: reason for name in collections if name not in known})
+
+    @in_turn
+    def explain(self, collections: Iterable[str], reason: str) -> list[str]:
+        """Note it, and that a line says so; the names of those of which none has said it."""
+        names = [*collections]
+        self.cannot_have(names, reason)
+        new = [name for name in names if name not in self._said]
+        self._said.update(new)
+        self.explained.update(new)
+        return new
 
     def never_found(self) -> list[str]:
         """Collections that were asked for and due, and of which no tensor has come up without a word."""

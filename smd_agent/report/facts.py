@@ -14,6 +14,7 @@ from smd_agent.printable import shortened
 from smd_agent.report.markup import Element, element, table
 from smd_agent.report.surroundings import cost_rows
 from smd_agent.report.words import count_of, size_text, time_text
+from smd_agent.rules.lacks import grouped
 from smd_agent.storage.lost_steps import read_lost_steps
 from smd_agent.storage.read_failures import read_failures
 from smd_agent.storage.state import describe_state
@@ -97,7 +98,7 @@ def missing_element(collected: Collected, verdict: Verdict) -> Element:
         rows.append((f"{count_of(lost.count + lost.gone, 'step')} of {lost.worker}", shortened(why), ""))
     rows += [(path, why, "") for path, why in trial.problems.items()]
     rows += [("a value", problem, "") for problem in dict.fromkeys((*verdict.problems, *collected.problems))]
-    rows += [(f"rule {one.rule}", one.reason, one.option) for one in verdict.not_judged]
+    rows += [(_rules(names), reason, option) for (reason, option), names in grouped(verdict.not_judged).items()]
     names = {*trial.tensor_names()}
     empty = [
         name
@@ -173,6 +174,10 @@ def _alike(trial: Trial) -> dict[Contents, tuple[set[int], dict[str, int]]]:
             for name, length in zip(file.index.payload.tensors.names, file.index.payload.lengths, strict=True):
                 sizes[name] = sizes.get(name, 0) + int(length)
     return found
+
+
+def _rules(names: Sequence[str]) -> str:
+    return f"{'rule' if len(names) == 1 else 'rules'} {', '.join(names)}"
 
 
 def _listed(names: Sequence[str]) -> str:

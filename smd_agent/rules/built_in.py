@@ -13,8 +13,9 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
-from smd_agent.rules.finding import Finding, NotJudged, Severity
+from smd_agent.rules.finding import Finding, Lack, NotJudged, Severity
 from smd_agent.rules.rule import Rule
 from smd_agent.rules.step_view import Names, Place, RunView, StepView
 
@@ -82,13 +83,23 @@ class Need:
     @property
     def option(self) -> str:
         """What saves it."""
+        return self._option(self.collections[0] if self.collections else CollectionKeys.ALL)
+
+    @property
+    def lack(self) -> Lack:
+        """What is lacking, of a run that has it at no step."""
+        names = self.collections or tuple(
+            name for name in [self.saved_by.partition(" ")[0]] if name != CollectionKeys.ALL
+        )
+        in_any_form = bool(self.collections) and not self.patterns and not self.saved_by and "" in self.statistics
+        return Lack(self.words, {name: self._option(name) for name in names or [""]}, in_any_form)
+
+    def _option(self, collection: str) -> str:
         if self.saved_by:
             return f"add {self.saved_by}"
-        if not self.collections:
-            return "add all to --save"
-        if "" in self.statistics:
-            return f"add {self.collections[0]} to --save"
-        return f"add {self.collections[0]} to --save, with --reductions statistics or --raw"
+        if "" in self.statistics or not self.collections:
+            return f"add {collection or CollectionKeys.ALL} to --save"
+        return f"add {collection} to --save, with --reductions statistics or --raw"
 
 
 class BuiltInRule(Rule):
@@ -298,7 +309,10 @@ class BuiltInRule(Rule):
         modes = f" in {' or '.join(mode.name for mode in self.modes)}" if self.modes else ""
         if lacking:
             reason = "; ".join(need.words for need in lacking) + modes
-            return NotJudged(self.rule_name, reason, "; ".join(need.option for need in lacking))
+            option = "; ".join(need.option for need in lacking)
+            return NotJudged(
+                self.rule_name, reason, option, lacking=tuple(need.lack for need in lacking), modes=self.modes
+            )
         return self.too_few(f"it takes {self.fewest_steps} steps{modes} to judge, and there are {self._steps_seen}")
 
     def too_few(self, reason: str) -> NotJudged:

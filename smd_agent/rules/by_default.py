@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from smd_agent.rules.configured import OTHER_RUNS, configured_rules
 from smd_agent.rules.judging import Judging, Verdict
+from smd_agent.rules.lacks import with_reasons
 from smd_agent.rules.registry import applied_unasked, built_in_rules
 
 if TYPE_CHECKING:
@@ -33,4 +34,6 @@ def judge(trial: Trial, progress: Callable[[int, int], None] | None = None) -> V
     """
     judging = Judging(trial, rules_of_run(trial))
     judging.take_new(progress, incomplete=True)
-    return judging.verdict()
+    verdict = judging.verdict()
+    verdict.not_judged = with_reasons(verdict.not_judged, trial)
+    return verdict

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from smd_agent.core.modes import ModeKeys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 
 class Severity(enum.Enum):
@@ -104,6 +104,26 @@ def alike(findings: Iterable[Finding]) -> list[list[Finding]]:
 
 
 @dataclass(frozen=True)
+class Lack:
+    """Something that a rule needs and that no step had.
+
+    Attributes:
+        words: what it is, as a sentence.
+        options: what saves it, by the collection that holds it then; an empty name where any could.
+        in_any_form: whether any tensor of these collections is enough, in whatever form it was saved.
+    """
+
+    words: str
+    options: Mapping[str, str]
+    in_any_form: bool = False
+
+    @property
+    def held_by(self) -> tuple[str, ...]:
+        """The collections that could hold it; none where any could."""
+        return tuple(filter(None, self.options))
+
+
+@dataclass(frozen=True)
 class NotJudged:
     """A rule that could not judge a run.
 
@@ -112,16 +132,21 @@ class NotJudged:
         reason: what it lacks.
         option: what saves that; empty where no option does.
         too_few_steps: whether all that it needs was saved, only not often enough.
+        never_came_up: whether this training does not have what it needs, whatever is saved.
+        lacking, modes: what no step had, and of which modes such a step has to be.
     """
 
     rule: str
     reason: str
     option: str = ""
     too_few_steps: bool = False
+    never_came_up: bool = False
+    lacking: tuple[Lack, ...] = ()
+    modes: tuple[ModeKeys, ...] = ()
 
     def to_json(self) -> dict[str, str | bool]:
         """Return an object for JSON."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {name: getattr(self, name) for name in ("rule", "reason", "option", "too_few_steps", "never_came_up")}
 
 
 def _spoken(name: str) -> str:

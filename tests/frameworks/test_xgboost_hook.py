@@ -142,17 +142,26 @@ def test_missing_ingredients_are_named_once_and_the_rest_is_saved(out, capsys):
     train(hook)
     hook.close()
     told = capsys.readouterr().err
-    for collection, reason in {
+    for collections, reason in {
         "hyperparameters": "the hook was made without hyperparameters",
-        "predictions": "there is no evaluation data",
-        "labels": "there is no evaluation data",
-        "average_shap": "the hook was made without train_data",
-        "full_shap": "the hook was made without train_data",
+        "predictions, labels": "there is no evaluation data",
+        "average_shap, full_shap": "the hook was made without train_data",
     }.items():
-        assert told.count(f"{collection} cannot be saved: {reason}") == 1
+        assert told.count(f"smd_agent: {collections} cannot be saved: {reason}") == 1
+    assert told.count("cannot be saved") == 3
     assert "came up in a step" not in told
     trial = create_trial(out)
     assert {name.split("/")[0] for name in trial.tensor_names()} == {"train-logloss", "trees"}
+
+
+def test_the_run_says_what_it_could_not_have_had_whoever_asks(out, capsys):
+    hook = smd.Hook(out, include_collections=["losses"], save_config=smd.SaveConfig(save_interval=1))
+    xgboost.train({"booster": "gblinear"}, xgboost.DMatrix(np.eye(4), label=np.ones(4)), 2, callbacks=[hook])
+    hook.close()
+    reasons = create_trial(out).collection_manager.cannot_save
+    assert reasons["trees"] == "the booster gblinear has no trees, allowed are gbtree and dart"
+    assert reasons["labels"].startswith("there is no evaluation data")
+    assert "trees cannot be saved" not in capsys.readouterr().err
 
 
 def test_data_of_other_features_costs_only_what_needs_it(out, capsys):
@@ -162,9 +171,10 @@ def test_data_of_other_features_costs_only_what_needs_it(out, capsys):
     )
     train(hook)
     hook.close()
-    told = [line for line in capsys.readouterr().err.splitlines() if "cannot be saved" in line]
-    assert sorted(line.split()[1] for line in told) == ["full_shap", "predictions"]
-    assert not any("[bt]" in line or "Stack" in line for line in told)
+    (told,) = [line for line in capsys.readouterr().err.splitlines() if "cannot be saved" in line]
+    assert told.startswith("smd_agent: predictions, full_shap cannot be saved: ")
+    assert "[bt]" not in told
+    assert "Stack" not in told
     assert set(create_trial(out).tensor_names()) == {"train-logloss", "labels"}
 
 

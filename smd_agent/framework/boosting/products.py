@@ -69,6 +69,7 @@ class Products(Generic[M, D]):
         self._built_in = built_in
         self._shap: npt.NDArray[Any] | None = None
         self._has_data_facts = False
+        self._is_noted = False
 
     def save(self, model: Any, log: Any) -> None:
         """Save what the open step wants of a round.
@@ -90,12 +91,38 @@ class Products(Generic[M, D]):
         }
         self._shap = None
         with self.quiet():
+            self._note_what_there_is_not(model, log)
+            failures: dict[str, list[str]] = {}
             for collection, save in savers.items():
                 failure = guard.attempt(save) if collection in self._built_in else None
                 if failure is not None:
-                    self._writer.cannot_save(collection, self.reason(failure))
+                    failures.setdefault(self.reason(failure), []).append(collection)
                     # What is saved once is not saved in a later round after it was said that it cannot be.
                     self._has_data_facts |= collection == CollectionKeys.DATA_FACTS
+        for reason, collections in failures.items():
+            of_metrics = CollectionKeys.METRICS in collections and self._asks(CollectionKeys.LOSSES, ())
+            self._writer.cannot_save([*collections, *[CollectionKeys.LOSSES] * of_metrics], reason)
+
+    def _note_what_there_is_not(self, model: Any, log: Any) -> None:
+        """Have the run say it of all collections, in the first round of a training that is saved."""
+        if self._is_noted:
+            return
+        self._is_noted = True
+        needs: dict[str, Callable[[], object]] = {
+            CollectionKeys.METRICS: partial(self._some_metrics, log),
+            CollectionKeys.LOSSES: partial(self._some_metrics, log),
+            CollectionKeys.HYPERPARAMETERS: self._some_hyperparameters,
+            CollectionKeys.PREDICTIONS: self._validation_data,
+            CollectionKeys.LABELS: self._validation_data,
+            CollectionKeys.FEATURE_IMPORTANCE: partial(self._of_trees, model),
+            CollectionKeys.TREES: partial(self._of_trees, model),
+            CollectionKeys.AVERAGE_SHAP: partial(self._data_for_shap, model),
+            CollectionKeys.FULL_SHAP: partial(self._data_for_shap, model),
+        }
+        for collection, need in needs.items():
+            failure = guard.attempt(need)
+            if isinstance(failure, Unavailable):
+                self._writer.cannot_have([collection], self.reason(failure))
 
     # What a library gives.
 
@@ -166,20 +193,26 @@ class Products(Generic[M, D]):
         self._writer.save_tensors(tuple(found), [np.array([value], np.float64) for value in found.values()])
 
     def _metrics(self, log: Any) -> None:
-        found = dict(self.metrics(log))
-        self._save_numbers(found)
-        if not found and self._asks(CollectionKeys.METRICS):
+        self._save_numbers(dict(self.metrics(log)))
+        if self._asks(CollectionKeys.METRICS):
+            self._some_metrics(log)
+
+    def _some_metrics(self, log: Any) -> None:
+        if not dict(self.metrics(log)):
             raise Unavailable(f"nothing is evaluated ({self.evaluation_arguments})")
 
     def _hyperparameters(self) -> None:
         if not self._asks(CollectionKeys.HYPERPARAMETERS):
             return
-        if self.training.hyperparameters is None:
-            raise Unavailable("the hook was made without hyperparameters")
-        found = {key: value for key, value in self.training.hyperparameters.items() if value is not None}
+        found = {key: value for key, value in self._some_hyperparameters().items() if value is not None}
         self._writer.save_tensors(
             [f"hyperparameters/{key}" for key in found], [_as_parameter(value) for value in found.values()]
         )
+
+    def _some_hyperparameters(self) -> Mapping[str, Any]:
+        if self.training.hyperparameters is None:
+            raise Unavailable("the hook was made without hyperparameters")
+        return self.training.hyperparameters
 
     def _data_facts(self, model: Any) -> None:
         if not self._has_data_facts and self._asks(CollectionKeys.DATA_FACTS):
@@ -231,11 +264,14 @@ class Products(Generic[M, D]):
     def _shap_values(self, model: Any) -> npt.NDArray[Any]:
         """SHAP values of the round, computed once for all collections."""
         if self._shap is None:
-            trees = self._of_trees(model)
-            if self.training.train_data is None:
-                raise Unavailable("the hook was made without train_data")
-            self._shap = self.contributions(trees, self.training.train_data)
+            self._shap = self.contributions(*self._data_for_shap(model))
         return self._shap
+
+    def _data_for_shap(self, model: Any) -> tuple[M, D]:
+        trees = self._of_trees(model)
+        if self.training.train_data is None:
+            raise Unavailable("the hook was made without train_data")
+        return trees, self.training.train_data
 
     def _validation_data(self) -> D:
         self._require_one_model()

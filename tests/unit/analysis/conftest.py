@@ -22,8 +22,11 @@ class Run:
     def __init__(self, root):
         self.root = root
 
-    def collections(self, worker="worker_0", num_workers=1, **regexes):
+    def collections(self, worker="worker_0", num_workers=1, asked=None, cannot=None, **regexes):
         manager = CollectionManager()
+        if asked is not None:
+            manager.set_asked_for(asked, ["losses"])
+            manager.set_cannot_save(cannot or {})
         for name, regex in regexes.items():
             manager.get(name).include(regex)
         manager.set_num_workers(num_workers)

@@ -61,11 +61,89 @@ def test_what_could_not_be_judged(losses, command):
     assert out[2:] == [
         "",
         "Not judged",
-        "  LearningRateZero  no tensor of optimizer was saved in TRAIN or GLOBAL",
-        "                    add optimizer to --save",
+        "  LearningRateZero",
+        "    no tensor of optimizer was saved",
+        "    add optimizer to --save",
         "",
         "Not for this run: VanishingGradient",
     ]
+
+
+_ASKED = {
+    "losses": "loss",
+    "optimizer": "^optimizer/",
+    "updates": "^update/",
+    "gradients": "^gradient/",
+    "usage": "^usage/",
+}
+
+
+def test_what_was_asked_for_is_not_to_be_asked_for_again(run, command):
+    run.collections(asked=["optimizer", "updates", "gradients"], **_ASKED).step(0, {"loss": np.float32(1)}).end()
+    code, out, _ = command("check")
+    judged = out.index("Not judged"), out.index("Nothing to judge")
+    assert judged[0] < judged[1]
+    assert "--save" not in " ".join(out[judged[1] :])
+    nothing = out[judged[1] + 1 : out.index("", judged[1])]
+    at = nothing.index("    no tensor of optimizer came up")
+    assert nothing[at - 1] == "  LearningRateVanished, LearningRateZero, UpdatesSkipped"
+    # Nobody has asked for usage: one sentence for all rules that need it, and what saves it.
+    at = out.index("    no tensor of usage was saved")
+    assert out[at + 1] == "    add usage to --save"
+    assert out.count("    no tensor of usage was saved") == 1
+    assert code == 2
+
+
+def test_what_cannot_come_up_is_no_lack(run, command):
+    run.collections(asked=["all"], **_ASKED, all=".*").step(0, {"loss": np.float32(1)}).end()
+    code, out, _ = command("check")
+    assert "Not judged" not in out
+    assert not [line for line in out if "--save" in line]
+    assert code == 0
+
+
+def test_a_rule_that_is_named_has_to_judge(run, command):
+    run.collections(asked=["all"], **_ASKED, all=".*").step(0, {"loss": np.float32(1)}).end()
+    assert command("check", "--rules", "LossNotFinite")[0] == 0
+    code, out, _ = command("check", "--rules", "LossNotFinite,LearningRateZero")
+    assert code == 2
+    assert out[2:] == ["", "Nothing to judge", "  LearningRateZero", "    no tensor of optimizer came up"]
+
+
+def test_where_nothing_comes_up_at_all_nothing_is_judged(run, command):
+    run.collections(asked=["all"], **_ASKED).step(0, {"other": np.float32(1)}).end()
+    code, out, _ = command("check")
+    assert (code, out[1]) == (2, "Judged   0 rules over 1 step: nothing found")
+
+
+def test_the_run_says_why_something_cannot_come_up(run, command):
+    why = {"optimizer": "the loop updates by itself"}
+    run.collections(asked=[], cannot=why, losses="loss", optimizer="^optimizer/").step(0, {"loss": np.float32(1)}).end()
+    told = json.loads("\n".join(command("check", "--json")[1]))
+    assert {
+        "rule": "LearningRateZero",
+        "reason": "no tensor of optimizer came up: the loop updates by itself",
+        "option": "",
+        "too_few_steps": False,
+        "never_came_up": True,
+    } in told["not_judged"]
+
+
+def test_evaluations_alone_have_no_training_steps(run, command):
+    run.collections(asked=["all"], **_ASKED).step(0, {"loss": np.float32(1), "usage/a/b": np.float32(1)}, ModeKeys.EVAL)
+    run.end()
+    told = json.loads("\n".join(command("check", "--json")[1]))
+    reasons = {one["rule"]: (one["reason"], one["option"]) for one in told["not_judged"]}
+    assert reasons["LossExploding"] == ("no step of TRAIN or GLOBAL was saved", "")
+
+
+def test_a_statistic_that_was_not_saved_can_be(run, command):
+    run.collections(asked=["gradients"], losses="loss", weights="weight", gradients="^gradient/")
+    run.step(0, {"loss": np.float32(1), "smdebug/reductions/max/gradient/a": np.float64(1)}).end()
+    told = json.loads("\n".join(command("check", "--rules", "VanishingGradient", "--json")[1]))
+    (lacks,) = told["not_judged"]
+    assert lacks["option"] == "add gradients to --save, with --reductions statistics or --raw"
+    assert not lacks["never_came_up"]
 
 
 def test_too_few_steps_are_no_lack(losses, command):
@@ -75,8 +153,9 @@ def test_too_few_steps_are_no_lack(losses, command):
     assert out[2:] == [
         "",
         "Too few steps",
-        "  LossNotDecreasing  it takes 10 steps to judge, and there are 2",
-        "                     save more steps, such as by --every 1",
+        "  LossNotDecreasing",
+        "    it takes 10 steps to judge, and there are 2",
+        "    save more steps, such as by --every 1",
     ]
 
 

@@ -160,3 +160,19 @@ def test_what_was_asked_for_is_kept_in_the_file():
         assert CollectionManager.load_from_string(manager.to_json()).asked_for is None
     manager.update_meta({"asked_for": ["trees", 3, None]})
     assert manager.asked_for == ["trees"]
+
+
+def test_what_cannot_be_had_is_kept_in_the_file():
+    manager = CollectionManager()
+    assert (manager.cannot_save, manager.always_saved) == ({}, [])
+    manager.set_asked_for(["trees"], ["metrics"])
+    manager.set_cannot_save({"trees": "there are none"})
+    manager.set_cannot_save({"labels": "nor here"})
+    read = CollectionManager.load_from_string(manager.to_json())
+    assert read.cannot_save == {"trees": "there are none", "labels": "nor here"}
+    assert read.always_saved == ["metrics"]
+    for written in (3, ["a"], {"a": 1}, None):
+        manager.update_meta({"cannot_save": written, "always_saved": written})
+        read = CollectionManager.load_from_string(manager.to_json())
+        assert read.cannot_save == {}
+    assert read.always_saved == []

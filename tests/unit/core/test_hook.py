@@ -319,3 +319,36 @@ def test_collections_of_which_nothing_came_are_named_at_the_end(capsys):
     train(quiet, 1)
     quiet.close()
     assert "came up" not in capsys.readouterr().err
+
+
+def test_facts_that_were_announced_and_never_came_are_named_too(capsys):
+    facts = {"usage": ("^usage/",), "parameters": ("^parameters/",)}
+    manager = CollectionManager(create_default=True, built_in={**BUILT_IN, **facts})
+    every = SaveConfig(save_interval=1)
+    hook = BaseHook(MemoryRun(), Selection(manager, ["losses"], save_config=every, include_collections=["all"]))
+    train(hook, 1)
+    hook.close()
+    said = capsys.readouterr().err.splitlines()
+    assert "usage, parameters" in said[0]
+    assert said[-2] == "smd_agent: no tensor of usage, parameters came up in a step that was saved"
+
+
+def test_why_collections_stay_empty_is_said_once_and_stands_in_the_run(capsys):
+    hook = make(include_collections=["biases", "usage", "updates"], save_config=SaveConfig(save_interval=1))
+    train(hook, 1)
+    for _ in range(2):
+        hook.recorder.cannot_save(["usage", "updates"], "it is a test")
+    hook.recorder.cannot_save(["updates"], "it is another one")
+    hook.recorder.cannot_have(["optimizer"], "nobody is told")
+    train(hook, 1)
+    hook.close()
+    said = capsys.readouterr().err
+    assert said.count("smd_agent: usage, updates cannot be saved: it is a test\n") == 1
+    assert said.count("cannot be saved") == 1
+    assert "came up" not in said
+    written = CollectionManager.load_from_string(hook._output.sink.collections[-1])
+    assert written.cannot_save == {
+        "usage": "it is a test",
+        "updates": "it is a test",
+        "optimizer": "nobody is told",
+    }

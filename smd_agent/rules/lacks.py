@@ -1,0 +1,81 @@
+"""What rules lack that could not judge a run: what could have been saved, and what the training does not have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from smd_agent.analysis.absent import never_came_up
+from smd_agent.core.collection_keys import BUILT_IN_NAMES, CollectionKeys
+from smd_agent.core.modes import ModeKeys
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from smd_agent.analysis.trial import Trial
+    from smd_agent.rules.finding import Lack, NotJudged
+
+
+def with_reasons(not_judged: Sequence[NotJudged], trial: Trial) -> list[NotJudged]:
+    """Return the same with what the run tells: what it was asked for and does not have is not to be asked for again."""
+    if not any(one.lacking or one.modes for one in not_judged):
+        return [*not_judged]
+    run = _Run(trial)
+    return [run.told(one) for one in not_judged]
+
+
+class _Run:
+    """What there is in a run, and what could be."""
+
+    def __init__(self, trial: Trial) -> None:
+        manager = trial.collection_manager
+        asked = {*(manager.asked_for or ()), *manager.always_saved}
+        known = trial.collections()
+        self._asked = {*known} if CollectionKeys.ALL in asked else asked
+        self._absent = never_came_up(trial)
+        if manager.asked_for is not None:
+            # Such as the framework does not have.
+            self._absent |= {name: "" for name in BUILT_IN_NAMES if name not in known}
+        self._modes = {trial.mode_modestep(step)[0] for step in trial.step_table.steps(ModeKeys.GLOBAL, True)}
+        names = trial.tensor_names() if self._asked else []
+        self._there = {name for name in self._asked & {*known} if any(map(known[name].matches, names))}
+
+    def told(self, one: NotJudged) -> NotJudged:
+        """Return what a rule lacks, as far as this run could have it."""
+        if one.modes and self._modes and not self._modes & {*one.modes}:
+            words = f"no step of {_listed(mode.name for mode in one.modes)} was saved"
+            return replace(one, reason=words, option="", never_came_up=True)
+        never = [words for lack in one.lacking if (words := self._never(lack, one.modes))]
+        if never:
+            return replace(one, reason="; ".join(dict.fromkeys(never)), option="", never_came_up=True)
+        if one.lacking and not any(self._there & {*lack.held_by} for lack in one.lacking):
+            # Of no mode.
+            option = "; ".join(dict.fromkeys(map(self._option, one.lacking)))
+            return replace(one, reason="; ".join(lack.words for lack in one.lacking), option=option)
+        return one
+
+    def _never(self, lack: Lack, modes: Iterable[ModeKeys]) -> str:
+        """Why something cannot be had; empty where it could."""
+        held_by = lack.held_by
+        if held_by and all(name in self._absent for name in held_by):
+            reasons = dict.fromkeys(filter(None, (self._absent[name] for name in held_by)))
+            return f"no tensor of {_listed(held_by)} came up" + "".join(f": {reason}" for reason in reasons)
+        if lack.in_any_form and any(name in self._asked and name in self._there for name in held_by):
+            return f"no tensor of {_listed(held_by)} came up in {_listed(mode.name for mode in modes)}"
+        return ""
+
+    def _option(self, lack: Lack) -> str:
+        """What saves it; of several collections, the first that this run could have."""
+        return next((option for name, option in lack.options.items() if name not in self._absent), "")
+
+
+def _listed(names: Iterable[str]) -> str:
+    return " or ".join(names)
+
+
+def grouped(not_judged: Iterable[NotJudged]) -> Mapping[tuple[str, str], list[str]]:
+    """Return the names of rules by reason and option: what is the same of several is said once."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for one in not_judged:
+        found.setdefault((one.reason, one.option), []).append(one.rule)
+    return found
