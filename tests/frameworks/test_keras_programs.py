@@ -9,7 +9,7 @@ pytest.importorskip("tensorflow")
 from harness.programs import PROGRAMS, checks_of
 from subjects.programs.expected_keras import EXPECTED
 
-WARM = ("tensorflow",)
+WARM = ("tensorflow", "sklearn.datasets")
 
 
 @pytest.fixture(scope="module")

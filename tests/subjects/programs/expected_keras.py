@@ -56,4 +56,60 @@ EXPECTED = {
         files=("mlp.ckpt.data-00000-of-00001", "mlp.ckpt.index"),
         said=("no tensor of biases, inputs, outputs, layers, optimizer_variables, input_digests, usage came up",),
     ),
+    # It also asks for predictions.
+    "anomalies": Expected(
+        train=4 * 4,
+        evaluations=4,
+        losses=("batch_loss", "loss"),
+        trained={"dense": 8},
+        printed=(
+            Printed("loss", r" loss: ([\d.]+)", first=3, every=4),
+            Printed("val_loss", r"val_loss: ([\d.]+)", mode=EVAL),
+        ),
+        files=("detector.weights.h5", "scores.npz"),
+    ),
+    "attention_seq2seq": Expected(
+        train=3 * 4,
+        evaluations=3,
+        losses=("batch_loss", "loss"),
+        trained={"attention/": 1, "chars/": 2, "functional/": 3, "gru_cell/": 3, "mix/": 2, "source_": 1, "target_": 1},
+        printed=(
+            Printed("loss", r" loss ([\d.]+)", first=3, every=4),
+            Printed("val_loss", r"val_loss ([\d.]+)", mode=EVAL),
+        ),
+        files=("dates.weights.h5",),
+    ),
+    # Neither its layers nor its optimizer are of Keras.
+    "own_optimizer": Expected(
+        train=3 * 6,
+        losses=("loss",),
+        trained={"weights/": 4},
+        printed=(Printed("loss", r"batch \d loss ([\d.]+)"),),
+        files=("mlp.npz",),
+        said=("no tensor of biases, inputs, outputs, layers, optimizer_variables came up",),
+    ),
+    # It also asks for the distances of a batch.
+    "triplets": Expected(
+        train=3 * 4,
+        evaluations=3 * 2,
+        losses=("loss",),
+        trained={"dense": 4},
+        printed=(
+            Printed("loss", r"^loss: ([\d.]+)", first=3, every=4),
+            Printed("val_loss", r"val_loss: ([\d.]+)", first=1, every=2, mode=EVAL),
+        ),
+        files=("embedding.weights.h5",),
+    ),
+    # Gradients of the critic's second and third update have a number.
+    "wgan_train_step": Expected(
+        train=2 * 4,
+        losses=("d_loss", "g_loss"),
+        trained={"dense": 8},
+        printed=(
+            Printed("d_loss", r"d_loss ([-\d.]+)"),
+            Printed("g_loss", r"g_loss ([-\d.]+)"),
+        ),
+        files=("generator_0.weights.h5", "generator_1.weights.h5"),
+        said=(NOT_OF_THE_MODEL,),
+    ),
 }

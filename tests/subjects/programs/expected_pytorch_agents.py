@@ -37,4 +37,13 @@ EXPECTED = {
             "inputs and outputs of some layers of RewardModel are not saved: in evaluation a TransformerEncoderLayer",
         ),
     ),
+    # Five calls in a step; the value of the last observation is an evaluation.
+    "a2c": Expected(
+        train=15,
+        evaluations=15,
+        losses=(LOSS,),
+        trained={"Policy_": 6},
+        printed=(Printed(LOSS, r", loss ([-\d.]+)"),),
+        files=("grid.pt",),
+    ),
 }

@@ -83,4 +83,47 @@ EXPECTED = {
         printed=(Printed(LOSS, r"step \d+ loss ([\d.]+)"),),
         files=("fused.pt",),
     ),
+    # The teacher is not trained.
+    "feature_distillation": Expected(
+        train=4 * 6,
+        evaluations=4 * 2,
+        losses=(LOSS, "KLDivLoss_output_0", "MSELoss_output_0", "cross_entropy_loss_output_0"),
+        trained={"ConvNet_": 6, "Conv2d_": 2},
+        printed=(
+            Printed(LOSS, r", Loss: ([\d.]+)", steps=6),
+            Printed("cross_entropy_loss_output_0", r"Test Loss: ([\d.]+)", steps=2, mode=EVAL),
+        ),
+        files=("student.pth", "teacher.pth"),
+    ),
+    # An update after each ten proposals; those of the new task are evaluations.
+    "learned_optimizer": Expected(
+        train=8 * 2,
+        evaluations=20,
+        losses=(LOSS,),
+        trained={"LSTMOptimizer_": 6},
+        printed=(Printed(LOSS, r"meta loss ([\d.]+)"),),
+        files=("learned_optimizer.pt",),
+    ),
+    # The weights have parameters of their own.
+    "multi_task": Expected(
+        train=4 * 5,
+        evaluations=4 * 2,
+        losses=(LOSS, "MSELoss_output_0", CROSS_ENTROPY),
+        trained={"MultiTaskNet_": 8, "UncertaintyWeighting_": 1},
+        printed=(
+            Printed(LOSS, r"^loss ([\d.]+)"),
+            Printed("MSELoss_output_0", r"progress ([\d.]+)"),
+            Printed("MSELoss_output_0", r"held out ([\d.]+)", steps=2, mode=EVAL),
+        ),
+        files=("multi_task.pt",),
+    ),
+    # What is pruned has other names: three weights, and the same three beneath masks.
+    "pruning": Expected(
+        train=4 * 10,
+        evaluations=4,
+        losses=("BCEWithLogitsLoss_output_0",),
+        trained={"Sequential_": 3 + 3 + 3},
+        printed=(Printed("BCEWithLogitsLoss_output_0", r"mean loss ([\d.]+)", steps=10),),
+        files=("ticket.pt",),
+    ),
 }

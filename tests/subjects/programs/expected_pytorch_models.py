@@ -102,4 +102,22 @@ EXPECTED = {
         files=("out.vec",),
         said=("no tensor of biases came up",),
     ),
+    "cyclegan": Expected(
+        train=15,
+        losses=(*numbered("Loss", 3), *numbered("MSELoss", 2 + 4), *numbered("L1Loss", 4)),
+        trained={"ResnetGenerator_": 8, "PatchDiscriminator_": 8},
+        printed=tuple(Printed(f"Loss_output_{n}", rf"{name}: ([\d.]+)") for n, name in enumerate((" G", "D_A", "D_B"))),
+        files=tuple(f"latest_net_{name}.pth" for name in ("D_A", "D_B", "G_A", "G_B")),
+    ),
+    # Two updates of the critic and one of the generator are a step.
+    "wgan_gp": Expected(
+        train=3 * 4,
+        losses=numbered("Loss", 3),
+        trained={"Discriminator_": 4, "Generator_": 8},
+        printed=(
+            Printed("Loss_output_1", r"Batch [1357]/8\] \[D loss: ([-\d.]+)"),
+            Printed("Loss_output_2", r"G loss: ([-\d.]+)"),
+        ),
+        files=("samples.npy", "wgan_gp.pt"),
+    ),
 }
