@@ -12,6 +12,8 @@ import errno
 import os
 import stat
 
+from smd_agent.descriptors import open_above
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from io import FileIO
@@ -21,6 +23,9 @@ LARGEST_TEXT_BYTES = 1 << 28
 
 # A system call returns less than 2 GiB at once.
 _LARGEST_READ = 1 << 30
+
+# What a program puts in its place later, as tests do, is not called.
+_open = open
 
 
 class NotARegularFile(OSError):
@@ -46,7 +51,7 @@ def open_to_read(path: str | os.PathLike[str]) -> FileIO:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     if not stat.S_ISREG(mode):
         raise NotARegularFile(os.fspath(path))
-    return open(path, "rb", buffering=0, opener=_open_without_waiting)
+    return _open(path, "rb", buffering=0, opener=_open_without_waiting)
 
 
 def read_text(path: str | os.PathLike[str], encoding: str = "utf-8", largest: int = LARGEST_TEXT_BYTES) -> str:
@@ -98,4 +103,4 @@ def read_bytes(file: BinaryIO, size: int) -> bytes:
 
 def _open_without_waiting(path: str, flags: int) -> int:
     # It may have become a pipe since it was looked at.
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    return open_above(path, flags | getattr(os, "O_NONBLOCK", 0))

@@ -181,7 +181,9 @@ def become(program: str, argv: list[str]) -> int:
     Raises:
         CommandError: the operating system cannot execute the program.
     """
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        # It is closed otherwise.
+        sys.stdout.flush()
     if os.name == "nt":
         import subprocess
 

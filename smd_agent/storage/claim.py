@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from smd_agent.descriptors import open_above
 from smd_agent.formats.paths import TEMPORARY_SUFFIX, claim_path
 from smd_agent.regular_file import read_text
 from smd_agent.storage.after_fork import do_in_children, leave_to_children
@@ -168,10 +169,10 @@ class Claim:
     def _open(self) -> None:
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         try:
-            self._descriptor = os.open(self.path, flags | os.O_EXCL, 0o666)
+            self._descriptor = open_above(self.path, flags | os.O_EXCL, 0o666)
             self._created = True
         except FileExistsError:
-            self._descriptor = os.open(self.path, flags, 0o666)
+            self._descriptor = open_above(self.path, flags, 0o666)
             self._created = False
         # A child that lives longer would keep the lock of a parent that is gone. One may be forked while the lock is
         # waited for.

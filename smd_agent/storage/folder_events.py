@@ -16,6 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
+from smd_agent.descriptors import above_streams
+
 T = TypeVar("T")
 
 _CLOSE_WRITE, _OPEN, _MOVED_FROM, _MOVED_TO, _CREATE = 0x8, 0x20, 0x40, 0x80, 0x100
@@ -54,7 +56,7 @@ class FolderEvents(Generic[T]):
         self._folder = folder
         self._counts = counts
         self._library = _library()
-        self.descriptor = self._call("inotify_init1", os.O_NONBLOCK | os.O_CLOEXEC)
+        self.descriptor = above_streams(self._call("inotify_init1", os.O_NONBLOCK | os.O_CLOEXEC))
         self._paths: dict[int, Path] = {}
         # What was current when a file was opened that has not been written yet, and the last move from inside.
         self._begun: dict[tuple[int, str], T] = {}

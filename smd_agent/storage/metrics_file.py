@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from smd_agent import guard
+from smd_agent.descriptors import open_above
 from smd_agent.formats.encoder import Stamp
 
 # What smexperiments takes, in seconds before and after now.
@@ -105,7 +106,7 @@ class MetricsFile:
             self.close()
         if self._descriptor < 0:
             self._folder.mkdir(parents=True, exist_ok=True)
-            self._descriptor = os.open(self._folder / f"{os.getpid()}.json", _APPEND, 0o666)
+            self._descriptor = open_above(self._folder / f"{os.getpid()}.json", _APPEND, 0o666)
             self._torn = False
         left = b"\n" + text if self._torn else text
         while left:

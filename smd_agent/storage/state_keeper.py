@@ -21,6 +21,7 @@ from pathlib import Path
 
 from smd_agent import guard, stalled_disk
 from smd_agent.core.own_time import own_time
+from smd_agent.descriptors import above_streams
 from smd_agent.formats.training_state import TrainingState
 from smd_agent.storage.after_fork import do_in_children, leave_to_children
 from smd_agent.storage.folder_events import FolderEvents, readiness
@@ -137,7 +138,7 @@ class StateKeeper:
         events: FolderEvents[TrainingState] = stalled_disk.in_time(partial(FolderEvents, self._folder, is_checkpoint))
         self._events = events
         self._is_ready = readiness(events.descriptor)
-        woken, self._wake = os.pipe()
+        woken, self._wake = map(above_streams, os.pipe())
         for end in (woken, self._wake):
             os.set_blocking(end, False)
         do_in_children(self.forget)

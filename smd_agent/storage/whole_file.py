@@ -13,6 +13,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+from smd_agent.descriptors import open_above
 from smd_agent.formats.paths import TEMPORARY_SUFFIX
 
 # A folder that may be searched need not be readable to be gone through.
@@ -45,7 +46,7 @@ class NewFile:
         # Not from `random`, whose state belongs to the program.
         self._temporary = f"{self._name}.{os.getpid()}.{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
         try:
-            self.descriptor = os.open(self._temporary, _NEW_FILE, 0o666, dir_fd=self._folder)
+            self.descriptor = open_above(self._temporary, _NEW_FILE, 0o666, dir_fd=self._folder)
         except BaseException:
             os.close(self._folder)
             raise
@@ -60,7 +61,7 @@ class NewFile:
         Raises:
             OSError: it cannot be read or copied, is no file, or has another size.
         """
-        old = os.open(self._name, _OLD_FILE, dir_fd=self._folder)
+        old = open_above(self._name, _OLD_FILE, dir_fd=self._folder)
         try:
             status = os.fstat(old)
             if not stat.S_ISREG(status.st_mode) or status.st_size != size:
@@ -218,7 +219,7 @@ def names_in(root: Path, folder: str = "") -> list[str]:
         return []
     try:
         # One that may only be searched cannot be listed.
-        listed = os.open(".", os.O_RDONLY | getattr(os, "O_DIRECTORY", 0), dir_fd=opened)
+        listed = open_above(".", os.O_RDONLY | getattr(os, "O_DIRECTORY", 0), dir_fd=opened)
     except OSError:
         return []
     finally:
@@ -234,12 +235,12 @@ def _new_numbered(folder: int, name: str, ending: str) -> int:
     numbered = name
     while os.access(f"{numbered}{ending}", os.F_OK, dir_fd=folder, follow_symlinks=False):
         numbered = f"{name}_{next(numbers)}"
-    return os.open(f"{numbered}{ending}", _NEW_FILE, 0o666, dir_fd=folder)
+    return open_above(f"{numbered}{ending}", _NEW_FILE, 0o666, dir_fd=folder)
 
 
 def _opened(root: Path, names: list[str], make: bool = True) -> int:
     """Return a descriptor of a folder below the run's, which is made where it is missing; the run's is not."""
-    folder = os.open(root, _FOLDER)
+    folder = open_above(root, _FOLDER)
     path = root
     for name in names:
         path /= name
@@ -257,7 +258,7 @@ def _opened(root: Path, names: list[str], make: bool = True) -> int:
 
 def _inner(folder: int, name: str, make: bool) -> int:
     try:
-        return os.open(name, _FOLDER | _NO_LINK, dir_fd=folder)
+        return open_above(name, _FOLDER | _NO_LINK, dir_fd=folder)
     except FileNotFoundError:
         if not make:
             raise
@@ -266,4 +267,4 @@ def _inner(folder: int, name: str, make: bool) -> int:
         except FileExistsError:
             # Another worker was faster.
             pass
-        return os.open(name, _FOLDER | _NO_LINK, dir_fd=folder)
+        return open_above(name, _FOLDER | _NO_LINK, dir_fd=folder)
