@@ -42,6 +42,8 @@ class TrainingSteps:
         self._rounds = rounds
         self._signs = signs
         self.pass_ends_step = False
+        # A step that is due and was left unopened, and whether the position was unsure then.
+        self._unopened: tuple[int, bool] | None = None
 
     @property
     def end_with_updates(self) -> bool:
@@ -59,10 +61,25 @@ class TrainingSteps:
         position = self.position
         if self._recorder.interrupted:
             self.go_on()
+        if self._unopened is not None:
+            position.unsure = self._unopened[1]
         if position.unsure and self._signs.were_updated():
             self.end()
             return True
         return position.clock is not position.train
+
+    def leave_unopened(self) -> None:
+        """The step that has begun is due, but nothing can be seen of the call that began it: the next one opens it."""
+        position = self.position
+        if position.awaits_update:
+            self._unopened = position.step, position.unsure
+            # The next call comes to be looked at.
+            position.unsure = True
+
+    def take_unopened(self) -> bool:
+        """Whether the current step was left unopened; asked once, as it is opened then."""
+        unopened, self._unopened = self._unopened, None
+        return unopened is not None and unopened[0] == self.position.step
 
     def evaluation_call(self, again: bool) -> bool:
         """A model is called to be evaluated; whether that is a step of its own.
@@ -84,6 +101,7 @@ class TrainingSteps:
     def updated(self, optimizer: Any) -> None:
         """An optimizer has updated its parameters."""
         self.position.unsure = False
+        self._unopened = None
         if self._recorder.interrupted:
             self.go_on()
         if self._rounds.updated(optimizer):

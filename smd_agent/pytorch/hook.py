@@ -210,7 +210,12 @@ class Hook(FrameworkHook):
     @in_turn
     def begins_amid_training(self, tracked: TrackedModule, train: bool) -> bool:
         """Whether a call, to train or to evaluate, begins a step while an update is awaited."""
-        return self.steps.training_call() if train else self.steps.evaluation_call(tracked.last == self.step)
+        if not train:
+            return self.steps.evaluation_call(tracked.last == self.step)
+        begins = self.steps.training_call()
+        if self.steps.take_unopened() and not begins:
+            self.start_step()
+        return begins
 
     def updating(self) -> bool:
         """Whether an optimizer's update is under way, which may call the model."""
@@ -259,6 +264,7 @@ class Hook(FrameworkHook):
             self.recorder.end_step()
         if is_opaque():
             guard.say_once("opaque", _OPAQUE)
+            self.steps.leave_unopened()
             return
         if feeds_a_loader():
             self.disable()

@@ -40,7 +40,9 @@ _tracing_state = probe(torch, "_C._get_tracing_state", None)
 # Not functorch's own `peek_interpreter_stack`: its first call makes a thread state that every autograd node copies from
 # then on, which slows the whole rest of the run by 1 to 2 %.
 _key_is_included = probe(torch, "_C._dispatch_tls_is_dispatch_key_included", False)
-_TRANSFORM = "FuncTorchDynamicLayerFrontMode"
+_NAME = "FuncTorchDynamicLayerFrontMode"
+# By its name it is searched for in each call.
+_TRANSFORM = getattr(getattr(torch._C, "DispatchKey", None), _NAME, _NAME)
 
 _dispatch_modes = probe(torch, "_C._len_torch_dispatch_stack", 0)
 
@@ -66,6 +68,11 @@ def leave_uncompiled(function: Any, with_callees: bool = False) -> None:
         _frames.skip_code(function.__code__)  # type: ignore[union-attr]
 
 
+def is_transformed() -> bool:
+    """Whether functions are being traced, or transformed by ``torch.func``: what is called now is no step by itself."""
+    return bool(_key_is_included(_TRANSFORM) or _tracing_state() is not None)
+
+
 def is_opaque() -> bool:
     """Whether the model is being traced, exported or transformed right now."""
-    return bool(_tracing_state() is not None or _key_is_included(_TRANSFORM) or _dispatch_modes() > 0)
+    return is_transformed() or _dispatch_modes() > 0

@@ -34,7 +34,7 @@ from smd_agent.pytorch.compiled.layer_source import LayerSource
 from smd_agent.pytorch.compiled.unwatchable_layers import unwatchable_layers
 from smd_agent.pytorch.model.step_counter import StepCounter, TrackedModule
 from smd_agent.pytorch.patching import Installed
-from smd_agent.pytorch.tracing import graph_task, is_compiling
+from smd_agent.pytorch.tracing import graph_task, is_compiling, is_opaque
 from smd_agent.pytorch.updates import ids_of
 
 # Of a model that is called more often in one step, the further calls would add nothing but volume.
@@ -290,7 +290,7 @@ class SavedStep(CapturedStep):
     @session.fence("saving a loss", LOSSES)
     def before_loss(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A loss module of ``torch.nn`` is about to run."""
-        if self._left_out():
+        if self._left_out() or is_opaque():
             return
         if not self._is_of_training(args, kwargs):
             self._losses.before_module(module, args, kwargs)
@@ -312,7 +312,7 @@ class SavedStep(CapturedStep):
     @session.fence("saving a loss", LOSSES)
     def after_loss(self, module: torch.nn.Module, loss: Any) -> None:
         """It has run."""
-        if not self._left_out():
+        if not (self._left_out() or is_opaque()):
             self._losses.after_module(module, loss)
 
     @session.fence("looking at an optimizer")

@@ -33,7 +33,7 @@ from smd_agent.pytorch.model.step_counter import TrackedModule
 from smd_agent.pytorch.model.trained import given_to_optimizer
 from smd_agent.pytorch.model.wrappers import named_parameters, unwrapped
 from smd_agent.pytorch.patching import Patch
-from smd_agent.pytorch.tracing import graph_task
+from smd_agent.pytorch.tracing import graph_task, is_transformed
 from smd_agent.pytorch.updates import updates
 from smd_agent.pytorch.worker import feeds_a_loader
 
@@ -66,6 +66,8 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         self._was_watching = False
         self._transforms: list[Patch] = []
         self._transformed = False
+        # Whether calls of modules inside of transforms have been seen.
+        self._seen_transformed = False
         self._without_optimizer = False
         self._steps_missed = 0
         # Whether the program has been seen to train tensors, and parameters of modules.
@@ -158,7 +160,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
     @session.fence("looking for the model", again=True)
     @in_turn
     def _look_at(self, module: Module) -> None:
-        if self.paused:
+        if self.paused or self._is_transformed():
             return
         if self._without_counter:
             self._count_calls_of(module)
@@ -179,6 +181,11 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         if self._calls_without_match > PATIENCE:
             self._search(self.params_without_model(), counted=True)
         self._stop_watching_if_done()
+
+    def _is_transformed(self) -> bool:
+        """Whether the call is no step by itself: where there is no other one, backward passes show the model."""
+        self._seen_transformed = self._seen_transformed or is_transformed()
+        return self._seen_transformed and is_transformed()
 
     def _count_calls_of(self, module: Module) -> None:
         """Put the counter on a model that can be called where calls are seen, now that it is."""
@@ -307,12 +314,18 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             hook.selection.explained.add(CollectionKeys.LAYERS)
             say_once(
                 ("unseen calls", names),
-                f"calls of {names} cannot be seen, {_unseen_calls()}: "
+                f"calls of {names} cannot be seen, {self._unseen_calls()}: "
                 "a step begins with the first backward pass after an update; "
                 "weights, gradients and losses are saved, inputs and outputs are not",
             )
         hook.begin_training_step()
         return True
+
+    def _unseen_calls(self) -> str:
+        """Where the program may call a model that is trained and was never seen being called."""
+        if self._seen_transformed:
+            return "as in a function that torch.func transforms"
+        return "as in a compiled function" if has_compiled() else "as where forward or an own __call__ is what is called"
 
     def _pass_opens_step(self) -> bool:
         """Whether the next backward pass is the first of a step that no call has opened."""
@@ -376,11 +389,6 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             del self._pending_params[key]
         if left:
             say_once("without model", f"{len(left)} trained parameters belong to no module: they are not saved")
-
-
-def _unseen_calls() -> str:
-    """Where the program may call a model that is trained and was never seen being called."""
-    return "as in a compiled function" if has_compiled() else "as where forward or an own __call__ is what is called"
 
 
 def _ids(module: Module) -> set[int]:
