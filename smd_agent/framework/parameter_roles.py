@@ -62,6 +62,8 @@ class ParameterRoles:
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
         self._trained: dict[str, bool] = {}
+        # Of each model: those that are left out, and would be saved but for that.
+        self._left_out: dict[str, set[str]] = {}
         self._kept_out: set[str] = set()
         self._last: weakref.WeakKeyDictionary[object, object] = weakref.WeakKeyDictionary()
 
@@ -75,22 +77,30 @@ class ParameterRoles:
         """Whether a parameter has ever been trained."""
         return self._trained.get(name, False)
 
-    def settle(self, model: str, parameters: Iterable[Parameter]) -> None:
+    def settle(self, model: str, parameters: Iterable[Parameter], tell: bool = True) -> None:
         """Put parameters where they belong; what has been trained once stays there.
 
         Args:
             model: what the model is called in a message.
             parameters: of the model.
+            tell: whether to say now what is left out; else ``tell_of`` says it.
         """
-        left_out = 0
+        left_out = self._left_out.setdefault(model, set())
         for parameter in parameters:
             if parameter.trained is None or self._trained.get(parameter.name) in (True, parameter.trained):
                 continue
             self._trained[parameter.name] = parameter.trained
             if parameter.trained:
+                left_out.discard(parameter.name)
                 self._put_in(parameter)
-            else:
-                left_out += self._leave_out(parameter.name)
+            elif self._leave_out(parameter.name):
+                left_out.add(parameter.name)
+        if tell:
+            self.tell_of(model)
+
+    def tell_of(self, model: str) -> None:
+        """Say once which parameters of a model are left out, if any are."""
+        left_out = len(self._left_out.get(model, ()))
         if left_out and not self._selection.saves_everything:
             line = (
                 f"{count_of(left_out, 'parameter')} of {model} that nothing trains "

@@ -54,6 +54,17 @@ def test_what_is_trained_later_is_saved_from_then_on(roles):
     assert roles.trial.tensor("Later_third.bias").steps() == first
 
 
+def test_a_part_that_is_frozen_while_the_other_one_is_updated_is_trained(roles):
+    first, *more = roles.trial.tensor("Turns_generator.weight").steps()
+    for name in ("generator.weight", "generator.bias", "critic.weight", "critic.bias"):
+        assert roles.trial.tensor(f"Turns_{name}").steps() == [first, *more], name
+    assert len(more) == 2
+    # It stands in an optimizer, but gets no gradient.
+    assert roles.names("weights", start="Turns_frozen") | roles.names("biases", start="Turns_frozen") == set()
+    (line,) = [line for line in roles.lines if "Turns" in line]
+    assert "2 parameters of Turns that nothing trains are left out of weights and biases" in line
+
+
 def test_names_are_those_of_the_model_around_what_is_called(roles):
     """The model's class has a ``__call__`` of its own, so that only its layer is seen being called."""
     assert roles.names("weights", start="OwnCall") == {"OwnCall_fc.weight"}

@@ -9,7 +9,7 @@ from torch.nn.parameter import UninitializedParameter
 
 from smd_agent.framework.parameter_roles import Parameter, ParameterRoles
 from smd_agent.pytorch.model.step_counter import TrackedModule
-from smd_agent.pytorch.model.trained import are_trained
+from smd_agent.pytorch.model.trained import are_trained, was_given
 
 Pair = tuple[str, torch.nn.Parameter]
 
@@ -24,6 +24,7 @@ class TrainedRoles:
     def __init__(self, roles: ParameterRoles) -> None:
         self._roles = roles
         self._doubtful: dict[int, tuple[str, str, torch.nn.Parameter]] = {}
+        self._settled: set[str] = set()
 
     @property
     def is_waiting(self) -> bool:
@@ -42,11 +43,16 @@ class TrainedRoles:
                 for (name, _), found in zip(pairs, trained, strict=True)
             ]
         if roles.have_changed(tracked, len(pairs), trained):
-            roles.settle(title, [_with_role(title, *pair, found) for pair, found in zip(pairs, trained, strict=True)])
+            parameters = [_with_role(title, *pair, found) for pair, found in zip(pairs, trained, strict=True)]
+            # The step shows whether all of them are left out.
+            roles.settle(title, parameters, tell=False)
+            self._settled.add(title)
         if False in trained:
-            # Should one get a gradient, it is trained all the same.
+            # Should one get a gradient, it is trained all the same. Where two parts of a model take turns, the one
+            # whose turn it is not may be frozen.
             for (name, parameter), found in zip(pairs, trained, strict=True):
-                if found is False and parameter.requires_grad and not roles.is_trained(name):
+                may_be = parameter.requires_grad or was_given(parameter)
+                if found is False and may_be and not roles.is_trained(name):
                     self._doubtful[id(parameter)] = (title, name, parameter)
 
     def turned_out_trained(self, differentiated: Iterable[int]) -> list[Pair]:
@@ -54,13 +60,16 @@ class TrainedRoles:
         found = []
         for key in self._doubtful.keys() & differentiated:
             title, name, parameter = self._doubtful.pop(key)
-            self._roles.settle(title, [_with_role(title, name, parameter, True)])
+            self._roles.settle(title, [_with_role(title, name, parameter, True)], tell=False)
             found.append((name, parameter))
         return found
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Let go of everything, and tell of what is left out."""
         self._doubtful.clear()
+        for title in self._settled:
+            self._roles.tell_of(title)
+        self._settled.clear()
 
 
 def has_values(parameter: torch.Tensor) -> bool:

@@ -112,6 +112,18 @@ class Private(nn.Module):
         return self._inner(x).square().mean()
 
 
+class Turns(nn.Module):
+    """Its parts take turns; the one whose turn it is not is frozen, as Lightning's ``toggle_optimizer`` has it."""
+
+    def __init__(self):
+        super().__init__()
+        self.generator, self.critic, self.frozen = nn.Linear(4, 4), nn.Linear(4, 1), nn.Linear(4, 4)
+        self.frozen.requires_grad_(False)
+
+    def forward(self, x):
+        return self.critic(self.generator(self.frozen(x))).mean()
+
+
 def other_names():
     model = OtherNames()
     train(model, model.parameters(), model)
@@ -154,10 +166,26 @@ def wrapped_by_a_library():
     train(model, model.parameters(), model)
 
 
+def turns():
+    model = Turns()
+    optimizers = [torch.optim.SGD(part.parameters(), lr=0.1) for part in (model.generator, model.critic)]
+    optimizers[0].add_param_group({"params": [*model.frozen.parameters()]})
+    for _ in range(3):
+        for mine, other in ((0, 1), (1, 0)):
+            parts = (model.generator, model.critic)
+            parts[other].requires_grad_(False)
+            model(torch.randn(5, 4)).backward()
+            optimizers[mine].step()
+            optimizers[mine].zero_grad()
+            parts[other].requires_grad_(True)
+    for parameter in model.parameters():
+        digest.update(parameter.detach().numpy().tobytes())
+
+
 def main():
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    for scene in (other_names, distilled, later, own_call, wrapped_by_a_library):
+    for scene in (other_names, distilled, later, own_call, wrapped_by_a_library, turns):
         scene()
     print(digest.hexdigest())
 
