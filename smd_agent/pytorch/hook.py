@@ -28,19 +28,19 @@ from smd_agent.pytorch.capture.trained_losses import TrainedLosses
 from smd_agent.pytorch.collection import BUILT_IN, Collection
 from smd_agent.pytorch.device.late_values import LateValues
 from smd_agent.pytorch.environment import facts
+from smd_agent.pytorch.model.known_models import KnownModels
 from smd_agent.pytorch.model.step_counter import StepCounter, TrackedModule
 from smd_agent.pytorch.model.wrappers import class_name, named_layers, unwrapped
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.tracing import is_opaque, leave_uncompiled
-from smd_agent.pytorch.training_threads import TrainingThreads, is_of_this_thread
+from smd_agent.pytorch.training_threads import TrainingThreads
 from smd_agent.pytorch.updates import updates
 from smd_agent.pytorch.worker import feeds_a_loader, rank_and_size
 
-_IDLE = 100
 _OPAQUE = "a call in which the model is traced or transformed is not saved"
 
 
-class Hook(FrameworkHook):
+class Hook(KnownModels):
     """Saves the tensors of a PyTorch training run by step and mode.
 
     A training step reaches from the first forward of a registered model to the update of its parameters; see
@@ -54,7 +54,7 @@ class Hook(FrameworkHook):
 
     def set_up(self) -> None:
         """No model is known yet."""
-        self.models: list[TrackedModule] = []
+        self.models = []
         self.registered_losses: list[torch.nn.Module] = []
         self._registered: set[TrackedModule] = set()
         self.roles = ParameterRoles(self.selection)
@@ -66,7 +66,7 @@ class Hook(FrameworkHook):
         self.broken_at_end = self.last_weights.not_finite
         self.recorder.late = LateValues(self.recorder)
         self._thread = 0
-        self.threads = TrainingThreads(self._keep_own_models)
+        self.threads: TrainingThreads = TrainingThreads(self._keep_own_models)
         self.left_out = self.recorder.left_out = self.threads.left_out
         self.steps: TrainingSteps = TrainingSteps(self.recorder, updates.rounds, self)
         self.steps.end_with_updates = True
@@ -195,17 +195,6 @@ class Hook(FrameworkHook):
         if self.steps.begin(self.position.train):
             self.start_step()
 
-    def trained_params(self) -> set[int]:
-        """Ids of the parameters of all known models."""
-        return {id(parameter) for tracked in self.models for _, parameter in tracked.parameters()}
-
-    def were_updated(self) -> bool:
-        """Whether parameters or, without an optimizer, gradients of models have changed since the last time."""
-        by_gradients = not updates.has_optimizer()
-        # All are asked, as each takes note of its state.
-        changed = [tracked.was_updated(by_gradients) for tracked in self.models]
-        return any(changed) and not updates.in_progress()
-
     @session.fence("looking at a model's call amid a training step", again=True)
     @in_turn
     def begins_amid_training(self, tracked: TrackedModule, train: bool) -> bool:
@@ -232,16 +221,6 @@ class Hook(FrameworkHook):
         """Something of the training step that waits for an evaluation to end comes up."""
         if self.amid_training:
             self.steps.go_on()
-
-    def models_in_use(self) -> list[TrackedModule]:
-        """The models without those that have not been called for many steps, and those of other threads."""
-        used = [tracked for tracked in self.models if tracked.last < 0 or self.step - tracked.last <= _IDLE]
-        several = self.threads.several
-        return [tracked for tracked in used if is_of_this_thread(tracked.thread) and (tracked.called or not several)]
-
-    def classes_trained(self) -> set[str]:
-        """Names of the classes of the models."""
-        return {class_name(model) for tracked in self.models if (model := tracked.model) is not None}
 
     def regexes_changed(self) -> bool:
         """Whether a built-in collection has got regexes or names of the user's."""

@@ -1,4 +1,4 @@
-"""Loops that call their model inside of ``torch.func`` transforms too: such a call is left out, and nothing beside it."""
+"""Loops that call their model inside of ``torch.func`` transforms too: such a call alone is left out."""
 
 from __future__ import annotations
 

@@ -325,7 +325,9 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         """Where the program may call a model that is trained and was never seen being called."""
         if self._seen_transformed:
             return "as in a function that torch.func transforms"
-        return "as in a compiled function" if has_compiled() else "as where forward or an own __call__ is what is called"
+        return (
+            "as in a compiled function" if has_compiled() else "as where forward or an own __call__ is what is called"
+        )
 
     def _pass_opens_step(self) -> bool:
         """Whether the next backward pass is the first of a step that no call has opened."""

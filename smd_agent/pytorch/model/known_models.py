@@ -1,0 +1,44 @@
+"""The models that a hook knows, and what is asked of all of them; a part of the hook."""
+
+from __future__ import annotations
+
+from smd_agent.framework.hook import FrameworkHook
+from smd_agent.pytorch.model.step_counter import TrackedModule
+from smd_agent.pytorch.model.wrappers import class_name
+from smd_agent.pytorch.training_threads import TrainingThreads, is_of_this_thread
+from smd_agent.pytorch.updates import updates
+
+_IDLE = 100
+
+
+class KnownModels(FrameworkHook):
+    """Base of the hook.
+
+    Attributes:
+        models: those that are known.
+        threads: whose steps are saved.
+    """
+
+    models: list[TrackedModule]
+    threads: TrainingThreads
+
+    def trained_params(self) -> set[int]:
+        """Ids of the parameters of all known models."""
+        return {id(parameter) for tracked in self.models for _, parameter in tracked.parameters()}
+
+    def were_updated(self) -> bool:
+        """Whether parameters or, without an optimizer, gradients of models have changed since the last time."""
+        by_gradients = not updates.has_optimizer()
+        # All are asked, as each takes note of its state.
+        changed = [tracked.was_updated(by_gradients) for tracked in self.models]
+        return any(changed) and not updates.in_progress()
+
+    def models_in_use(self) -> list[TrackedModule]:
+        """The models without those that have not been called for many steps, and those of other threads."""
+        used = [tracked for tracked in self.models if tracked.last < 0 or self.step - tracked.last <= _IDLE]
+        several = self.threads.several
+        return [tracked for tracked in used if is_of_this_thread(tracked.thread) and (tracked.called or not several)]
+
+    def classes_trained(self) -> set[str]:
+        """Names of the classes of the models."""
+        return {class_name(model) for tracked in self.models if (model := tracked.model) is not None}
