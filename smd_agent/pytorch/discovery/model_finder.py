@@ -26,20 +26,18 @@ from smd_agent.guard import say_once
 from smd_agent.pytorch.capture.persistent_hooks import has_compiled, watch
 from smd_agent.pytorch.discovery import own_calls
 from smd_agent.pytorch.discovery.backward_calls import PassWatch, leaves
+from smd_agent.pytorch.discovery.transforms import TransformWatch
 from smd_agent.pytorch.hook import Hook
 from smd_agent.pytorch.model import live_modules
 from smd_agent.pytorch.model.module_calls import CallWatch
 from smd_agent.pytorch.model.step_counter import TrackedModule
 from smd_agent.pytorch.model.trained import given_to_optimizer
 from smd_agent.pytorch.model.wrappers import named_parameters, unwrapped
-from smd_agent.pytorch.patching import Patch
-from smd_agent.pytorch.tracing import graph_task, is_transformed
+from smd_agent.pytorch.tracing import graph_task
 from smd_agent.pytorch.updates import updates
 from smd_agent.pytorch.worker import feeds_a_loader
 
 Module = torch.nn.Module
-
-_TRANSFORMS = ("grad", "grad_and_value", "vjp")
 
 
 class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
@@ -64,10 +62,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         self._without_counter: list[TrackedModule] = []
         self._last_backward_step = -1
         self._was_watching = False
-        self._transforms: list[Patch] = []
-        self._transformed = False
-        # Whether calls of modules inside of transforms have been seen.
-        self._seen_transformed = False
+        self._transforms = TransformWatch()
         self._without_optimizer = False
         self._steps_missed = 0
         # Whether the program has been seen to train tensors, and parameters of modules.
@@ -83,10 +78,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         optimizer = torch.optim.Optimizer
         replace(optimizer, "add_param_group", self._wrap_add, why="an optimizer knows what is trained")
         self._passes.begin()
-        for name in _TRANSFORMS:
-            why = "models that are trained by gradients of torch.func are told of"
-            patch = Patch(torch.func, name, self._wrap_transform, why=why, until=Until.MODEL_IS_FOUND)
-            self._transforms.append(patch)
+        self._transforms.begin()
 
     def _wrap_add(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def add_param_group(optimizer: Any, param_group: Any) -> Any:
@@ -100,7 +92,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         """Why nothing of the program, which ends now, was captured, as far as it shows."""
         if self.hook is not None or self.stopped:
             return None
-        if self._transformed:
+        if self._transforms.used:
             return "gradients taken by torch.func cannot be seen"
         given = [parameter for reference in self._pending_params.values() if (parameter := reference()) is not None]
         if self._trains_others and given and all(parameter.grad is None for parameter in given):
@@ -113,7 +105,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         super().stop()
         self._calls.end()
         self._passes.end()
-        self._leave_transforms()
+        self._transforms.end()
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
@@ -160,7 +152,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
     @session.fence("looking for the model", again=True)
     @in_turn
     def _look_at(self, module: Module) -> None:
-        if self.paused or self._is_transformed():
+        if self.paused or self._transforms.has_call():
             return
         if self._without_counter:
             self._count_calls_of(module)
@@ -181,11 +173,6 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         if self._calls_without_match > PATIENCE:
             self._search(self.params_without_model(), counted=True)
         self._stop_watching_if_done()
-
-    def _is_transformed(self) -> bool:
-        """Whether the call is no step by itself: where there is no other one, backward passes show the model."""
-        self._seen_transformed = self._seen_transformed or is_transformed()
-        return self._seen_transformed and is_transformed()
 
     def _count_calls_of(self, module: Module) -> None:
         """Put the counter on a model that can be called where calls are seen, now that it is."""
@@ -222,7 +209,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
 
     def track(self, hook: Hook, model: Module, inner: list[TrackedModule]) -> TrackedModule:
         """Name a model and what it gets and gives."""
-        self._leave_transforms()
+        self._transforms.end()
         if self._steps_missed:
             # The program's steps are counted from its first one on.
             hook.position.begin(hook.position.train, self._steps_missed)
@@ -243,19 +230,6 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             return caller
         others = self.params_without_model() - _ids(module)
         return live_modules.owner_of(module, others) if others else None
-
-    # Gradients without a backward pass.
-
-    def _wrap_transform(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def transform(*args: Any, **kwargs: Any) -> Any:
-            self._transformed = True
-            return original(*args, **kwargs)
-
-        return transform
-
-    def _leave_transforms(self) -> None:
-        while self._transforms:
-            self._transforms.pop().remove()
 
     # Backward passes.
 
@@ -323,7 +297,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
 
     def _unseen_calls(self) -> str:
         """Where the program may call a model that is trained and was never seen being called."""
-        if self._seen_transformed:
+        if self._transforms.seen_call:
             return "as in a function that torch.func transforms"
         return (
             "as in a compiled function" if has_compiled() else "as where forward or an own __call__ is what is called"
