@@ -196,15 +196,13 @@ def _trained(trial: Trial, lines: dict[str, TensorLine]) -> dict[str, str]:
 
 
 def _verdict(trial: Trial) -> Iterator[str]:
-    import time
-
     from smd_agent.rules.short_look import in_one_line, look_shortly
 
     seconds = env.verdict_seconds()
     steps = trial.step_table.steps(_global(), incomplete=True)
     if not steps or not seconds:
         return
-    look = look_shortly(trial, steps, trial.step_table.files, time.monotonic() + seconds, attempt=guard.attempt)
+    look = look_shortly(trial, steps, trial.step_table.files, seconds, attempt=guard.attempt)
     yield f"Verdict  {in_one_line(look, so_far=not trial.loaded_all_steps)}"
     if look.groups or not look.is_whole:
         more = "more" if look.is_whole else "the rest"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import time
 from contextlib import contextmanager
 from threading import get_ident
 from typing import TYPE_CHECKING
@@ -18,8 +17,10 @@ if TYPE_CHECKING:
 
     from smd_agent.core.hook import BaseHook
 
-# Part of the time after which judging ends by itself; after the whole of it nobody waits any more.
+# Part of the time after which judging ends by itself.
 _BUDGET = 0.8
+# Seconds by the clock that there are for the last loss, however little time there is for all else.
+_PATIENCE = 3.0
 
 
 @guard.fence("judging the runs")
@@ -28,10 +29,9 @@ def judge_runs(hooks: list[BaseHook]) -> None:
     ended = [hook for hook in hooks if hook.ended_worker]
     seconds = env.verdict_seconds()
     if ended and seconds:
-        started = time.monotonic()
         with _no_garbage_collection():
             for hook in ended:
-                _judge(hook, started, seconds, alone=len(ended) == 1)
+                _judge(hook, seconds / len(ended), alone=len(ended) == 1)
 
 
 @contextmanager
@@ -46,25 +46,27 @@ def _no_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _judge(hook: BaseHook, started: float, seconds: float, alone: bool) -> None:
+def _judge(hook: BaseHook, seconds: float, alone: bool) -> None:
+    from smd_agent.rules.limits import CLOCK_TIMES
+
     shown, folder, worker = hook.out_dir, hook.local_dir, hook.ended_worker
     check = f"python -m smd_agent check {shown}"
     if folder is None:
         guard.say(f"not judged, because it is too large to be here, too: {check}")
         return
     lines: list[str] = []
-    left, until = max(started + seconds - time.monotonic(), 0.0), started + _BUDGET * seconds
-    failure = guard.attempt(lambda: lines.append(in_time(lambda: _verdict(folder, worker, until, check), left)))
+    budget, patience = _BUDGET * seconds, max(CLOCK_TIMES * seconds, _PATIENCE)
+    failure = guard.attempt(lambda: lines.append(in_time(lambda: _verdict(folder, worker, budget, check), patience)))
     if isinstance(failure, TimeoutError):
         lines = [""]
     if failure is None or isinstance(failure, TimeoutError):
-        line = lines[0] or f"not judged within {seconds:g} s: {check}"
+        line = lines[0] or f"not judged within {patience:g} s: {check}"
         guard.say(line if alone or shown in line else f"{line} of {shown}")
     else:
         guard.say(f"judging the run failed ({guard.describe(failure)}): {check}")
 
 
-def _verdict(folder: str, worker: str, until: float, check: str) -> str:
+def _verdict(folder: str, worker: str, seconds: float, check: str) -> str:
     """Return the line; empty where there was no time for any."""
     import logging
 
@@ -81,10 +83,10 @@ def _verdict(folder: str, worker: str, until: float, check: str) -> str:
     try:
         part = OwnPart(folder, worker)
         several = part.num_workers > 1
-        look = look_shortly(part, part.saved_steps(), part.files_at, until, one_worker=several, attempt=guard.attempt)
+        look = look_shortly(part, part.saved_steps(), part.files_at, seconds, one_worker=several, attempt=guard.attempt)
     finally:
         logger.removeFilter(is_of_another_thread)
-    if not look.looked and not look.groups:
+    if not (look.looked or look.saw_last or look.groups):
         return ""
     line = in_one_line(look)
     if look.is_whole and not look.groups:

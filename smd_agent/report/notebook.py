@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import time
 from typing import TYPE_CHECKING
 
 from smd_agent.analysis.statistics import measure
@@ -82,7 +81,7 @@ def html_of_tensor(tensor: Tensor) -> str:
 def _verdict(trial: Trial, steps: Sequence[int], ended: bool) -> str:
     if not steps:
         return "no step has been saved"
-    look = look_shortly(trial, steps, trial.step_table.files, time.monotonic() + _LONGEST)
+    look = look_shortly(trial, steps, trial.step_table.files, _LONGEST)
     return in_one_line(look, so_far=not ended)
 
 

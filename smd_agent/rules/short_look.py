@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
 from smd_agent.printable import count_of, shortened_within
 from smd_agent.rules.built_in import BuiltInRule, Split
 from smd_agent.rules.by_default import rules_of_run
 from smd_agent.rules.finding import Finding, Severity, alike
 from smd_agent.rules.judging import Judging, Verdict
-from smd_agent.rules.limits import Limits, OutOfTime
+from smd_agent.rules.limits import Limits, OutOfTime, Stopwatch
+from smd_agent.rules.step_view import RunView, StepView
 from smd_agent.storage.read_failures import read_failures
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from smd_agent.analysis.trial import Trial
     from smd_agent.storage.index_files import StepIndex
@@ -23,8 +25,15 @@ if TYPE_CHECKING:
 LARGEST_VALUE = 32 << 20
 """In bytes: of what is read within a tenth of a second."""
 
-# Part of the time for the first steps; the rest is for the last one.
+# Part of the time for finding the last loss, and as much for looking at it; and what there is for each in any case, in
+# seconds. Both come first, and take a hundredth of that.
+_AHEAD = 0.2
+_AT_LEAST = 0.3
+# Part of the time that ends with the first steps; then the last one is looked at once more, with what is known of them.
 _FOR_THE_FIRST = 0.85
+# Among so many steps the last one with a loss is looked for.
+_STEPS_BACK = 16
+_TRAINING = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
 _PHRASES = 3
 # In characters: of a name, and of all phrases.
 _LONGEST_NAME = 40
@@ -39,7 +48,7 @@ class ShortLook:
         verdict: what rules say.
         looked: how many steps all of them have seen, which are the first ones.
         steps: how many there are.
-        saw_last: whether some of them have seen the last one beside those.
+        saw_last: whether the last one was looked at beside those, by rules that one step tells.
         unreadable: how many of the steps that were looked at cannot be read.
         failed: whether a part of the agent's failed in the run, so that something may be missing.
     """
@@ -66,26 +75,30 @@ def look_shortly(
     trial: Trial,
     steps: Sequence[int],
     files_of: Callable[[int], Mapping[str, StepIndex]],
-    until: float,
+    seconds: float,
     *,
     one_worker: bool = False,
     attempt: Callable[[Callable[[], object]], Exception | None] | None = None,
 ) -> ShortLook:
     """Judge the first steps of a run, and the last one where there is no time for all.
 
+    Whether the last loss is finite is looked at before anything else, so that there is always time for it.
+
     Args:
         trial: the run.
         steps: counted over all modes, in order.
         files_of: gives the files of a step by worker.
-        until: when to end, as ``time.monotonic`` counts; what has begun by then may last a tenth of a second more.
+        seconds: that it may take, see `Stopwatch`; what has begun by then may last a tenth of a second more.
         one_worker: whether these are files of one worker of several: rules that must see all of them are left out.
         attempt: see `Judging`.
     """
-    rules = rules_of_run(trial)
-    now = time.monotonic()
-    ends = [now + _FOR_THE_FIRST * (until - now)]
-    limits = Limits(LARGEST_VALUE, lambda: time.monotonic() < ends[0])
-    judging = Judging(trial, [rule for rule in rules if not (one_worker and rule.split is Split.RUN)], limits, attempt)
+    watch = Stopwatch(seconds)
+    rules = [rule for rule in rules_of_run(trial) if not (one_worker and rule.split is Split.RUN)]
+    last = _last_steps(trial, steps, files_of, Stopwatch(max(_AHEAD * seconds, _AT_LEAST)))
+    ahead = _look_ahead(trial, [rule for rule in rules if rule.one_step_tells], last, seconds, attempt)
+    ends = [_FOR_THE_FIRST]
+    limits = Limits(LARGEST_VALUE, lambda: watch.used < ends[0])
+    judging = Judging(trial, rules, limits, attempt)
     looked, unreadable, saw_last = 0, 0, False
     try:
         for step in steps:
@@ -95,10 +108,51 @@ def look_shortly(
             looked += 1
             unreadable += not files
     except OutOfTime:
-        ends[0] = until
-        if looked + 1 < len(steps):
-            saw_last = _look_at_last(judging, steps[-1], files_of, limits)
-    return ShortLook(judging.verdict(), looked, len(steps), saw_last, unreadable, bool(read_failures(trial.root)))
+        ends[0] = 1.0
+        saw_last = looked + 1 < len(steps)
+        _look_at_last(judging, {step: files for step, files in last.items() if step > steps[looked]}, limits)
+    verdict = judging.verdict()
+    if saw_last:
+        _add_missing(verdict, ahead.findings)
+    return ShortLook(verdict, looked, len(steps), saw_last, unreadable, bool(read_failures(trial.root)))
+
+
+def _add_missing(verdict: Verdict, found: Iterable[Finding]) -> None:
+    """Add what was found at the last step, for which there was no time afterwards."""
+    known = {(one.rule, one.tensor, one.mode, one.worker) for one in verdict.findings}
+    missing = [one for one in found if (one.rule, one.tensor, one.mode, one.worker) not in known]
+    verdict.findings = sorted((*verdict.findings, *missing), key=lambda one: one.order)
+
+
+def _last_steps(
+    trial: Trial, steps: Sequence[int], files_of: Callable[[int], Mapping[str, StepIndex]], watch: Stopwatch
+) -> dict[int, Mapping[str, StepIndex]]:
+    """Return the files of the last steps, from the last one on in which the training has a loss, in order."""
+    run = RunView(trial)
+    found: dict[int, Mapping[str, StepIndex]] = {}
+    for step in reversed(steps[-_STEPS_BACK:]):
+        if found and watch.used >= 1:
+            break
+        found[step] = files_of(step)
+        views = [StepView(run, file) for file in found[step].values()]
+        if any(view.mode in _TRAINING and view.names(CollectionKeys.LOSSES) for view in views):
+            return dict(reversed(found.items()))
+    return {step: found[step] for step in steps[-1:]}
+
+
+def _look_ahead(
+    trial: Trial,
+    rules: Sequence[BuiltInRule],
+    last: Mapping[int, Mapping[str, StepIndex]],
+    seconds: float,
+    attempt: Callable[[Callable[[], object]], Exception | None] | None,
+) -> Verdict:
+    """Return what rules say of the last steps by themselves."""
+    watch = Stopwatch(max(_AHEAD * seconds, _AT_LEAST))
+    limits = Limits(LARGEST_VALUE, lambda: watch.used < 1)
+    judging = Judging(trial, rules, limits, attempt)
+    _look_at_last(judging, last, limits)
+    return judging.verdict()
 
 
 def _in_time(limits: Limits) -> Callable[[BuiltInRule], bool]:
@@ -109,15 +163,13 @@ def _in_time(limits: Limits) -> Callable[[BuiltInRule], bool]:
     return asks
 
 
-def _look_at_last(
-    judging: Judging, step: int, files_of: Callable[[int], Mapping[str, StepIndex]], limits: Limits
-) -> bool:
+def _look_at_last(judging: Judging, last: Mapping[int, Mapping[str, StepIndex]], limits: Limits) -> None:
     in_time = _in_time(limits)
     try:
-        judging.take(step, files_of(step), lambda rule: in_time(rule) and rule.one_step_tells)
+        for step, files in last.items():
+            judging.take(step, files, lambda rule: in_time(rule) and rule.one_step_tells)
     except OutOfTime:
-        return False
-    return True
+        return
 
 
 def in_one_line(look: ShortLook, so_far: bool = False) -> str:

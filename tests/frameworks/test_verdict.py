@@ -215,14 +215,16 @@ def test_what_breaks_after_the_last_saved_step_is_said(runner, text, found):
 
 
 class Slow(BuiltInRule):
-    """Takes half a second for each step."""
+    """Takes half a second of a processor for each step."""
 
     meaning = "made up"
     needs = (Need(("losses",)),)
     evidence = {"loss": "the loss"}  # noqa: RUF012
 
     def take(self, step):
-        time.sleep(0.5)
+        end = time.thread_time() + 0.5
+        while time.thread_time() < end:
+            pass
 
 
 class Broken(Slow):
@@ -259,11 +261,15 @@ def judged(tmp_path, monkeypatch, capsys):
 
 
 def test_what_takes_too_long_is_left_to_check(judged, tmp_path):
-    line = judged(Slow, nan=True, seconds=8)
-    assert judged.seconds < 8.5
+    line = judged(Slow, nan=True, seconds=4)
     rest = re.escape(f"; the rest: python -m smd_agent check {tmp_path / 'run'}")
     seen = r"in the first (?:\d+ )?and the last of 20 steps"
-    assert re.fullmatch(rf"1 finding {seen}: loss not finite at step 19 \(finite at \d+\){rest}", line), line
+    assert re.fullmatch(rf"1 finding {seen}: loss not finite at step 19(?: \(finite at \d+\))?{rest}", line), line
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0.1])
+def test_that_the_last_loss_is_not_finite_is_said_however_little_time_there_is(judged, seconds):
+    assert re.match(r"\d findings?\b.*: loss not finite at step 19\b", judged(nan=True, seconds=seconds))
 
 
 def test_a_rule_that_fails_is_left_out_and_named(judged):
@@ -274,9 +280,9 @@ def test_a_rule_that_fails_is_left_out_and_named(judged):
 
 
 def test_a_disk_that_stands_still_is_not_waited_for(judged, monkeypatch, tmp_path):
-    monkeypatch.setattr(verdict_at_exit, "_verdict", lambda *args: time.sleep(3))
-    assert judged(seconds=1) == f"not judged within 1 s: python -m smd_agent check {tmp_path / 'run'}"
-    assert judged.seconds < 2
+    monkeypatch.setattr(verdict_at_exit, "_verdict", lambda *args: time.sleep(30))
+    assert judged(seconds=1) == f"not judged within 3 s: python -m smd_agent check {tmp_path / 'run'}"
+    assert judged.seconds < 10
 
 
 def test_a_failure_of_the_verdict_is_one_line(judged, monkeypatch):
@@ -310,7 +316,7 @@ def test_large_values_are_not_read(monkeypatch, tmp_path):
     trial = written(tmp_path / "run", [{"loss": 1.0 / (step + 1), "a_weight": np.ones(5000)} for step in range(12)])
     monkeypatch.setattr(short_look, "LARGEST_VALUE", 10_000)
     steps = trial.step_table.steps(ModeKeys.GLOBAL, True)
-    look = short_look.look_shortly(trial, steps, trial.step_table.files, time.monotonic() + 60)
+    look = short_look.look_shortly(trial, steps, trial.step_table.files, 60)
     assert short_look.in_one_line(look).endswith(" over 12 steps; 1 large tensor not read")
     assert not look.is_whole
 

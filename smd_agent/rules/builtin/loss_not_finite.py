@@ -95,16 +95,18 @@ class LossNotFinite(BuiltInRule):
                 known.severity = Severity.WARNING
 
     def _report(self, step: StepView, name: str) -> None:
-        others = step.without(step.names(), step.names(CollectionKeys.LOSSES))
-        bad = not_finite(step, others)
         last = self._last.get((name, step.mode))
-        evidence: dict[str, float] = {"others": len(others), "others_not_finite": len(bad)}
         short = "loss not finite at step {step}"
         if last is not None:
             short += f" (finite at {last.step})"
-            evidence |= {"last_finite_step": last.step, "last_finite_loss": last.loss}
-        cause, advice = _CAUSES[self._cause(step, bad, last)]
-        self.found(step, name, evidence, cause=cause, advice=advice, short=short)
+        # Before anything else is read, for which there may be no time.
+        finding = self.found(step, name, short=short)
+        others = step.without(step.names(), step.names(CollectionKeys.LOSSES))
+        bad = not_finite(step, others)
+        finding.evidence |= {"others": len(others), "others_not_finite": len(bad)}
+        if last is not None:
+            finding.evidence |= {"last_finite_step": last.step, "last_finite_loss": last.loss}
+        finding.cause, finding.advice = _CAUSES[self._cause(step, bad, last)]
 
     @staticmethod
     def _cause(step: StepView, bad: dict[str, dict[str, float]], last: _Last | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import pytest
@@ -87,7 +88,7 @@ def trial(tmp_path):
 
 def test_the_rules_are_those_that_check_applies(trial):
     steps = trial.step_table.steps(ModeKeys.GLOBAL, True)
-    look = look_shortly(trial, steps, trial.step_table.files, time.monotonic() + 60)
+    look = look_shortly(trial, steps, trial.step_table.files, 60)
     verdict = look.verdict
     asked = {*verdict.judged, *verdict.not_for_it, *(one.rule for one in verdict.not_judged)}
     assert asked == applied_unasked(built_in_rules()).keys()
@@ -100,16 +101,63 @@ def test_steps_that_cannot_be_read_take_their_time_too(trial):
         return {}
 
     begun = time.monotonic()
-    look = look_shortly(trial, range(10_000), gone, begun + 1)
+    look = look_shortly(trial, range(10_000), gone, 0.3)
     assert time.monotonic() - begun < 3
     assert 0 < look.looked == look.unreadable < 10_000
     assert not look.is_whole
 
 
-def test_without_time_nothing_is_looked_at(trial):
+def test_without_time_only_the_last_loss_is_looked_at(trial):
     steps = trial.step_table.steps(ModeKeys.GLOBAL, True)
-    look = look_shortly(trial, steps, trial.step_table.files, time.monotonic() - 1)
-    assert (look.looked, look.saw_last, look.groups) == (0, False, [])
+    look = look_shortly(trial, steps, trial.step_table.files, -1)
+    assert (look.looked, look.saw_last, look.groups) == (0, True, [])
+    assert in_one_line(look) == "no findings in the last of 12 steps"
+
+
+def busy(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+@pytest.mark.parametrize("seconds", [0, 0.05, 0.3])
+@pytest.mark.parametrize("after", [[], [ModeKeys.PREDICT] * 3])
+def test_a_last_loss_that_is_not_finite_is_never_missed(seconds, after, tmp_path):
+    """However little time there is; steps that have no loss may follow."""
+    steps = [{"loss": 1.0} for _ in range(19)] + [{"loss": math.nan}, *({"outputs": 1.0} for _ in after)]
+    trial = written(tmp_path / "run", steps, [ModeKeys.TRAIN] * 20 + after)
+
+    def slowly(step):
+        busy(0.05)
+        return trial.step_table.files(step)
+
+    look = look_shortly(trial, trial.step_table.steps(ModeKeys.GLOBAL, True), slowly, seconds)
+    assert not look.is_whole
+    assert "loss not finite at step 19" in in_one_line(look)
+
+
+def test_a_busy_machine_does_not_shorten_the_look(trial):
+    """What the clock says while others have the processor is not its time."""
+
+    def delayed(step):
+        time.sleep(0.2)
+        return trial.step_table.files(step)
+
+    steps = trial.step_table.steps(ModeKeys.GLOBAL, True)
+    begun = time.monotonic()
+    assert look_shortly(trial, steps, delayed, 2).looked == 12
+    assert time.monotonic() - begun > 2
+
+
+def test_a_disk_that_is_slow_is_waited_for_three_times_as_long_by_the_clock(trial):
+    def gone(step):
+        time.sleep(0.05)
+        return {}
+
+    begun = time.monotonic()
+    look = look_shortly(trial, range(10_000), gone, 0.5)
+    assert 1 < time.monotonic() - begun < 6
+    assert look.looked < 40
 
 
 def test_of_one_worker_of_several_rules_about_all_are_left_out(trial, monkeypatch):
@@ -117,7 +165,6 @@ def test_of_one_worker_of_several_rules_about_all_are_left_out(trial, monkeypatc
     monkeypatch.setattr(by_default, "applied_unasked", lambda rules: {"StalledTrainingRule": asked})
     steps = trial.step_table.steps(ModeKeys.GLOBAL, True)
     judged = [
-        look_shortly(trial, steps, trial.step_table.files, time.monotonic() + 60, one_worker=one).verdict.judged
-        for one in (False, True)
+        look_shortly(trial, steps, trial.step_table.files, 60, one_worker=one).verdict.judged for one in (False, True)
     ]
     assert judged == [["StalledTrainingRule"], []]
