@@ -2,6 +2,8 @@
 
 from harness.programs import Expected, Printed
 
+from smd_agent.core.modes import ModeKeys
+
 SOFTMAX = "softmaxcrossentropyloss0_output_0"
 SIGMOID = "sigmoidbinarycrossentropyloss0_output_"
 L2 = ("l2loss0_output_0", "l2loss0_output_1")
@@ -46,5 +48,38 @@ EXPECTED = {
         printed=(Printed(SOFTMAX, r"step \d+ loss ([\d.]+)"),),
         files=("lm.pkl",),
         code=4,
+    ),
+    # Anchors that count for nothing are labelled -1, which the loss takes for 0.
+    "ssd": Expected(
+        train=12,
+        evaluations=1,
+        losses=("loss0_output_0", "smoothl1loss0_output_0", SOFTMAX),
+        trained={"toyssd_": 20},
+        printed=(
+            Printed(SOFTMAX, r"class loss ([\d.]+)"),
+            Printed("smoothl1loss0_output_0", r"box loss ([\d.]+)"),
+        ),
+        files=("ssd.params",),
+        findings=("LabelOutOfRange",),
+    ),
+    # Only the image is trained.
+    "style_transfer": Expected(
+        train=15,
+        losses=("loss0_output_0",),
+        trained={"image_": 1},
+        printed=(Printed("loss0_output_0", r"loss ([\d.]+)"),),
+        files=("painting.npy",),
+        said=("no tensor of biases",),
+    ),
+    "word_language_model": Expected(
+        train=3 * 6,
+        evaluations=3 * 2,
+        losses=(SOFTMAX,),
+        trained={"model_": 7},
+        printed=(
+            Printed(SOFTMAX, r"\] loss ([\d.]+)"),
+            Printed(SOFTMAX, r"valid loss ([\d.]+)", steps=2, mode=ModeKeys.EVAL),
+        ),
+        files=("model.params",),
     ),
 }

@@ -57,4 +57,22 @@ EXPECTED = {
         printed=(Printed("validation-logloss", r"validation-logloss:([\d.]+)", mode=GLOBAL),),
         files=("metrics.json", "model.json"),
     ),
+    # What shall be large is no loss.
+    "ranking": Expected(
+        rounds=10,
+        files=("ranker.json", "scores.txt"),
+        said=("no tensor of losses came up",),
+    ),
+    # Four settings, two folds each, the best once more, and the last training, which has data to evaluate on.
+    "search_then_fit": Expected(
+        rounds=(4 * 2 + 1 + 1) * 6,
+        losses=("validation_0-logloss", "validation_1-logloss"),
+        printed=(Printed("validation_1-logloss", r"logloss ([\d.]+)", first=54, mode=GLOBAL),),
+        files=("final.json",),
+        said=(
+            "metrics, losses cannot be saved",
+            "predictions, labels cannot be saved",
+            "another training begins: its rounds are numbered from 6 on",
+        ),
+    ),
 }
