@@ -173,3 +173,14 @@ def test_histograms_are_those_of_the_host(monkeypatch, dtype, most):
         counts = in_order.histogram_of(tensor)
         assert (counts.dtype, tuple(counts.shape)) == (torch.int64, (260,))
         np.testing.assert_array_equal(counts.numpy(), count_by_size(to_array(tensor)[0]))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_programs_tensors_stay_as_they_are(dtype):
+    tensor = torch.tensor([3, 0, 1, 2]).to(dtype)
+    before, version = tensor.clone(), tensor._version
+    in_order.finite_sums(tensor)
+    in_order.histogram_of(tensor)
+    in_order.elements_for(tensor, (("median", True), ("p5", False)))
+    DeviceReductions([tensor], OPS).result()
+    assert (tensor.tolist(), tensor._version) == (before.tolist(), version)

@@ -73,7 +73,8 @@ def finite_sums(tensor: torch.Tensor) -> torch.Tensor:
     flat = tensor.detach().reshape(-1)
     parts = []
     for piece in torch.split(flat, MOST):
-        wide = piece.to(torch.float64)
+        # A copy: what is done in place must not be done to the program's tensor.
+        wide = piece.to(torch.float64, copy=True)
         other = wide.isfinite().logical_not_()
         low, high = wide.masked_fill(other, torch.inf).amin(), wide.masked_fill_(other, -torch.inf).amax()
         wide.masked_fill_(other, 0.0)
