@@ -55,6 +55,7 @@ class Hook(KnownModels):
     def set_up(self) -> None:
         """No model is known yet."""
         self.models = []
+        self.have_moved = False
         self.registered_losses: list[torch.nn.Module] = []
         self._registered: set[TrackedModule] = set()
         self.roles = ParameterRoles(self.selection)
@@ -162,6 +163,7 @@ class Hook(KnownModels):
             tracked.last = self.step
             self.steps.end()
         self.models.append(tracked)
+        self.have_moved = False
         if self.steps.end_with_updates:
             updates.follow(self)
         for known in self.models:

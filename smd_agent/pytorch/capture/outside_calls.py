@@ -30,6 +30,7 @@ class OutsideCalls:
     def __init__(self, models: TrainedModels) -> None:
         self.seen = False
         self._models = models
+        self._step = models.recorder.position.step
         why = "what a model without steps computes is no part of the step"
         self._calls = CallWatch(self._look_at, why, Until.STEP_CLOSES)
 
@@ -43,8 +44,13 @@ class OutsideCalls:
 
     @session.fence("looking at a call of a model")
     def _look_at(self, module: torch.nn.Module) -> None:
+        position = self._models.recorder.position
+        # Layers of a model whose call has opened the step are no models; and a step that waits for an evaluation to
+        # end has nothing to do with what is called in that.
         if (
             self.seen
+            or position.inside
+            or position.step != self._step
             or is_compiling()
             or graph_task() != -1
             or isinstance(module.__dict__.get(SLOT), StepCounter)
@@ -53,7 +59,6 @@ class OutsideCalls:
             or next(module.parameters(), None) is None
         ):
             return
-        position = self._models.recorder.position
         if position.updated:
             self.seen = True
         elif position.clock is position.evaluation and position.clock is not position.train:

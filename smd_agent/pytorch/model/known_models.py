@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.pytorch.model.step_counter import TrackedModule
+from smd_agent.pytorch.model.trained import was_given
 from smd_agent.pytorch.model.wrappers import class_name
 from smd_agent.pytorch.training_threads import TrainingThreads, is_of_this_thread
 from smd_agent.pytorch.updates import updates
@@ -17,10 +18,12 @@ class KnownModels(FrameworkHook):
     Attributes:
         models: those that are known.
         threads: whose steps are saved.
+        have_moved: whether parameters have changed without an update, since the last model became known.
     """
 
     models: list[TrackedModule]
     threads: TrainingThreads
+    have_moved: bool
 
     def trained_params(self) -> set[int]:
         """Ids of the parameters of all known models."""
@@ -31,7 +34,16 @@ class KnownModels(FrameworkHook):
         by_gradients = not updates.has_optimizer()
         # All are asked, as each takes note of its state.
         changed = [tracked.was_updated(by_gradients) for tracked in self.models]
-        return any(changed) and not updates.in_progress()
+        return any(changed) and not updates.in_progress() and not self._is_first_move()
+
+    def _is_first_move(self) -> bool:
+        """Whether parameters have changed for the first time, though an optimizer has them, which is yet to update.
+
+        It may move them first and update them from there, as SAM does.
+        """
+        moved, self.have_moved = self.have_moved, True
+        called = [tracked for tracked in self.models if tracked.last == self.step]
+        return not moved and any(was_given(parameter) for tracked in called for _, parameter in tracked.parameters())
 
     def models_in_use(self) -> list[TrackedModule]:
         """The models without those that have not been called for many steps, and those of other threads."""

@@ -1,0 +1,168 @@
+"""Loops whose models and optimizers do not simply take turns: nothing of an iteration is lost, or cut in two."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+from harness import nothing_compiled as others
+from torch import nn
+
+import smd_agent.pytorch as smd
+from smd_agent.pytorch.model.trained import given_to_optimizer
+
+EVERY = smd.SaveConfig(save_interval=1)
+TRAIN, EVAL = smd.modes.TRAIN, smd.modes.EVAL
+
+
+@pytest.fixture(autouse=True)
+def nothing_compiled():
+    """Have the agent take this process, in which other tests run too, for one that has compiled nothing."""
+    with others.nothing_compiled():
+        yield
+
+
+def hook_for(out, *models):
+    hook = smd.Hook(out, save_config=EVERY, include_collections=["losses", "gradients"])
+    for model in models:
+        hook.register_module(model)
+    hook.follow_calls()
+    return hook
+
+
+def losses(hook, mode):
+    """Return the losses of each step of a mode, in the order of their names."""
+    hook.close()
+    trial = smd.create_trial(hook.out_dir)
+    names = {step: trial.tensor_names(step=step, mode=mode, collection="losses") for step in trial.steps(mode=mode)}
+    return [
+        [float(trial.tensor(name).value(step, mode=mode)) for name in sorted(found)] for step, found in names.items()
+    ]
+
+
+class SharpnessAware(torch.optim.Optimizer):
+    """Moves the weights by hand first, and has another optimizer update them from where they were."""
+
+    def __init__(self, parameters, base):
+        super().__init__(parameters, {})
+        self.base = base(self.param_groups, lr=0.05)
+        self.moves = []
+
+    @torch.no_grad()
+    def move(self):
+        self.moves = [(p, 0.01 * p.grad) for group in self.param_groups for p in group["params"]]
+        for parameter, move in self.moves:
+            parameter.add_(move)
+        self.zero_grad()
+
+    @torch.no_grad()
+    def update(self):
+        for parameter, move in self.moves:
+            parameter.sub_(move)
+        self.base.step()
+        self.zero_grad()
+
+
+def test_both_passes_of_an_iteration_are_one_step_where_the_weights_are_moved_by_hand_first(out):
+    model = nn.Linear(4, 1)
+    given_to_optimizer(model.parameters())
+    optimizer = SharpnessAware(model.parameters(), torch.optim.SGD)
+    hook = hook_for(out, model)
+    printed = []
+    for _ in range(4):
+        x = torch.randn(8, 4)
+        first = model(x).square().mean()
+        first.backward()
+        optimizer.move()
+        second = model(x).square().mean()
+        second.backward()
+        optimizer.update()
+        printed.append([first.item(), second.item()])
+    assert losses(hook, TRAIN) == [pytest.approx(step) for step in printed]
+
+
+def test_updates_by_hand_beside_an_optimizer_that_never_updates_end_steps(out):
+    model = nn.Linear(4, 1)
+    given_to_optimizer(model.parameters())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    hook = hook_for(out, model)
+    printed = []
+    for _ in range(5):
+        loss = model(torch.randn(8, 4)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter -= 0.1 * parameter.grad
+        printed.append(loss.item())
+    # The first change of the weights may come before an update.
+    expected = [printed[:2], *([loss] for loss in printed[2:])]
+    assert losses(hook, TRAIN) == [pytest.approx(step) for step in expected]
+
+
+class Actor(nn.Linear):
+    pass
+
+
+class Critic(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 1)
+
+    def forward(self, x, action):
+        return self.fc(torch.cat([x, action], 1))
+
+
+def test_no_loss_is_lost_where_targets_are_called_while_a_step_waits_for_its_update(out):
+    actor, critic, late_actor, late_critic = Actor(3, 1), Critic(), Actor(3, 1), Critic()
+    of_critic = torch.optim.Adam(critic.parameters(), 1e-2)
+    of_actor = torch.optim.Adam(actor.parameters(), 1e-2)
+    hook = hook_for(out, critic, actor)
+    printed = []
+
+    def learn(loss, optimizer):
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        printed.append(loss.item())
+
+    for number in range(12):
+        x = torch.randn(8, 3)
+        with torch.no_grad():
+            actor(x[:1])
+            wanted = x.sum(1, keepdim=True) + 0.9 * late_critic(x, late_actor(x))
+        learn((critic(x, torch.randn(8, 1)) - wanted).square().mean(), of_critic)
+        for _ in range(2 * (number % 2)):
+            learn(-critic(x, actor(x)).mean(), of_actor)
+    found = [loss for step in losses(hook, TRAIN) for loss in step]
+    assert sorted(found) == pytest.approx(sorted(printed))
+
+
+class Student(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features, self.head = nn.Linear(4, 4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        self.seen = self.features(x).relu()
+        return self.head(self.seen)
+
+
+def test_layers_of_the_class_of_another_trained_model_take_no_loss_out_of_an_evaluation(out):
+    student, regressor = Student(), nn.Linear(4, 2)
+    optimizer = torch.optim.SGD([*student.parameters(), *regressor.parameters()], lr=0.1)
+    hook = hook_for(out, student, regressor)
+    printed = []
+    for _ in range(3):
+        x, y = torch.randn(8, 4), torch.randint(3, (8,))
+        loss = nn.functional.cross_entropy(student(x), y) + regressor(student.seen).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        student.eval()
+        with torch.no_grad():
+            printed.append([nn.functional.cross_entropy(student(x), y).item()])
+        student.train()
+    assert losses(hook, EVAL) == [pytest.approx(step) for step in printed]
