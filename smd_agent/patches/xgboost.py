@@ -37,7 +37,7 @@ def _cross_validation(given: Mapping[str, Any]) -> Training[Any]:
 
 
 def _kept(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: given.get(name) for name in ("dtrain", "obj", "early_stopping_rounds", "callbacks")}
+    return {name: given.get(name) for name in ("dtrain", "obj", "early_stopping_rounds", "maximize", "callbacks")}
 
 
 def _hyperparameters(given: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from smd_agent.framework.boosting.collection import built_in_collections
+from smd_agent.xgboost.directions import LESS_IS_BETTER
 
-# Metrics of which more is better; XGBoost's early stopping has the same list. It refuses a "-" in the name of an
-# evaluation set.
-BUILT_IN = built_in_collections(("auc", "aucpr", "pre", "map", "ndcg"))
+# XGBoost refuses a "-" in the name of an evaluation set.
+BUILT_IN = built_in_collections(LESS_IS_BETTER)

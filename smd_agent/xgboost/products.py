@@ -15,6 +15,7 @@ from smd_agent.core.ports import StepWriter
 from smd_agent.framework.boosting import products
 from smd_agent.framework.boosting.products import Training, Unavailable
 from smd_agent.xgboost.data_facts import data_facts_of
+from smd_agent.xgboost.directions import wanted_small
 from smd_agent.xgboost.shap import Contributions
 from smd_agent.xgboost.trees import tree_columns
 from smd_agent.xgboost.worker import rank_and_size
@@ -47,6 +48,14 @@ class Products(products.Products[xgboost.Booster, xgboost.DMatrix]):
                     yield f"{data}-{metric}-std", latest[1]
                 else:
                     yield f"{data}-{metric}", latest
+
+    def losses(self, log: EvalsLog) -> Iterator[str]:
+        """Those that early stopping wants small."""
+        small = wanted_small(self.training.call, log)
+        for name, _ in self.metrics(log):
+            metric = name.partition("-")[2]
+            if metric in small or (metric.endswith("-mean") and metric.removesuffix("-mean") in small):
+                yield name
 
     def predict(self, model: xgboost.Booster, data: xgboost.DMatrix) -> npt.NDArray[Any]:
         """What ``Booster.predict`` returns."""

@@ -221,7 +221,8 @@ def test_cross_validation_saves_mean_and_deviation_over_the_folds(script, runner
     for name, series in json.loads(result.stdout).items():
         assert [trial.tensor(name).value(step)[0] for step in range(4)] == series
     assert sorted(trial.tensor_names(collection="losses")) == []
-    (line,) = [line for line in result.stderr.splitlines() if "cannot be saved" in line]
+    of_losses, line = sorted(line for line in result.stderr.splitlines() if "cannot be saved" in line)
+    assert of_losses.endswith("losses cannot be saved: of auc it is not known that less is better")
     names, _, reason = line.removeprefix("smd_agent: ").partition(" cannot be saved: ")
     assert reason == "xgboost.cv trains a model for each fold"
     alike = {"predictions", "labels", "full_shap", "average_shap", "trees", "feature_importance"}

@@ -19,19 +19,20 @@ FULL_SHAP = "full_shap/matrix"
 _SET = "^(?!(?:average_shap|feature_importance|full_shap|hyperparameters|scalar|trees|data_facts)/)[^-]+-"
 
 
-def built_in_collections(more_is_better: Iterable[str], without: Iterable[str] = ()) -> dict[str, tuple[str, ...]]:
+def built_in_collections(less_is_better: Iterable[str], without: Iterable[str] = ()) -> dict[str, tuple[str, ...]]:
     """The collections by name, and the regexes by which tensors join them.
 
     Args:
-        more_is_better: metrics that are no losses, by the library's names.
+        less_is_better: metrics that are losses, by the library's names; of others, such as a program's own, that is
+            known of a training at most.
         without: collections that the library cannot give.
     """
-    better = f"(?:{'|'.join(more_is_better)})"
+    better = f"(?:{'|'.join(less_is_better)})"
     found = {
         CollectionKeys.ALL: (),
         CollectionKeys.DEFAULT: (),
         CollectionKeys.METRICS: (f"{_SET}.+$",),
-        CollectionKeys.LOSSES: (f"{_SET}(?!{better}(?:[@-].*)?$).+(?<!-std)$",),
+        CollectionKeys.LOSSES: (f"{_SET}{better}(?:@.*)?(?:-mean)?(?<!-std)$",),
         CollectionKeys.HYPERPARAMETERS: ("^hyperparameters/.*$",),
         CollectionKeys.DATA_FACTS: (f"^{DATA_FACTS}",),
         CollectionKeys.PREDICTIONS: (f"^{PREDICTIONS}$",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -80,6 +81,7 @@ class Products(Generic[M, D]):
         """
         savers: dict[str, Callable[[], None]] = {
             CollectionKeys.METRICS: partial(self._metrics, log),
+            CollectionKeys.LOSSES: partial(self._losses, log),
             CollectionKeys.HYPERPARAMETERS: self._hyperparameters,
             CollectionKeys.DATA_FACTS: partial(self._data_facts, model),
             CollectionKeys.PREDICTIONS: partial(self._predictions, model),
@@ -100,8 +102,7 @@ class Products(Generic[M, D]):
                     # What is saved once is not saved in a later round after it was said that it cannot be.
                     self._has_data_facts |= collection == CollectionKeys.DATA_FACTS
         for reason, collections in failures.items():
-            of_metrics = CollectionKeys.METRICS in collections and self._asks(CollectionKeys.LOSSES, ())
-            self._writer.cannot_save([*collections, *[CollectionKeys.LOSSES] * of_metrics], reason)
+            self._writer.cannot_save(collections, reason)
 
     def _note_what_there_is_not(self, model: Any, log: Any) -> None:
         """Have the run say it of all collections, in the first round of a training that is saved."""
@@ -110,7 +111,7 @@ class Products(Generic[M, D]):
         self._is_noted = True
         needs: dict[str, Callable[[], object]] = {
             CollectionKeys.METRICS: partial(self._some_metrics, log),
-            CollectionKeys.LOSSES: partial(self._some_metrics, log),
+            CollectionKeys.LOSSES: partial(self._some_losses, log),
             CollectionKeys.HYPERPARAMETERS: self._some_hyperparameters,
             CollectionKeys.PREDICTIONS: self._validation_data,
             CollectionKeys.LABELS: self._validation_data,
@@ -129,6 +130,10 @@ class Products(Generic[M, D]):
     def metrics(self, log: Any) -> Iterable[tuple[str, float]]:
         """Names and values of the round's metrics; the names are ``<evaluation set>-<metric>``."""
         raise NotImplementedError
+
+    def losses(self, log: Any) -> Iterable[str]:
+        """Names of metrics that this training wants small, beside those that the library knows by their names."""
+        return ()
 
     def predict(self, model: M, data: D) -> npt.NDArray[Any]:
         """What the model predicts of this data."""
@@ -193,6 +198,8 @@ class Products(Generic[M, D]):
         self._writer.save_tensors(tuple(found), [np.array([value], np.float64) for value in found.values()])
 
     def _metrics(self, log: Any) -> None:
+        for name in self.losses(log):
+            self._writer.place(CollectionKeys.LOSSES, name)
         self._save_numbers(dict(self.metrics(log)))
         if self._asks(CollectionKeys.METRICS):
             self._some_metrics(log)
@@ -200,6 +207,19 @@ class Products(Generic[M, D]):
     def _some_metrics(self, log: Any) -> None:
         if not dict(self.metrics(log)):
             raise Unavailable(f"nothing is evaluated ({self.evaluation_arguments})")
+
+    def _losses(self, log: Any) -> None:
+        # They are saved as metrics are.
+        if self._asks(CollectionKeys.LOSSES, ()):
+            self._some_losses(log)
+
+    def _some_losses(self, log: Any) -> None:
+        self._some_metrics(log)
+        found = [name for name, _ in self.metrics(log)]
+        known = [re.compile(regex) for regex in self._built_in[CollectionKeys.LOSSES]]
+        if not any(self.losses(log)) and not any(regex.search(name) for regex in known for name in found):
+            metrics = dict.fromkeys(re.sub("-(?:mean|std)$", "", name.partition("-")[2]) for name in found)
+            raise Unavailable(f"of {', '.join(metrics)} it is not known that less is better")
 
     def _hyperparameters(self) -> None:
         if not self._asks(CollectionKeys.HYPERPARAMETERS):

@@ -49,7 +49,7 @@ NAMES = (
 )
 REFUSED = (r"(.+)+\1!", r"((a+)+)(?=\2)!", "(?:(?:(?:a{1,999}){1,999}){1,999}){1,999}(a+)+!")
 ORDINARY = (
-    *(regex for regexes in built_in_collections(("auc", "map")).values() for regex in regexes),
+    *(regex for regexes in built_in_collections(("rmse", "error")).values() for regex in regexes),
     ".*(" + "|".join(f"layer{number}_output_{number % 7}" for number in range(500)) + ").*",
     "",
     ".*",
