@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from smd_agent import guard, stalled_disk
+from smd_agent.real_threads import RealThread, allocate_lock, are_replaced
 
 BLOCK_BYTES = 4 << 20
 SLAB_BLOCKS = 8
@@ -29,7 +30,7 @@ DEFAULT_BUDGET_BYTES = 256 << 20
 
 _HUGE_PAGE_BYTES = 2 << 20
 
-Thread = threading.Thread
+Thread = threading.Thread | RealThread
 Job = Callable[[], None]
 
 
@@ -51,7 +52,11 @@ def start_thread(name: str, work: Callable[[], None], doing: str = "writing") ->
         if guard.attempt(work) is not None:
             work()
 
-    thread = Thread(target=lasting, name=name, daemon=True)
+    thread: Thread
+    if are_replaced():
+        thread = RealThread(target=lasting, name=name)
+    else:
+        thread = threading.Thread(target=lasting, name=name, daemon=True)
     thread.start()
     return thread
 
@@ -169,10 +174,11 @@ class Writer:
             return True
         if not last_look and self._moved == self._stood_at:
             return False
-        reached = threading.Event()
-        self._jobs.put(reached.set)
+        reached = allocate_lock()
+        reached.acquire()
+        self._jobs.put(reached.release)
         seen, since = self._moved, time.monotonic()
-        while not reached.wait(0.05):
+        while not reached.acquire(timeout=0.05):
             if self._moved != seen:
                 seen, since = self._moved, time.monotonic()
                 continue
