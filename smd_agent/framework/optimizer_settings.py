@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,10 +10,11 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import SETTINGS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
+from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.framework.tracked_model import free_name
 
-_titles: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+_titles: WeakIdentityMap[Any, str] = WeakIdentityMap()
 
 
 def title_of(optimizer: Any, name: str | None = None, is_over: Callable[[Any], object] = lambda _: False) -> str:
@@ -27,8 +27,8 @@ def title_of(optimizer: Any, name: str | None = None, is_over: Callable[[Any], o
     """
     title = _titles.get(optimizer)
     if title is None:
-        taken = {title for other, title in _titles.items() if not is_over(other)}
-        title = _titles[optimizer] = free_name(name or type(optimizer).__name__, taken.__contains__)
+        taken = {title for other, title in _titles.pairs() if not is_over(other)}
+        title = _titles.set(optimizer, free_name(name or type(optimizer).__name__, taken.__contains__))
     return title
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
+from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.patching import replace
 from smd_agent.tensorflow.types import Function, Optimizer, Tensor
 
@@ -81,7 +82,7 @@ def _apply(
     given: dict[str, Any] = {**dict(zip(("grads", "trainable_variables"), args, strict=False)), **kwargs}
     variables: Any = given.get("trainable_variables")
     if variables is None:
-        variables = getattr(optimizer, "_trainable_variables", ())
+        variables = attribute(optimizer, "_trainable_variables", ())
     else:
         variables = given["trainable_variables"] = _again(variables)
     return OptimizerCall(optimizer, list(given.get("grads", ())), list(variables)), (), given

@@ -13,6 +13,7 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import GRADIENTS, LOSS_FACTS, LOSSES, UPDATES
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.captured_step import CapturedStep
+from smd_agent.framework.keras.attributes import attribute, variables_in
 from smd_agent.framework.keras.facts import FactsSaver, Look, NoLook, StepFacts
 from smd_agent.framework.keras.losses import LossNumbers
 from smd_agent.framework.keras.names import numbered
@@ -122,11 +123,11 @@ class KerasCapture(CapturedStep):
         facts.after_optimizers(self.variables.optimizers(model))
         if self.steps > 1:
             return
-        trainable = list(model.trainable_variables)
+        trainable = variables_in(model, "trainable_variables")
         # Of those that optimizers were not seen to be given, the model's own trains those that can be trained.
         facts.after_update(facts.given.variables() or trainable)
         owned = {id(variable) for variable in self.variables.weights(model, self.changes).variables}
-        told = [variable for variable in model.variables if id(variable) in owned]
+        told = [variable for variable in variables_in(model, "variables") if id(variable) in owned]
         facts.tell_of_variables(self.variables.title(model), self.variables.names(told), told, trainable)
 
     @session.fence("saving what losses were given", LOSS_FACTS)
@@ -156,7 +157,7 @@ class KerasCapture(CapturedStep):
         gradients = CollectionKeys.GRADIENTS
         if gradients not in self.writer.collections_due() or any(name.startswith("gradients/") for name in self.counts):
             return
-        number = getattr(getattr(self.model, "optimizer", None), "gradient_accumulation_steps", None)
+        number = attribute(attribute(self.model, "optimizer"), "gradient_accumulation_steps")
         if isinstance(number, int) and number > 1:
             guard.say_once(
                 "gradient_accumulation_steps",

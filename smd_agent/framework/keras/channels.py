@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from smd_agent.core.channels import AxisRule, ChannelAxes, last_axis, second_axis, unknown
+from smd_agent.framework.keras.attributes import own_attributes
 from smd_agent.framework.keras.types import Layer
 
 _FIRST, _LAST = "channels_first", "channels_last"
@@ -25,13 +26,13 @@ class LayerChannels:
         self._axes.note(base, self._rule(layer))
 
     def _rule(self, layer: Layer) -> AxisRule:
-        form = getattr(layer, "data_format", None)
+        form = own_attributes(layer).get("data_format")
         if form == _FIRST:
             self._some_are_first = True
             return second_axis
         if form == _LAST:
             return last_axis
-        axis = getattr(layer, "axis", None)
+        axis = own_attributes(layer).get("axis")
         if type(layer).__name__ in _BY_AXIS and isinstance(axis, int):
             return lambda dimensions: axis + dimensions if axis < 0 else axis
         return _of_features if self._some_are_first else last_axis

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from smd_agent.framework.keras.attributes import attribute
+
 # Layers that multiply what they are given by weights, and are made for numbers about 1.
 _WEIGHTED = {
     *("Dense", "EinsumDense", "SimpleRNN", "LSTM", "GRU", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D", "Bidirectional"),
@@ -28,16 +30,16 @@ def taken_as_they_are(model: Any, count: int) -> list[float | None]:
         known: of models whose ``call`` the program has written.
     """
     if _is(model, "Sequential") and count == 1:
-        return [_first_of(model.layers)]
-    inputs = list(_tensors(getattr(model, "inputs", None)))
+        return [_first_of(attribute(model, "layers"))]
+    inputs = list(_tensors(attribute(model, "inputs")))
     if not _is(model, "Functional") or len(inputs) != count:
         return [None] * count
     # Tensors that hold an input's values, by identity; they live as long as the model.
     origins = {id(tensor): number for number, tensor in enumerate(inputs)}
     found: list[float | None] = [0.0] * count
-    for layer in model.layers[:_MOST]:
+    for layer in attribute(model, "layers")[:_MOST]:
         given = list(_tensors(_of(layer, "input")))
-        if {*map(id, given)} == {*map(id, _tensors(getattr(layer, "inputs", None)))}:
+        if {*map(id, given)} == {*map(id, _tensors(attribute(layer, "inputs")))}:
             # Of a model inside of this one Keras 2 says what it was made of, not what it is given here.
             given = []
         if not given and _kind(layer) != "InputLayer":
@@ -49,7 +51,7 @@ def taken_as_they_are(model: Any, count: int) -> list[float | None]:
             (number,) = taken
             origins.update((id(one), number) for one in _tensors(_of(layer, "output")))
         known = 1.0 if kind in _WEIGHTED else None
-        if kind not in _SAME and known is None and getattr(layer, "layers", None):
+        if kind not in _SAME and known is None and attribute(layer, "layers"):
             known = taken_as_they_are(layer, 1)[0] if len(taken) == 1 else None
         if known:
             for number in taken:
@@ -62,7 +64,7 @@ def _first_of(layers: Sequence[Any]) -> float | None:
         kind = _kind(layer)
         if kind in _WEIGHTED:
             return 1.0
-        if getattr(layer, "layers", None):
+        if attribute(layer, "layers"):
             return taken_as_they_are(layer, 1)[0]
         if kind not in _SAME:
             return 0.0 if _is_of_keras(layer) else None
@@ -72,7 +74,7 @@ def _first_of(layers: Sequence[Any]) -> float | None:
 def _of(layer: Any, name: str) -> Any:
     """What a layer is given or returns; None of one that is called several times, or never."""
     try:
-        return getattr(layer, name)
+        return attribute(layer, name)
     except (AttributeError, ValueError, RuntimeError):
         return None
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from smd_agent.framework import loss_facts
+from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.loss_facts import Array, Numbers
 from smd_agent.framework.usage import Usage
 
@@ -111,12 +112,12 @@ class LossNumbers:
 
 def cross_entropy(loss: Any) -> CrossEntropy | None:
     """How a loss is set up, if it is one of those that are looked at."""
-    function = getattr(loss, "fn", None)
+    function = attribute(loss, "fn")
     name = getattr(function, "__name__", "")
     package = str(getattr(function, "__module__", "")).partition(".")[0]
     if name not in (_BINARY, _CATEGORICAL, _SPARSE) or package not in ("keras", "tf_keras"):
         return None
-    given: dict[str, Any] = getattr(loss, "_fn_kwargs", {})
+    given: dict[str, Any] = attribute(loss, "_fn_kwargs", {})
     own = type(loss).__name__
     axis, ignored = given.get("axis", -1), given.get("ignore_class")
     return CrossEntropy(

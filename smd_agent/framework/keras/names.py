@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from smd_agent.framework.keras.attributes import attribute, flat_layers, have_own_lists, own_variables
 from smd_agent.framework.keras.types import Layer, Model, Optimizer, Variable
 
 
@@ -58,9 +59,9 @@ class LayerNames:
         known = self._by_id.get(id(layer))
         if known is not None and known[0]() is layer:
             return known[1]
-        name = str(layer.name)
+        name = str(attribute(layer, "name"))
         if self._is_taken(name) and model is not None and model is not layer:
-            name = f"{model.name}/{name}"
+            name = f"{attribute(model, 'name')}/{name}"
         base, number = name, 0
         while self._is_taken(name):
             number += 1
@@ -105,10 +106,10 @@ class Names:
 def leaf_variables(model: Layer) -> Iterator[tuple[Layer, Variable]]:
     """The model's variables with the innermost layer that owns each; every variable once."""
     seen: set[int] = set()
-    flatten = getattr(model, "_flatten_layers", None)
-    layers: list[Layer] = [model] if flatten is None else list(flatten())
+    layers: list[Layer] = flat_layers(model)
+    variables_of_layer = own_variables if have_own_lists(layers) else _weights_of
     for layer in reversed(layers):
-        for variable in _weights_of(layer):
+        for variable in variables_of_layer(layer):
             if id(variable) not in seen:
                 seen.add(id(variable))
                 yield layer, variable
@@ -117,15 +118,15 @@ def leaf_variables(model: Layer) -> Iterator[tuple[Layer, Variable]]:
 def _weights_of(layer: Layer) -> list[Variable]:
     # With those of the layers inside, which come later in the order and are seen by now.
     try:
-        return list(layer.weights)
-    except (ValueError, AttributeError):
+        return list(attribute(layer, "weights", ()))
+    except ValueError:
         # A model that is not built yet has none.
         return []
 
 
 def variables_of(optimizer: Optimizer) -> list[Any]:
     """An optimizer's variables: a property of newer ones, a method of Keras 2's."""
-    found = getattr(optimizer, "variables", ())
+    found = attribute(optimizer, "variables", ())
     return list(found() if callable(found) else found)
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from smd_agent.framework.keras.attributes import attribute, is_of_keras
 from smd_agent.framework.optimizer_settings import title_of
 
 # What the settings are called in the run, and by Keras.
@@ -27,7 +28,7 @@ LOSS_SCALE = "loss_scale"
 
 def inner_of(optimizer: Any) -> Any | None:
     """The optimizer inside of one that scales losses; None where there is none."""
-    return getattr(optimizer, "inner_optimizer", None)
+    return attribute(optimizer, "inner_optimizer")
 
 
 def with_inner(optimizers: Iterable[Any]) -> list[Any]:
@@ -44,7 +45,7 @@ def with_inner(optimizers: Iterable[Any]) -> list[Any]:
 def loss_scale_of(optimizer: Any) -> float | None:
     """The number by which an optimizer multiplies losses now; None if it scales none."""
     for name in _SCALES:
-        scale = number_of(getattr(optimizer, name, None))
+        scale = number_of(attribute(optimizer, name))
         # A new variable is empty until TensorFlow runs what gives it its value.
         if scale is not None and np.size(scale) == 1:
             return float(scale)
@@ -71,7 +72,7 @@ def settings_of(optimizer: Any) -> dict[str, Any]:
     """
     if inner_of(optimizer) is not None:
         return {}
-    found = {name: getattr(optimizer, attribute, None) for name, attribute in _SETTINGS.items()}
+    found = {name: attribute(optimizer, known) for name, known in _SETTINGS.items()}
     found = {LEARNING_RATE: _learning_rate(optimizer), **found}
     numbers = {name: number_of(value) for name, value in found.items() if not isinstance(value, (bool, str))}
     return {name: value for name, value in numbers.items() if value is not None and np.ndim(value) == 0}
@@ -79,32 +80,32 @@ def settings_of(optimizer: Any) -> dict[str, Any]:
 
 def _learning_rate(optimizer: Any) -> Any | None:
     """As the last update used it."""
-    source = getattr(optimizer, "_learning_rate", None)
+    source = attribute(optimizer, "_learning_rate")
     if source is None:
         # Keras 2's older optimizers, which make it smaller by a decay of their own.
-        if getattr(optimizer, "_initial_decay", 0):
+        if attribute(optimizer, "_initial_decay", 0):
             return None
-        source = getattr(optimizer, "_hyper", {}).get("learning_rate")
+        source = attribute(optimizer, "_hyper", {}).get("learning_rate")
     if source is None or hasattr(source, "numpy") or not callable(source):
         return source
-    current = getattr(optimizer, "_current_learning_rate", None)
+    current = attribute(optimizer, "_current_learning_rate")
     if current is not None:
         return current
     if _is_of_keras(source):
-        return source(max(int(number_of(optimizer.iterations)) - 1, 0))
+        return source(max(int(number_of(attribute(optimizer, "iterations"))) - 1, 0))
     return None
 
 
 def has_own_schedule(optimizer: Any) -> bool:
     """Whether code of the program's makes the learning rate: it might print, or count its calls."""
-    source = getattr(optimizer, "_learning_rate", None)
+    source = attribute(optimizer, "_learning_rate")
     if source is None:
-        source = getattr(optimizer, "_hyper", {}).get("learning_rate")
+        source = attribute(optimizer, "_hyper", {}).get("learning_rate")
     return callable(source) and not hasattr(source, "numpy") and not _is_of_keras(source)
 
 
 def _is_of_keras(source: Any) -> bool:
-    return type(source).__module__.partition(".")[0] in ("keras", "tf_keras")
+    return is_of_keras(type(source))
 
 
 class _Given(NamedTuple):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.ports import StepWriter
+from smd_agent.framework.keras.attributes import attribute, variables_in
 from smd_agent.framework.keras.losses import TracedLoss
 from smd_agent.framework.keras.names import Names, leaf_variables, variables_of
 from smd_agent.framework.keras.optimizers import GivenVariables, has_own_schedule
@@ -57,7 +58,7 @@ class ModelVariables:
 
     def optimizers(self, model: Model) -> list[Optimizer]:
         """The model's optimizer, and others that were seen to change variables in its steps."""
-        own: Optimizer | None = getattr(model, "optimizer", None)
+        own: Optimizer | None = attribute(model, "optimizer")
         seen = [optimizer() for optimizer in self._optimizers.values()]
         return [optimizer for optimizer in (own, *seen) if optimizer is not None]
 
@@ -85,7 +86,7 @@ class ModelVariables:
         as_of = (changes, [id(optimizer) for optimizer in optimizers])
         if self._others_as_of != as_of or self._placed_by is None or self._placed_by() is not writer:
             self._others_as_of, self._placed_by = as_of, weakref.ref(writer)
-            own = {id(variable) for variable in model.variables}
+            own = {id(variable) for variable in variables_in(model, "variables")}
             found = {
                 self._names.plain(variable): variable
                 for optimizer in optimizers
@@ -100,9 +101,9 @@ class ModelVariables:
 
 def settings_of(optimizer: Optimizer) -> dict[str, object]:
     """What an optimizer is set to, by the names that its variables would have."""
-    owner = getattr(optimizer, "name", None) or type(optimizer).__name__
+    owner = attribute(optimizer, "name") or type(optimizer).__name__
     known = _SETTINGS[1:] if has_own_schedule(optimizer) else _SETTINGS
-    found = {f"{owner}/{key}:0": getattr(optimizer, key, None) for key in known}
+    found = {f"{owner}/{key}:0": attribute(optimizer, key) for key in known}
     return {name: value for name, value in found.items() if value is not None and not isinstance(value, (bool, str))}
 
 

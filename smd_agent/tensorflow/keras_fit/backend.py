@@ -9,6 +9,7 @@ from tensorflow.python.eager.polymorphic_function import transform
 
 from smd_agent import guard, session
 from smd_agent.framework.hook_source import HookSource
+from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.backend import Backend, Current, RunningStep, StepsPerCall
 from smd_agent.framework.keras.names import Names
 from smd_agent.framework.keras.types import Call, Model
@@ -73,7 +74,7 @@ class TensorflowBackend(Backend[TensorflowHook, TensorflowCapture]):
 
     def can_watch(self, model: Model) -> bool:
         """Whether the steps of a model are run by this process; one line if they are not."""
-        if getattr(model, "_cluster_coordinator", None) is None:
+        if attribute(model, "_cluster_coordinator") is None:
             return True
         guard.say_once("parameter servers", "what workers of a ParameterServerStrategy compute is not saved")
         return False
@@ -85,7 +86,7 @@ class TensorflowBackend(Backend[TensorflowHook, TensorflowCapture]):
             line = "a model was trained before the hook was made: its gradients, inputs and outputs are not saved"
             guard.say_once("traced before", line)
         steps, keras_3 = steps_per_execution(model), self._flavour.version >= 3
-        if steps == 1 and (keras_3 or not getattr(model, "autotune_steps_per_execution", False)):
+        if steps == 1 and (keras_3 or not attribute(model, "autotune_steps_per_execution", False)):
             return StepsPerCall()
         single = functools.partial(self._single, model, kind, function, make)
         if keras_3:
@@ -100,7 +101,7 @@ class TensorflowBackend(Backend[TensorflowHook, TensorflowCapture]):
         And it must not be called when the data have ended: random numbers would be drawn before that shows.
         """
         # Workers that run other functions than the rest would wait for each other forever.
-        if rank_and_size(getattr(model, "distribute_strategy", None))[1] > 1:
+        if rank_and_size(attribute(model, "distribute_strategy"))[1] > 1:
             return None
         if self._flavour.version >= 3:
             return feeding(function) if kind != "predict" else None

@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from smd_agent import guard
+from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.patching import replace
 from smd_agent.tensorflow.graph.function_rewrite import carries_state
@@ -129,9 +130,9 @@ def made_for_one_step(model: Model, kind: str, make: Call) -> Call | None:
 
 def steps_per_execution(model: Model) -> int:
     """How many steps one call of the model's functions makes."""
-    value: Any = getattr(model, "_steps_per_execution", None)
+    value: Any = attribute(model, "_steps_per_execution")
     if value is None:
-        value = getattr(model, "steps_per_execution", 1)
+        value = attribute(model, "steps_per_execution", 1)
     # A variable of Keras 2; a model that is not compiled has none.
     if hasattr(value, "numpy"):
         value = value.numpy()

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from smd_agent import session
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.framework.keras.attributes import attribute, variables_in
 from smd_agent.framework.keras.types import Model
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.keras_fit.callback_bases import callback_of_each
@@ -61,7 +62,7 @@ class KerasHook(TensorflowHook):
 
     def model_runs(self, model: Model) -> None:
         """The strategy of the model whose steps follow tells which worker this is."""
-        self.strategy = getattr(model, "distribute_strategy", None)
+        self.strategy = attribute(model, "distribute_strategy")
 
     def worker(self) -> tuple[int, int]:
         """Number of this process among the workers of the strategy that trains, and how many they are."""
@@ -105,7 +106,7 @@ class KerasHook(TensorflowHook):
                 ``predictions``; ``smdebug_gradients`` as ``gradients/<variable>Grad``, ``smdebug_layer_outputs`` as
                 ``<layer>/inputs`` and ``<layer>/outputs``; see ``told_values``. Other keys are passed over.
         """
-        for collection, name, value in told_values(logs or {}, getattr(self.model, "trainable_variables", ())):
+        for collection, name, value in told_values(logs or {}, variables_in(self.model, "trainable_variables")):
             self.selection.place(collection, name)
             self.recorder.save_given(name, value)
 

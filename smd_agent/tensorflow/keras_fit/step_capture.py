@@ -10,6 +10,7 @@ import tensorflow as tf
 from smd_agent import guard, session
 from smd_agent.core.domains import WEIGHTS
 from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.capture import KerasCapture, LogSaver
 from smd_agent.framework.keras.facts import title_in
 from smd_agent.framework.keras.types import Model
@@ -50,11 +51,11 @@ class TensorflowCapture(KerasCapture):
         A compiled one reads the variables when it is about to run: before it is traced for the first time, Keras 3 may
         not have given them values, and reading would make some up.
         """
-        run_eagerly = bool(getattr(self.model, "run_eagerly", False))
+        run_eagerly = bool(attribute(self.model, "run_eagerly", False))
         if run_eagerly or tf.config.functions_run_eagerly():
             # Nothing tells when such a model gets other variables.
             self.changes = object()
-        if getattr(self.model, "built", False) and run_eagerly:
+        if attribute(self.model, "built", False) and run_eagerly:
             self.before_update()
 
     @session.fence("saving weights", WEIGHTS)

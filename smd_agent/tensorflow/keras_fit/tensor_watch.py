@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from smd_agent import session
 from smd_agent.core.domains import GRADIENTS, LAYERS, LOSS_FACTS, LOSSES, SETTINGS, UPDATES, WEIGHTS
+from smd_agent.framework.keras.attributes import attribute, variables_in
 from smd_agent.framework.keras.backend import Current, RunningStep
 from smd_agent.framework.keras.channels import LayerChannels
 from smd_agent.framework.keras.facts import learning_rate_name
@@ -257,7 +258,7 @@ class TensorWatch:
             return variable
         known = self._variables.get(id(variable))
         if known is None or known.value is not variable:
-            own: list[Any] = [*step.model.variables, *getattr(optimizer, "_trainable_variables", ())]
+            own: list[Any] = [*variables_in(step.model, "variables"), *attribute(optimizer, "_trainable_variables", ())]
             self._variables = {id(found.value): found for found in own}
             known = self._variables.get(id(variable))
         return variable if known is None else known

@@ -1,0 +1,90 @@
+"""Attributes of the program's models, layers, optimizers and losses, as Keras itself has them.
+
+A class of the program's may have properties, ``__getattr__`` and the like of its own, which count their calls, compute
+or raise: they are not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+_PACKAGES = ("keras", "tf_keras")
+_LISTS = {
+    *("variables", "trainable_variables", "non_trainable_variables", "weights", "trainable_weights"),
+    *("non_trainable_weights", "trainable", "__getattribute__"),
+}
+
+
+def attribute(owner: object, name: str, default: Any = None) -> Any:
+    """What Keras's own class of an object has under a name; of an object of no such class, what the object has."""
+    for cls in type(owner).__mro__:
+        if is_of_keras(cls):
+            return _found(cls, owner, name, default)
+    return _found(object, owner, name, default)
+
+
+def variables_in(model: object, kind: str) -> list[Any]:
+    """The ``"variables"`` or the ``"trainable_variables"`` of a model and of the layers inside of it."""
+    layers = flat_layers(model)
+    if not have_own_lists(layers):
+        return list(attribute(model, kind, ()))
+    if kind == "trainable_variables":
+        layers = [layer for layer in layers if own_attributes(layer).get("_trainable", True)]
+    found = {id(variable): variable for layer in layers for variable in own_variables(layer)}
+    return [one for one in found.values() if kind == "variables" or getattr(one, "trainable", True)]
+
+
+def have_own_lists(layers: Iterable[object]) -> bool:
+    """Whether a class of the program's among those of some layers says itself which variables there are."""
+    for kind in {type(layer) for layer in layers}:
+        for cls in kind.__mro__:
+            if is_of_keras(cls):
+                break
+            if not _LISTS.isdisjoint(vars(cls)):
+                return True
+    return False
+
+
+def own_variables(layer: object) -> Iterator[Any]:
+    """The variables that a layer holds itself, those of layers inside of it aside."""
+    stored = own_attributes(layer)
+    for kind in ("_trainable", "_non_trainable"):
+        # Keras 3 calls them so, Keras 2 otherwise.
+        yield from stored.get(f"{kind}_variables") or stored.get(f"{kind}_weights") or ()
+
+
+def flat_layers(model: object) -> list[Any]:
+    """A model and all layers inside of it, from the outside in."""
+    for cls in type(model).__mro__:
+        if is_of_keras(cls) and hasattr(cls, "_flatten_layers"):
+            flatten: Any = cls._flatten_layers
+            return list(flatten(model))
+    return [model]
+
+
+def own_attributes(owner: object) -> dict[str, Any]:
+    """What stands in an object itself."""
+    found: dict[str, Any] = object.__getattribute__(owner, "__dict__")
+    return found
+
+
+def is_of_keras(cls: type) -> bool:
+    """Whether a class is one of Keras's."""
+    return cls.__module__.partition(".")[0] in _PACKAGES
+
+
+def _found(cls: type, owner: object, name: str, default: Any) -> Any:
+    described: Any = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
+    try:
+        if hasattr(type(described), "__set__"):
+            return described.__get__(owner, type(owner))
+        stored = own_attributes(owner)
+        if name in stored:
+            return stored[name]
+        if described is not None:
+            return described.__get__(owner, type(owner)) if hasattr(described, "__get__") else described
+        # Keras 2's older optimizers keep their settings so.
+        return stored["_hyper"].get(name, default) if "_hyper" in stored else default
+    except AttributeError:
+        return default
