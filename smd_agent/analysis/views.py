@@ -158,13 +158,22 @@ class Views(ABC):
         return parquet.write(rows, known, further, self.collections(), os.fspath(path))
 
     @takes_choice
-    def plot(self, *, statistic: str | None = None, logarithmic: bool = False, **choice: Unpack[Choice]) -> Any:
+    def plot(
+        self,
+        named: str | Iterable[Any] | None = None,
+        /,
+        *,
+        statistic: str | None = None,
+        logarithmic: bool = False,
+        **choice: Unpack[Choice],
+    ) -> Any:
         """Draw tensors over the steps; return a ``matplotlib.figure.Figure``, which a notebook shows.
 
         Without a choice these are the losses; `iterate` has the arguments that choose. NaN and Inf are red crosses at
         the upper edge.
 
         Args:
+            named: the same as ``regex``.
             statistic: one of the columns of `to_pandas`, such as ``"std"``; by default the value of a tensor of one
                 element, and the l2 norm of a larger one.
             logarithmic: whether the axis of the numbers is.
@@ -173,6 +182,8 @@ class Views(ABC):
             SMDebugRuntimeError: matplotlib is not installed.
             SMDebugValueError: nothing of that was saved.
         """
+        if named is not None:
+            choice["regex"] = named
         if choice.get("regex") is None and choice.get("collection") is None:
             choice["collection"] = CollectionKeys.LOSSES
         mode = choice.get("mode", WHOLE["mode"])

@@ -61,7 +61,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
         """Why nothing of the program, which ends now, was captured, as far as it shows."""
         if not self._had_pass or self.hook is not None or self.stopped:
             return None
-        return "gradients were computed, but of no gluon.Block that was called while autograd recorded"
+        return "gradients were computed, but of no parameter of a gluon.Block that was called while autograd recorded"
 
     # The first backward pass, as long as no model is known.
 

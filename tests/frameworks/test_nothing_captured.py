@@ -42,7 +42,7 @@ print(w.numpy())
 # What is said of them in any program, also where a module is trained beside them.
 LOOSE = "smd_agent: 1 trained parameters belong to no module: they are not saved"
 NO_MODULE = "gradients were computed, but of no parameters of a torch.nn.Module"
-NO_BLOCK = "gradients were computed, but of no gluon.Block that was called while autograd recorded"
+NO_BLOCK = "gradients were computed, but of no parameter of a gluon.Block that was called while autograd recorded"
 PROGRAMS = {
     "torch": ("torch", TORCH.format(optimizer="", backward=BY_HAND), NO_MODULE),
     "torch, autograd.grad": (

@@ -60,6 +60,10 @@ def test_larger_tensors_go_by_their_norm_or_by_what_is_asked_for(trial):
     assert figure.axes[0].get_ylabel() == "max"
 
 
+def test_what_is_drawn_may_be_named_first(trial):
+    assert drawn(trial.plot("a.weight")) == drawn(trial.plot(regex="a.weight"))
+
+
 @pytest.mark.parametrize("regex, scale", [("a.weight", "log"), ("loss", "symlog")])
 def test_a_logarithmic_axis_has_room_for_zero(trial, regex, scale):
     assert trial.plot(regex=regex, logarithmic=True).axes[0].get_yscale() == scale
