@@ -4,6 +4,11 @@ from harness.programs import Expected, Printed
 
 LOSS = "Loss_output_0"
 
+
+def numbered(name, count):
+    return tuple(f"{name}_output_{number}" for number in range(count))
+
+
 EXPECTED = {
     # Two updates for each group of answers. Evaluations are the tokens drawn: the reference model is never trained.
     "grpo": Expected(
@@ -45,5 +50,47 @@ EXPECTED = {
         trained={"Policy_": 6},
         printed=(Printed(LOSS, r", loss ([-\d.]+)"),),
         files=("grid.pt",),
+    ),
+    # 36 updates of the critics; those of the actor and of the temperature are two in every second of them.
+    # Evaluations are what the actor is asked without gradients.
+    "sac": Expected(
+        train=None,
+        evaluations=None,
+        losses=(*numbered("Loss", 3), *numbered("mse_loss", 4)),
+        trained={"Actor_": 6, "SoftQNetwork_": 12},
+        printed=(
+            Printed(numbered("Loss", 3), r"qf_loss=([-\d.]+)", anywhere=True),
+            Printed(numbered("Loss", 3), r"actor_loss=([-\d.]+)", anywhere=True),
+        ),
+        files=("sac.pt",),
+        said=("1 trained parameters belong to no module",),
+    ),
+    # Two updates of the critic and one of the actor; evaluations are the actions chosen, the targets are never trained.
+    "td3": Expected(
+        train=15,
+        evaluations=None,
+        losses=(*numbered("Loss", 3), *numbered("mse_loss", 4)),
+        trained={"Actor_": 6, "Critic_": 8},
+        printed=(
+            Printed(numbered("Loss", 3), r"critic ([\d.]+)", anywhere=True),
+            Printed("Loss_output_2", r"actor ([-\d.]+)"),
+        ),
+        files=("TD3_pendulum_actor", "TD3_pendulum_critic", "evaluations.npy"),
+    ),
+    # The world's model, the actor and the critic take turns, in this order.
+    "world_model": Expected(
+        train=12,
+        losses=(*numbered("Loss", 3), "mse_loss_output_0"),
+        trained={"WorldModel_": 14, "Actor_": 4, "Sequential_": 4},
+        printed=(
+            Printed("Loss_output_0", r"world ([\d.]+)"),
+            Printed("Loss_output_1", r"actor ([-\d.]+)"),
+        ),
+        files=("dreamer.pt",),
+        deviations={
+            "steps": "three optimizers whose models are called one after the other are taken for one step each",
+            "losses": "three optimizers whose models are called one after the other are taken for one step each",
+            "printed": "three optimizers whose models are called one after the other are taken for one step each",
+        },
     ),
 }

@@ -126,4 +126,154 @@ EXPECTED = {
         printed=(Printed("BCEWithLogitsLoss_output_0", r"mean loss ([\d.]+)", steps=10),),
         files=("ticket.pt",),
     ),
+    # The best one is another object, which is tested after the last validation.
+    "best_model": Expected(
+        train=6 * 6,
+        evaluations=6 + 2,
+        losses=(CROSS_ENTROPY,),
+        trained={"CNN_": 4},
+        printed=(
+            Printed(CROSS_ENTROPY, r"\| loss ([\d.]+) \|"),
+            Printed(CROSS_ENTROPY, r"valid loss ([\d.]+)", mode=EVAL),
+            Printed(CROSS_ENTROPY, r"test batch \| loss ([\d.]+)", first=6, mode=EVAL),
+        ),
+        files=("model.pt",),
+        deviations={
+            "steps": "a model that was loaded again is evaluated in the last step of the other one",
+            "printed": "a model that was loaded again is evaluated in the last step of the other one",
+        },
+    ),
+    # The encoder's last layer comes after the one that is read.
+    "byol": Expected(
+        train=20,
+        losses=(LOSS,),
+        trained={"BYOL_online_encoder.": 10, "BYOL_online_predictor.": 6},
+        unused=("BYOL_online_encoder.net.fc.1.bias", "BYOL_online_encoder.net.fc.1.weight"),
+        printed=(Printed(LOSS, r"loss ([\d.]+)"),),
+        files=("improved-net.pt", "learner.pt"),
+        deviations={"untouched": "a copy that is made within a call keeps what watches its layers"},
+    ),
+    # The last layer is not updated in the first epoch: its gradients are taken away. The loss rises from that of a
+    # teacher that is the student to that of a target which is centred.
+    "dino": Expected(
+        train=3 * 6,
+        losses=(LOSS,),
+        trained={"MultiCropWrapper_backbone.": 9, "MultiCropWrapper_head.": 5},
+        printed=(Printed(LOSS, r"loss: ([\d.]+)"),),
+        files=("checkpoint.pth", "log.txt"),
+        findings=("LossNotDecreasing",),
+        deviations={
+            "parameters": "outputs of a layer whose name says weight are in weights",
+            "findings": "gradients that are taken away before the update are no update lost in rounding",
+        },
+    ),
+    # The encoder belongs to both; the swapped faces are an evaluation.
+    "face_swap": Expected(
+        train=18,
+        evaluations=1,
+        losses=("L1Loss_output_0", "L1Loss_output_1"),
+        trained={"Autoencoder_encoder.": 8, "Autoencoder_decoder.": 6, "Autoencoder_2_decoder.": 6},
+        printed=(
+            Printed("L1Loss_output_0", r"loss_A ([\d.]+)"),
+            Printed("L1Loss_output_1", r"loss_B ([\d.]+)"),
+        ),
+        files=("decoder_A.h5", "decoder_B.h5", "encoder.h5", "swapped.npy"),
+        deviations={
+            "steps": "the first iteration is cut in two",
+            "parameters": "the encoder of both has two names",
+            "printed": "the first iteration is cut in two",
+        },
+    ),
+    # The loss over all chunks, then a surrogate of each of them; their first pass is without gradients.
+    "grad_cache": Expected(
+        train=15,
+        evaluations=None,
+        losses=tuple(f"Loss_output_{number}" for number in range(1 + 6)),
+        trained={"Tower_": 8},
+        printed=(Printed(LOSS, r"loss ([\d.]+)"),),
+        files=("towers.pt",),
+        deviations={
+            "losses": "the loss over outputs without gradients is filed under evaluation",
+            "printed": "the loss over outputs without gradients is filed under evaluation",
+        },
+    ),
+    # Fine-tuning trains copies, without an optimizer. Losses are those of three tasks with two inner updates each.
+    "maml_learner": Expected(
+        train=12,
+        evaluations=None,
+        losses=(LOSS, *(f"cross_entropy_loss_output_{number}" for number in range(3 * 3))),
+        trained={"Learner_": 4},
+        printed=(Printed(LOSS, r"training loss: ([\d.]+)"),),
+        files=("learner.pt",),
+        deviations={
+            "untouched": "parameters() of the model's own is called with a keyword that it has not",
+            "said": "parameters() of the model's own is called with a keyword that it has not",
+            "steps": "parameters() of the model's own is called with a keyword that it has not",
+            "losses": "parameters() of the model's own is called with a keyword that it has not",
+            "parameters": "parameters() of the model's own is called with a keyword that it has not",
+            "printed": "parameters() of the model's own is called with a keyword that it has not",
+        },
+    ),
+    # Gradients of samples are taken by torch.func, and put where an optimizer looks for them.
+    "private_sgd": Expected(
+        train=3 * 12,
+        evaluations=3,
+        without_loss=tuple(range(3 * 12)),
+        trained={"Classifier_": 6},
+        printed=(Printed(CROSS_ENTROPY, r"held out ([\d.]+)", mode=EVAL),),
+        files=("private.pt",),
+        said=("gradients taken by torch.func cannot be seen",),
+        deviations={
+            "steps": "gradients by torch.func are not seen",
+            "losses": "gradients by torch.func are not seen",
+            "parameters": "gradients by torch.func are not seen",
+            "printed": "gradients by torch.func are not seen",
+            "findings": "gradients by torch.func are not seen",
+        },
+    ),
+    # The network is trained, and then one that rounds; both are evaluated beside each other.
+    "quantization_aware": Expected(
+        train=2 * 8 + 2 * 8,
+        evaluations=1,
+        losses=(LOSS,),
+        trained={"Classifier_": 4 + 4},
+        printed=(
+            Printed(LOSS, r"float loss ([\d.]+)"),
+            Printed(LOSS, r"qat loss ([\d.]+)", first=16),
+        ),
+        files=("quantized.pt",),
+        deviations={"parameters": "inputs and outputs of a layer whose name says weight are in weights"},
+    ),
+    # Both passes are one step.
+    "sam": Expected(
+        train=5 * 4,
+        evaluations=5 * 2,
+        losses=(LOSS, "Loss_output_1"),
+        trained={"Sequential_": 6},
+        printed=(
+            Printed(LOSS, r": loss ([\d.]+)"),
+            Printed("Loss_output_1", r"edge ([\d.]+)"),
+        ),
+        files=("sam.pt",),
+    ),
+    # The Jacobian's call is not saved; each step of the sampling is an evaluation.
+    "score_matching": Expected(
+        train=18,
+        evaluations=10,
+        losses=(LOSS,),
+        trained={"ScoreNet_": 6},
+        printed=(Printed(LOSS, r"^\d+ ([-\d.]+)"),),
+        files=("samples.txt", "score.pt"),
+        said=("a call in which the model is traced or transformed is not saved",),
+    ),
+    # What is trained belongs to a new wrapper in each iteration.
+    "solver_wrapper": Expected(
+        train=5 * 3,
+        evaluations=None,
+        losses=(LOSS,),
+        trained={"PerturbFunc_func.": 5},
+        printed=(Printed(LOSS, r"epoch \d+ loss ([\d.]+)"),),
+        files=("pendulum.pt",),
+        deviations={"parameters": "of wrappers made anew, only the first one is seen"},
+    ),
 }

@@ -77,4 +77,14 @@ EXPECTED = {
             "another training begins: its rounds are numbered from 6 on",
         ),
     ),
+    # Nothing says of its metrics that less is better, and of one, training stops when it is large.
+    "own_metrics": Expected(
+        rounds=14,
+        printed=(
+            Printed("valid-mean_abs", r"mean_abs ([\d.]+)", mode=GLOBAL),
+            Printed("valid-r2", r"r2 ([\d.]+)", mode=GLOBAL),
+        ),
+        files=("log_cosh.ubj", "results.json"),
+        said=("of mean_abs, r2 it is not known that less is better",),
+    ),
 }
