@@ -36,6 +36,7 @@ from smd_agent.cli import program as user_program
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.config import env
 from smd_agent.config.hook_file import Source, find_source, read_object
+from smd_agent.config.keys import nearest
 from smd_agent.config.load import load_settings
 from smd_agent.config.placeholders import literal
 from smd_agent.config.values import InvalidValue, count
@@ -106,9 +107,8 @@ def split(words: list[str]) -> tuple[dict[str, str], list[str]]:
         if word in FLAGS:
             options[word] = ""
         elif name not in VALUE_OPTIONS:
-            raise CommandError(
-                f"unknown option {word} before the script; see python -m smd_agent run --help", USAGE_ERROR
-            )
+            meant = nearest(name, [*VALUE_OPTIONS, *FLAGS]) or "; see python -m smd_agent run --help"
+            raise CommandError(f"unknown option {word} before the script{meant}", USAGE_ERROR)
         elif equals:
             options[name] = value
         elif rest:

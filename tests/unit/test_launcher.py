@@ -269,3 +269,10 @@ def test_pythonpath_of_the_user_is_kept_to_the_letter(old, new, monkeypatch, tmp
     # An empty part stands for the current folder, so none may appear or vanish.
     user_program.prepend_pythonpath(str(tmp_path))
     assert env.get("PYTHONPATH") == new.format(tmp_path)
+
+
+def test_a_mistyped_option_is_answered_with_the_one_that_was_meant():
+    with pytest.raises(CommandError, match=r"unknown option --evry before the script; did you mean --every\?"):
+        run.split(["--evry", "5", "train.py"])
+    with pytest.raises(CommandError, match=r"unknown option --xyz before the script; see python -m smd_agent run"):
+        run.split(["--xyz", "train.py"])
