@@ -146,7 +146,7 @@ def _origin(kind: CrossEntropy, tensor: Any) -> Numbers:
 
 def _undone(kind: CrossEntropy, tensor: Any) -> Numbers:
     """Keras computes with what came before the activation; not where the loss gives its input another dtype first."""
-    is_same = tensor.dtype == tf.float32 and kind.ignored is None
+    is_same = tensor.dtype == tf.keras.backend.floatx() and kind.ignored is None
     return {"undone": 1.0} if kind.expects_logits and is_same else {}
 
 

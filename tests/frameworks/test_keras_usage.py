@@ -89,6 +89,15 @@ def test_probabilities_that_a_loss_takes_for_logits(out, way, last):
 
 
 @pytest.mark.parametrize("way", ["compiled", "eager"])
+def test_keras_undoes_it_in_another_type_of_numbers_too(out, way):
+    keras.backend.set_floatx("float64")
+    try:
+        test_probabilities_that_a_loss_takes_for_logits(out, way, "softmax")
+    finally:
+        keras.backend.set_floatx("float32")
+
+
+@pytest.mark.parametrize("way", ["compiled", "eager"])
 def test_what_stands_between_the_two_keeps_keras_from_undoing_it(out, way):
     model = model_of("softmax", **WAYS[way])
     model.add(layers.Reshape((3,)))
