@@ -30,6 +30,8 @@ Numbers = dict[str, Any]
 _LOOKED_AT = facts.LOOKED_AT // 4
 # Columns of a table with units of their own; what has more is made of pixels or words.
 _COLUMNS = 2_048
+# Squares of numbers between these are exact enough in float32.
+_FEWEST, _MOST = 1e-15, 1e15
 # Inputs of a model that are looked at.
 _INPUTS = 4
 
@@ -83,7 +85,11 @@ def numbers_of(part: npt.NDArray[Any], shape: tuple[int, ...]) -> Numbers:
     """
     part = part.astype(np.float64 if part.dtype == np.float64 else np.float32, copy=False)
     with np.errstate(all="ignore"):
-        numbers: Numbers = {"min": part.min(), "max": part.max(), "mean": part.mean(), "std": part.std()}
+        numbers: Numbers = {"min": part.min(), "max": part.max()}
+        if not _FEWEST < max(abs(numbers["min"]), abs(numbers["max"])) < _MOST:
+            # Squares of float32 may overflow or vanish.
+            part = part.astype(np.float64, copy=False)
+        numbers |= {"mean": part.mean(), "std": part.std()}
         numbers["not_finite"] = 1 - np.isfinite(part).mean()
         if is_table(shape):
             numbers |= _columns(np.sqrt(np.square(part).mean(0)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smd_agent.framework.model_inputs import looked_at
+from smd_agent.framework.model_inputs import looked_at, numbers_of
 
 
 @pytest.mark.parametrize("size", [1, 16_383, 16_384, 16_385, 39_200, 65_535, 65_536, 65_537, 1_000_003])
@@ -25,3 +25,12 @@ def test_of_an_input_that_is_no_table_runs_all_over_it_are_looked_at(size):
 )
 def test_inputs_whose_size_is_no_multiple_of_the_number_of_runs(shape):
     assert looked_at(np.zeros(shape, np.float32)).size == 16_384
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-20, 1.0, 1e20, 1e30])
+def test_numbers_whose_squares_leave_float32(size):
+    table = np.float32([[1, 2], [3, -2]]) * np.float32(size)
+    found = {name: float(number) / size for name, number in numbers_of(table, table.shape).items()}
+    assert found["std"] == pytest.approx(3.5**0.5, rel=1e-5)
+    assert found["largest_scale"] == pytest.approx(5**0.5, rel=1e-5)
+    assert found["smallest_scale"] == pytest.approx(2, rel=1e-5)
