@@ -36,7 +36,7 @@ class Survived:
     optional: whether that is a part whose failure may cost no loss, weight or gradient of a later step.
     lost: the kinds of tensors of which later steps lack some.
     missing: whether any value is missing.
-    said: whether `check` and `ls` say that something failed.
+    said: whether `check` and `ls` say that something failed, if anything is missing.
     """
 
     place: str
@@ -86,7 +86,7 @@ def survived(
         bool(OPTIONAL.search(function)),
         tuple(kind for kind in KINDS if kind in lost),
         bool(missing),
-        _says_so("check", root) and _says_so("ls", root),
+        not missing or (_says_so("check", root) and _says_so("ls", root)),
     )
 
 
