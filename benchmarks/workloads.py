@@ -14,8 +14,6 @@ from torch import nn
 from benchmarks.disk import touch_page_cache, wait_for
 from benchmarks.nets import CNN, Ballast, Transformer
 
-SLOT = "_compiled_call_impl"
-
 
 class Training:
     """A model in training, with the operations that a window may consist of.
@@ -65,11 +63,10 @@ class Training:
 
     def uncounted_steps(self, count: int) -> dict[str, float]:
         """Train as ``steps`` does, with the counter taken off the model meanwhile."""
-        counter = self.model.__dict__.pop(SLOT, None)
-        times = self.steps(count)
-        if counter is not None:
-            self.model.__dict__[SLOT] = counter
-        return times
+        from smd_agent.pytorch.model.step_counter import set_aside
+
+        with set_aside(self.model):
+            return self.steps(count)
 
     def saved_steps(self, count: int) -> dict[str, float]:
         """Train one period of `count` steps, the first of which is saved, and wait until that step is on disk.

@@ -49,7 +49,6 @@ _PYTORCH = (
         "what is compiled must not hold functions of the agent",
         ALWAYS,
     ),
-    Declared(("torch.nn.Module._replicate_for_data_parallel",), "replicas of DataParallel count no steps", ALWAYS),
     Declared(
         ("torch.jit._recursive.create_script_module",), "TorchScript wants a type of all that a module has", ALWAYS
     ),
@@ -79,6 +78,7 @@ _PYTORCH = (
         STEP,
     ),
     Declared(("torch.nn.Module.__call__",), "what a model without steps computes is no part of the step", STEP),
+    Declared(("torch.nn.Module.__call__", "torch.nn.Module.forward"), "inputs and outputs of layers are saved", CALL),
 )
 
 _KERAS = (

@@ -2,13 +2,12 @@
 
 ``Optimizer.add_param_group`` is called for every parameter that is trained, and stays watched. The rest is looked at
 only until the model is found (``smd_agent.pytorch.discovery``). ``torch.compile`` and ``Module.compile`` keep
-references to what they find on a module, and ``DataParallel`` copies it, so they must not meet our wrappers.
+references to what they find on a module, so they must not meet our wrappers.
 """
 
 from __future__ import annotations
 
 import functools
-from contextlib import ExitStack
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +42,6 @@ def apply(torch: ModuleType) -> None:
     discovery.install()
     _applied[:] = [(settings, discovery)]
     _step_aside_for_compile(torch, discovery)
-    _keep_out_of_replicas(torch)
     _step_aside_for_script(torch)
     _look_at_loads(torch)
     sign = "a torch.nn.Module called in train mode"
@@ -63,11 +61,13 @@ def watch_keras(keras: ModuleType) -> None:
 
 def _step_aside_for_compile(torch: ModuleType, discovery: ModuleFinder) -> None:
     from smd_agent.pytorch.capture.persistent_hooks import watch
+    from smd_agent.pytorch.model.counter_place import may_compile
     from smd_agent.pytorch.model.step_counter import set_aside
 
     def around_function(original: Function) -> Function:
         def compile(*args: Any, **kwargs: Any) -> Any:
             watch.stay()
+            may_compile()
             with discovery.suspended():
                 result = original(*args, **kwargs)
             if isinstance(result, torch.nn.Module):
@@ -89,30 +89,12 @@ def _step_aside_for_compile(torch: ModuleType, discovery: ModuleFinder) -> None:
     replace(torch.nn.Module, "compile", around_method, why=why)
 
 
-def _keep_out_of_replicas(torch: ModuleType) -> None:
-    def around(original: Function) -> Function:
-        from smd_agent.pytorch.model.step_counter import drop_counter
-
-        def without_counter(module: Any) -> Any:
-            result = original(module)
-            drop_counter(result)
-            return result
-
-        return without_counter
-
-    name = "_replicate_for_data_parallel"
-    if hasattr(torch.nn.Module, name):
-        replace(torch.nn.Module, name, around, why="replicas of DataParallel count no steps")
-
-
 def _step_aside_for_script(torch: ModuleType) -> None:
     def around(original: Function) -> Function:
         from smd_agent.pytorch.model.step_counter import set_aside
 
         def create_from_what_the_program_made(module: Any, *args: Any, **kwargs: Any) -> Any:
-            with ExitStack() as stack:
-                for part in module.modules():
-                    stack.enter_context(set_aside(part))
+            with set_aside(*module.modules()):
                 result = original(module, *args, **kwargs)
             return result  # noqa: RET504 - see own_failures
 

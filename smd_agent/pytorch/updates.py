@@ -20,6 +20,7 @@ from smd_agent.framework.own_failures import own_failure
 from smd_agent.framework.patching import is_replaced, replace
 from smd_agent.framework.training_steps import TrainingSteps
 from smd_agent.framework.update_rounds import UpdateRounds
+from smd_agent.pytorch import own_handles
 from smd_agent.pytorch.tracing import compiler, is_dynamo_compiling, leave_uncompiled
 
 _OPTIMIZERS_FILE = torch.optim.Optimizer.step.__code__.co_filename
@@ -74,7 +75,7 @@ class _Updates:
         # An optimizer of another thread that is calling its hooks walks the dict that this one comes into, which ends
         # its update with an error: before the first is made, none does.
         if not self._registered:
-            register_optimizer_step_post_hook(self._make_hook())
+            own_handles.register(register_optimizer_step_post_hook, self._make_hook())
             self._registered = True
 
     def add(self, optimizer: Any) -> None:

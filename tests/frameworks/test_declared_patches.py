@@ -21,7 +21,8 @@ ALL = [one for declared in DECLARED.values() for one in declared]
 
 PYTORCH = """
 from torch import nn
-model = nn.Linear(3, 2)
+model = nn.Sequential(nn.Linear(3, 2))
+model[0].register_forward_pre_hook(lambda *_: None)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 scaler = torch.amp.GradScaler("cpu")
 x, y = torch.ones(4, 3), torch.ones(4, 2)
@@ -75,7 +76,6 @@ TRAININGS = {
 }
 # Where a training of some releases, or this one, has no use for them.
 ELSEWHERE = {
-    "_replicate_for_data_parallel",
     "_call_model_fn",
     "get_scaled_loss",
     "scale_loss",

@@ -1,4 +1,4 @@
-"""The counter in front of a model: it counts as ``RunPosition.begin``, and knows a copied ``__dict__``."""
+"""The counter in front of a model counts as ``RunPosition.begin``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import torch
 from torch import nn
 
 import smd_agent.pytorch as smd
-from smd_agent.pytorch.model import copied_counter
-from smd_agent.pytorch.model.step_counter import SLOT, TrackedModule
+from smd_agent.pytorch.model.step_counter import TrackedModule, counter_of
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -25,40 +24,6 @@ def test_a_models_counter_counts_as_all_steps_are_counted(seed):
     ours, others = counted_steps.compare(seed, opener, calls)
     assert ours == others
     assert {note[0] for note in ours} >= {"start", "finish"}
-
-
-def copy_of(model):
-    clone = nn.Linear.__new__(nn.Linear)
-    clone.__dict__ = model.__dict__.copy()
-    clone._parameters = {name: p.detach() * 2 for name, p in model._parameters.items()}
-    return clone
-
-
-def test_this_interpreters_references_tell_a_copied_dict():
-    assert copied_counter.usual_references > 0
-
-
-@pytest.mark.parametrize("measured", [True, False])
-@pytest.mark.parametrize("interval", [1, 1000])
-def test_a_copied_dict_is_told_apart_whether_references_tell_it_or_not(out, monkeypatch, measured, interval):
-    if not measured:
-        monkeypatch.setattr(copied_counter, "usual_references", -1)
-    model = nn.Linear(3, 2)
-    hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=interval))
-    hook.register_module(model)
-    x = torch.randn(4, 3)
-    clones = []
-    for step in range(300):
-        with torch.no_grad():
-            model(x)
-        assert hook.step == step
-        if step in (0, 1, 250):
-            clones.append(copy_of(model))
-        for clone in clones:
-            torch.testing.assert_close(clone(x), 2 * model.forward(x))
-        if step == 290:
-            clones.clear()
-    hook.close()
 
 
 class Caller(nn.Module):
@@ -77,5 +42,5 @@ def test_whoever_else_holds_a_counter_calls_the_model(out):
     hook = smd.Hook(out)
     hook.register_module(model)
     x = torch.randn(4, 3)
-    torch.testing.assert_close(Caller(model.__dict__[SLOT])(x), model.forward(x))
+    torch.testing.assert_close(Caller(counter_of(model))(x), model.forward(x))
     assert hook.step == 0

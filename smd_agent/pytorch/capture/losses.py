@@ -19,6 +19,7 @@ from smd_agent import guard, session
 from smd_agent.core.domains import LOSSES
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.captured_step import Installed
+from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.loss_links import comes_from, origin
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.capture import functional_losses
@@ -106,7 +107,7 @@ class Losses:
         """Watch what computes losses until the step closes, and show what functional losses are given."""
         for loss in self._models.registered_losses:
             if not isinstance(loss, torch.nn.modules.loss._Loss):
-                installed.on_close(loss.register_forward_hook(self._after_registered_loss).remove)
+                self._watch_registered(loss, installed)
         # Code that is compiled in a step of training is guarded on what is in place there.
         if not (self._in_training and has_compiled()):
             functional_losses.watch(installed, self._after_function, look_at_input)
@@ -147,8 +148,26 @@ class Losses:
         for tensor in tensors_in(loss):
             self._add(tensor)
 
-    def _after_registered_loss(self, module: torch.nn.Module, args: Any, output: Any) -> None:
-        self._save_registered(module, output)
+    def _watch_registered(self, loss: torch.nn.Module, installed: Installed) -> None:
+        kind = type(loss)
+
+        def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+            if "__call__" not in vars(kind):
+                # What all modules have may be replaced in the meantime.
+                @unseen
+                def original(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+                    inherited: Any = super(kind, module)
+                    return inherited.__call__(*args, **kwargs)
+
+            def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+                result = original(module, *args, **kwargs)
+                if module is loss:
+                    self._save_registered(module, result)
+                return result
+
+            return call
+
+        installed.patch(kind, "__call__", wrap, why="what loss modules return is saved")
 
     @session.fence("saving a loss", LOSSES)
     def _save_registered(self, module: torch.nn.Module, output: Any) -> None:

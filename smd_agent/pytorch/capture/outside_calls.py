@@ -12,7 +12,7 @@ from smd_agent import session
 from smd_agent.framework.patching import Until
 from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.model.module_calls import CallWatch
-from smd_agent.pytorch.model.step_counter import SLOT, StepCounter
+from smd_agent.pytorch.model.step_counter import counter_of
 from smd_agent.pytorch.model.wrappers import class_name
 from smd_agent.pytorch.tracing import graph_task, is_compiling
 
@@ -53,7 +53,7 @@ class OutsideCalls:
             or position.step != self._step
             or is_compiling()
             or graph_task() != -1
-            or isinstance(module.__dict__.get(SLOT), StepCounter)
+            or counter_of(module) is not None
             or self._models.left_out()
             or any(module is loss for loss in self._models.registered_losses)
             or next(module.parameters(), None) is None

@@ -18,7 +18,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from smd_agent import session
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.own_failures import own_failure
-from smd_agent.pytorch.model.step_counter import SLOT, StepCounter
+from smd_agent.pytorch import own_handles
+from smd_agent.pytorch.model.step_counter import counter_of
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.tracing import compiler, is_compiling, is_dynamo_compiling, leave_uncompiled
 from smd_agent.pytorch.updates import updates
@@ -101,8 +102,8 @@ class _Watch:
     def register(self) -> None:
         """Put the hooks in place, if they are not: best before any thread trains."""
         if not self._handles:
-            before = register_optimizer_step_pre_hook(_before_optimizer)
-            self._handles = [before, register_optimizer_step_post_hook(_after_optimizer)]
+            before = own_handles.register(register_optimizer_step_pre_hook, _before_optimizer)
+            self._handles = [before, own_handles.register(register_optimizer_step_post_hook, _after_optimizer)]
 
     @property
     def stays(self) -> bool:
@@ -179,7 +180,7 @@ def _wrap_loss_call(original: Any) -> Any:
 
     def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         # A loss with trained parameters has a counter, which has it captured.
-        if is_compiling() or watch.listener is None or isinstance(module.__dict__.get(SLOT), StepCounter):
+        if is_compiling() or watch.listener is None or counter_of(module) is not None:
             return original(module, *args, **kwargs)
         watch.listener.before_loss(module, args, kwargs)
         result = original(module, *args, **kwargs)

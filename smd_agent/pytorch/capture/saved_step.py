@@ -32,7 +32,8 @@ from smd_agent.pytorch.capture.trained_roles import TrainedRoles, has_values
 from smd_agent.pytorch.compiled.compiled_layers import CompiledLayers
 from smd_agent.pytorch.compiled.layer_source import LayerSource
 from smd_agent.pytorch.compiled.unwatchable_layers import unwatchable_layers
-from smd_agent.pytorch.model.step_counter import StepCounter, TrackedModule
+from smd_agent.pytorch.model.step_counter import StepCounter, TrackedModule, counter_of
+from smd_agent.pytorch.model.watched_calls import WatchedCalls
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.tracing import graph_task, is_compiling, is_opaque
 from smd_agent.pytorch.updates import ids_of
@@ -71,7 +72,10 @@ class SavedStep(CapturedStep):
         self._names = models.loss_names
         self._gradients = Gradients(self.writer, models.training_goes_on)
         self._losses = Losses(models, self._gradients.scales, self.save_io, self._save_loss, self._titles_called)
-        self._compiled: LayerSource = CompiledLayers(self.save_io)
+        self._layer_calls = WatchedCalls()
+        # Layers that the program calls by themselves, during that call.
+        self._own_layers: dict[StepCounter, tuple[str, torch.nn.Module]] = {}
+        self._compiled: LayerSource = CompiledLayers(self.save_io, self._layer_calls)
         self._outside = OutsideCalls(models)
         self._channels = OutputChannels(self.writer)
         self._facts = StepFacts(models, self.writer)
@@ -157,6 +161,9 @@ class SavedStep(CapturedStep):
             run = self._before_forward(call, name, args, kwargs, watched) or call.forward
             result = run(*args, **kwargs)
             self._after_forward(tracked, name, result)
+            own = self._own_layers.pop(call, None)
+            if own is not None:
+                self._save_layer_output(own[0], result, own[1])
             return result
         finally:
             tracked.busy = False
@@ -194,11 +201,19 @@ class SavedStep(CapturedStep):
         if layers or looked_at:
             hidden = unwatchable_layers(tracked)
             for layer_name, layer in (*layers, *looked_at):
-                if layer not in hidden.layers:
+                if layer not in hidden.layers and not self._is_called(call, layer_name, layer, args, kwargs):
                     self._watch_layer(layer_name, layer, watched)
             if layers and hidden.regions:
                 return self._compiled.watch(call, hidden.regions, layers, watched)
         return call.forward
+
+    def _is_called(self, call: StepCounter, name: str, layer: torch.nn.Module, args: Any, kwargs: Any) -> bool:
+        """Whether a layer is what is called; its call has passed by where the calls of layers are seen."""
+        found = call.name is None and counter_of(layer) is call
+        if found:
+            self._save_layer_input(name, layer, args, kwargs)
+            self._own_layers[call] = name, layer
+        return found
 
     @session.fence("saving what a model returns", LAYERS)
     def _after_forward(self, tracked: TrackedModule, name: str | None, output: Any) -> None:
@@ -231,11 +246,10 @@ class SavedStep(CapturedStep):
         def before(module: torch.nn.Module, args: Any, kwargs: Any) -> None:
             self._save_layer_input(name, module, args, kwargs)
 
-        def after(module: torch.nn.Module, args: Any, output: Any) -> None:
+        def after(module: torch.nn.Module, output: Any) -> None:
             self._save_layer_output(name, output, module)
 
-        watched.on_close(layer.register_forward_pre_hook(before, with_kwargs=True).remove)
-        watched.on_close(layer.register_forward_hook(after).remove)
+        watched.on_close(self._layer_calls.watch(layer, before, after))
 
     @session.fence("saving what a module returns", LAYERS)
     def _save_output(self, name: str, output: Any, may_be_loss: bool, module: torch.nn.Module | None) -> None:

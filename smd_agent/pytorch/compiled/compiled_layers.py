@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,10 +11,10 @@ from smd_agent import session
 from smd_agent.core.domains import LAYERS
 from smd_agent.framework.captured_step import Installed, SaveIO
 from smd_agent.framework.hidden_frames import unseen
-from smd_agent.framework.patching import entrance
 from smd_agent.pytorch.compiled.eager_replay import EagerReplay
 from smd_agent.pytorch.compiled.unwatchable_layers import Region, say_unwatchable
-from smd_agent.pytorch.model.step_counter import SLOT, StepCounter, TrackedModule
+from smd_agent.pytorch.model.step_counter import StepCounter, TrackedModule, counter_of
+from smd_agent.pytorch.model.watched_calls import WatchedCalls
 from smd_agent.pytorch.model.wrappers import Layers
 from smd_agent.pytorch.tracing import graph_task, is_compiling, is_opaque
 
@@ -25,20 +24,22 @@ class CompiledLayers:
 
     Args:
         save_io: saves what a layer gets and returns.
+        calls: tells of the calls of modules.
     """
 
-    def __init__(self, save_io: SaveIO) -> None:
+    def __init__(self, save_io: SaveIO, calls: WatchedCalls) -> None:
         self._save_io = save_io
+        self._calls = calls
 
     def watch(self, call: StepCounter, regions: list[Region], layers: Layers, watched: Installed) -> Callable[..., Any]:
         """Save the layers of compiled regions during one call of a model; see ``LayerSource.watch``."""
         run = call.forward
         for region in regions:
-            compiled = CompiledRegion(self._save_io, call.tracked, region, layers)
-            if region.owner.__dict__.get(SLOT) is call:
+            compiled = CompiledRegion(self._save_io, self._calls, call.tracked, region, layers)
+            if counter_of(region.owner) is call:
                 run = compiled.around(run)
             else:
-                compiled.watch(watched)
+                watched.on_close(compiled.watch())
         return run
 
 
@@ -47,50 +48,55 @@ class CompiledRegion:
 
     Args:
         save_io: saves what a layer gets and returns.
+        calls: tells of the calls of modules.
         tracked: the model that the region is in.
         region: the region.
         layers: all layers of the model that the step wants, with their names.
     """
 
-    def __init__(self, save_io: SaveIO, tracked: TrackedModule, region: Region, layers: Layers) -> None:
+    def __init__(
+        self, save_io: SaveIO, calls: WatchedCalls, tracked: TrackedModule, region: Region, layers: Layers
+    ) -> None:
         self._save_io = save_io
+        self._calls = calls
         self._tracked = tracked
         self._region = region
         parts = set() if region.inner is None else {*region.inner.modules()} - {region.inner, region.owner}
         self._layers = [(name, layer) for name, layer in layers if layer in parts]
         self._name = next((name for name, layer in layers if layer in (region.owner, region.inner)), None)
 
-    def watch(self, watched: Installed) -> None:
-        """Save what the region gets and gives, and its layers, until the model's forward is over."""
-        owner = self._region.owner
-        call = owner.__dict__.get(SLOT)
+    def watch(self) -> Callable[[], object]:
+        """Save what the region gets and gives, and its layers, until what is returned is called."""
 
-        def with_values(*args: Any, **kwargs: Any) -> Any:
+        def before(module: torch.nn.Module, args: Any, kwargs: Any) -> None:
             if self._name is not None:
                 self._save_io(self._name, "input", (args, kwargs))
-            result = run(*args, **kwargs)
+
+        def after(module: torch.nn.Module, output: Any) -> None:
             if self._name is not None:
-                self._save_io(self._name, "output", result)
-            return result
+                self._save_io(self._name, "output", output)
 
-        original = call or owner._call_impl
-        run = self.around(original)
-        owner.__dict__[SLOT] = entrance(original, with_values)
-        watched.on_close(functools.partial(_restore, owner, call))
+        def around(original: Callable[..., Any]) -> Callable[..., Any]:
+            return self.around(original, (self._region.owner,))
 
-    def around(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """What runs the region as ``original`` does, and its replay afterwards."""
+        return self._calls.watch(self._region.owner, before, after, around)
+
+    def around(self, original: Callable[..., Any], own: tuple[torch.nn.Module, ...] = ()) -> Callable[..., Any]:
+        """What runs the region as ``original`` does, and its replay afterwards.
+
+        Args:
+            original: runs it.
+            own: what it is given before the region's arguments.
+        """
         if self._region.inner is None:
             say_unwatchable(self._tracked, "they are inside a compiled region")
-            return original
-        if not self._layers:
-            return original
 
         def run(*args: Any, **kwargs: Any) -> Any:
             if is_compiling() or graph_task() != -1:
                 return original(*args, **kwargs)
-            replay = self._prepare(args, kwargs)
-            result = original(*args, **kwargs)
+            replay = self._prepare(args[len(own) :], kwargs)
+            with self._calls.aside():
+                result = original(*args, **kwargs)
             if replay is not None:
                 self._save(replay, result)
             return result
@@ -100,7 +106,9 @@ class CompiledRegion:
     @session.fence("preparing to save layers of a compiled region", LAYERS)
     def _prepare(self, args: Any, kwargs: Any) -> EagerReplay | None:
         inner = self._region.inner
-        return None if inner is None or is_opaque() else EagerReplay(inner, self._layers, args, kwargs)
+        return (
+            None if inner is None or not self._layers or is_opaque() else EagerReplay(inner, self._layers, args, kwargs)
+        )
 
     @session.fence("saving layers of a compiled region", LAYERS)
     def _save(self, replay: EagerReplay, output: Any) -> None:
@@ -110,10 +118,3 @@ class CompiledRegion:
             return
         for name, kind, tensors in seen:
             self._save_io(name, kind, tensors)
-
-
-def _restore(owner: torch.nn.Module, call: Any) -> None:
-    if call is None:
-        owner.__dict__.pop(SLOT, None)
-    else:
-        owner.__dict__[SLOT] = call

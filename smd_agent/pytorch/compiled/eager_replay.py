@@ -19,8 +19,10 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from smd_agent import guard
+from smd_agent.framework import patching
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.compiled.dynamo_bytecode import runs_only_a_graph
+from smd_agent.pytorch.model.watched_calls import WatchedCalls
 
 Seen = list[tuple[str, str, list[torch.Tensor]]]
 
@@ -80,8 +82,9 @@ class EagerReplay:
             stack.enter_context(_random(self._random))
             stack.enter_context(_without_autocast_cache())
             stack.enter_context(_holding(self._state))
+            calls = WatchedCalls(patching.Patch)
             for name, layer in self._layers:
-                stack.callback(_watch(name, layer, seen))
+                stack.callback(_watch(calls, name, layer, seen))
             stack.enter_context(_OwnTensorsOnly(value for _, _, value in self._state))
             return self._module.forward(*self._args, **self._kwargs)
 
@@ -121,18 +124,13 @@ def _storage(tensor: torch.Tensor) -> int:
     return number
 
 
-def _watch(name: str, layer: torch.nn.Module, seen: Seen) -> Callable[[], None]:
+def _watch(calls: WatchedCalls, name: str, layer: torch.nn.Module, seen: Seen) -> Callable[[], object]:
     def note(kind: str, value: Any) -> None:
         seen.append((name, kind, [tensor.detach().clone() for tensor in tensors_in(value)]))
 
-    before = layer.register_forward_pre_hook(lambda _, args, kwargs: note("input", (args, kwargs)), with_kwargs=True)
-    after = layer.register_forward_hook(lambda _, args, output: note("output", output))
-
-    def remove() -> None:
-        before.remove()
-        after.remove()
-
-    return remove
+    return calls.watch(
+        layer, lambda _, args, kwargs: note("input", (args, kwargs)), lambda _, output: note("output", output)
+    )
 
 
 def _has_hooks(layer: torch.nn.Module) -> bool:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import torch
 
 from smd_agent.guard import say_once
-from smd_agent.pytorch.model.step_counter import SLOT, StepCounter, TrackedModule
+from smd_agent.pytorch.model.counter_place import compiled_call
+from smd_agent.pytorch.model.step_counter import TrackedModule
 from smd_agent.pytorch.model.wrappers import COMPILED, unwrapped, wrapper_chain
 
 
@@ -76,6 +77,4 @@ def _region(owner: torch.nn.Module) -> Region:
 def _is_compiled(layer: torch.nn.Module) -> bool:
     if type(layer).__name__ == COMPILED:
         return True
-    call = layer.__dict__.get(SLOT)
-    previous = call.previous if isinstance(call, StepCounter) else call
-    return previous is not None or hasattr(layer.forward, "_torchdynamo_orig_callable")
+    return compiled_call(layer) is not None or hasattr(layer.forward, "_torchdynamo_orig_callable")

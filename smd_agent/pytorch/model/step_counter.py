@@ -1,8 +1,7 @@
 """The model being trained, and the one thing that stays on it: a step counter in front of its forward.
 
-The counter sits in the instance's ``_compiled_call_impl``, which ``Module.__call__`` looks at first and
-``Module.__getstate__`` leaves out, so the model pickles, copies and saves as without it. It holds the model weakly: a
-cycle would keep the model's memory until the garbage collector runs.
+The counter is beside the model, which is copied, pickled and compared as without it; see ``counter_place``. It holds
+the model weakly: a cycle would keep the model's memory until the garbage collector runs.
 """
 
 from __future__ import annotations
@@ -19,17 +18,14 @@ from torch.nn.parameter import UninitializedParameter
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.own_failures import own_failure
 from smd_agent.framework.tracked_model import StepOpener, TrackedModel
-from smd_agent.pytorch.model import copied_counter
+from smd_agent.pytorch.model import counter_place
 from smd_agent.pytorch.model.wrappers import covering_child, named_layers, named_parameters, unwrapped, wrapper_chain
 from smd_agent.pytorch.tracing import compiler, graph_task, is_dynamo_compiling, leave_uncompiled
 
-SLOT = copied_counter.SLOT
 _LOOKED_AT = 16
 """Parameters of a model that are looked at for updates."""
 
 _is_grad_enabled = torch.is_grad_enabled
-_references = copied_counter.references
-_calling_copy = copied_counter.calling_copy
 
 
 class ForwardCapture(StepOpener, Protocol):
@@ -176,14 +172,14 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         """Take the counters away again."""
         for reference in self._entries:
             entry = reference()
-            call = None if entry is None else entry.__dict__.get(SLOT)
-            if entry is not None and isinstance(call, StepCounter) and call.tracked is self:
-                drop_counter(entry)
+            call = None if entry is None else counter_of(entry)
+            if entry is not None and call is not None and call.tracked is self:
+                counter_place.take(entry)
         self._entries.clear()
 
     def _attach_to(self, hook: ForwardCapture, entry: torch.nn.Module, name: str | None) -> None:
-        if not isinstance(entry.__dict__.get(SLOT), StepCounter):
-            entry.__dict__[SLOT] = counter(hook, self, entry, name)
+        if counter_of(entry) is None:
+            counter_place.put(entry, counter(hook, self, entry, name))
             self._entries.append(weakref.ref(entry))
 
 
@@ -191,16 +187,17 @@ def _state(gradient: torch.Tensor | None) -> tuple[int, int] | None:
     return None if gradient is None else (id(gradient), gradient._version)
 
 
-class StepCounter:
+class StepCounter(counter_place.Counter):
     """Stands in front of one module's forward, in place of ``module._call_impl``.
 
     hook, tracked: whose steps it counts, of which model.
     name: what the call's inputs and outputs are saved under; None for a layer of the model, which has its own.
     previous: what stood in its place before, as ``Module.compile`` sets it.
     forward: runs the module as it would run without us.
+    count: what is called in the module's place.
     """
 
-    __slots__ = ("forward", "hook", "name", "previous", "tracked")
+    __slots__ = ("forward", "hook", "name", "tracked")
 
     forward: Callable[..., Any]
 
@@ -212,81 +209,85 @@ class StepCounter:
         self.name = name
         self.previous = previous
 
-    # A class with its own __getstate__ may hand us to pickle or deepcopy; the copy must not have a counter.
+    @unseen
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Count a call of the module, and run it."""
+        return self.count(*args, **kwargs)
+
+    # Where a counter is in a compiled module, a class with its own __getstate__ may hand it to pickle or deepcopy; the
+    # copy must not have a counter.
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(None), ())
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> None:
-        return None
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self.previous
 
 
-def counter(  # noqa: C901 - in every step
+leave_uncompiled(StepCounter.__call__)
+
+
+def counter(  # noqa: PLR0915 - in every step
     hook: ForwardCapture, tracked: TrackedModule, module: torch.nn.Module, name: str | None
 ) -> StepCounter:
     """Make what counts a module's calls as steps, and has the saved ones captured.
 
-    A class of its own for each, because a closure's variables are the cheapest state that there is: this runs in every
-    step.
+    A function of its own for each, because a closure's variables are the cheapest state that there is: this runs in
+    every step.
     """
-    previous: Callable[..., Any] | None = module.__dict__.get(SLOT)
+    previous: Callable[..., Any] | None = counter_place.compiled_call(module)
     reference = weakref.ref(module)
     model = weakref.ref(unwrapped(module))
     is_model = unwrapped(module) is module
     position = hook.position
-    usual = copied_counter.usual_references
     forward = _forward_of(reference, previous)
+    call = StepCounter(hook, tracked, name, previous)
 
-    class Counter(StepCounter):
-        __slots__ = ()
-
-        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def count(*args: Any, **kwargs: Any) -> Any:
+        try:
+            # First, so that a compiler that traces this folds it to True and sees nothing else.
+            if is_dynamo_compiling() or compiler._is_compiling_flag or graph_task() != -1:
+                return forward(*args, **kwargs)
+            if position.inside:
+                return hook.nested_forward(call, args, kwargs) if position.saving else forward(*args, **kwargs)
+            module: Any = reference()
+            flags: Any = module if is_model else model()
+            train = _is_grad_enabled() and (flags.training or tracked.by_gradients)
+            clock = position.train if train else position.evaluation
+            again = tracked.last == position.step or clock is not position.clock
+            begins = again or position.updated or (train and position.ends_with_update)
+            if position.awaits_update:
+                amid = not train or position.unsure or clock is not position.clock
+                begins = amid and hook.begins_amid_training(tracked, train) is True
+            if begins:
+                if position.open:
+                    hook.finish_step()
+                # As ``TrainingSteps.begin`` does it.
+                position.awaits_update = position.ends_with_update if train else position.awaits_update
+                position.newest += 1
+                position.step = position.newest
+                position.clock = clock
+                position.updated = False
+                clock.step += 1
+                if clock.step >= clock.due:
+                    hook.start_step()
+            tracked.last = position.step
+            position.inside = True
             try:
-                # First, so that a compiler that traces this folds it to True and sees nothing else.
-                if is_dynamo_compiling() or compiler._is_compiling_flag or graph_task() != -1:
-                    return forward(*args, **kwargs)
-                if _references(self) != usual and (copy := _calling_copy(self, reference)) is not None:
-                    return (previous or copy._call_impl)(*args, **kwargs)
-                if position.inside:
-                    return hook.nested_forward(self, args, kwargs) if position.saving else forward(*args, **kwargs)
-                module: Any = reference()
-                flags: Any = module if is_model else model()
-                train = _is_grad_enabled() and (flags.training or tracked.by_gradients)
-                clock = position.train if train else position.evaluation
-                again = tracked.last == position.step or clock is not position.clock
-                begins = again or position.updated or (train and position.ends_with_update)
-                if position.awaits_update:
-                    amid = not train or position.unsure or clock is not position.clock
-                    begins = amid and hook.begins_amid_training(tracked, train) is True
-                if begins:
-                    if position.open:
-                        hook.finish_step()
-                    # As ``TrainingSteps.begin`` does it.
-                    position.awaits_update = position.ends_with_update if train else position.awaits_update
-                    position.newest += 1
-                    position.step = position.newest
-                    position.clock = clock
-                    position.updated = False
-                    clock.step += 1
-                    if clock.step >= clock.due:
-                        hook.start_step()
-                tracked.last = position.step
-                position.inside = True
-                try:
-                    run = previous or module._call_impl
-                    return hook.captured_forward(self, args, kwargs) if position.saving else run(*args, **kwargs)
-                finally:
-                    position.inside = False
-            except BaseException as error:
-                instead = own_failure(error)
-                if instead is None:
-                    raise
-                hook.count_missed(tracked, _is_grad_enabled(), "begins" in locals())
-            return instead.of(forward, *args, **kwargs)
+                run = previous or module._call_impl
+                return hook.captured_forward(call, args, kwargs) if position.saving else run(*args, **kwargs)
+            finally:
+                position.inside = False
+        except BaseException as error:
+            instead = own_failure(error)
+            if instead is None:
+                raise
+            hook.count_missed(tracked, _is_grad_enabled(), "begins" in locals())
+        return instead.of(forward, *args, **kwargs)
 
     # The compiler would take it for a part of the program where a compiled model calls the one inside of it.
-    leave_uncompiled(unseen(Counter.__call__))
+    leave_uncompiled(unseen(count))
     leave_uncompiled(unseen(forward))
-    call = Counter(hook, tracked, name, previous)
+    call.count = count
     call.forward = forward
     return call
 
@@ -298,23 +299,20 @@ def _forward_of(reference: weakref.ref[torch.nn.Module], previous: Callable[...,
     return forward
 
 
-def drop_counter(module: torch.nn.Module) -> None:
-    """Take the counter off one module, if it has one."""
-    call = module.__dict__.get(SLOT)
-    if isinstance(call, StepCounter):
-        if call.previous is None:
-            del module.__dict__[SLOT]
-        else:
-            module.__dict__[SLOT] = call.previous
+def counter_of(module: torch.nn.Module) -> StepCounter | None:
+    """The counter in front of a module; None if it has none."""
+    found = counter_place.counter_of(module)
+    return found if isinstance(found, StepCounter) else None
 
 
 @contextmanager
-def set_aside(module: torch.nn.Module) -> Iterator[None]:
-    """Take a module's counter off, and put it in front of whatever stands in its place afterwards."""
-    call = module.__dict__.get(SLOT)
-    drop_counter(module)
+def set_aside(*modules: torch.nn.Module) -> Iterator[None]:
+    """Take the counters off modules, and put them in front of whatever stands in their places afterwards."""
+    calls = [(module, call) for module in modules if (call := counter_of(module)) is not None]
+    for module, _ in calls:
+        counter_place.take(module)
     try:
         yield
     finally:
-        if isinstance(call, StepCounter):
-            module.__dict__[SLOT] = counter(call.hook, call.tracked, module, call.name)
+        for module, call in calls:
+            counter_place.put(module, counter(call.hook, call.tracked, module, call.name))
