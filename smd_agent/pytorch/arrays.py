@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from smd_agent.framework.nested import nested, parts_of
+from smd_agent.framework.nested import NOTHING, nested, parts_of
+from smd_agent.framework.plain_access import attribute, in_class, is_a
 
 _NAMES = [
     "float16",
@@ -34,7 +35,8 @@ _NUMPY_DTYPES = {
 }
 _WIDER = {torch.complex32: torch.complex64}
 PLAIN_CLASSES = (torch.Tensor, torch.nn.Parameter)
-_CONTAINERS = (tuple, list, dict)
+# A subclass may have another one.
+_detached = torch.Tensor.detach
 
 
 def to_array(tensor: torch.Tensor) -> tuple[npt.NDArray[Any], str | None] | None:
@@ -56,10 +58,8 @@ def to_array(tensor: torch.Tensor) -> tuple[npt.NDArray[Any], str | None] | None
 
 
 def _read(tensor: torch.Tensor) -> tuple[npt.NDArray[Any], str | None] | None:
-    tensor = tensor.detach()
-    if hasattr(tensor, "to_local"):
-        # Anything but the local part would need a collective call, which the other ranks do not take part in.
-        tensor = tensor.to_local()
+    # Anything but the local part would need a collective call, which the other ranks do not take part in.
+    tensor = _detached(local_of(tensor))
     if tensor.is_meta or tensor.is_quantized:
         return None
     if tensor.layout is not torch.strided:
@@ -77,6 +77,14 @@ def _read(tensor: torch.Tensor) -> tuple[npt.NDArray[Any], str | None] | None:
     # A subclass may have no memory of its own, and only says so when it is asked for an array.
     array = _shared(tensor) if type(tensor) in PLAIN_CLASSES else tensor.numpy()
     return None if array is None else (array, note)
+
+
+def local_of(tensor: torch.Tensor) -> torch.Tensor:
+    """This rank's part of a distributed tensor; any other one as it is."""
+    if type(tensor) in PLAIN_CLASSES:
+        return tensor
+    local = attribute(tensor, "_local_tensor")
+    return local if is_a(local, torch.Tensor) else tensor
 
 
 class _Memory:
@@ -153,8 +161,10 @@ def tensors_in(value: Any) -> list[torch.Tensor]:
 
 
 def _parts(value: Any) -> Iterable[Any]:
-    if type(value) in _CONTAINERS:
-        return parts_of(value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, (type, list, tuple, Mapping)):
-        return [getattr(value, field.name, None) for field in dataclasses.fields(value)]
-    return parts_of(value)
+    kind = type(value)
+    if kind is int or kind is float or kind is str or kind is bool or value is None:
+        return NOTHING
+    found = parts_of(value)
+    if found is NOTHING and in_class(kind, "__dataclass_fields__") is not None:
+        return [attribute(value, field.name) for field in dataclasses.fields(kind)]
+    return found

@@ -17,6 +17,7 @@ from smd_agent.framework.collection import DEFAULT_SAVED
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.framework.parameter_roles import ParameterRoles
+from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.tracked_model import free_name
 from smd_agent.framework.training_steps import TrainingSteps
 from smd_agent.pytorch.arrays import to_array
@@ -32,6 +33,7 @@ from smd_agent.pytorch.model.known_models import KnownModels
 from smd_agent.pytorch.model.step_counter import StepCounter, TrackedModule
 from smd_agent.pytorch.model.wrappers import class_name, named_layers, unwrapped
 from smd_agent.pytorch.patching import Installed
+from smd_agent.pytorch.structure import parts
 from smd_agent.pytorch.tracing import is_opaque, leave_uncompiled
 from smd_agent.pytorch.training_threads import TrainingThreads
 from smd_agent.pytorch.updates import updates
@@ -88,13 +90,13 @@ class Hook(KnownModels):
             SMDebugError: it is no Module.
             AssertionError: another model is registered already with which it shares modules.
         """
-        if not isinstance(module, torch.nn.Module):
-            raise SMDebugError(f"Module type {module.__class__.__name__} must be type torch.nn.Module")
+        if not is_a(module, torch.nn.Module):
+            raise SMDebugError(f"Module type {type(module).__name__} must be type torch.nn.Module")
         if any(tracked.module is module for tracked in self._registered):
             return
-        parts = {id(part) for part in module.modules()}
+        inside = {id(part) for part in parts(module)}
         for tracked in [*self.models]:
-            if tracked.is_in(parts):
+            if tracked.is_in(inside):
                 if tracked in self._registered:
                     raise AssertionError(f"Don't register module={module} twice: a part of it is registered already")
                 self.remove_model(tracked)
@@ -108,7 +110,7 @@ class Hook(KnownModels):
         Raises:
             AssertionError: it is no Module.
         """
-        if not isinstance(loss_module, torch.nn.Module):
+        if not is_a(loss_module, torch.nn.Module):
             raise AssertionError(f"loss_module={loss_module} must be a torch.nn.Module")
         if all(loss_module is not other for other in self.registered_losses):
             self.registered_losses.append(loss_module)
@@ -119,7 +121,7 @@ class Hook(KnownModels):
         Raises:
             AssertionError: it is no tensor.
         """
-        if not isinstance(tensor_value, torch.Tensor):
+        if not is_a(tensor_value, torch.Tensor):
             raise AssertionError(f"tensor_value={tensor_value!r} must be a torch.Tensor")
         if self._saved_step is not None:
             self._saved_step.save_recorded(tensor_name, tensor_value)
@@ -355,7 +357,7 @@ class Hook(KnownModels):
 
     def to_array(self, value: Any) -> tuple[npt.NDArray[Any], str | None] | None:
         """A tensor as an array that may share its memory."""
-        if isinstance(value, torch.Tensor):
+        if is_a(value, torch.Tensor):
             return to_array(value)
         return super().to_array(value)
 

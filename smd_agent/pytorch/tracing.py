@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import torch
 
@@ -71,6 +71,24 @@ def leave_uncompiled(function: Any, with_callees: bool = False) -> None:
 def is_transformed() -> bool:
     """Whether functions are being traced, or transformed by ``torch.func``: what is called now is no step by itself."""
     return bool(_key_is_included(_TRANSFORM) or _tracing_state() is not None)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_no_overrides = torch._C.DisableTorchFunction
+
+
+def apart(function: F) -> F:
+    """Have a function of ours compute past the program's ``__torch_function__``, of tensors and of modes.
+
+    A default device is such a mode, too. Nothing of the program's may be called in it.
+    """
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with _no_overrides():
+            return function(*args, **kwargs)
+
+    return cast("F", run)
 
 
 def is_opaque() -> bool:

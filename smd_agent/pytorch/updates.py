@@ -12,7 +12,6 @@ from typing import Any, Protocol
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from smd_agent import session
 from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.hidden_frames import unseen
@@ -21,6 +20,8 @@ from smd_agent.framework.patching import is_replaced, replace
 from smd_agent.framework.training_steps import TrainingSteps
 from smd_agent.framework.update_rounds import UpdateRounds
 from smd_agent.pytorch import own_handles
+from smd_agent.pytorch.fences import fence
+from smd_agent.pytorch.structure import optimized
 from smd_agent.pytorch.tracing import compiler, is_dynamo_compiling, leave_uncompiled
 
 _OPTIMIZERS_FILE = torch.optim.Optimizer.step.__code__.co_filename
@@ -139,7 +140,7 @@ class _Updates:
         leave_uncompiled(unseen(after_update))
         return after_update
 
-    @session.fence("looking at an optimizer's update", again=True)
+    @fence("looking at an optimizer's update", again=True)
     def _updated(self, optimizer: Any) -> None:
         if self._trained is not None:
             self._look_for_optimizers()
@@ -173,7 +174,7 @@ class _Updates:
 
 def ids_of(optimizer: Any) -> set[int]:
     """The ids of an optimizer's parameters."""
-    return {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+    return {*map(id, optimized(optimizer))}
 
 
 updates = _Updates()

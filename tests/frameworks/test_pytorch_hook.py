@@ -356,7 +356,7 @@ def test_activation_checkpoints_are_not_saved_twice(out):
 def test_a_tensor_that_gives_no_values_is_a_line_and_the_others_are_saved(out, capsys):
     class Sealed(torch.Tensor):
         @classmethod
-        def __torch_function__(cls, function, types, args=(), kwargs=None):
+        def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
             raise RuntimeError("no operation at all")
 
     hook = smd.Hook(out, include_regex="x_output")

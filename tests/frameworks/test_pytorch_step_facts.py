@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import weakref
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from torch import nn
 
 import smd_agent.pytorch as smd
 from smd_agent.framework import optimizer_settings
+from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.training_facts import LOOKED_AT
 
 EVERY = smd.SaveConfig(save_interval=1)
@@ -24,7 +24,7 @@ COLLECTIONS = ["updates", "optimizer", "input_digests", "parameters"]
 @pytest.fixture(autouse=True)
 def titles(monkeypatch):
     """Optimizers of other tests may be alive, whose titles are taken."""
-    monkeypatch.setattr(optimizer_settings, "_titles", weakref.WeakKeyDictionary())
+    monkeypatch.setattr(optimizer_settings, "_titles", WeakIdentityMap())
 
 
 def hooked(out, *models, **arguments):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import weakref
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from torch.nn import functional
 
 import smd_agent.pytorch as smd
 from smd_agent.framework import optimizer_settings
+from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.pytorch.capture import unowned_parameters
 
 EVERY = smd.SaveConfig(save_interval=1)
@@ -31,7 +31,7 @@ def others_have_not_compiled():
 @pytest.fixture(autouse=True)
 def titles(monkeypatch):
     """Optimizers of other tests may be alive, whose titles are taken."""
-    monkeypatch.setattr(optimizer_settings, "_titles", weakref.WeakKeyDictionary())
+    monkeypatch.setattr(optimizer_settings, "_titles", WeakIdentityMap())
 
 
 def hooked(out, *models, mode=smd.modes.TRAIN, **arguments):

@@ -25,6 +25,11 @@ class Played:
         self.lines, self.trial = both.said, both.trial
         self._notes = noted(notes_file)
 
+    @property
+    def scenes(self):
+        """The names of the scenes, in order."""
+        return [key.partition("|")[0] for key in self._notes if key.endswith("|steps")]
+
     def steps(self, scene, mode):
         """Return the steps of a mode that belong to a scene."""
         first_train, train, first_eval, evaluation = self._notes[f"{scene}|steps"]

@@ -20,7 +20,9 @@ from smd_agent import session
 from smd_agent.core.channels import AxisRule, last_axis, second_axis
 from smd_agent.core.domains import CHANNELS
 from smd_agent.core.ports import StepWriter
+from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.pytorch.model.wrappers import Layers
+from smd_agent.pytorch.structure import held, own_dict, parts
 
 _NN = "torch.nn.modules."
 _FEATURES = ("linear", "rnn", "sparse", "transformer")
@@ -28,7 +30,7 @@ _IMAGES = ("conv", "pooling", "batchnorm", "instancenorm", "padding", "upsamplin
 _SPACE = re.compile(r"([123])d$")
 _SIGNAL = 3
 
-_by_class: weakref.WeakKeyDictionary[type, tuple[type, AxisRule] | None] = weakref.WeakKeyDictionary()
+_by_class: WeakIdentityMap[type, tuple[tuple[type, AxisRule] | None]] = WeakIdentityMap()
 
 
 class OutputChannels:
@@ -46,7 +48,7 @@ class OutputChannels:
         self._inputs: dict[str, tuple[int, torch.Size]] = {}
         # By identity: what a layer has returned is what the next one gets.
         self._known: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
-        self._votes: weakref.WeakKeyDictionary[torch.nn.Module, int | None] = weakref.WeakKeyDictionary()
+        self._votes: WeakIdentityMap[torch.nn.Module, tuple[int | None]] = WeakIdentityMap()
 
     @session.fence("looking at the channels of layers", CHANNELS)
     def add(self, model: torch.nn.Module | None, name: str | None, layers: Layers) -> None:
@@ -101,14 +103,15 @@ class OutputChannels:
         if axis is not None:
             return axis
         # Its own dictionaries: walks through them take longer.
-        computes = bool(module._modules) or any(one is not None for one in module._parameters.values())
+        has_parts = bool(held(module, "_modules"))
+        computes = has_parts or bool(held(module, "_parameters"))
         if not computes and got is not None and got[1] == output.shape:
             return got[0]
         if output.dim() == 2 or (computes and output.dim() > _SIGNAL):
             return 1
         if output.dim() > _SIGNAL:
             return None
-        return self._vote(module if module._modules else model)
+        return self._vote(module if has_parts else model)
 
     def _known_axis(self, tensor: torch.Tensor) -> int | None:
         known = self._known.get(id(tensor))
@@ -116,11 +119,12 @@ class OutputChannels:
 
     def _vote(self, module: torch.nn.Module) -> int | None:
         """Where the channels of three dimensions are in a module: where all layers in it that tell have them."""
-        if module not in self._votes:
-            rules = [rule for rule in map(_kind_of, module.modules()) if rule is not None]
+        known = self._votes.get(module)
+        if known is None:
+            rules = [rule for rule in map(_kind_of, parts(module)) if rule is not None]
             found = {rule(_SIGNAL) for kind, rule in rules if rule is last_axis or _space_of(kind) == 1}
-            self._votes[module] = found.pop() if len(found) == 1 else None
-        return self._votes[module]
+            known = self._votes.set(module, (found.pop() if len(found) == 1 else None,))
+        return known[0]
 
 
 def _nothing() -> None:
@@ -136,11 +140,11 @@ def rule_of(module: torch.nn.Module) -> AxisRule | None:
 def _kind_of(module: torch.nn.Module) -> tuple[type, AxisRule] | None:
     kind = type(module)
     # One that normalizes over several axes is of images.
-    if isinstance(module, torch.nn.LayerNorm) and len(module.normalized_shape) != 1:
-        return None
-    if kind not in _by_class:
-        _by_class[kind] = _rule_of_class(kind)
-    return _by_class[kind]
+    if issubclass(kind, torch.nn.LayerNorm):
+        shape = own_dict(module).get("normalized_shape")
+        if type(shape) is tuple and len(shape) != 1:
+            return None
+    return (_by_class.get(kind) or _by_class.set(kind, (_rule_of_class(kind),)))[0]
 
 
 def _rule_of_class(kind: Any) -> tuple[type, AxisRule] | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import torch
 
-from smd_agent.pytorch.arrays import has_memory
+from smd_agent.pytorch.arrays import has_memory, local_of
 
 State = tuple[int, int]
 """Which tensor stands in a gradient's place, and how often it has been changed in place."""
@@ -60,9 +60,3 @@ class FollowedParameters:
 def state_of(gradient: torch.Tensor) -> State:
     """What tells whether a gradient is as it was."""
     return id(gradient), local_of(gradient)._version
-
-
-def local_of(tensor: torch.Tensor) -> torch.Tensor:
-    """This rank's part of a distributed tensor; any other one as it is."""
-    local: torch.Tensor = getattr(tensor, "_local_tensor", tensor)
-    return local

@@ -11,17 +11,21 @@ optimizer, what ``autograd.grad`` returned for the model's parameters is saved.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
+from torch.autograd.graph import GradientEdge
 
 from smd_agent import session
 from smd_agent.core.domains import GRADIENTS
 from smd_agent.core.ports import Deferred, StepWriter
 from smd_agent.framework.captured_step import Installed
-from smd_agent.pytorch.arrays import tensors_in
+from smd_agent.framework.plain_access import attribute, elements_of, is_a
+from smd_agent.pytorch.arrays import local_of, tensors_in
 from smd_agent.pytorch.capture.loss_scaling import Scales, unscaled
+from smd_agent.pytorch.fences import fence
+from smd_agent.pytorch.structure import optimized
 from smd_agent.pytorch.tracing import graph_task, is_compiling
 
 
@@ -65,7 +69,7 @@ class Gradients:
         # Another dict, as a thread may be walking the old one.
         self._parameters = {key: parameter for key, parameter in self._parameters.items() if key in keys}
 
-    @session.fence("saving gradients", GRADIENTS)
+    @fence("saving gradients", GRADIENTS)
     def close(self) -> None:
         """Save what is only known once the step is over."""
         self.scales.close()
@@ -85,9 +89,9 @@ class Gradients:
     @session.fence("reading the scale of a loss", GRADIENTS)
     def scale_behind(self, tensors: Any) -> float:
         """The scale that the gradients of a backward pass from these tensors have."""
-        return self.scales.scale_behind(tensors_in(tensors if isinstance(tensors, (list, tuple)) else [tensors]))
+        return self.scales.scale_behind(tensors_in(tensors))
 
-    @session.fence("saving gradients", GRADIENTS)
+    @fence("saving gradients", GRADIENTS)
     def after_backward(self, scale: float) -> list[int] | None:
         """Save the gradients that the backward pass has changed; ``scale`` is that of its loss.
 
@@ -114,7 +118,7 @@ class Gradients:
         """Save the gradients that the optimizer is about to use and no backward pass has shown."""
         keys = self._keys_of(optimizer)
         # Optimizers that unscale in their own kernel are told the scale.
-        scale = getattr(optimizer, "grad_scale", None)
+        scale = attribute(optimizer, "grad_scale")
         self._save([key for key in keys if key not in self._scale_saved], 1.0 if scale is None else float(scale))
         self._used.update(keys)
         self._trained = self._trained or bool(keys)
@@ -130,8 +134,7 @@ class Gradients:
         self._trained = True
 
     def _keys_of(self, optimizer: Any) -> list[int]:
-        keys = (id(parameter) for group in optimizer.param_groups for parameter in group["params"])
-        return [key for key in keys if key in self._parameters]
+        return [key for key in map(id, optimized(optimizer)) if key in self._parameters]
 
     # autograd.grad.
 
@@ -139,7 +142,7 @@ class Gradients:
         def grad(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
             if is_compiling() or graph_task() != -1:
                 return original(outputs, inputs, *args, **kwargs)
-            if isinstance(inputs, Iterable) and not isinstance(inputs, (torch.Tensor, Sequence)):
+            if not is_a(inputs, (torch.Tensor, list, tuple, GradientEdge)):
                 # An iterator can be walked only once.
                 inputs = tuple(inputs)
             scale = self._scale_behind(outputs)
@@ -149,16 +152,16 @@ class Gradients:
 
         return grad
 
-    @session.fence("looking at autograd.grad", GRADIENTS)
+    @fence("looking at autograd.grad", GRADIENTS)
     def _scale_behind(self, outputs: Any) -> float:
         return self.scales.scale_behind(tensors_in(outputs))
 
-    @session.fence("looking at autograd.grad", GRADIENTS)
+    @fence("looking at autograd.grad", GRADIENTS)
     def _keep(self, inputs: Any, computed: Any, scale: float | None) -> None:
         if self._trained:
             return
-        inputs = inputs if isinstance(inputs, Sequence) else [inputs]
-        for parameter, gradient in zip(inputs, computed, strict=False):
+        given = elements_of(inputs) if is_a(inputs, (list, tuple)) else [inputs]
+        for parameter, gradient in zip(given, computed, strict=False):
             known = self._names.get(id(parameter))
             if known is None or gradient is None or gradient.shape != parameter.shape:
                 continue
@@ -211,5 +214,5 @@ def _is_unchanged(gradient: torch.Tensor, before: tuple[torch.Tensor, int] | Non
 
 def _version(gradient: torch.Tensor) -> int:
     # A distributed tensor is added to in its local part.
-    version: int = getattr(gradient, "_local_tensor", gradient)._version
+    version: int = local_of(gradient)._version
     return version

@@ -21,7 +21,8 @@ from smd_agent.core.domains import GRADIENT_FACTS
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.usage import Usage
-from smd_agent.pytorch.capture.followed_parameters import FollowedParameters, State, local_of, state_of
+from smd_agent.pytorch.arrays import local_of
+from smd_agent.pytorch.capture.followed_parameters import FollowedParameters, State, state_of
 from smd_agent.pytorch.capture.looked_at import length_of
 from smd_agent.pytorch.updates import ids_of
 

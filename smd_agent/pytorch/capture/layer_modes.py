@@ -18,7 +18,9 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from smd_agent import session
 from smd_agent.core.domains import MODES
+from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.usage import Usage
+from smd_agent.pytorch.structure import held, is_training, own_dict, parts
 
 
 class LayerModes:
@@ -38,12 +40,12 @@ class LayerModes:
         if not self._usage.wanted or name in self._told or model is None:
             return
         self._told.add(name)
-        layers = [*model.modules()]
-        numbers = {"training": float(model.training)}
+        layers = parts(model)
+        numbers = {"training": float(is_training(model))}
         dropping = [layer for layer in layers if _dropped(layer) > 0]
-        numbers |= _share("dropout", [layer.training for layer in dropping])
+        numbers |= _share("dropout", [*map(is_training, dropping)])
         numbers |= {"dropped": max(map(_dropped, dropping))} if dropping else {}
-        numbers |= _share("batch_norm", [layer.training for layer in layers if _has_statistics(layer)])
+        numbers |= _share("batch_norm", [is_training(layer) for layer in layers if _has_statistics(layer)])
         self._usage.save(f"model/{name}", numbers)
 
 
@@ -54,13 +56,18 @@ def _share(kind: str, modes: Iterable[bool]) -> dict[str, float]:
 
 def _dropped(layer: torch.nn.Module) -> float:
     """Which share of its input a layer drops; 0 for one that is no dropout."""
-    if isinstance(layer, torch.nn.RNNBase):
+    own = own_dict(layer)
+    if is_a(layer, torch.nn.RNNBase):
         # Between its layers, so that of one there is none.
-        return float(layer.dropout) if layer.num_layers > 1 else 0.0
-    if isinstance(layer, torch.nn.MultiheadAttention):
-        return float(layer.dropout)
-    return float(layer.p) if isinstance(layer, _DropoutNd) else 0.0
+        return _number(own.get("dropout")) if _number(own.get("num_layers")) > 1 else 0.0
+    if is_a(layer, torch.nn.MultiheadAttention):
+        return _number(own.get("dropout"))
+    return _number(own.get("p")) if is_a(layer, _DropoutNd) else 0.0
+
+
+def _number(value: object) -> float:
+    return float(value) if type(value) in (float, int) else 0.0  # type: ignore[arg-type]
 
 
 def _has_statistics(layer: torch.nn.Module) -> bool:
-    return isinstance(layer, _NormBase) and layer.running_mean is not None
+    return is_a(layer, _NormBase) and any(name == "running_mean" for name, _ in held(layer, "_buffers"))

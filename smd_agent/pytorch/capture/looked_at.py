@@ -14,8 +14,9 @@ import torch
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.weight_changes import Moved
-from smd_agent.pytorch.arrays import has_memory, in_floats, tensors_in
+from smd_agent.pytorch.arrays import has_memory, in_floats, local_of, tensors_in
 from smd_agent.pytorch.model.trained import was_given
+from smd_agent.pytorch.structure import groups_of, in_group, optimized
 
 _SETTINGS = ("lr", "weight_decay", "momentum", "betas", "eps")
 # A length between these is exact enough in float32.
@@ -29,7 +30,7 @@ class Weights:
 
     def owned_by(self, optimizer: Any) -> list[torch.Tensor]:
         """The parameters of an optimizer."""
-        return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        return optimized(optimizer)
 
     def size_of(self, parameter: torch.Tensor) -> int:
         """How many elements a parameter has."""
@@ -39,7 +40,7 @@ class Weights:
     def looked_at(self, parameter: torch.Tensor) -> torch.Tensor | None:
         """A copy of what is looked at of a parameter, in float32 or float64, contiguous; None if it cannot be read."""
         # Of a parameter that is distributed over ranks, this rank's part.
-        local = parameter.to_local() if hasattr(parameter, "to_local") else parameter
+        local = local_of(parameter)
         if not (has_memory(local) and local.is_floating_point()):
             return None
         part: torch.Tensor = facts.looked_at(local.detach().reshape(-1))
@@ -96,7 +97,7 @@ class Parameters:
     def groups_of(self, optimizer: Any) -> Mapping[str, Iterable[torch.Tensor]]:
         """The parameters of an optimizer by the name of their group."""
         title = title_of(optimizer)
-        return {f"{title}/group_{number}": group["params"] for number, group in enumerate(optimizer.param_groups)}
+        return {f"{title}/group_{number}": in_group(group) for number, group in enumerate(groups_of(optimizer))}
 
     def can_be_trained(self, parameter: torch.Tensor) -> bool:
         """Whether a parameter can be differentiated."""
@@ -113,7 +114,7 @@ class Parameters:
 
 def settings_of(optimizer: Any) -> dict[str, Any]:
     """The settings of an optimizer that are saved, by name."""
-    return dict(facts.settings(optimizer.param_groups, _SETTINGS))
+    return dict(facts.settings(groups_of(optimizer), _SETTINGS))
 
 
 @torch.no_grad()

@@ -32,6 +32,7 @@ import torch
 from smd_agent import session
 from smd_agent.core.domains import LOSS_FACTS
 from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.training_facts import LOOKED_AT
 from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import has_memory
@@ -145,7 +146,7 @@ class LossInputs:
 
 
 def _can_be_read(tensor: Any) -> bool:
-    return isinstance(tensor, torch.Tensor) and graph_task() == -1 and not is_opaque() and has_memory(tensor)
+    return is_a(tensor, torch.Tensor) and graph_task() == -1 and not is_opaque() and has_memory(tensor)
 
 
 def _by_label(loss: torch.Tensor, given: dict[str, Any], labels: Any) -> dict[str, Any]:

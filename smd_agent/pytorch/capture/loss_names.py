@@ -13,6 +13,7 @@ import torch
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.selection import Selection
+from smd_agent.framework.plain_access import attribute, is_a
 from smd_agent.pytorch.capture.persistent_hooks import LossModule
 
 _LOSSES = CollectionKeys.LOSSES
@@ -72,4 +73,7 @@ class LossNames:
 
 def is_unreduced(module: torch.nn.Module | None) -> bool:
     """Whether a loss module returns a loss of many values."""
-    return isinstance(module, LossModule) or getattr(module, "reduction", None) == "none"
+    if module is None:
+        return False
+    reduction = attribute(module, "reduction")
+    return is_a(module, LossModule) or (type(reduction) is str and reduction == "none")

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import torch
 
-from smd_agent import session
 from smd_agent.core.domains import GRADIENTS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.captured_step import Installed
 from smd_agent.pytorch.arrays import tensors_in
-from smd_agent.pytorch.capture.scaler_facts import ScalerFacts
-from smd_agent.pytorch.tracing import is_compiling
+from smd_agent.pytorch.capture.scaler_facts import ScalerFacts, scale_of
+from smd_agent.pytorch.fences import fence
+from smd_agent.pytorch.tracing import apart, is_compiling
 
 NODES_OF_A_SUM = 32
 """Graph nodes looked at behind a tensor: a sum of some scaled losses, not the model behind them."""
@@ -81,20 +81,21 @@ class Scales:
         def scale(scaler: Any, outputs: Any) -> Any:
             if is_compiling():
                 return original(scaler, outputs)
-            before = [_without_graph(tensor) for tensor in tensors_in(outputs)]
+            before = _without_graphs(outputs)
             result = original(scaler, outputs)
             self._note(scaler, before, result)
             return result
 
         return scale
 
-    @session.fence("reading the scale of a loss", GRADIENTS)
+    @fence("reading the scale of a loss", GRADIENTS)
     def _note(self, scaler: Any, before: list[tuple[Node | None, torch.Tensor]], scaled: Any) -> None:
-        if not scaler.is_enabled():
+        scale = scale_of(scaler)
+        if scale is None:
             return
         for (node, value), after in zip(before, tensors_in(scaled), strict=False):
             if after.grad_fn is not None:
-                self._scaled[identity(after.grad_fn)] = Scaled(node, value, float(scaler.get_scale()))
+                self._scaled[identity(after.grad_fn)] = Scaled(node, value, scale)
 
     def _wrap_unscale(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def unscale(scaler: Any, optimizer: Any) -> Any:
@@ -104,10 +105,11 @@ class Scales:
 
         return unscale
 
-    @session.fence("saving gradients before they are unscaled", GRADIENTS)
+    @fence("saving gradients before they are unscaled", GRADIENTS)
     def _before_unscaling(self, scaler: Any, optimizer: Any) -> None:
-        if scaler.is_enabled():
-            self._about_to_unscale(optimizer, float(scaler.get_scale()))
+        scale = scale_of(scaler)
+        if scale is not None:
+            self._about_to_unscale(optimizer, scale)
 
 
 def unscaled(tensor: torch.Tensor, scale: float) -> torch.Tensor:
@@ -115,8 +117,10 @@ def unscaled(tensor: torch.Tensor, scale: float) -> torch.Tensor:
     return tensor if scale == 1.0 else tensor.detach() * (1.0 / scale)
 
 
-def _without_graph(tensor: torch.Tensor) -> tuple[Node | None, torch.Tensor]:
-    return None if tensor.grad_fn is None else identity(tensor.grad_fn), tensor.detach()
+@apart
+def _without_graphs(outputs: Any) -> list[tuple[Node | None, torch.Tensor]]:
+    found = tensors_in(outputs)
+    return [(None if one.grad_fn is None else identity(one.grad_fn), one.detach()) for one in found]
 
 
 def _with_subclasses(owner: type[Any]) -> Iterator[type[Any]]:

@@ -22,6 +22,7 @@ import torch
 
 from smd_agent import session
 from smd_agent.core.domains import LOSS_FACTS
+from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import has_memory, tensors_in
 from smd_agent.pytorch.tracing import graph_task, is_opaque
@@ -68,8 +69,8 @@ class LossTargets:
         """Save what a call of a functional loss compares with."""
         if not self._wanted or function not in _LOSSES:
             return
-        target = args[1] if len(args) > 1 else kwargs.get("target")
-        if not isinstance(target, torch.Tensor) or graph_task() != -1 or is_opaque() or not has_memory(target):
+        target: Any = args[1] if len(args) > 1 else kwargs.get("target")
+        if not is_a(target, torch.Tensor) or graph_task() != -1 or is_opaque() or not has_memory(target):
             return
         number = self._calls.get(function, 0)
         self._calls[function] = number + 1

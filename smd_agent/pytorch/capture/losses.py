@@ -21,12 +21,14 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.captured_step import Installed
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.loss_links import comes_from, origin
+from smd_agent.framework.plain_access import is_a
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.capture import functional_losses
 from smd_agent.pytorch.capture.loss_scaling import NODES_OF_A_SUM, Node, Scales, identity, nodes_behind, unscaled
 from smd_agent.pytorch.capture.persistent_hooks import has_compiled
 from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.capture.trained_losses import OWN_LOSS, FunctionCall, parts_of
+from smd_agent.pytorch.fences import fence
 from smd_agent.pytorch.tracing import graph_task, is_opaque
 
 UNNAMED_LOSS = "Loss"
@@ -106,7 +108,7 @@ class Losses:
     def install(self, installed: Installed, look_at_input: functional_losses.LookAtInput) -> None:
         """Watch what computes losses until the step closes, and show what functional losses are given."""
         for loss in self._models.registered_losses:
-            if not isinstance(loss, torch.nn.modules.loss._Loss):
+            if not is_a(loss, torch.nn.modules.loss._Loss):
                 self._watch_registered(loss, installed)
         # Code that is compiled in a step of training is guarded on what is in place there.
         if not (self._in_training and has_compiled()):
@@ -169,7 +171,7 @@ class Losses:
 
         installed.patch(kind, "__call__", wrap, why="what loss modules return is saved")
 
-    @session.fence("saving a loss", LOSSES)
+    @fence("saving a loss", LOSSES)
     def _save_registered(self, module: torch.nn.Module, output: Any) -> None:
         self._save(type(module).__name__, output)
 
@@ -208,10 +210,10 @@ class Losses:
 
     # Functional losses.
 
-    @session.fence("saving a functional loss", LOSSES)
+    @fence("saving a functional loss", LOSSES)
     def _after_function(self, call: FunctionCall, loss: Any) -> None:
         # Inside of a loss module it is the module's.
-        if self.in_module or not isinstance(loss, torch.Tensor) or is_opaque() or graph_task() != -1:
+        if self.in_module or not is_a(loss, torch.Tensor) or is_opaque() or graph_task() != -1:
             return
         if loss.grad_fn is not None:
             self._hold(call, loss)
@@ -240,7 +242,7 @@ class Losses:
     def before_backward(self, tensors: Any) -> float:
         """Save the losses that a backward pass starts from; the scale that they, and so the gradients, have."""
         self._had_pass = True
-        starts = list(tensors_in(tensors if isinstance(tensors, (list, tuple)) else [tensors]))
+        starts = list(tensors_in(tensors))
         scale = self._scales.scale_behind(starts)
         for tensor in starts:
             if not self._knows(tensor):

@@ -14,6 +14,7 @@ from smd_agent import session
 from smd_agent.core.domains import INPUTS
 from smd_agent.framework.model_inputs import ModelInputs as AnyInputs
 from smd_agent.framework.model_inputs import Numbers, is_table, looked_at, numbers_of
+from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.training_facts import AS_IT_IS
 from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import has_memory, tensors_in, to_array
@@ -63,7 +64,7 @@ class ModelInputs:
     @session.fence("looking at what a layer is given", INPUTS)
     def before_layer(self, layer: torch.nn.Module, inputs: Any) -> None:
         """A layer is about to be called, in a model."""
-        if not self._given or not isinstance(layer, _LAYERS) or self._calls == _CALLS:
+        if not self._given or not is_a(layer, _LAYERS) or self._calls == _CALLS:
             return
         self._calls += 1
         known = {_identity(tensor)[1:] for tensor in tensors_in(inputs)[:_INPUTS] if has_memory(tensor)}
@@ -85,7 +86,7 @@ class ModelInputs:
 
 def looks_at(layer: torch.nn.Module) -> bool:
     """Whether a layer may be given a model's inputs."""
-    return isinstance(layer, _LAYERS)
+    return is_a(layer, _LAYERS)
 
 
 def _identity(tensor: torch.Tensor) -> tuple[weakref.ref[torch.Tensor], int, int]:

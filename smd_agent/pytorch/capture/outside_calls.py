@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import torch
 
-from smd_agent import session
 from smd_agent.framework.patching import Until
 from smd_agent.pytorch.capture.ports import TrainedModels
+from smd_agent.pytorch.fences import fence
 from smd_agent.pytorch.model.module_calls import CallWatch
 from smd_agent.pytorch.model.step_counter import counter_of
 from smd_agent.pytorch.model.wrappers import class_name
+from smd_agent.pytorch.structure import parameter_ids
 from smd_agent.pytorch.tracing import graph_task, is_compiling
 
 
@@ -42,7 +43,7 @@ class OutsideCalls:
         """Leave them alone again."""
         self._calls.end()
 
-    @session.fence("looking at a call of a model")
+    @fence("looking at a call of a model")
     def _look_at(self, module: torch.nn.Module) -> None:
         position = self._models.recorder.position
         # Layers of a model whose call has opened the step are no models; and a step that waits for an evaluation to
@@ -56,7 +57,7 @@ class OutsideCalls:
             or counter_of(module) is not None
             or self._models.left_out()
             or any(module is loss for loss in self._models.registered_losses)
-            or next(module.parameters(), None) is None
+            or not parameter_ids(module)
         ):
             return
         if position.updated:

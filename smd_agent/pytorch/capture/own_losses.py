@@ -20,6 +20,7 @@ import torch
 
 from smd_agent import session
 from smd_agent.core.domains import LOSS_FACTS
+from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import has_memory, tensors_in
 from smd_agent.pytorch.capture.loss_inputs import SAME_VALUES
@@ -67,7 +68,7 @@ class OwnLosses:
         """A backward pass is about to start from these."""
         if not self._wanted:
             return
-        for start in tensors_in(tensors if isinstance(tensors, (list, tuple)) else [tensors]):
+        for start in tensors_in(tensors):
             if self._count >= _LOSSES or start.grad_fn is None:
                 return
             repeated = _Walk().repeated(start.grad_fn)
@@ -220,7 +221,7 @@ def _kept(node: Any, name: str) -> torch.Tensor | None:
     if kept is None or getattr(kept, "unpack_hook", kept) is not None:
         return None
     tensor = kept.data
-    return tensor if isinstance(tensor, torch.Tensor) and has_memory(tensor) else None
+    return tensor if is_a(tensor, torch.Tensor) and has_memory(tensor) else None
 
 
 def _is_square(shape: Shape) -> bool:

@@ -15,10 +15,10 @@ from typing import Any, Protocol
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from smd_agent import session
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.own_failures import own_failure
 from smd_agent.pytorch import own_handles
+from smd_agent.pytorch.fences import fence
 from smd_agent.pytorch.model.step_counter import counter_of
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.tracing import compiler, is_compiling, is_dynamo_compiling, leave_uncompiled
@@ -159,7 +159,7 @@ leave_uncompiled(_before_optimizer)
 leave_uncompiled(_after_optimizer)
 
 
-@session.fence("looking at an optimizer")
+@fence("looking at an optimizer")
 def _tell(optimizer: Any, args: Any, kwargs: Any, after: bool) -> None:
     if watch.listener is not None and _has_closure(args, kwargs) is after:
         watch.listener.before_optimizer(optimizer)

@@ -19,6 +19,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.hidden_frames import unseen
+from smd_agent.framework.plain_access import is_a
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.capture.channels import OutputChannels
 from smd_agent.pytorch.capture.gradients import Gradients
@@ -32,10 +33,12 @@ from smd_agent.pytorch.capture.trained_roles import TrainedRoles, has_values
 from smd_agent.pytorch.compiled.compiled_layers import CompiledLayers
 from smd_agent.pytorch.compiled.layer_source import LayerSource
 from smd_agent.pytorch.compiled.unwatchable_layers import unwatchable_layers
+from smd_agent.pytorch.fences import fence
 from smd_agent.pytorch.model.step_counter import StepCounter, TrackedModule, counter_of
 from smd_agent.pytorch.model.watched_calls import WatchedCalls
 from smd_agent.pytorch.patching import Installed
-from smd_agent.pytorch.tracing import graph_task, is_compiling, is_opaque
+from smd_agent.pytorch.structure import is_training
+from smd_agent.pytorch.tracing import apart, graph_task, is_compiling, is_opaque
 from smd_agent.pytorch.updates import ids_of
 
 # Of a model that is called more often in one step, the further calls would add nothing but volume.
@@ -81,6 +84,7 @@ class SavedStep(CapturedStep):
         self._facts = StepFacts(models, self.writer)
         self._every_layer = bool(self.writer.collections_due() - _OWN_COLLECTIONS) or models.regexes_changed()
 
+    @apart
     def open(self) -> None:
         """Save the weights and install what sees the rest."""
         for tracked in self._models.models_in_use():
@@ -94,6 +98,7 @@ class SavedStep(CapturedStep):
         if self.writer.mode is ModeKeys.EVAL:
             self._look_outside()
 
+    @apart
     def close(self) -> None:
         """Remove everything that was installed."""
         self.installed.close()
@@ -128,7 +133,7 @@ class SavedStep(CapturedStep):
         self._late[tracked] = [pair for pair in pairs if not has_values(pair[1])]
         self._write([pair for pair in pairs if has_values(pair[1])])
 
-    @session.fence("saving weights that turned out to be trained", WEIGHTS)
+    @fence("saving weights that turned out to be trained", WEIGHTS)
     def _save_doubtful(self, differentiated: list[int]) -> None:
         for pair in self._roles.turned_out_trained(differentiated):
             self._write([pair])
@@ -152,7 +157,7 @@ class SavedStep(CapturedStep):
         if not self._takes_call(tracked):
             return call.forward(*args, **kwargs)
         watched = Installed()
-        is_loss = isinstance(tracked.model, LossModule)
+        is_loss = issubclass(type(tracked.model), LossModule)
         # Where a loss module is just being found to be a model too, it is captured as a loss already.
         name = None if is_loss and self._losses.in_module else call.name
         tracked.busy = True
@@ -177,7 +182,7 @@ class SavedStep(CapturedStep):
             guard.say_once(("calls", tracked.title), line)
         return calls <= CALLS
 
-    @session.fence("preparing to save a model's layers")
+    @fence("preparing to save a model's layers")
     def _before_forward(
         self, call: StepCounter, name: str | None, args: tuple[Any, ...], kwargs: dict[str, Any], watched: Installed
     ) -> Callable[..., Any]:
@@ -201,7 +206,7 @@ class SavedStep(CapturedStep):
         if layers or looked_at:
             hidden = unwatchable_layers(tracked)
             for layer_name, layer in (*layers, *looked_at):
-                if layer not in hidden.layers and not self._is_called(call, layer_name, layer, args, kwargs):
+                if id(layer) not in hidden.layers and not self._is_called(call, layer_name, layer, args, kwargs):
                     self._watch_layer(layer_name, layer, watched)
             if layers and hidden.regions:
                 return self._compiled.watch(call, hidden.regions, layers, watched)
@@ -215,19 +220,19 @@ class SavedStep(CapturedStep):
             self._own_layers[call] = name, layer
         return found
 
-    @session.fence("saving what a model returns", LAYERS)
+    @fence("saving what a model returns", LAYERS)
     def _after_forward(self, tracked: TrackedModule, name: str | None, output: Any) -> None:
         self._save_late_weights(tracked)
         if name is not None:
             self._facts.after_call(name)
-            if isinstance(tracked.model, LossModule):
+            if is_a(tracked.model, LossModule):
                 self._save_loss(name, output)
                 self._losses.is_saved(output)
             else:
                 self._save_output(name, output, self._names.may_be(name), tracked.model)
         self._losses.after_model(tracked.title, output)
 
-    @session.fence("saving a layer", LAYERS)
+    @fence("saving a layer", LAYERS)
     def _save_layer_input(
         self, name: str, layer: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
@@ -237,7 +242,7 @@ class SavedStep(CapturedStep):
                 self._facts.before_layer(name, layer, args, kwargs)
             self.save_io(name, "input", (args, kwargs))
 
-    @session.fence("saving a layer", LAYERS)
+    @fence("saving a layer", LAYERS)
     def _save_layer_output(self, name: str, output: Any, module: torch.nn.Module) -> None:
         if self._models.in_this_thread:
             self._save_output(name, output, name in self._loss_layers, module)
@@ -273,7 +278,7 @@ class SavedStep(CapturedStep):
         return [(f"{name}_output_{number + i}", tensor) for i, tensor in enumerate(tensors_in(output))]
 
     def _is_loss(self, tracked: TrackedModule) -> bool:
-        return isinstance(tracked.model, LossModule) or self._names.may_be(tracked.name)
+        return is_a(tracked.model, LossModule) or self._names.may_be(tracked.name)
 
     def _titles_called(self) -> list[str]:
         return [tracked.title for tracked in self.called or self._models.models_in_use()]
@@ -296,12 +301,12 @@ class SavedStep(CapturedStep):
 
     # Losses, backward passes and optimizers.
 
-    @session.fence("saving a tensor that the script records", GIVEN)
+    @fence("saving a tensor that the script records", GIVEN)
     def save_recorded(self, name: str, tensor: torch.Tensor) -> None:
         """Save a tensor under the name that the script gives it; a loss has no other name then."""
         self._save_output(name, tensor, self._names.may_be(name), None)
 
-    @session.fence("saving a loss", LOSSES)
+    @fence("saving a loss", LOSSES)
     def before_loss(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A loss module of ``torch.nn`` is about to run."""
         if self._left_out() or is_opaque():
@@ -311,7 +316,7 @@ class SavedStep(CapturedStep):
         elif watch.listener is not None:
             watch.listener.before_loss(module, args, kwargs)
 
-    @session.fence("looking at what a loss is given", LOSS_FACTS)
+    @fence("looking at what a loss is given", LOSS_FACTS)
     def _after_loss_function(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any], loss: Any) -> None:
         """A functional loss has been computed of this."""
         if self.writer.position.step == self.step and not self._left_out():
@@ -323,7 +328,7 @@ class SavedStep(CapturedStep):
             self._models.training_goes_on()
         return watch.listener is not self
 
-    @session.fence("saving a loss", LOSSES)
+    @fence("saving a loss", LOSSES)
     def after_loss(self, module: torch.nn.Module, loss: Any) -> None:
         """It has run."""
         if not (self._left_out() or is_opaque()):
@@ -371,7 +376,7 @@ class SavedStep(CapturedStep):
         updated = ids_of(optimizer)
         for tracked in self._saved:
             model = tracked.model
-            called = tracked.last == self.writer.position.step and model is not None and not model.training
+            called = tracked.last == self.writer.position.step and model is not None and not is_training(model)
             if (
                 called
                 and not tracked.by_gradients
@@ -398,7 +403,7 @@ class SavedStep(CapturedStep):
 
         return backward
 
-    @session.fence("looking at a backward pass")
+    @fence("looking at a backward pass")
     def _before_backward(self, tensors: Any) -> float | None:
         self._gradients.before_backward()
         self._facts.before_backward(tensors)

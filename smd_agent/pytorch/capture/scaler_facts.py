@@ -14,7 +14,9 @@ from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.captured_step import Installed
 from smd_agent.framework.optimizer_settings import title_of
-from smd_agent.pytorch.tracing import is_compiling
+from smd_agent.framework.plain_access import is_a, own_dict
+from smd_agent.pytorch.fences import fence
+from smd_agent.pytorch.tracing import apart, is_compiling
 
 
 class ScalerFacts:
@@ -65,19 +67,21 @@ class ScalerFacts:
 
         return step
 
-    @session.fence("reading the scale of a loss", SETTINGS)
+    @fence("reading the scale of a loss", SETTINGS)
     def _before(self, scaler: Any) -> None:
         # Afterwards the program may have changed it.
-        if scaler.is_enabled():
-            self._scales.setdefault(title_of(scaler), float(scaler.get_scale()))
+        scale = scale_of(scaler)
+        if scale is not None:
+            self._scales.setdefault(title_of(scaler), scale)
 
     @session.fence("looking at an update that may be skipped", SETTINGS)
     @torch.no_grad()
+    @apart
     def _after(self, scaler: Any, optimizer: Any) -> None:
-        if not scaler.is_enabled():
+        if scale_of(scaler) is None:
             return
         # A scaler tells nobody else. An optimizer with a kernel for this is called, and does nothing.
-        states = getattr(scaler, "_per_optimizer_states", {})
+        states = own_dict(scaler).get("_per_optimizer_states", {})
         found = [*states.get(id(optimizer), {}).get("found_inf_per_device", {}).values()]
         if not found:
             line = f"whether {type(scaler).__name__} skips updates is not saved: it does not tell"
@@ -85,3 +89,13 @@ class ScalerFacts:
             return
         infinite = torch.stack([one.to(found[0].device) for one in found]).sum() > 0
         self._skipped.setdefault(title_of(scaler), {}).setdefault(id(optimizer), infinite.to(torch.float32))
+
+
+def scale_of(scaler: Any) -> float | None:
+    """By what a scaler multiplies losses now; None of one that is not enabled."""
+    own = own_dict(scaler)
+    if own.get("_enabled") is False:
+        return None
+    scale: Any = own.get("_scale")
+    # Before its first loss it has no tensor yet.
+    return float(scale.item() if is_a(scale, torch.Tensor) else own.get("_init_scale", 1.0))

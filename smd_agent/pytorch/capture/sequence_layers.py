@@ -17,8 +17,10 @@ import torch
 
 from smd_agent import session
 from smd_agent.core.domains import INPUTS
+from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import tensors_in
+from smd_agent.pytorch.structure import own_dict
 
 _ATTENTION = torch.nn.MultiheadAttention
 _LAYERS = (torch.nn.RNNBase, _ATTENTION)
@@ -51,24 +53,25 @@ class SequenceLayers:
     @session.fence("looking at layers over sequences", INPUTS)
     def before_layer(self, name: str, layer: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A layer is about to be called."""
-        if not self._wanted or not isinstance(layer, _LAYERS) or name in self._told or len(self._told) == _MOST:
+        if not self._wanted or not is_a(layer, _LAYERS) or name in self._told or len(self._told) == _MOST:
             return
-        is_attention = isinstance(layer, _ATTENTION)
-        given = args[0] if args else kwargs.get("query" if is_attention else "input")
-        if not isinstance(given, torch.Tensor) or given.dim() != _DIMENSIONS:
+        is_attention = is_a(layer, _ATTENTION)
+        given: Any = args[0] if args else kwargs.get("query" if is_attention else "input")
+        if not is_a(given, torch.Tensor) or given.dim() != _DIMENSIONS:
             return
         self._told.add(name)
         numbers: dict[str, Any] = {}
-        if not layer.batch_first and self._batch is not None:
+        batch_first = own_dict(layer).get("batch_first") is True
+        if not batch_first and self._batch is not None:
             numbers |= {"axis_0": given.shape[0], "axis_1": given.shape[1], "batch": self._batch}
         to_itself = is_attention and (args[1] if len(args) > 1 else kwargs.get("key")) is given
         if to_itself:
             mask = args[_MASK] if len(args) > _MASK else kwargs.get("attn_mask")
-            masked = mask is not None or bool(kwargs.get("is_causal"))
-            numbers |= {"length": given.shape[1 if layer.batch_first else 0], "masked": float(masked)}
+            masked = mask is not None or kwargs.get("is_causal") is True
+            numbers |= {"length": given.shape[1 if batch_first else 0], "masked": float(masked)}
         self._usage.save(f"layer/{name}", numbers)
 
 
 def looks_at(layer: torch.nn.Module) -> bool:
     """Whether something is said of a layer."""
-    return isinstance(layer, _LAYERS)
+    return is_a(layer, _LAYERS)

@@ -30,6 +30,7 @@ from smd_agent.pytorch.capture.unowned_parameters import UnownedParameters
 from smd_agent.pytorch.capture.unregistered_parameters import left_untrained
 from smd_agent.pytorch.model.partial_loads import partial_loads
 from smd_agent.pytorch.model.step_counter import TrackedModule
+from smd_agent.pytorch.tracing import apart
 
 
 class StepFacts:
@@ -111,6 +112,7 @@ class StepFacts:
         self._kept.before_backward()
         self._discarded.before_backward()
 
+    @apart
     def after_backward(self) -> None:
         """It is over."""
         self._kept.after_backward()

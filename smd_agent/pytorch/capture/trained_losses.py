@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from smd_agent.framework.nested import pairs_in
+from smd_agent.framework.plain_access import elements_of, is_a, text_of
+
 _SETTINGS = (bool, int, float)
 
 
@@ -23,8 +26,8 @@ class FunctionCall(NamedTuple):
 
 def function_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> FunctionCall:
     """A call of a function by its settings: all arguments that are no tensors."""
-    named = [(key, value) for key, value in sorted(kwargs.items()) if isinstance(value, _SETTINGS)]
-    return FunctionCall(name, (*(value for value in args if isinstance(value, _SETTINGS)), *named))
+    named = [(key, value) for key, value in sorted(kwargs.items()) if type(value) in _SETTINGS]
+    return FunctionCall(name, (*(value for value in args if type(value) in _SETTINGS), *named))
 
 
 class _Model:
@@ -89,16 +92,14 @@ OWN_LOSS = "loss"
 
 def parts_of(output: object) -> list[tuple[object, torch.Tensor]]:
     """The tensors that a model returns and that may be losses, and where they stand in what it returns."""
-    pairs: Iterable[tuple[object, object]]
-    if isinstance(output, torch.Tensor):
+    pairs: Iterable[tuple[object, Any]]
+    if is_a(output, torch.Tensor):
         pairs = [("", output)]
-    elif hasattr(output, "keys") and hasattr(output, "get"):
-        pairs = [(key, output.get(key)) for key in output.keys()]  # noqa: SIM118 - not every one can be iterated
-    elif isinstance(output, (tuple, list)):
-        pairs = enumerate(output)
+    elif is_a(output, (tuple, list)):
+        pairs = enumerate(elements_of(output))
     else:
-        pairs = ()
-    return [(place, part) for place, part in pairs if isinstance(part, torch.Tensor) and _may_be_loss(place, part)]
+        pairs = ((text_of(key, place), part) for place, (key, part) in enumerate(pairs_in(output)))
+    return [(place, part) for place, part in pairs if is_a(part, torch.Tensor) and _may_be_loss(place, part)]
 
 
 def _may_be_loss(place: object, part: torch.Tensor) -> bool:

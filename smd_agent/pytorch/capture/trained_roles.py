@@ -8,6 +8,7 @@ import torch
 from torch.nn.parameter import UninitializedParameter
 
 from smd_agent.framework.parameter_roles import Parameter, ParameterRoles
+from smd_agent.framework.plain_access import is_a
 from smd_agent.pytorch.model.step_counter import TrackedModule
 from smd_agent.pytorch.model.trained import are_trained, was_given
 
@@ -74,7 +75,7 @@ class TrainedRoles:
 
 def has_values(parameter: torch.Tensor) -> bool:
     """Whether a parameter has values, as one of a lazy layer has not before its first forward."""
-    return not isinstance(parameter, UninitializedParameter)
+    return not is_a(parameter, UninitializedParameter)
 
 
 def _with_role(title: str, name: str, parameter: torch.nn.Parameter, trained: bool | None) -> Parameter:

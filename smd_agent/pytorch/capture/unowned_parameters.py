@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -15,14 +14,16 @@ import torch
 
 from smd_agent import session
 from smd_agent.core.domains import PARAMETERS
+from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.model.live_modules import living_modules
+from smd_agent.pytorch.structure import optimized, own_parameters
 
 # Of each optimizer: the versions of its parameters when they were seen first without a gradient, by id.
-_first_seen: weakref.WeakKeyDictionary[Any, dict[int, int]] = weakref.WeakKeyDictionary()
+_first_seen: WeakIdentityMap[Any, dict[int, int]] = WeakIdentityMap()
 # And which of them belonged to no module when modules were looked through last, and for which that was asked.
-_searched: weakref.WeakKeyDictionary[Any, tuple[set[int], int]] = weakref.WeakKeyDictionary()
+_searched: WeakIdentityMap[Any, tuple[set[int], int]] = WeakIdentityMap()
 
 
 class UnownedParameters:
@@ -45,7 +46,7 @@ class UnownedParameters:
         if not self._usage.wanted or title in self._told:
             return
         self._told.add(title)
-        parameters = [p for group in optimizer.param_groups for p in group["params"] if p.requires_grad]
+        parameters = [parameter for parameter in optimized(optimizer) if parameter.requires_grad]
         if parameters:
             without = [parameter for parameter in parameters if parameter.grad is None]
             share = 1 - len(without) / len(parameters)
@@ -53,16 +54,18 @@ class UnownedParameters:
             self._usage.save(f"optimizer/{title}", numbers)
 
     def _unowned(self, optimizer: Any, without_gradient: list[torch.Tensor]) -> int:
-        seen = _first_seen.setdefault(optimizer, {})
+        seen = _first_seen.get(optimizer)
+        if seen is None:
+            seen = _first_seen.set(optimizer, {})
         versions = {id(parameter): parameter._version for parameter in without_gradient}
         still = {key for key, version in versions.items() if seen.setdefault(key, version) == version}
         still -= self._owned() if still else set()
         if not still:
             return 0
-        asked, count = _searched.get(optimizer, (set(), 0))
+        asked, count = _searched.get(optimizer) or (set(), 0)
         if asked != still:
             # A walk through all objects, made only where something is wrong or has changed.
-            in_modules = {id(parameter) for module in living_modules() for parameter in module.parameters(False)}
+            in_modules = {id(one) for module in living_modules() for _, one in own_parameters(module)}
             count = len(still - in_modules)
-            _searched[optimizer] = still, count
+            _searched.set(optimizer, (still, count))
         return count

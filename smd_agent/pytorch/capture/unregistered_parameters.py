@@ -14,11 +14,14 @@ from typing import NamedTuple
 import torch
 from torch.nn.parameter import UninitializedParameter
 
+from smd_agent.framework.identity import WeakIdentityMap
+from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.training_facts import looked_at
 from smd_agent.pytorch.arrays import has_memory
 from smd_agent.pytorch.model.step_counter import TrackedModule
 from smd_agent.pytorch.model.trained import was_given
 from smd_agent.pytorch.model.unregistered import unregistered_parameters
+from smd_agent.pytorch.structure import is_training
 
 Value = tuple[int, float]
 
@@ -44,7 +47,7 @@ class _Known:
         self.first: dict[str, tuple[weakref.ref[torch.nn.Parameter], Value]] = {}
 
 
-_known: weakref.WeakKeyDictionary[torch.nn.Module, _Known] = weakref.WeakKeyDictionary()
+_known: WeakIdentityMap[torch.nn.Module, _Known] = WeakIdentityMap()
 
 
 def left_untrained(tracked: TrackedModule, owned: Callable[[], set[int]]) -> list[tuple[str, torch.nn.Parameter]]:
@@ -57,7 +60,7 @@ def left_untrained(tracked: TrackedModule, owned: Callable[[], set[int]]) -> lis
     model = tracked.model
     if model is None:
         return []
-    known = _known.setdefault(model, _Known())
+    known = _known.get(model) or _known.set(model, _Known())
     known.times += 1
     # Modules are looked through at the first saved steps, and ever more seldom.
     if not known.times & (known.times - 1):
@@ -74,10 +77,10 @@ def _unchanged(known: _Known, owned: set[int]) -> Iterator[tuple[str, torch.nn.P
         if (
             parameter is None
             or module is None
-            or not (module.training and parameter.requires_grad and parameter.is_leaf)
+            or not (is_training(module) and parameter.requires_grad and parameter.is_leaf)
             or id(parameter) in owned
             or was_given(parameter)
-            or isinstance(parameter, UninitializedParameter)
+            or is_a(parameter, UninitializedParameter)
             or not has_memory(parameter)
         ):
             continue

@@ -13,9 +13,11 @@ from smd_agent.framework.captured_step import Installed, SaveIO
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.pytorch.compiled.eager_replay import EagerReplay
 from smd_agent.pytorch.compiled.unwatchable_layers import Region, say_unwatchable
+from smd_agent.pytorch.fences import fence
 from smd_agent.pytorch.model.step_counter import StepCounter, TrackedModule, counter_of
 from smd_agent.pytorch.model.watched_calls import WatchedCalls
 from smd_agent.pytorch.model.wrappers import Layers
+from smd_agent.pytorch.structure import parts
 from smd_agent.pytorch.tracing import graph_task, is_compiling, is_opaque
 
 
@@ -61,9 +63,10 @@ class CompiledRegion:
         self._calls = calls
         self._tracked = tracked
         self._region = region
-        parts = set() if region.inner is None else {*region.inner.modules()} - {region.inner, region.owner}
-        self._layers = [(name, layer) for name, layer in layers if layer in parts]
-        self._name = next((name for name, layer in layers if layer in (region.owner, region.inner)), None)
+        ends = {id(region.owner), id(region.inner)}
+        inside = set() if region.inner is None else {*map(id, parts(region.inner))} - ends
+        self._layers = [(name, layer) for name, layer in layers if id(layer) in inside]
+        self._name = next((name for name, layer in layers if id(layer) in ends), None)
 
     def watch(self) -> Callable[[], object]:
         """Save what the region gets and gives, and its layers, until what is returned is called."""
@@ -103,7 +106,7 @@ class CompiledRegion:
 
         return unseen(run)
 
-    @session.fence("preparing to save layers of a compiled region", LAYERS)
+    @fence("preparing to save layers of a compiled region", LAYERS)
     def _prepare(self, args: Any, kwargs: Any) -> EagerReplay | None:
         inner = self._region.inner
         return (

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from smd_agent.framework.plain_access import in_class
 from smd_agent.pytorch.tracing import probe
 
 _GRAPH = "__compiled_fn_"
@@ -37,7 +38,7 @@ def runs_only_a_graph(module: torch.nn.Module) -> bool:
 
 
 def _codes(module: torch.nn.Module) -> Iterator[CodeType]:
-    forward = getattr(type(module).forward, "__code__", None)
+    forward = getattr(in_class(type(module), "forward"), "__code__", None)
     if forward is not None:
         yield forward
     # A module of torch itself is compiled in a function that calls it.

@@ -20,9 +20,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from smd_agent import guard
 from smd_agent.framework import patching
+from smd_agent.framework.plain_access import is_a
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.compiled.dynamo_bytecode import runs_only_a_graph
 from smd_agent.pytorch.model.watched_calls import WatchedCalls
+from smd_agent.pytorch.structure import own_dict, parameters, parts
 
 Seen = list[tuple[str, str, list[torch.Tensor]]]
 
@@ -61,7 +63,7 @@ class EagerReplay:
         """
         if not hasattr(torch.compiler, "set_stance") or not hasattr(torch.compiler, "_is_compiling_flag"):
             return "they are inside a compiled region, and this torch cannot run it without the compiler"
-        if not runs_only_a_graph(self._module) or any(map(_has_hooks, self._module.modules())):
+        if not runs_only_a_graph(self._module) or any(map(_has_hooks, parts(self._module))):
             return "they are inside a compiled region that does more than run a graph"
         if _versions(self._args, self._kwargs) != self._versions:
             return "they are inside a compiled region that overwrites its input"
@@ -134,7 +136,8 @@ def _watch(calls: WatchedCalls, name: str, layer: torch.nn.Module, seen: Seen) -
 
 
 def _has_hooks(layer: torch.nn.Module) -> bool:
-    return bool(layer._forward_hooks or layer._forward_pre_hooks)
+    own = own_dict(layer)
+    return bool(own.get("_forward_hooks") or own.get("_forward_pre_hooks"))
 
 
 def _versions(args: Any, kwargs: Any) -> list[int]:
@@ -143,10 +146,11 @@ def _versions(args: Any, kwargs: Any) -> list[int]:
 
 def _tensors_held_by(module: torch.nn.Module) -> Iterator[tuple[dict[str, Any], str, torch.Tensor]]:
     """The tensors that a forward may overwrite: buffers, and attributes of modules; not parameters."""
-    for part in module.modules():
-        for owner in (part._buffers, part.__dict__):
+    for part in parts(module):
+        own = own_dict(part)
+        for owner in (own.get("_buffers", {}), own):
             for key, value in owner.items():
-                if isinstance(value, torch.Tensor):
+                if is_a(value, torch.Tensor):
                     yield owner, key, value
 
 
@@ -164,7 +168,7 @@ def _holding(state: list[tuple[dict[str, Any], str, torch.Tensor]]) -> Iterator[
 
 
 def _random_state(module: torch.nn.Module) -> tuple[torch.Tensor, dict[torch.device, torch.Tensor]]:
-    devices = {p.device for p in module.parameters() if p.device.type == "cuda"}
+    devices = {p.device for p in parameters(module) if p.device.type == "cuda"}
     return torch.get_rng_state(), {device: torch.cuda.get_rng_state(device) for device in devices}
 
 

@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 
 import torch
 
+from smd_agent.framework.plain_access import attribute, is_a
 from smd_agent.guard import say_once
 from smd_agent.pytorch.model.counter_place import compiled_call
 from smd_agent.pytorch.model.step_counter import TrackedModule
-from smd_agent.pytorch.model.wrappers import COMPILED, unwrapped, wrapper_chain
+from smd_agent.pytorch.model.wrappers import COMPILED, inside, unwrapped, wrapper_chain
+from smd_agent.pytorch.structure import children, is_training, parts
 
 
 class Region(NamedTuple):
@@ -24,9 +26,9 @@ class Region(NamedTuple):
 
 
 class Unwatchable(NamedTuple):
-    """The layers of a model that must be left alone, and the compiled regions that some of them are in."""
+    """The layers of a model that must be left alone, by id, and the compiled regions that some of them are in."""
 
-    layers: set[torch.nn.Module]
+    layers: set[int]
     regions: list[Region]
 
 
@@ -35,17 +37,18 @@ def unwatchable_layers(tracked: TrackedModule) -> Unwatchable:
     module = tracked.module
     if module is None:
         return Unwatchable(set(), [])
-    layers = set(unwrapped(module).modules())
+    layers = parts(unwrapped(module))
     regions = list(_regions(module))
-    hidden = {part for region in regions for part in region.owner.modules()}
-    if any(isinstance(layer, torch.jit.ScriptModule) for layer in layers):
+    hidden = {id(part) for region in regions for part in parts(region.owner)}
+    if any(is_a(layer, torch.jit.ScriptModule) for layer in layers):
         say_unwatchable(tracked, "they are TorchScript")
-        hidden |= layers
+        hidden.update(map(id, layers))
     # In evaluation this layer takes a faster path, with other rounding, unless it or a part of it has hooks.
-    encoders = [layer for layer in layers if isinstance(layer, torch.nn.TransformerEncoderLayer) and not layer.training]
-    if any(encoder not in hidden for encoder in encoders):
+    kind = torch.nn.TransformerEncoderLayer
+    encoders = [layer for layer in layers if is_a(layer, kind) and not is_training(layer)]
+    if any(id(encoder) not in hidden for encoder in encoders):
         say_unwatchable(tracked, "in evaluation a TransformerEncoderLayer computes differently when it is watched")
-    return Unwatchable(hidden.union(*(encoder.modules() for encoder in encoders)), regions)
+    return Unwatchable(hidden.union(*(map(id, parts(encoder)) for encoder in encoders)), regions)
 
 
 def say_unwatchable(tracked: TrackedModule, reason: str) -> None:
@@ -60,8 +63,12 @@ def _regions(module: torch.nn.Module) -> Iterator[Region]:
             yield _region(entry)
             return
     waiting = [unwrapped(module)]
+    seen = {id(waiting[0])}
     while waiting:
-        for child in waiting.pop().children():
+        for _, child in children(waiting.pop()):
+            if id(child) in seen:
+                continue
+            seen.add(id(child))
             if _is_compiled(child):
                 yield _region(child)
             else:
@@ -69,12 +76,16 @@ def _regions(module: torch.nn.Module) -> Iterator[Region]:
 
 
 def _region(owner: torch.nn.Module) -> Region:
-    inner: Any = owner._orig_mod if type(owner).__name__ == COMPILED else owner
-    wrapped = len(list(wrapper_chain(inner))) > 1 or hasattr(inner.forward, "_torchdynamo_orig_callable")
+    inner: Any = inside(owner, "_orig_mod") if type(owner).__name__ == COMPILED else owner
+    wrapped = inner is not None and (len(list(wrapper_chain(inner))) > 1 or _has_compiled_forward(inner))
     return Region(owner, None if wrapped else inner)
 
 
 def _is_compiled(layer: torch.nn.Module) -> bool:
     if type(layer).__name__ == COMPILED:
         return True
-    return compiled_call(layer) is not None or hasattr(layer.forward, "_torchdynamo_orig_callable")
+    return compiled_call(layer) is not None or _has_compiled_forward(layer)
+
+
+def _has_compiled_forward(layer: torch.nn.Module) -> bool:
+    return attribute(attribute(layer, "forward"), "_torchdynamo_orig_callable") is not None

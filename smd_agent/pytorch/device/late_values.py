@@ -21,12 +21,12 @@ from smd_agent.pytorch.device.pending_steps import Arrivals, comes_later, on_dev
 
 def may_come_later(value: Any) -> bool:
     """Whether a value is a tensor on an accelerator, or the gradient of one; it is not computed."""
-    tensor = value.value if isinstance(value, Gradient) else value
+    tensor = value.value if type(value) is Gradient else value
     return type(tensor) in PLAIN_CLASSES and on_device(tensor)
 
 
 def _tensor_of(value: Any) -> torch.Tensor:
-    tensor: torch.Tensor = value.read() if isinstance(value, Gradient) else value
+    tensor: torch.Tensor = value.read() if type(value) is Gradient else value
     return tensor
 
 

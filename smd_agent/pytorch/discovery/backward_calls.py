@@ -9,7 +9,9 @@ from typing import Any
 import torch
 
 from smd_agent.framework.patching import Until
+from smd_agent.framework.plain_access import elements_of, is_a
 from smd_agent.pytorch.patching import Patch
+from smd_agent.pytorch.structure import is_parameter
 from smd_agent.pytorch.tracing import graph_task
 
 
@@ -61,8 +63,8 @@ class PassWatch:
 
 def leaves(tensors: Any) -> list[torch.Tensor]:
     """Parameters that a backward pass from these tensors reaches."""
-    tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
-    nodes = [tensor.grad_fn for tensor in tensors if isinstance(tensor, torch.Tensor)]
+    starts = elements_of(tensors) if is_a(tensors, (list, tuple)) else [tensors]
+    nodes = [tensor.grad_fn for tensor in starts if is_a(tensor, torch.Tensor)]
     seen = set()
     found: list[torch.Tensor] = []
     while nodes:
@@ -70,8 +72,8 @@ def leaves(tensors: Any) -> list[torch.Tensor]:
         if node is None or node in seen:
             continue
         seen.add(node)
-        variable = getattr(node, "variable", None)
-        if isinstance(variable, torch.nn.Parameter):
+        variable: Any = getattr(node, "variable", None)
+        if is_parameter(variable):
             found.append(variable)
         nodes.extend(source for source, _ in node.next_functions)
     return found

@@ -22,7 +22,9 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.turns import in_turn
 from smd_agent.framework.model_finder import PATIENCE, ModelFinder
 from smd_agent.framework.patching import Until, replace
+from smd_agent.framework.plain_access import elements_of, is_a
 from smd_agent.guard import say_once
+from smd_agent.pytorch import structure
 from smd_agent.pytorch.capture.persistent_hooks import has_compiled, watch
 from smd_agent.pytorch.discovery import own_calls
 from smd_agent.pytorch.discovery.backward_calls import PassWatch, leaves
@@ -33,7 +35,7 @@ from smd_agent.pytorch.model.module_calls import CallWatch
 from smd_agent.pytorch.model.step_counter import TrackedModule
 from smd_agent.pytorch.model.trained import given_to_optimizer
 from smd_agent.pytorch.model.wrappers import named_parameters, unwrapped
-from smd_agent.pytorch.tracing import graph_task
+from smd_agent.pytorch.tracing import apart, graph_task
 from smd_agent.pytorch.updates import updates
 from smd_agent.pytorch.worker import feeds_a_loader
 
@@ -83,7 +85,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
     def _wrap_add(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def add_param_group(optimizer: Any, param_group: Any) -> Any:
             result = original(optimizer, param_group)
-            self._optimizer_filled(optimizer)
+            self._optimizer_filled(optimizer, param_group)
             return result
 
         return add_param_group
@@ -128,10 +130,12 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
 
     @session.fence("looking at an optimizer", again=True)
     @in_turn
-    def _optimizer_filled(self, optimizer: Any) -> None:
-        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    @apart
+    def _optimizer_filled(self, optimizer: Any, group: Any) -> None:
+        structure.given_group(optimizer, group)
+        parameters = structure.optimized(optimizer)
         given_to_optimizer(parameters)
-        self._parameters = self._parameters or any(isinstance(tensor, torch.nn.Parameter) for tensor in parameters)
+        self._parameters = self._parameters or any(map(structure.is_parameter, parameters))
         self._plain_tensors = True
         updates.add(optimizer)
         if self._without_optimizer:
@@ -151,6 +155,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
 
     @session.fence("looking for the model", again=True)
     @in_turn
+    @apart
     def _look_at(self, module: Module) -> None:
         if self.paused or self._transforms.has_call():
             return
@@ -159,12 +164,12 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         if not self._pending_params or graph_task() != -1:
             return
         if not torch.is_grad_enabled():
-            updates.evaluated(module.parameters())
+            updates.evaluated(structure.parameters(module))
             return
         own = _ids(module)
         if own & self.params_without_model():
             # Trainers switch the mode of the model and forget the wrapper's.
-            if unwrapped(module).training:
+            if structure.is_training(unwrapped(module)):
                 self._make_known(module)
             else:
                 self._evaluated[id(module)] = weakref.ref(module)
@@ -203,9 +208,9 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
                 raise
         return tracked
 
-    def parts_of(self, model: Module) -> Iterator[Module]:
+    def parts_of(self, model: Module) -> list[Module]:
         """A module and all modules below it."""
-        return model.modules()
+        return structure.parts(model)
 
     def track(self, hook: Hook, model: Module, inner: list[TrackedModule]) -> TrackedModule:
         """Name a model and what it gets and gives."""
@@ -223,7 +228,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
     def _owner_of(self, module: Module, hook: Hook) -> Module | None:
         """The module that this one is called as a part of, if the program calls other parts by themselves too."""
         for tracked in hook.models:
-            if tracked.owner is not None and any(part is module for part in tracked.owner.modules()):
+            if tracked.owner is not None and structure.holds(tracked.owner, module):
                 return tracked.owner
         caller = own_calls.caller_of(unwrapped(module))
         if caller is not None:
@@ -235,6 +240,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
 
     @session.fence("looking at a backward pass", again=True)
     @in_turn
+    @apart
     def _before_pass(self, function: str, tensors: Any, inputs: Any) -> bool | None:
         self._was_watching = self._calls.watching
         if self.paused:
@@ -281,7 +287,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             return False
         for tracked in self._found_without_call:
             called = position.step != self._last_backward_step and tracked.last == position.step
-            if called and tracked.model is not None and not tracked.model.training:
+            if called and tracked.model is not None and not structure.is_training(tracked.model):
                 hook.follow_gradients(tracked)
         names = ", ".join(tracked.title for tracked in self._found_without_call if not tracked.by_gradients)
         if names:
@@ -372,5 +378,6 @@ def _ids(module: Module) -> set[int]:
 
 
 def _parameters_in(inputs: Any) -> list[torch.Tensor]:
-    inputs = inputs if isinstance(inputs, (list, tuple)) else [inputs]
-    return [tensor for tensor in inputs if isinstance(tensor, torch.nn.Parameter)]
+    return [
+        one for one in (elements_of(inputs) if is_a(inputs, (list, tuple)) else [inputs]) if structure.is_parameter(one)
+    ]

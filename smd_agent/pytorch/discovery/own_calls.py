@@ -8,6 +8,9 @@ from typing import Any
 
 import torch
 
+from smd_agent.framework.plain_access import in_class
+from smd_agent.pytorch.structure import holds
+
 Module = torch.nn.Module
 
 
@@ -19,7 +22,7 @@ def caller_of(module: Module) -> Module | None:
         code = frame.f_code
         if code.co_name == "__call__" and code.co_argcount + (code.co_flags & 4 > 0):
             caller: Any = frame.f_locals.get(code.co_varnames[0])
-            if _has_own_call(type(caller), code) and any(part is module for part in caller.modules()):
+            if _has_own_call(type(caller), code) and holds(caller, module):
                 found = caller
         frame = frame.f_back
     return None if found is module else found
@@ -28,5 +31,5 @@ def caller_of(module: Module) -> Module | None:
 def _has_own_call(kind: type, code: Any) -> bool:
     if not issubclass(kind, Module):
         return False
-    own = next((vars(base)["__call__"] for base in kind.__mro__ if "__call__" in vars(base)), None)
+    own = in_class(kind, "__call__")
     return own is not vars(Module)["__call__"] and getattr(own, "__code__", None) is code

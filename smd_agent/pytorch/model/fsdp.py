@@ -8,18 +8,23 @@ where a torch version keeps that elsewhere, what stands in the module is taken.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import FunctionType
 from typing import Any
 
 import torch
+
+from smd_agent.framework.plain_access import in_class
+from smd_agent.pytorch.structure import parts
 
 
 def stand_ins(module: torch.nn.Module) -> dict[int, torch.nn.Parameter]:
     """The sharded parameters, by the ids of the whole ones that stand in their place for a while."""
     found: dict[int, torch.nn.Parameter] = {}
-    for part in module.modules():
-        state_of = getattr(part, "_get_fsdp_state", None)
-        if state_of is not None:
-            found.update(_stand_ins(state_of()))
+    for part in parts(module):
+        state_of = in_class(type(part), "_get_fsdp_state")
+        # The method is PyTorch's, of a class that it has put before the program's own.
+        if type(state_of) is FunctionType and state_of.__module__.startswith("torch."):
+            found.update(_stand_ins(state_of(part)))
     return found
 
 

@@ -11,6 +11,9 @@ from collections.abc import Iterable
 
 import torch
 
+from smd_agent.framework.plain_access import in_class, is_a
+from smd_agent.pytorch.structure import own_dict, parameter_ids, parts
+
 Module = torch.nn.Module
 
 
@@ -18,9 +21,9 @@ def living_modules() -> list[Module]:
     """All modules of the program."""
     found = gc.get_objects()
     # Never isinstance: it would ask proxies, which may raise, and lazy objects, which may load something.
-    kinds = {kind for kind in set(map(type, found)) if issubclass(kind, Module)}
+    kinds = {id(kind) for kind in {id(kind): kind for kind in map(type, found)}.values() if issubclass(kind, Module)}
     # One that is still being made has no parts to ask for.
-    return [thing for thing in found if type(thing) in kinds and "_modules" in vars(thing)]
+    return [thing for thing in found if id(type(thing)) in kinds and "_modules" in own_dict(thing)]
 
 
 def owner_of(model: Module, others: set[int]) -> Module | None:
@@ -33,12 +36,12 @@ def owner_of(model: Module, others: set[int]) -> Module | None:
     best: tuple[int, int] | None = None
     owner = None
     for candidate in living_modules():
-        parts = list(candidate.modules())
-        if candidate is model or not any(part is model for part in parts):
+        inside = parts(candidate)
+        if candidate is model or not any(part is model for part in inside):
             continue
         held = _count(candidate, others)
         # Most of the others first, then the fewest parts.
-        rank = (-held, len(parts))
+        rank = (-held, len(inside))
         if held and (best is None or rank < best):
             best, owner = rank, candidate
     return owner
@@ -50,23 +53,22 @@ def topmost(wanted: set[int]) -> list[Module]:
     Graphs that a compiler made of a model own its parameters too; they count only where nothing else does.
     """
     owners = [module for module in living_modules() if _can_be_called(module) and _count(module, wanted)]
-    graphs = [owner for owner in owners if isinstance(owner, torch.fx.GraphModule)]
-    in_graphs = {id(part) for graph in graphs for part in graph.modules()}
+    graphs = [owner for owner in owners if is_a(owner, torch.fx.GraphModule)]
+    in_graphs = {id(part) for graph in graphs for part in parts(graph)}
     originals = [owner for owner in owners if id(owner) not in in_graphs]
     owners = originals if _together(originals, wanted) == _together(owners, wanted) else owners
-    inside = {id(part) for owner in owners for part in owner.modules() if part is not owner}
+    inside = {id(part) for owner in owners for part in parts(owner) if part is not owner}
     return [owner for owner in owners if id(owner) not in inside]
 
 
 def _can_be_called(module: Module) -> bool:
-    forward = getattr(type(module), "forward", None)
     # Containers such as ModuleList are never run themselves.
-    return isinstance(module, torch.jit.ScriptModule) or forward is not Module.forward
+    return is_a(module, torch.jit.ScriptModule) or in_class(type(module), "forward") is not Module.forward
 
 
 def _count(module: Module, wanted: set[int]) -> int:
-    return sum(1 for parameter in module.parameters() if id(parameter) in wanted)
+    return len(parameter_ids(module) & wanted)
 
 
 def _together(modules: Iterable[Module], wanted: set[int]) -> int:
-    return len({id(parameter) for module in modules for parameter in module.parameters()} & wanted)
+    return len({key for module in modules for key in parameter_ids(module)} & wanted)

@@ -13,15 +13,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.nn.modules.module import _IncompatibleKeys
 
 from smd_agent import session
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import PARAMETERS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
+from smd_agent.framework.plain_access import is_a, pairs_of
 from smd_agent.framework.tracked_model import free_name
 from smd_agent.printable import shortened
 from smd_agent.pytorch.model.wrappers import class_name, unwrapped
+from smd_agent.pytorch.structure import held, named_parts, own_dict, parameter_ids
 
 _MOST_KEPT = 16
 _NAMES_KEPT = 3
@@ -66,13 +69,14 @@ class PartialLoads:
             args, kwargs: its other arguments.
             result: what it has returned.
         """
-        given, strict = _call(*args, **kwargs)
+        state, strict = _call(*args, **kwargs)
         if strict and not self._kept:
             return
-        missing, unexpected = getattr(result, "missing_keys", None), getattr(result, "unexpected_keys", None)
-        if missing is None or unexpected is None:
+        given = pairs_of(state)
+        if not is_a(result, _IncompatibleKeys):
             # A class of the program's returns something else.
             return
+        missing, unexpected = result
         own = {name for name in _own_names(module) if not name.endswith(_ADDED)}
         loaded = len(own.difference(missing))
         if loaded and self._kept:
@@ -110,16 +114,16 @@ def _call(state_dict: Mapping[str, Any], strict: bool = True, *_: Any, **__: Any
 
 def _own_names(module: torch.nn.Module) -> Iterator[str]:
     """Yield the names that a module's state has; asking for the state would call what the program has hooked there."""
-    for prefix, part in module.named_modules(remove_duplicate=False):
-        transient = getattr(part, "_non_persistent_buffers_set", ())
-        own = [name for name, value in part._parameters.items() if value is not None]
-        own += [name for name, value in part._buffers.items() if value is not None and name not in transient]
+    for prefix, part in named_parts(module):
+        transient = own_dict(part).get("_non_persistent_buffers_set", ())
+        own = [name for name, _ in held(part, "_parameters")]
+        own += [name for name, _ in held(part, "_buffers") if name not in transient]
         yield from (f"{prefix}.{name}" if prefix else name for name in own)
 
 
 def _share(kept: torch.nn.Module | None, module: torch.nn.Module) -> bool:
     """Whether two modules have a parameter together, or one of them is gone."""
-    return kept is None or not {*map(id, kept.parameters())}.isdisjoint(map(id, module.parameters()))
+    return kept is None or not parameter_ids(kept).isdisjoint(parameter_ids(module))
 
 
 def _first(names: Sequence[str]) -> list[str]:

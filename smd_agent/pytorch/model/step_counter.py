@@ -17,10 +17,12 @@ from torch.nn.parameter import UninitializedParameter
 
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.own_failures import own_failure
+from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.tracked_model import StepOpener, TrackedModel
 from smd_agent.pytorch.model import counter_place
 from smd_agent.pytorch.model.wrappers import covering_child, named_layers, named_parameters, unwrapped, wrapper_chain
-from smd_agent.pytorch.tracing import compiler, graph_task, is_dynamo_compiling, leave_uncompiled
+from smd_agent.pytorch.structure import is_training, parts, tells_plainly
+from smd_agent.pytorch.tracing import apart, compiler, graph_task, is_dynamo_compiling, leave_uncompiled
 
 _LOOKED_AT = 16
 """Parameters of a model that are looked at for updates."""
@@ -100,6 +102,7 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         self.states: dict[int, tuple[int, tuple[int, int] | None]] = {}
         self.was_updated()
 
+    @apart
     def was_updated(self, by_gradients: bool = True) -> bool:
         """Whether parameters have been changed since this was asked last; some of them are looked at.
 
@@ -109,7 +112,7 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         trained = [
             parameter
             for _, parameter in self.parameters()
-            if parameter.requires_grad and parameter.is_leaf and not isinstance(parameter, UninitializedParameter)
+            if parameter.requires_grad and parameter.is_leaf and not is_a(parameter, UninitializedParameter)
         ]
         states = {id(p): (p._version, _state(p.grad)) for p in trained[:: len(trained) // _LOOKED_AT + 1]}
         known, self.states = self.states, states
@@ -131,7 +134,7 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
     def parts(self) -> Iterable[torch.nn.Module]:
         """All modules of it and of what is around it."""
         module = self.module
-        return module.modules() if module is not None else ()
+        return parts(module) if module is not None else ()
 
     def parameters(self) -> Iterator[tuple[str, torch.nn.Parameter]]:
         """The parameters with the names they are saved under."""
@@ -238,6 +241,7 @@ def counter(  # noqa: PLR0915 - in every step
     reference = weakref.ref(module)
     model = weakref.ref(unwrapped(module))
     is_model = unwrapped(module) is module
+    is_usual = tells_plainly(unwrapped(module))
     position = hook.position
     forward = _forward_of(reference, previous)
     call = StepCounter(hook, tracked, name, previous)
@@ -251,7 +255,8 @@ def counter(  # noqa: PLR0915 - in every step
                 return hook.nested_forward(call, args, kwargs) if position.saving else forward(*args, **kwargs)
             module: Any = reference()
             flags: Any = module if is_model else model()
-            train = _is_grad_enabled() and (flags.training or tracked.by_gradients)
+            in_training = flags.training if is_usual else is_training(flags)
+            train = _is_grad_enabled() and (in_training or tracked.by_gradients)
             clock = position.train if train else position.evaluation
             again = tracked.last == position.step or clock is not position.clock
             begins = again or position.updated or (train and position.ends_with_update)
@@ -290,6 +295,9 @@ def counter(  # noqa: PLR0915 - in every step
     call.count = count
     call.forward = forward
     return call
+
+
+leave_uncompiled(is_training, with_callees=True)
 
 
 def _forward_of(reference: weakref.ref[torch.nn.Module], previous: Callable[..., Any] | None) -> Callable[..., Any]:

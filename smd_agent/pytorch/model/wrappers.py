@@ -6,14 +6,14 @@ stand, around the model or around a part of it, names are those the program woul
 
 from __future__ import annotations
 
-import re
-import sys
-import weakref
 from collections.abc import Iterator
 
 import torch
 
+from smd_agent.framework.identity import WeakIdentityMap
+from smd_agent.framework.plain_access import is_a, is_installed
 from smd_agent.pytorch.model.fsdp import stand_ins
+from smd_agent.pytorch.structure import children, held, holds, own_dict, own_parameters, parameter_ids
 
 Layers = list[tuple[str, torch.nn.Module]]
 """Modules below a model with the names that their inputs and outputs are saved under."""
@@ -30,19 +30,24 @@ _INSIDE = {
 }
 _MADE_FROM = ("FSDP", "Parametrized", "Replicate")
 _SCRIPT = torch.jit.ScriptModule
-_attributes: dict[type, str] = {}
-_installed: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
+_attributes: WeakIdentityMap[type, str] = WeakIdentityMap()
 
 
 def wrapper_chain(module: torch.nn.Module) -> Iterator[torch.nn.Module]:
     """The module and, as long as it is a wrapper around one model, what it wraps."""
-    while True:
-        yield module
-        attribute = _attribute_of(type(module))
-        inner = getattr(module, attribute, None) if attribute else _wrapped_by_library(module)
-        if not isinstance(inner, torch.nn.Module):
-            return
-        module = inner
+    seen: set[int] = set()
+    inner: torch.nn.Module | None = module
+    while inner is not None and id(inner) not in seen:
+        yield inner
+        seen.add(id(inner))
+        attribute = _attribute_of(type(inner))
+        inner = inside(inner, attribute) if attribute else _wrapped_by_library(inner)
+
+
+def inside(module: torch.nn.Module, attribute: str) -> torch.nn.Module | None:
+    """The module that another one has as this attribute; None if there is none."""
+    found = dict(children(module)).get(attribute, own_dict(module).get(attribute))
+    return found if is_a(found, torch.nn.Module) else None
 
 
 def unwrapped(module: torch.nn.Module) -> torch.nn.Module:
@@ -54,7 +59,7 @@ def unwrapped(module: torch.nn.Module) -> torch.nn.Module:
 def class_name(module: torch.nn.Module) -> str:
     """The name of the class that the program gave the module, not that of one made from it while it runs."""
     module = unwrapped(module)
-    if isinstance(module, _SCRIPT):
+    if is_a(module, _SCRIPT):
         return str(getattr(module, "original_name", type(module).__name__))
     name = type(module).__name__
     for base in type(module).__mro__[1:]:
@@ -76,7 +81,7 @@ def named_parameters(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Pa
     seen: set[int] = set()
     instead = stand_ins(module)
     for prefix, layer in named_layers(module):
-        for name, parameter in layer.named_parameters(recurse=False):
+        for name, parameter in own_parameters(layer):
             if id(parameter) not in seen:
                 seen.add(id(parameter))
                 yield f"{prefix}.{name}" if prefix else name, instead.get(id(parameter), parameter)
@@ -84,11 +89,12 @@ def named_parameters(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Pa
 
 def covering_child(module: torch.nn.Module) -> torch.nn.Module | None:
     """The one child that holds all of the model's parameters, so that calling it is calling the model."""
-    own = {id(parameter) for parameter in module.parameters()}
+    own = parameter_ids(module)
     if not own:
         return None
-    for child in module.children():
-        if {id(parameter) for parameter in child.parameters()} == own:
+    for _, child in children(module):
+        # What holds the model itself is no part of it that could stand for it.
+        if parameter_ids(child) == own and not holds(child, module):
             return child
     return None
 
@@ -99,32 +105,29 @@ def _walk(prefix: str, module: torch.nn.Module, seen: set[int]) -> Iterator[tupl
         return
     seen.add(id(module))
     yield prefix, module
-    for name, child in module.named_children():
+    for name, child in children(module):
         yield from _walk(f"{prefix}.{name}" if prefix else name, child, seen)
 
 
 def _wrapped_by_library(module: torch.nn.Module) -> torch.nn.Module | None:
     """The one module that a class of an installed library keeps to itself, beside nothing of its own."""
-    parts = module._modules
-    if len(parts) != 1 or module._parameters or module._buffers or not _is_installed(type(module)):
+    found = own_dict(module).get("_modules")
+    # Most modules have none, or several, and are not looked at any further.
+    if type(found) is dict and len(found) != 1:
         return None
-    ((name, inner),) = parts.items()
-    return inner if name.startswith("_") else None
+    if held(module, "_parameters") or held(module, "_buffers") or not _is_of_library(type(module)):
+        return None
+    inner = children(module)
+    return inner[0][1] if len(inner) == 1 and inner[0][0].startswith("_") else None
 
 
-def _is_installed(kind: type) -> bool:
-    known = _installed.get(kind)
-    if known is None:
-        file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
-        folders = re.split(r"[\\/]", file)
-        known = not {"site-packages", "dist-packages"}.isdisjoint(folders) and "torch" not in folders
-        _installed[kind] = known
-    return known
+def _is_of_library(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] != "torch" and is_installed(kind)
 
 
 def _attribute_of(kind: type) -> str:
     attribute = _attributes.get(kind)
     if attribute is None:
         names = (_INSIDE.get(base.__name__, "") for base in kind.__mro__)
-        attribute = _attributes[kind] = next((name for name in names if name), "")
+        attribute = _attributes.set(kind, next((name for name in names if name), ""))
     return attribute
