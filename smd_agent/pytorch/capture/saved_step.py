@@ -29,6 +29,7 @@ from smd_agent.pytorch.capture.outside_calls import OutsideCalls
 from smd_agent.pytorch.capture.persistent_hooks import LossModule, watch
 from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.capture.step_facts import StepFacts
+from smd_agent.pytorch.capture.trained_in_evaluation import trained_in_evaluation
 from smd_agent.pytorch.capture.trained_roles import TrainedRoles, has_values
 from smd_agent.pytorch.compiled.compiled_layers import CompiledLayers
 from smd_agent.pytorch.compiled.layer_source import LayerSource
@@ -37,9 +38,7 @@ from smd_agent.pytorch.fences import fence
 from smd_agent.pytorch.model.step_counter import StepCounter, TrackedModule, counter_of
 from smd_agent.pytorch.model.watched_calls import WatchedCalls
 from smd_agent.pytorch.patching import Installed
-from smd_agent.pytorch.structure import is_training
 from smd_agent.pytorch.tracing import apart, graph_task, is_compiling, is_opaque
-from smd_agent.pytorch.updates import ids_of
 
 # Of a model that is called more often in one step, the further calls would add nothing but volume.
 CALLS = 16
@@ -373,16 +372,8 @@ class SavedStep(CapturedStep):
     def _notice_training_in_evaluation(self, optimizer: Any) -> None:
         if self.writer.mode is not ModeKeys.EVAL or not self._had_pass:
             return
-        updated = ids_of(optimizer)
-        for tracked in self._saved:
-            model = tracked.model
-            called = tracked.last == self.writer.position.step and model is not None and not is_training(model)
-            if (
-                called
-                and not tracked.by_gradients
-                and any(id(parameter) in updated for _, parameter in tracked.parameters())
-            ):
-                self._models.follow_gradients(tracked)
+        for tracked in trained_in_evaluation(self._saved, optimizer, self.writer.position.step):
+            self._models.follow_gradients(tracked)
 
     def _wrap_backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
