@@ -147,8 +147,6 @@ class SavedStep(CapturedStep):
     def _write(self, pairs: list[tuple[str, torch.nn.Parameter]]) -> None:
         self.writer.save_tensors([name for name, _ in pairs], [parameter for _, parameter in pairs])
 
-    # Forward.
-
     @unseen
     def forward(self, call: StepCounter, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a model's forward with its layers watched."""
@@ -297,8 +295,6 @@ class SavedStep(CapturedStep):
         """Whether what layers are given is of this step, and new."""
         # Inside a backward pass it is the recomputation of an activation checkpoint: the values were saved before.
         return self.writer.position.saving and graph_task() == -1 and not self._left_out()
-
-    # Losses, backward passes and optimizers.
 
     @fence("saving a tensor that the script records", GIVEN)
     def save_recorded(self, name: str, tensor: torch.Tensor) -> None:

@@ -11,7 +11,7 @@ from smd_agent.pytorch.updates import ids_of
 
 
 def trained_in_evaluation(models: Iterable[TrackedModule], optimizer: Any, step: int) -> Iterator[TrackedModule]:
-    """Those of the models that were called in evaluation mode in this step, and that the optimizer is about to update."""
+    """Those of the models that were called in evaluation mode in this step, and that the optimizer updates."""
     updated = ids_of(optimizer)
     for tracked in models:
         model = tracked.model
