@@ -163,3 +163,27 @@ def test_a_registered_loss_has_no_hooks(out):
     hook.close()
     assert "__call__" not in vars(Dice)
     assert smd.create_trial(out).tensor_names() == ["Dice_output_0"]
+
+
+RELOADED = """
+import copy, torch
+from torch import nn
+model, criterion = nn.Sequential(nn.Linear(3, 2)), nn.CrossEntropyLoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, y = torch.ones(4, 3), torch.zeros(4, dtype=torch.long)
+for _ in range(2):
+    criterion(model(x), y).backward()
+    optimizer.step()
+with torch.no_grad():
+    criterion(model.eval()(x), y)
+    model = copy.deepcopy(model)
+    criterion(model(x), y)
+"""
+
+
+def test_what_a_copy_computes_that_takes_the_models_place_is_no_part_of_the_last_evaluation(runner):
+    script = runner.write(RELOADED)
+    assert runner.by_variable(script, config={"HookParameters": {"save_interval": 1}}).returncode == 0
+    trial = smd.create_trial(str(runner.folder / "run"))
+    assert trial.steps(mode=ModeKeys.EVAL) == [0]
+    assert trial.tensor_names(collection="losses") == ["CrossEntropyLoss_output_0"]

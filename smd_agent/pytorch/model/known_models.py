@@ -5,7 +5,6 @@ from __future__ import annotations
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.pytorch.model.step_counter import TrackedModule
 from smd_agent.pytorch.model.trained import was_given
-from smd_agent.pytorch.model.wrappers import class_name
 from smd_agent.pytorch.training_threads import TrainingThreads, is_of_this_thread
 from smd_agent.pytorch.updates import updates
 
@@ -52,5 +51,5 @@ class KnownModels(FrameworkHook):
         return [tracked for tracked in used if is_of_this_thread(tracked.thread) and (tracked.called or not several)]
 
     def classes_trained(self) -> set[str]:
-        """Names of the classes of the models."""
-        return {class_name(model) for tracked in self.models if (model := tracked.model) is not None}
+        """Names of the classes of the models, and of those that a loaded copy has taken the place of."""
+        return {tracked.kind for tracked in self.models}

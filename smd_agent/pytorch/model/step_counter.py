@@ -20,7 +20,14 @@ from smd_agent.framework.own_failures import own_failure
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.tracked_model import StepOpener, TrackedModel
 from smd_agent.pytorch.model import counter_place
-from smd_agent.pytorch.model.wrappers import covering_child, named_layers, named_parameters, unwrapped, wrapper_chain
+from smd_agent.pytorch.model.wrappers import (
+    class_name,
+    covering_child,
+    named_layers,
+    named_parameters,
+    unwrapped,
+    wrapper_chain,
+)
 from smd_agent.pytorch.structure import is_training, parts, tells_plainly
 from smd_agent.pytorch.tracing import apart, compiler, graph_task, is_dynamo_compiling, leave_uncompiled
 
@@ -55,6 +62,7 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
 
     Attributes:
         title: the same.
+        kind: the name of its class.
         name: what its inputs and outputs are called.
         thread: the one that found it, or has called it last in a step that is saved.
         called: whether it has been called in such a step, from no other model.
@@ -72,6 +80,7 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         "busy",
         "by_gradients",
         "called",
+        "kind",
         "name",
         "states",
         "thread",
@@ -87,6 +96,7 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         path: str = "",
     ) -> None:
         super().__init__(unwrapped(module))
+        self.kind = class_name(module)
         self._outer = weakref.ref(module)
         self._owner = None if owner is None else weakref.ref(owner)
         self._entries: list[weakref.ref[torch.nn.Module]] = []
