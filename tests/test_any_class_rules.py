@@ -22,9 +22,6 @@ ALLOWED = {
     # Modules that stand there by their name.
     ("smd_agent/pytorch/capture/losses.py", "torch.nn.modules"),
     ("smd_agent/pytorch/capture/persistent_hooks.py", "torch.nn.modules"),
-    # Modules of our own, made to be measured.
-    ("smd_agent/pytorch/model/copied_counter.py", "module.__dict__"),
-    ("smd_agent/pytorch/model/copied_counter.py", "clone.__dict__"),
     # In every call, where it has been seen before that nothing of the class is run by it.
     ("smd_agent/pytorch/model/step_counter.py", "flags.training"),
     # A class of PyTorch's, which keeps it where only its own attribute access finds it.

@@ -5,6 +5,7 @@ These are private functions of PyTorch; one that a torch version lacks counts as
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
@@ -47,6 +48,13 @@ _TRANSFORM = getattr(getattr(torch._C, "DispatchKey", None), _NAME, _NAME)
 _dispatch_modes = probe(torch, "_C._len_torch_dispatch_stack", 0)
 
 _frames = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
+
+
+def has_compiled() -> bool:
+    """Whether ``torch.compile`` has been called; importing its compiler is not enough, optimizers do that too."""
+    compiler = sys.modules.get("torch._dynamo.eval_frame")
+    backends = getattr(compiler, "cached_backends", {})
+    return any(backend is not None for backend in backends.values())
 
 
 def leave_uncompiled(function: Any, with_callees: bool = False) -> None:

@@ -8,7 +8,6 @@ be taken out of, which ends its update with an error.
 
 from __future__ import annotations
 
-import sys
 import threading
 from typing import Any, Protocol
 
@@ -21,7 +20,7 @@ from smd_agent.pytorch import own_handles
 from smd_agent.pytorch.fences import fence
 from smd_agent.pytorch.model.step_counter import counter_of
 from smd_agent.pytorch.patching import Installed
-from smd_agent.pytorch.tracing import compiler, is_compiling, is_dynamo_compiling, leave_uncompiled
+from smd_agent.pytorch.tracing import compiler, has_compiled, is_compiling, is_dynamo_compiling, leave_uncompiled
 from smd_agent.pytorch.updates import updates
 
 LossModule = torch.nn.modules.loss._Loss
@@ -118,13 +117,6 @@ def _has_other_threads() -> bool:
     """Whether the program has threads beside this one."""
     me = threading.current_thread()
     return any(thread is not me and not thread.name.startswith("smd_agent") for thread in threading.enumerate())
-
-
-def has_compiled() -> bool:
-    """Whether ``torch.compile`` has been called; importing its compiler is not enough, optimizers do that too."""
-    compiler = sys.modules.get("torch._dynamo.eval_frame")
-    backends = getattr(compiler, "cached_backends", {})
-    return any(backend is not None for backend in backends.values())
 
 
 # A compiler that traces these folds its first test to True and sees nothing else.

@@ -29,7 +29,6 @@ from smd_agent.pytorch.capture.outside_calls import OutsideCalls
 from smd_agent.pytorch.capture.persistent_hooks import LossModule, watch
 from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.capture.step_facts import StepFacts
-from smd_agent.pytorch.capture.trained_in_evaluation import trained_in_evaluation
 from smd_agent.pytorch.capture.trained_roles import TrainedRoles, has_values
 from smd_agent.pytorch.compiled.compiled_layers import CompiledLayers
 from smd_agent.pytorch.compiled.layer_source import LayerSource
@@ -39,6 +38,7 @@ from smd_agent.pytorch.model.step_counter import StepCounter, TrackedModule, cou
 from smd_agent.pytorch.model.watched_calls import WatchedCalls
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.tracing import apart, graph_task, is_compiling, is_opaque
+from smd_agent.pytorch.updates import ids_of
 
 # Of a model that is called more often in one step, the further calls would add nothing but volume.
 CALLS = 16
@@ -173,7 +173,7 @@ class SavedStep(CapturedStep):
             watched.close()
 
     def _takes_call(self, tracked: TrackedModule) -> bool:
-        calls = self._calls[tracked] = self._calls.get(tracked, 0) + 1
+        self._calls[tracked] = calls = self._calls.get(tracked, 0) + 1
         if calls > CALLS:
             line = f"inputs and outputs are saved of the first {CALLS} calls of {tracked.title} in a step"
             guard.say_once(("calls", tracked.title), line)
@@ -188,11 +188,11 @@ class SavedStep(CapturedStep):
         if name is not None:
             self.save_io(name, "input", (args, kwargs))
             self._facts.before_call(name, tracked.model, args, kwargs)
-        wants = self.writer.wants
+        wants, in_loss = self.writer.wants, is_a(tracked.model, LossModule) or self._names.may_be(tracked.name)
         layers, looked_at = [], []
         for layer_name, layer in tracked.layers():
             path = layer_name.removeprefix(f"{tracked.title}_")
-            may_be_loss = self._names.settle_layer(layer_name, path, self._is_loss(tracked))
+            may_be_loss = self._names.settle_layer(layer_name, path, in_loss)
             if self._every_layer or wants(f"{layer_name}_output_0"):
                 layers.append((layer_name, layer))
                 if may_be_loss:
@@ -273,9 +273,6 @@ class SavedStep(CapturedStep):
     def _to_be_saved(self, name: str, output: Any) -> list[tuple[str, torch.Tensor]]:
         number = self.counts.get(f"{name}_output", 0)
         return [(f"{name}_output_{number + i}", tensor) for i, tensor in enumerate(tensors_in(output))]
-
-    def _is_loss(self, tracked: TrackedModule) -> bool:
-        return is_a(tracked.model, LossModule) or self._names.may_be(tracked.name)
 
     def _titles_called(self) -> list[str]:
         return [tracked.title for tracked in self.called or self._models.models_in_use()]
@@ -366,10 +363,10 @@ class SavedStep(CapturedStep):
 
     @session.fence("looking at the mode of a step")
     def _notice_training_in_evaluation(self, optimizer: Any) -> None:
-        if self.writer.mode is not ModeKeys.EVAL or not self._had_pass:
-            return
-        for tracked in trained_in_evaluation(self._saved, optimizer, self.writer.position.step):
-            self._models.follow_gradients(tracked)
+        if self.writer.mode is ModeKeys.EVAL and self._had_pass:
+            updated, step = ids_of(optimizer), self.writer.position.step
+            for tracked in [one for one in self._saved if one.is_updated_in_evaluation(step, updated)]:
+                self._models.follow_gradients(tracked)
 
     def _wrap_backward(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:

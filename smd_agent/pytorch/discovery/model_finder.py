@@ -25,7 +25,7 @@ from smd_agent.framework.patching import Until, replace
 from smd_agent.framework.plain_access import elements_of, is_a
 from smd_agent.guard import say_once
 from smd_agent.pytorch import structure
-from smd_agent.pytorch.capture.persistent_hooks import has_compiled, watch
+from smd_agent.pytorch.capture.persistent_hooks import watch
 from smd_agent.pytorch.discovery import own_calls
 from smd_agent.pytorch.discovery.backward_calls import PassWatch, leaves
 from smd_agent.pytorch.discovery.transforms import TransformWatch
@@ -35,7 +35,7 @@ from smd_agent.pytorch.model.module_calls import CallWatch
 from smd_agent.pytorch.model.step_counter import TrackedModule
 from smd_agent.pytorch.model.trained import given_to_optimizer
 from smd_agent.pytorch.model.wrappers import named_parameters, unwrapped
-from smd_agent.pytorch.tracing import apart, graph_task
+from smd_agent.pytorch.tracing import apart, graph_task, has_compiled
 from smd_agent.pytorch.updates import updates
 from smd_agent.pytorch.worker import feeds_a_loader
 

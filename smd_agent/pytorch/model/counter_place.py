@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.pytorch.tracing import is_dynamo_compiling, leave_uncompiled
 
 Module = torch.nn.Module
@@ -70,19 +71,19 @@ class _Entry(NamedTuple):
 
 
 _entries: dict[int, _Entry] = {}
-_uses: weakref.WeakKeyDictionary[type, int] = weakref.WeakKeyDictionary()
+_uses: WeakIdentityMap[type, int] = WeakIdentityMap()
 
 
 def counter_of(module: Module) -> Counter | None:
     """The counter of a module; None if it has none."""
-    own = _attributes(module).get(SLOT)
-    return own if isinstance(own, Counter) else _counters.get(id(module))
+    own: Any = _attributes(module).get(SLOT)
+    return own if issubclass(type(own), Counter) else _counters.get(id(module))
 
 
 def compiled_call(module: Module) -> Any:
     """What ``Module.compile`` has put into a module; None if it has not."""
-    own = _attributes(module).get(SLOT)
-    return own.previous if isinstance(own, Counter) else own
+    own: Any = _attributes(module).get(SLOT)
+    return own.previous if issubclass(type(own), Counter) else own
 
 
 def put(module: Module, counter: Counter) -> None:
@@ -95,7 +96,7 @@ def put(module: Module, counter: Counter) -> None:
     _counters[key] = counter
     _calls[key] = counter.count
     for kind in kinds:
-        _uses[kind] = _uses.get(kind, 0) + 1
+        _uses.set(kind, (_uses.get(kind) or 0) + 1)
         if SLOT not in vars(kind):
             type.__setattr__(kind, SLOT, _place)
 
@@ -123,8 +124,8 @@ def _attributes(module: Module) -> dict[str, Any]:
 
 def _kinds(module: Module) -> tuple[type, ...]:
     # A lazy module becomes one of another class.
-    later = getattr(type(module), "cls_to_become", None)
-    return (type(module), later) if isinstance(later, type) else (type(module),)
+    later: Any = getattr(type(module), "cls_to_become", None)
+    return (type(module), later) if issubclass(type(later), type) else (type(module),)
 
 
 def _forget(key: int) -> None:
@@ -132,8 +133,6 @@ def _forget(key: int) -> None:
     _counters.pop(key, None)
     _calls.pop(key, None)
     for kind in () if entry is None else entry.kinds:
-        _uses[kind] -= 1
-        if not _uses[kind]:
-            del _uses[kind]
-            if vars(kind).get(SLOT) is _place:
-                type.__delattr__(kind, SLOT)
+        left = _uses.set(kind, (_uses.get(kind) or 0) - 1)
+        if not left and vars(kind).get(SLOT) is _place:
+            type.__delattr__(kind, SLOT)

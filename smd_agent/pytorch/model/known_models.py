@@ -5,6 +5,7 @@ from __future__ import annotations
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.pytorch.model.step_counter import TrackedModule
 from smd_agent.pytorch.model.trained import was_given
+from smd_agent.pytorch.tracing import has_compiled
 from smd_agent.pytorch.training_threads import TrainingThreads, is_of_this_thread
 from smd_agent.pytorch.updates import updates
 
@@ -41,6 +42,9 @@ class KnownModels(FrameworkHook):
         It may move them first and update them from there, as SAM does.
         """
         moved, self.have_moved = self.have_moved, True
+        if has_compiled():
+            # Of an optimizer that is compiled only what it changes is seen.
+            return False
         called = [tracked for tracked in self.models if tracked.last == self.step]
         return not moved and any(was_given(parameter) for tracked in called for _, parameter in tracked.parameters())
 

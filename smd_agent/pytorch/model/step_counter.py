@@ -129,6 +129,12 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         compared = [(known[key], state) for key, state in states.items() if key in known]
         return any(before != after if by_gradients else before[0] != after[0] for before, after in compared)
 
+    def is_updated_in_evaluation(self, step: int, updated: set[int]) -> bool:
+        """Whether it was called in evaluation mode in this step, which is not known of it, and has such parameters."""
+        model = self.model
+        called = self.last == step and model is not None and not is_training(model)
+        return called and not self.by_gradients and any(id(one) in updated for _, one in self.parameters())
+
     @property
     def owner(self) -> torch.nn.Module | None:
         """The module that gives the model its names, if it is not the model itself."""
@@ -319,8 +325,8 @@ def _forward_of(reference: weakref.ref[torch.nn.Module], previous: Callable[...,
 
 def counter_of(module: torch.nn.Module) -> StepCounter | None:
     """The counter in front of a module; None if it has none."""
-    found = counter_place.counter_of(module)
-    return found if isinstance(found, StepCounter) else None
+    found: Any = counter_place.counter_of(module)
+    return found if issubclass(type(found), StepCounter) else None
 
 
 @contextmanager
