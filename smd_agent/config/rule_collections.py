@@ -102,7 +102,7 @@ RULES: Mapping[str, OfRule] = {
         collections_by=("labels_collection", "predictions_collection"),
         regex_by=("labels", "predictions"),
     ),
-    "ConstantLabels": OfRule(("patience", "batch", "evaluated"), _USAGE),
+    "ConstantLabels": OfRule(("patience", "batch", "evaluated"), (*_USAGE, *_DATA_FACTS)),
     "CreateXgboostReport": OfRule(
         brings=(
             Brought(CollectionKeys.HYPERPARAMETERS, steps={"save_steps": [0]}),

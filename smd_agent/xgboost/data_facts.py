@@ -13,6 +13,8 @@ from xgboost.callback import EarlyStopping
 
 # Objectives of two classes that weigh the labels of 1 by ``scale_pos_weight``.
 _WEIGHED = ("binary:logistic", "binary:logitraw", "reg:logistic")
+# Times may be censored, and bounded by other numbers than labels.
+_OF_TIMES = "survival:"
 # Places at which labels change, of which so many are not the same of other rows by chance.
 _CHANGES = 50
 _MOST_SETS = 16
@@ -28,25 +30,33 @@ def data_facts_of(call: Mapping[str, Any], model: xgboost.Booster) -> dict[str, 
 
     Returns:
         Numbers by name; none of what the training has not.
-        Of the training data ``labels/train/rows``, and where there are two classes ``negatives`` and ``positives``, how
-        many labels there are of each; ``sample_weight``, the mean weight of a positive row as part of that of a
-        negative one; ``scale_pos_weight``, as the model has it.
+        Of the training data ``labels/train/rows``; ``label_min`` and ``label_max``, where an objective of XGBoost goes
+        by labels alone; and where there are two classes ``negatives`` and ``positives``, how many labels there are of
+        each; ``sample_weight``, the mean weight of a positive row as part of that of a negative one;
+        ``scale_pos_weight``, as the model has it.
         Of each of the first 16 evaluation sets ``evaluation/<set>/training_rows``, 1 if it has the rows of the training
         data, else 0; of those that early stopping goes by ``stopping_rounds``, its patience, and ``other_sets``, how
         many sets have other rows.
     """
     data = call["dtrain"]
-    facts = {"rows": data.num_row(), **_of_classes(data, call.get("obj"), model)}
+    facts: dict[str, float] = {"rows": data.num_row()}
+    if call.get("obj") is None:
+        objective = json.loads(model.save_config())["learner"]["objective"]
+        labels = np.asarray(data.get_label())
+        facts |= {**_of_labels(data, labels, objective), **_of_classes(data, labels, objective)}
     return {**{f"labels/train/{name}": number for name, number in facts.items()}, **_of_evaluation(data, call)}
 
 
-def _of_classes(data: xgboost.DMatrix, objective: Any, model: xgboost.Booster) -> dict[str, float]:
-    if objective is not None:
+def _of_labels(data: xgboost.DMatrix, labels: Any, objective: Any) -> dict[str, float]:
+    # Rows with margins of their own differ where labels do not.
+    if not labels.size or objective["name"].startswith(_OF_TIMES) or np.asarray(data.get_base_margin()).size:
         return {}
-    own = json.loads(model.save_config())["learner"]["objective"]
-    if own["name"] not in _WEIGHED:
+    return {"label_min": float(labels.min()), "label_max": float(labels.max())}
+
+
+def _of_classes(data: xgboost.DMatrix, labels: Any, objective: Any) -> dict[str, float]:
+    if objective["name"] not in _WEIGHED:
         return {}
-    labels = np.asarray(data.get_label())
     is_one, is_zero = labels == 1, labels == 0
     positives, negatives = int(np.count_nonzero(is_one)), int(np.count_nonzero(is_zero))
     if labels.ndim != 1 or positives + negatives != labels.size or not positives or not negatives:
@@ -55,7 +65,7 @@ def _of_classes(data: xgboost.DMatrix, objective: Any, model: xgboost.Booster) -
         "negatives": negatives,
         "positives": positives,
         "sample_weight": _relative_weight(np.asarray(data.get_weight()), is_one, is_zero),
-        "scale_pos_weight": float(own["reg_loss_param"]["scale_pos_weight"]),
+        "scale_pos_weight": float(objective["reg_loss_param"]["scale_pos_weight"]),
     }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -76,7 +78,7 @@ def test_what_is_known_of_evaluation_sets(way, runner):
     positives = int(both.plain.stdout.split()[0])
     expected = {f"data_facts/evaluation/{name}/{fact}": number for name in sets for fact, number in sets[name].items()}
     labels = {"rows": 180, "positives": positives, "negatives": 180 - positives}
-    labels |= {"sample_weight": 1, "scale_pos_weight": 1}
+    labels |= {"sample_weight": 1, "scale_pos_weight": 1, "label_min": 0, "label_max": 1}
     expected |= {f"data_facts/labels/train/{name}": value for name, value in labels.items()}
     found = create_trial(str(both.folder))
     names = found.tensor_names(collection="data_facts")
@@ -91,13 +93,14 @@ def test_each_training_of_a_program_has_its_own(runner, tmp_path):
         "whole = xgb.DMatrix(X, y, weight=np.where(y == 1, 4.0, 2.0))\n"
         "xgb.train({**binary, 'scale_pos_weight': 0.5}, whole, 3)\n"
         "xgb.train({'nthread': 1}, xgb.DMatrix(X, X[:, 0]), 3)\n"
+        "print([float(X[:, 0].astype('f4').min()), float(X[:, 0].astype('f4').max())])\n"
         "own = lambda scores, data: (scores - data.get_label(), np.ones_like(scores))\n"
         "xgb.train({**binary, 'scale_pos_weight': 0.5}, whole, 3, obj=own)\n"
     )
     result = runner.by_variable(runner.write(START + body), config=CONFIG)
     assert result.returncode == 0, result.stderr
     assert "data_facts cannot" not in result.stderr
-    few, many = map(int, result.stdout.split())
+    few, many = map(int, result.stdout.splitlines()[0].split())
     trial = create_trial(str(tmp_path / "run"))
     saved = {
         step: {
@@ -107,9 +110,25 @@ def test_each_training_of_a_program_has_its_own(runner, tmp_path):
         }
         for step in (0, 4, 6, 10)
     }
-    cv = {"rows": 180, "positives": few, "negatives": 180 - few, "sample_weight": 1, "scale_pos_weight": 3}
+    binary = {"label_min": 0, "label_max": 1}
+    cv = {"rows": 180, "positives": few, "negatives": 180 - few, "sample_weight": 1, "scale_pos_weight": 3, **binary}
     one = {"rows": 240, "positives": many, "negatives": 240 - many, "sample_weight": 2, "scale_pos_weight": 0.5}
-    assert saved == {0: cv, 4: one, 6: {"rows": 240}, 10: {"rows": 240}}
+    least, most = json.loads(result.stdout.splitlines()[1])
+    number = {"rows": 240, "label_min": least, "label_max": most}
+    assert saved == {0: cv, 4: {**one, **binary}, 6: number, 10: {"rows": 240}}
+
+
+def test_what_is_no_label_of_the_objective():
+    """Nothing is said of labels where there is a margin of each row, and where times are bounded by other numbers."""
+    facts = {}
+    for name, how in {"one": {}, "cox": {"objective": "survival:cox"}, "margin": {}}.items():
+        data = matrix(np.ones(30))
+        if name == "margin":
+            data.set_base_margin(np.arange(30.0))
+        facts[name] = data_facts_of({"dtrain": data}, xgboost.train({"nthread": 1, **how}, data, 1))
+    plain = {"labels/train/rows": 30}
+    one = {**plain, "labels/train/label_min": 1, "labels/train/label_max": 1}
+    assert facts == {"one": one, "cox": plain, "margin": plain}
 
 
 def test_a_hook_that_is_no_more_than_a_callback_says_what_it_does_not_know(out, capfd):

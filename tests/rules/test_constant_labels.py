@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -135,6 +136,35 @@ def test_an_evaluation_that_is_the_last_may_go_on(written):
     for _ in range(5):
         run.step(smd.modes.EVAL, **facts(2))
     assert run.ended().findings(ConstantLabels()) == []
+
+
+ROWS = np.random.default_rng(0).normal(size=(60, 3))
+BINARY = {"objective": "binary:logistic"}
+BOOSTED = {
+    "of two classes": (BINARY, np.zeros(60)),
+    "of several classes": ({"objective": "multi:softmax", "num_class": 3}, np.ones(60)),
+    "numbers": ({"objective": "reg:squarederror", "base_score": 0.5}, np.full(60, 7.5)),
+}
+
+
+@pytest.mark.parametrize("kind", BOOSTED)
+def test_all_labels_of_a_boosted_training(known_of_training, kind):
+    how, labels = BOOSTED[kind]
+    (found,) = known_of_training(how, ROWS, labels).findings(ConstantLabels())
+    assert (found.severity, found.tensor) == (Severity.PROBLEM, "data_facts/labels/train/label_min")
+    assert found.evidence == {"labels": 60, "different_labels": 1}
+    assert "nothing to learn" in found.cause
+
+
+def test_boosted_trainings_of_which_nothing_is_said(known_of_training):
+    labels = np.zeros(60)
+    labels[7] = 1
+    assert known_of_training(BINARY, ROWS, labels).findings(ConstantLabels()) == []
+    # As few as the batch of another training may have.
+    assert known_of_training(BINARY, ROWS[:8], labels[:7].repeat(2)[:8]).findings(ConstantLabels()) == []
+    # Times that are censored are not told by the label.
+    aft = {"objective": "survival:cox"}
+    assert known_of_training(aft, ROWS, np.ones(60)).verdict(ConstantLabels()).not_for_it == ["ConstantLabels"]
 
 
 def test_clean_trainings_are_silent(clean):

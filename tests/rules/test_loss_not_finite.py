@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 
+from smd_agent.core.modes import ModeKeys
 from smd_agent.rules import LossNotFinite
 from smd_agent.rules.finding import Severity
 
@@ -113,6 +116,36 @@ def test_the_loss_of_each_row(trained):
     # What is left out of the mean still makes gradients NaN, and by them the next loss.
     assert {one.tensor: one.first_step for one in found} == {"MSELoss_output_0": 4, "Loss_output_0": 5}
     assert found[1].cause.startswith("Weights were not finite")
+
+
+def measured(written, *values, loss=0.5):
+    """A run with these values of a metric."""
+    run = written(losses="^train-logloss$", metrics="^train-")
+    for value in values:
+        run.step(ModeKeys.GLOBAL, **{"train-logloss": [loss]} if loss else {}, **{"train-auc": [value]})
+    return run.ended()
+
+
+@pytest.mark.parametrize("loss", [0.5, None])
+def test_a_metric_that_is_never_finite(written, loss):
+    (found,) = measured(written, *[math.nan] * 5, loss=loss).findings(LossNotFinite())
+    assert (found.severity, found.tensor, found.short) == (Severity.WARNING, "train-auc", "train-auc is never finite")
+    assert (found.first_step, found.last_step, found.steps) == (2, 4, 3)
+    assert "of one class" in found.cause
+
+
+@pytest.mark.parametrize("values", [[math.nan] * 2, [math.nan] * 4 + [0.5] + [math.nan] * 4, [0.5] + [math.nan] * 5])
+def test_a_metric_that_is_finite_somewhere_or_hardly_seen(written, values):
+    assert measured(written, *values).findings(LossNotFinite()) == []
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore:.*Dataset is empty")
+def test_the_metric_of_a_training_whose_labels_are_of_one_class(boosted):
+    rows = np.random.default_rng(0).normal(size=(60, 3))
+    how = {"objective": "binary:logistic", "eval_metric": ["auc", "logloss"]}
+    (found,) = boosted(how, rows, np.zeros(60), 5).findings(LossNotFinite())
+    assert (found.severity, found.tensor) == (Severity.WARNING, "train-auc")
+    assert boosted(how, rows, np.arange(60) % 2, 5).findings(LossNotFinite()) == []
 
 
 def test_clean_trainings_are_silent(clean):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
-from smd_agent.framework.training_facts import USAGE
+from smd_agent.framework.training_facts import DATA_FACTS, USAGE
 from smd_agent.rules import parameters
+from smd_agent.rules.built_in import Need
 from smd_agent.rules.finding import Severity
 from smd_agent.rules.parameters import Parameter
 from smd_agent.rules.step_view import Place, StepView
-from smd_agent.rules.usage import Numbers, RuleOfUsage
+from smd_agent.rules.usage import Numbers, RuleOfUsage, numbers_of
 
 _SORTED = "The data is sorted by class and not shuffled, so that the model learns one class after the other"
 _SAME = "All labels seen are the same, as of a column that was mixed up; losses of contrasts have that by design"
@@ -17,7 +19,12 @@ _ONE_CLASS = (
     " shuffled before a part was held back, as validation_split of Keras takes the last rows"
 )
 _IGNORED = "All labels of the batch have the value that the loss ignores, as where padding or a mask covers everything"
+_ALL_DATA = (
+    "All labels of the training data are the same, as of a column that was mixed up or a condition that matches"
+    " nothing: there is nothing to learn"
+)
 _SHUFFLE_BEFORE = "Shuffle the data before a part of it is held back, or take a part of each class"
+_COUNT_LABELS = "Print the labels and how many there are of each, and look at what makes them"
 _SEVERAL = 2
 
 
@@ -64,18 +71,21 @@ class ConstantLabels(RuleOfUsage):
     Where the label is one in one batch and another in the next, the data is not shuffled. Where it is always the same
     one, that may be meant, as in contrastive losses and in the critic of a GAN, and is a note.
 
+    Of a boosted training the labels of all of its data are known; where these are the same, there is nothing to learn.
+
     Data for an evaluation need not be shuffled: of that all steps together are looked at, where all were saved.
     """
 
     meaning = (
         "all labels that a loss of classes is given are the same, in the batches of several saved steps in a row or in"
-        " a whole evaluation"
+        " a whole evaluation; or all labels of a boosted training"
     )
     parameters = (
         Parameter("patience", parameters.whole, 5, "saved steps in a row"),
         Parameter("batch", parameters.whole, 8, "labels that a batch must have more of"),
         Parameter("evaluated", parameters.whole, 16, "labels that an evaluation must have more of"),
     )
+    needs = (Need((CollectionKeys.USAGE, CollectionKeys.DATA_FACTS)),)
     modes = (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.GLOBAL)
     fewest_steps = 5
     kind = "loss"
@@ -96,6 +106,7 @@ class ConstantLabels(RuleOfUsage):
     def start(self) -> None:
         """Begin with nothing seen."""
         super().start()
+        self._knows_all_data = False
         self._labels: dict[str, set[float]] = {}
         # The labels of training, up to two of them.
         self._trained: dict[str, set[float]] = {}
@@ -105,6 +116,10 @@ class ConstantLabels(RuleOfUsage):
     def take(self, step: StepView) -> None:
         """Look at each loss of a step; an evaluation is over when training goes on."""
         super().take(step)
+        for of, numbers in numbers_of(step, "labels", CollectionKeys.DATA_FACTS, DATA_FACTS).items():
+            if "label_min" in numbers:
+                self._has_any = self._knows_all_data = True
+                self._look_at_all_data(step, of, numbers)
         if step.mode is not ModeKeys.EVAL:
             for of, evaluation in self._evaluations.items():
                 self._end_evaluation(of, evaluation, step.place.global_step)
@@ -123,6 +138,19 @@ class ConstantLabels(RuleOfUsage):
         trained = self._trained.setdefault(of, set())
         if len(trained) < _SEVERAL and numbers["labels"]:
             trained.update(numbers[name] for name in ("label_min", "label_max") if name in numbers)
+
+    @property
+    def has_judged(self) -> bool:
+        """Whether it has seen enough: labels of all data are told once."""
+        return self._knows_all_data or super().has_judged
+
+    def _look_at_all_data(self, step: StepView, of: str, numbers: Numbers) -> None:
+        count = numbers.get("rows", 0.0)
+        if numbers["label_min"] == numbers["label_max"] and count > self.batch:
+            evidence = {"labels": count, "different_labels": 1}
+            name, severity = f"{DATA_FACTS}{of}/label_min", Severity.PROBLEM
+            short = "all labels are the same"
+            self.found(step, name, evidence, severity=severity, cause=_ALL_DATA, advice=_COUNT_LABELS, short=short)
 
     def _end_evaluation(self, of: str, evaluation: _Evaluation, follows: int) -> None:
         if not evaluation.was_saved_whole(follows) or evaluation.count <= self.evaluated:

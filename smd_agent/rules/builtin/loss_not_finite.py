@@ -50,6 +50,13 @@ _CAUSES = {
 }
 
 
+_NEVER = (
+    "This metric cannot be computed of this data, as an AUC where all labels are of one class, or divides by 0;"
+    " early stopping and schedules that go by it go by nothing"
+)
+_LOOK_AT_LABELS = "Count the labels of that data, and look at what the metric is given"
+
+
 class _Last(NamedTuple):
     step: int
     loss: float
@@ -60,8 +67,11 @@ class _Last(NamedTuple):
 class LossNotFinite(BuiltInRule):
     """A loss that is NaN or infinite."""
 
-    meaning = "a loss has an element that is NaN or infinite; a warning if later ones are finite again"
-    needs = (Need((CollectionKeys.LOSSES,), ("", "abs_mean", "l2", "mean")),)
+    meaning = (
+        "a loss has an element that is NaN or infinite; a warning if later ones are finite again, or if a metric is"
+        " never finite"
+    )
+    needs = (Need((CollectionKeys.LOSSES, CollectionKeys.METRICS), ("", "abs_mean", "l2", "mean")),)
     one_step_tells = True
     evidence = {
         "last_finite_step": "the last saved step before it at which this loss was finite",
@@ -73,9 +83,12 @@ class LossNotFinite(BuiltInRule):
     def start(self) -> None:
         """Begin with nothing seen."""
         self._last: dict[tuple[str, ModeKeys], _Last] = {}
+        # At how many steps a metric was not finite; 0 once it is.
+        self._never_finite: dict[tuple[str, ModeKeys], int] = {}
 
     def take(self, step: StepView) -> None:
-        """Look at the losses of a step."""
+        """Look at the losses and metrics of a step."""
+        self._look_at_metrics(step)
         losses = step.names(CollectionKeys.LOSSES)
         bad = not_finite(step, losses)
         for name, loss in step.numbers(losses).items():
@@ -93,6 +106,20 @@ class LossNotFinite(BuiltInRule):
                     self.found(step, name).severity = Severity.PROBLEM
             elif known is not None:
                 known.severity = Severity.WARNING
+
+    def _look_at_metrics(self, step: StepView) -> None:
+        metrics = step.without(step.names(CollectionKeys.METRICS), step.names(CollectionKeys.LOSSES))
+        bad = not_finite(step, metrics)
+        for name in metrics:
+            known = self._never_finite.get((name, step.mode), -1)
+            if name not in bad or known == 0:
+                self._never_finite[name, step.mode] = 0
+                self.withdraw(step, name)
+                continue
+            times = self._never_finite[name, step.mode] = max(known, 0) + 1
+            if times >= _ENOUGH:
+                short = f"{name} is never finite"
+                self.found(step, name, severity=Severity.WARNING, cause=_NEVER, advice=_LOOK_AT_LABELS, short=short)
 
     def _report(self, step: StepView, name: str) -> None:
         last = self._last.get((name, step.mode))
