@@ -169,6 +169,7 @@ RULES: Mapping[str, OfRule] = {
         regex_by=("tensor_regex",),
     ),
     "NoGradient": OfRule(("patience",), (Brought(CollectionKeys.PARAMETERS),)),
+    "NoSplit": OfRule(("patience",), (Brought(CollectionKeys.TREES),)),
     "NothingLoaded": OfRule((), (Brought(CollectionKeys.PARAMETERS),)),
     "NotMoving": OfRule(
         ("patience",),

@@ -27,7 +27,7 @@ FOR_OTHER_RUNS = {
     *("FutureVisible", "LabelOutOfRange", "LeakingFeature", "LossAtGuessing", "LossOfOtherShape", "Overfit"),
     *("Overtraining", "RecurrentOverBatch", "ReplicasDiffer", "SameBatchOnWorkers", "SameEvaluationData"),
     *("SoftmaxOverOne", "StoppingByTrainingData", "TargetOutOfReach", "UnusualInputs", "UpdatesSkipped"),
-    *("WeightOfRareClass",),
+    *("NoSplit", "WeightOfRareClass"),
 }
 
 

@@ -25,7 +25,7 @@ OF_OTHERS = {
     *("BatchNormNotUpdated", "ClassImbalance", "Confusion", "DropoutTooLarge", "FeatureImportanceOverweight"),
     *("FutureVisible", "LeakingFeature", "LossAtGuessing", "LossOfOtherShape", "RecurrentOverBatch", "ReplicasDiffer"),
     *("SameBatchOnWorkers", "SameEvaluationData", "SimilarAcrossRuns", "StoppingByTrainingData", "TargetOutOfReach"),
-    *("TreeDepth", "UpdatesSkipped", "WeightOfRareClass"),
+    *("NoSplit", "TreeDepth", "UpdatesSkipped", "WeightOfRareClass"),
 }
 # By their documented defaults they look at names that Gluon gives.
 PATTERNS = {

@@ -1,0 +1,55 @@
+"""NoSplit: trees that are one leaf each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.rules import parameters
+from smd_agent.rules.built_in import BuiltInRule, Need
+from smd_agent.rules.parameters import Parameter
+
+if TYPE_CHECKING:
+    from smd_agent.rules.step_view import StepView
+
+_NODES = "trees/Node"
+
+
+class NoSplit(BuiltInRule):
+    """Trees that are one leaf each, from the first round on, so that all rows get the same prediction.
+
+    Late trees of a long training may rightly have no split, so it is over once any has one.
+    """
+
+    meaning = "no tree of any saved round has a split, from the first round on"
+    parameters = (Parameter("patience", parameters.whole, 3, "saved rounds, of which the first is that of step 0"),)
+    needs = (Need((CollectionKeys.TREES,)),)
+    fewest_steps = 3
+    evidence = {"trees": "how many trees the round has"}
+    cause = (
+        "No split gains anything: the labels are all the same, the features are constant or missing, or"
+        " min_child_weight, gamma or reg_alpha are too large for as many rows"
+    )
+    advice = "Count the labels, look at the features that the training is given, and lower min_child_weight and gamma"
+    short = "no tree has a split"
+
+    patience: int
+
+    def start(self) -> None:
+        """Begin with nothing seen."""
+        self._rounds = 0
+        self._is_over = False
+
+    def take(self, step: StepView) -> None:
+        """Look at the trees of a round."""
+        if not self._rounds and step.place.global_step:
+            self._is_over = True
+        self._rounds += 1
+        nodes = None if self._is_over else step.value(_NODES)
+        if nodes is None or not nodes.size:
+            return
+        if nodes.max() > 0:
+            self._is_over = True
+            self.withdraw(step)
+        elif self._rounds >= self.patience:
+            self.found(step, None, {"trees": int(nodes.size)})
