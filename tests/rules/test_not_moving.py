@@ -67,6 +67,24 @@ def test_a_rate_of_0_is_no_lost_update(trained):
     assert trained(training).findings(NotMoving()) == []
 
 
+@pytest.mark.parametrize("always", [True, False])
+def test_gradients_that_are_taken_away_before_the_update(trained, always):
+    """As those of a last layer that is left alone at first."""
+
+    def training(capture):
+        model = nn.Sequential(nn.Linear(6, 8), nn.Linear(8, 1))
+        capture(model)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for step in range(12):
+            optimizer.zero_grad()
+            model(torch.randn(16, 6)).pow(2).mean().backward()
+            if always or step > 4:
+                model[1].weight.grad = None
+            optimizer.step()
+
+    assert trained(training).findings(NotMoving()) == []
+
+
 def test_a_training_that_has_converged_moves_nothing(trained):
     def training(capture):
         model = nn.Linear(3, 1)

@@ -6,7 +6,7 @@ from statistics import median
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
-from smd_agent.framework.training_facts import LOOKED_AT, UPDATE
+from smd_agent.framework.training_facts import LOOKED_AT, NOT_NOW, UPDATE
 from smd_agent.rules import parameters
 from smd_agent.rules.built_in import BuiltInRule, Need, Split
 from smd_agent.rules.known_parameters import known_parameters
@@ -51,15 +51,21 @@ class NotMoving(BuiltInRule):
         """Begin with nothing seen."""
         self._in_a_row: dict[str, int] = {}
         self._optimizers: dict[str, str] = {}
+        # Those whose gradient was taken away before the update.
+        self._without: set[str] = set()
         self._largest: dict[str, float] = {}
 
     def take(self, step: StepView) -> None:
         """Look at the updates of a step."""
         for facts in known_parameters(step).values():
             self._optimizers.update({name: fact.optimizer for name, fact in facts.items() if fact.optimizer})
+            self._without.difference_update(facts)
+            self._without.update(
+                name for name, fact in facts.items() if not fact.gradient and fact.optimizer not in (None, NOT_NOW)
+            )
         names, moves = step.numbers(step.names(patterns=(f"^{UPDATE}",)))
         still = [names[place].removeprefix(UPDATE) for place in (moves == 0).nonzero()[0].tolist()]
-        found = self._with_gradient(step, still)
+        found = self._with_gradient(step, [name for name in still if name not in self._without])
         for name in [name for name in self._in_a_row if name not in found and UPDATE + name in names]:
             del self._in_a_row[name]
         for name, evidence in found.items():
