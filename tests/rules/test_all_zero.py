@@ -83,6 +83,39 @@ def test_all_gradients_beside_a_loss(tmp_path, loss, finds):
     assert found(written(tmp_path / "b", steps), AllZero()) == {}
 
 
+def test_a_part_whose_loss_is_0(tmp_path):
+    """As of a margin that is kept everywhere, beside a loss that is not."""
+    zero = {"margin_loss": np.float32(0), "loss": np.float32(0.3)}
+    assert found(written(tmp_path / "a", [step | zero for step in course([1.0] * 20)]), AllZero()) == {}
+    # A step with such a loss tells nothing; others do.
+    steps = course([1.0] * 20)
+    steps[15] |= zero
+    assert found(written(tmp_path / "b", steps), AllZero()) == {A: (9, 19)}
+
+
+def first_step_of_a_cell(reads):
+    """Train an RNN cell of which only the first step is taken, from a state of zeros or from one that it is given."""
+
+    def training(capture):
+        cell, head = nn.RNNCell(6, 8), nn.Linear(8, 1)
+        model = nn.ModuleList([cell, head])
+        model.forward = lambda x, state: head(cell(x, state))
+        capture(model)
+        optimizer = torch.optim.SGD(model.parameters(), 0.01)
+        for _ in range(14):
+            optimizer.zero_grad()
+            (model(torch.randn(16, 6), reads * torch.randn(16, 8)) - 1).pow(2).mean().backward()
+            optimizer.step()
+
+    return training
+
+
+@pytest.mark.parametrize("reads", [0.0, 1.0])
+def test_what_is_multiplied_by_zeros(trained, reads):
+    """Its bias tells that the loss comes back to the layer: it is given nothing but zeros."""
+    assert trained(first_step_of_a_cell(reads)).findings(AllZero()) == []
+
+
 def test_vectors_are_left_out(tmp_path):
     assert found(written(tmp_path / "run", course([1.0] * 12, shape=(8,))), AllZero()) == {}
 

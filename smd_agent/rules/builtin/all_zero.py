@@ -21,6 +21,8 @@ class AllZero(BuiltInRule):
 
     Many rightly begin so. What `check` judges by are gradients of matrices that stay so to the end, while those of most
     others do not, or that of a bias does not, or the loss is not 0: one that has come to 0 has no gradients at all.
+    Steps with a loss of exactly 0 tell nothing. A matrix whose own bias has a gradient is given nothing but zeros, and
+    is left alone where most others have gradients.
     """
 
     meaning = "the share of zeros reaches a threshold; of gradients of matrices, at many steps in a row and to the end"
@@ -78,12 +80,16 @@ class AllZero(BuiltInRule):
             names = self._matrices[names]
         percents = {name: 100 * shares[name] for name in names if name in shares}
         reached = {name for name, percent in percents.items() if percent >= self.threshold}
+        if self.patience > 1 and reached and 0 in self._losses(step):
+            return
         others = len(percents) - len(reached)
         if self.patience > 1 and others < len(reached):
             # A loss that is at rest has none of the vectors either.
             others = sum(share < 1 for name, share in shares.items() if name not in percents)
-            if not others and not (len(reached) == len(percents) and self._has_loss(step)):
+            if not others and not (len(reached) == len(percents) and any(map(math.isfinite, self._losses(step)))):
                 return
+        elif self.patience > 1:
+            reached = {name for name in reached if shares.get(_bias_of(name), 1.0) >= 1}
         for name, percent in percents.items():
             row = self._in_a_row.get((name, step.mode), 0) + 1 if name in reached else 0
             self._in_a_row[name, step.mode] = row
@@ -93,6 +99,13 @@ class AllZero(BuiltInRule):
                 self.withdraw(step, name)
 
     @staticmethod
-    def _has_loss(step: StepView) -> bool:
-        losses = step.numbers(step.names(CollectionKeys.LOSSES))
-        return any(math.isfinite(loss) and loss != 0 for _, loss in losses.items())
+    def _losses(step: StepView) -> list[float]:
+        return [loss for _, loss in step.numbers(step.names(CollectionKeys.LOSSES)).items()]
+
+
+def _bias_of(matrix: str) -> str:
+    for kind in ("weight", "kernel"):
+        before, found, after = matrix.rpartition(kind)
+        if found:
+            return f"{before}bias{after}"
+    return matrix
