@@ -48,11 +48,12 @@ class _Place:
 
     __slots__ = ()
 
-    def __get__(self, module: Module | None, kind: type | None = None, call_of: Any = _calls.get, id: Any = id) -> Any:
+    # Without defaults: where the compiler comes by all the same it guards on them, and fails.
+    def __get__(self, module: Module | None, kind: type | None) -> Any:
         # The compiler folds the second half to True.
         if _compiles and is_dynamo_compiling():
             return None
-        return call_of(id(module))
+        return _calls.get(id(module))
 
     # Who pickles a class by its content gets what the class has without us.
     def __reduce__(self) -> tuple[Any, ...]:
