@@ -61,8 +61,15 @@ class PassWatch:
         return watched
 
 
+def reached_by(function: str, tensors: Any, inputs: Any) -> list[torch.Tensor]:
+    """What a pass gives gradients to: all leaves of its graph or, of ``grad``, the parameters that it is asked for."""
+    if function == "backward":
+        return leaves(tensors)
+    return [*filter(is_parameter, elements_of(inputs) if is_a(inputs, (list, tuple)) else [inputs])]
+
+
 def leaves(tensors: Any) -> list[torch.Tensor]:
-    """Parameters that a backward pass from these tensors reaches."""
+    """All tensors that a backward pass from these tensors ends at."""
     starts = elements_of(tensors) if is_a(tensors, (list, tuple)) else [tensors]
     nodes = [tensor.grad_fn for tensor in starts if is_a(tensor, torch.Tensor)]
     seen = set()
@@ -73,7 +80,7 @@ def leaves(tensors: Any) -> list[torch.Tensor]:
             continue
         seen.add(node)
         variable: Any = getattr(node, "variable", None)
-        if is_parameter(variable):
+        if is_a(variable, torch.Tensor):
             found.append(variable)
         nodes.extend(source for source, _ in node.next_functions)
     return found

@@ -22,20 +22,20 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.turns import in_turn
 from smd_agent.framework.model_finder import PATIENCE, ModelFinder
 from smd_agent.framework.patching import Until, replace
-from smd_agent.framework.plain_access import elements_of, is_a
 from smd_agent.guard import say_once
 from smd_agent.pytorch import structure
 from smd_agent.pytorch.capture.persistent_hooks import watch
 from smd_agent.pytorch.discovery import own_calls
-from smd_agent.pytorch.discovery.backward_calls import PassWatch, leaves
+from smd_agent.pytorch.discovery.backward_calls import PassWatch, leaves, reached_by
+from smd_agent.pytorch.discovery.later_parameters import LaterParameters
 from smd_agent.pytorch.discovery.transforms import TransformWatch
 from smd_agent.pytorch.hook import Hook
 from smd_agent.pytorch.model import live_modules
 from smd_agent.pytorch.model.module_calls import CallWatch
 from smd_agent.pytorch.model.step_counter import TrackedModule
-from smd_agent.pytorch.model.trained import given_to_optimizer
+from smd_agent.pytorch.model.trained import given_to_optimizer, was_given
 from smd_agent.pytorch.model.wrappers import named_parameters, unwrapped
-from smd_agent.pytorch.tracing import apart, graph_task, has_compiled
+from smd_agent.pytorch.tracing import apart, graph_task
 from smd_agent.pytorch.updates import updates
 from smd_agent.pytorch.worker import feeds_a_loader
 
@@ -64,6 +64,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         self._without_counter: list[TrackedModule] = []
         self._last_backward_step = -1
         self._was_watching = False
+        self._later = LaterParameters(self._wait_for_later)
         self._transforms = TransformWatch()
         self._without_optimizer = False
         self._steps_missed = 0
@@ -79,6 +80,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         watch.register()
         optimizer = torch.optim.Optimizer
         replace(optimizer, "add_param_group", self._wrap_add, why="an optimizer knows what is trained")
+        self._later.begin()
         self._passes.begin()
         self._transforms.begin()
 
@@ -105,6 +107,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
     def stop(self) -> None:
         """Search no more: the script registers its models itself, or nothing can be saved."""
         super().stop()
+        self._later.end()
         self._calls.end()
         self._passes.end()
         self._transforms.end()
@@ -148,6 +151,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         if feeds_a_loader():
             self.stop()
         if self.expect(parameters):
+            self._later.expect()
             self._calls.begin()
             self._passes.begin()
 
@@ -194,7 +198,8 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             self._evaluated.clear()
             if not self._without_counter:
                 self._calls.end()
-            if not self._found_without_call and self.saw_training and not self._without_optimizer:
+            searching = self._found_without_call or not self.saw_training or self._without_optimizer
+            if not searching and not self._later.are_waited_for:
                 self._passes.end()
 
     def _make_known(self, module: Module, counted: bool = True) -> TrackedModule | None:
@@ -217,10 +222,15 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         self._transforms.end()
         if self._steps_missed:
             # The program's steps are counted from its first one on.
+            if hook.position.open:
+                hook.finish_step()
             hook.position.begin(hook.position.train, self._steps_missed)
             self._steps_missed = 0
         hook.steps.pass_ends_step = self._without_optimizer
         tracked = hook.add_model(model, self._owner_of(model, hook), counted=False)
+        tracked.without_optimizer = self._without_optimizer and not any(map(was_given, structure.parameters(model)))
+        if tracked.without_optimizer:
+            self._later.found(tracked.kind)
         hook.threads.calls_models()
         tracked.last = max([tracked.last, *(part.last for part in inner)])
         return tracked
@@ -244,12 +254,19 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
     def _before_pass(self, function: str, tensors: Any, inputs: Any) -> bool | None:
         self._was_watching = self._calls.watching
         if self.paused:
+            self._forget_later()
             return False
         if not self.saw_training:
-            self._first_pass(leaves(tensors) if function == "backward" else _parameters_in(inputs))
+            self._first_pass([*filter(structure.is_parameter, reached_by(function, tensors, inputs))])
             return False
+        if self._later.are_waited_for:
+            trained = self._later.trained_by(reached_by(function, tensors, inputs), self.known_params)
+            if trained:
+                self._train_without_optimizer(trained)
+                return False
+            self._stop_watching_if_done()
         if function == "backward" and self._was_watching and self._pending_params:
-            reached = {id(parameter) for parameter in leaves(tensors)}
+            reached = {id(parameter) for parameter in leaves(tensors) if structure.is_parameter(parameter)}
             self._trains_others = self._trains_others or (bool(reached) and reached.isdisjoint(self._pending_params))
             evaluated = self._find_behind(reached)
             if evaluated and self.hook is not None and not self.hook.position.awaits_update:
@@ -269,9 +286,21 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
                 "no torch.optim optimizer was used before the first backward pass: every pass ends a step, "
                 "and what is saved begins with step 1",
             )
-            self._without_optimizer = True
-            self._steps_missed = 1
-            self._expect(reached)
+            self._train_without_optimizer(reached)
+
+    @in_turn
+    def _wait_for_later(self) -> None:
+        self._passes.begin()
+
+    def _forget_later(self) -> None:
+        if self._later.are_waited_for:
+            self._later.forget()
+            self._stop_watching_if_done()
+
+    def _train_without_optimizer(self, parameters: Iterable[torch.Tensor]) -> None:
+        self._without_optimizer = True
+        self._steps_missed = 1
+        self._expect(parameters)
 
     def _begin_step_of_pass(self, hook: Hook) -> bool:
         """Open a step, unless the pass belongs to the one that is open; True if it did."""
@@ -294,20 +323,12 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             hook.selection.explained.add(CollectionKeys.LAYERS)
             say_once(
                 ("unseen calls", names),
-                f"calls of {names} cannot be seen, {self._unseen_calls()}: "
+                f"calls of {names} cannot be seen, {self._transforms.where_calls_hide()}: "
                 "a step begins with the first backward pass after an update; "
                 "weights, gradients and losses are saved, inputs and outputs are not",
             )
         hook.begin_training_step()
         return True
-
-    def _unseen_calls(self) -> str:
-        """Where the program may call a model that is trained and was never seen being called."""
-        if self._transforms.seen_call:
-            return "as in a function that torch.func transforms"
-        return (
-            "as in a compiled function" if has_compiled() else "as where forward or an own __call__ is what is called"
-        )
 
     def _pass_opens_step(self) -> bool:
         """Whether the next backward pass is the first of a step that no call has opened."""
@@ -324,7 +345,9 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
     def _after_pass(self) -> None:
         self._last_backward_step = self.step
         if self._without_optimizer and self.hook is not None and not self.paused:
-            self.hook.steps.passed()
+            called = (tracked for tracked in self.hook.models if tracked.last == self.step)
+            if all(tracked.without_optimizer for tracked in called):
+                self.hook.steps.passed()
 
     def _find_behind(self, reached: set[int]) -> bool:
         """Adopt the models of trained parameters that a backward pass reaches, and no call in training has shown.
@@ -375,9 +398,3 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
 
 def _ids(module: Module) -> set[int]:
     return {id(parameter) for _, parameter in named_parameters(module)}
-
-
-def _parameters_in(inputs: Any) -> list[torch.Tensor]:
-    return [
-        one for one in (elements_of(inputs) if is_a(inputs, (list, tuple)) else [inputs]) if structure.is_parameter(one)
-    ]

@@ -9,7 +9,7 @@ import torch
 
 from smd_agent.framework.patching import Until
 from smd_agent.pytorch.patching import Patch
-from smd_agent.pytorch.tracing import is_transformed
+from smd_agent.pytorch.tracing import has_compiled, is_transformed
 
 _TRANSFORMS = ("grad", "grad_and_value", "vjp")
 
@@ -43,6 +43,14 @@ class TransformWatch:
         inside = is_transformed()
         self.seen_call = self.seen_call or inside
         return inside
+
+    def where_calls_hide(self) -> str:
+        """Where the program may call a model that is trained and was never seen being called."""
+        if self.seen_call:
+            return "as in a function that torch.func transforms"
+        return (
+            "as in a compiled function" if has_compiled() else "as where forward or an own __call__ is what is called"
+        )
 
     def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def transform(*args: Any, **kwargs: Any) -> Any:

@@ -68,6 +68,7 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         called: whether it has been called in such a step, from no other model.
         busy: whether a call of it is being captured.
         by_gradients: whether it is trained in evaluation mode; then gradients being enabled tells TRAIN from EVAL.
+        without_optimizer: whether it is trained without an optimizer, so that every backward pass ends a step.
         states: what parameters and their gradients were when they were looked at last, by the parameters' ids.
     """
 
@@ -85,6 +86,7 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         "states",
         "thread",
         "title",
+        "without_optimizer",
     )
 
     def __init__(
@@ -109,6 +111,7 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         self.called = False
         self.busy = False
         self.by_gradients = False
+        self.without_optimizer = False
         self.states: dict[int, tuple[int, tuple[int, int] | None]] = {}
         self.was_updated()
 

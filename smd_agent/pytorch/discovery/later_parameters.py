@@ -1,0 +1,118 @@
+"""Parameters that modules get once the program trains, and that no optimizer of ``torch.optim`` has.
+
+They may be another training's, by hand or by an optimizer of another library. PyTorch tells of parameters as they are
+registered; a backward pass that reaches some of them, and nothing that an optimizer has, shows that they are trained.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.nn.modules.module import register_module_parameter_registration_hook
+
+from smd_agent.framework.hidden_frames import unseen
+from smd_agent.framework.model_finder import PATIENCE
+from smd_agent.framework.own_failures import own_failure
+from smd_agent.guard import say_once
+from smd_agent.pytorch import own_handles, structure
+from smd_agent.pytorch.fences import fence
+from smd_agent.pytorch.model import live_modules
+from smd_agent.pytorch.model.trained import was_given
+from smd_agent.pytorch.tracing import compiler, is_dynamo_compiling, leave_uncompiled
+
+
+class LaterParameters:
+    """Those that are waited for.
+
+    Args:
+        came: called when there is one, and there was none.
+    """
+
+    def __init__(self, came: Callable[[], object]) -> None:
+        self._came = came
+        self._waiting: dict[int, weakref.ref[torch.Tensor]] = {}
+        # Looking through a pass takes time, and a program may make modules in each iteration.
+        self._passes_left = 0
+        self._training_began = False
+
+    def begin(self) -> None:
+        """Be told of parameters; before a thread makes modules, whose hooks must not change meanwhile."""
+        own_handles.register(register_module_parameter_registration_hook, self._make_hook())
+
+    def expect(self) -> None:
+        """A training has been seen: parameters that come from now on may be another's."""
+        self._passes_left = PATIENCE
+
+    def forget(self) -> None:
+        """Wait for none of them."""
+        self._waiting.clear()
+
+    def end(self) -> None:
+        """Wait for none that come from now on either."""
+        self._passes_left = 0
+        self.forget()
+
+    @property
+    def are_waited_for(self) -> bool:
+        """Whether there are any, those that have gone or got an optimizer since the last pass among them."""
+        return bool(self._waiting)
+
+    def trained_by(self, reached: list[torch.Tensor], known: Callable[[], set[int]]) -> list[torch.Tensor]:
+        """The parameters that a backward pass shows to be trained without an optimizer.
+
+        Args:
+            reached: all leaves of its graph.
+            known: gives the ids of the parameters of models that are known.
+        """
+        self._passes_left -= 1
+        self._drop(key for key, one in [*self._waiting.items()] if (alive := one()) is None or was_given(alive))
+        parameters = {id(one): one for one in reached if structure.is_parameter(one)}
+        if not parameters.keys().isdisjoint(self._waiting) and not any(map(was_given, reached)):
+            models = live_modules.topmost({*parameters}) if known().isdisjoint(parameters) else []
+            self._drop(parameters)
+            # An adversary, or a loss that is a network, gets gradients too.
+            if models and all(map(structure.is_training, models)):
+                self._training_began = True
+                return [*parameters.values()]
+        if self._passes_left <= 0:
+            self.forget()
+        return []
+
+    def found(self, kind: str) -> None:
+        """A model of this class, trained without an optimizer, has become known."""
+        if self._training_began:
+            say_once(
+                ("later without optimizer", kind),
+                f"{kind} is trained without an optimizer of torch.optim, after another training: "
+                "every pass ends a step, and its first step is not saved",
+            )
+
+    def _drop(self, keys: Iterable[int]) -> None:
+        for key in keys:
+            self._waiting.pop(key, None)
+
+    def _make_hook(self) -> Callable[..., None]:
+        def registered(module: Any, name: Any, parameter: Any) -> None:
+            try:
+                # First, so that a compiler that traces this folds it to True and sees nothing else.
+                if is_dynamo_compiling() or compiler._is_compiling_flag:
+                    return
+                if self._passes_left > 0:
+                    self._registered(parameter)
+            except BaseException as error:
+                if own_failure(error) is None:
+                    raise
+
+        leave_uncompiled(unseen(registered))
+        return registered
+
+    @fence("looking at a new parameter", again=True)
+    def _registered(self, parameter: torch.Tensor) -> None:
+        if not was_given(parameter):
+            first = not self._waiting
+            self._waiting[id(parameter)] = weakref.ref(parameter)
+            if first:
+                self._came()
