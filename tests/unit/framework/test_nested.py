@@ -21,7 +21,7 @@ def test_what_is_too_deep_is_left_out():
 def test_a_value_that_holds_itself_ends():
     value = [1]
     value.append(value)
-    assert list(nested(value, int)) == [1] * DEEPEST
+    assert list(nested(value, int)) == [1]
 
 
 def test_other_containers_are_walked_by_a_function_of_the_framework():

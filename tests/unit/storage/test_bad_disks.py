@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from harness.written_runs import COLLECTIONS, readable, saved, started
 
-from smd_agent import create_trial
+from smd_agent import create_trial, descriptors
 from smd_agent.core.modes import ModeKeys
 from smd_agent.storage import step_output
 from smd_agent.storage.lost_steps import Lost, read_lost_steps
@@ -69,7 +69,7 @@ def full(tmp_path, monkeypatch):
                 raise OSError(errno.ENOSPC, "No space left on device", whole)
         return open_file(path, flags, mode, dir_fd=dir_fd)
 
-    monkeypatch.setattr(os, "open", opening)
+    monkeypatch.setattr(descriptors, "_open", opening)
     return words
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from harness.written_runs import COLLECTIONS, readable, save, started
 
-from smd_agent import session, stalled_disk
+from smd_agent import descriptors, session, stalled_disk
 from smd_agent.core.hook import BaseHook
 from smd_agent.errors import ConfigError
 from smd_agent.framework.hook import FrameworkHook
@@ -37,6 +37,8 @@ class Disk:
         self._real = {name: getattr(os, name) for name in REACHING}
         for name in REACHING:
             monkeypatch.setattr(os, name, self._waiting(name))
+        # What was bound before.
+        monkeypatch.setattr(descriptors, "_open", self._waiting("open"))
         self.asked = []
 
     def stall(self):
