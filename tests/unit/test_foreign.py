@@ -8,6 +8,8 @@ import threading
 import pytest
 
 from smd_agent import guard
+from smd_agent.core import domains
+from smd_agent.core.domains import Domain
 from smd_agent.foreign import is_foreign
 
 
@@ -15,9 +17,17 @@ class Timeout(Exception):
     """The program's own."""
 
 
+WAYS = {
+    "fence": lambda function, then: guard.fence("saving")(function),
+    "domain": lambda function, then: Domain("cats").fence("saving", then=then)(function),
+    "domain, tried twice": lambda function, then: Domain("cats").fence("saving", then=then, again=True)(function),
+}
+
+
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
     """Nothing has been said yet, and no handler stays."""
+    monkeypatch.setattr(domains, "DOMAINS", [*domains.DOMAINS])
     monkeypatch.setattr(guard, "_said", set())
     monkeypatch.setattr(guard, "strict", False)
     before = signal.getsignal(signal.SIGUSR1)
@@ -80,13 +90,14 @@ def interrupted():
 
 @pytest.mark.parametrize("kind", HANDLERS)
 @pytest.mark.parametrize("strict", [False, True])
-def test_what_a_signal_handler_raises_passes_a_fence(kind, strict, monkeypatch, capsys):
+@pytest.mark.parametrize("way", ["fence", "domain", "domain, tried twice"])
+def test_what_a_signal_handler_raises_passes_a_fence(kind, strict, way, monkeypatch, capsys):
     monkeypatch.setattr(guard, "strict", strict)
     signal.signal(signal.SIGUSR1, HANDLERS[kind])
-    switched_off = []
+    then = []
     with pytest.raises(Timeout):
-        guard.fence("saving", on_failure=lambda: switched_off.append(1))(interrupted)()
-    assert not switched_off
+        WAYS[way](interrupted, lambda: then.append(1))()
+    assert not then
     assert capsys.readouterr() == ("", "")
 
 
@@ -112,10 +123,10 @@ def test_what_a_signal_handler_raises_passes_where_a_line_is_said(monkeypatch):
         guard.say("something")
 
 
-def test_what_a_signal_handler_raises_passes_while_the_capture_is_switched_off(capsys):
+def test_what_a_signal_handler_raises_passes_while_something_is_undone(capsys):
     signal.signal(signal.SIGUSR1, function)
     with pytest.raises(Timeout):
-        guard.fence("saving", on_failure=interrupted)(lambda: 1 / 0)()
+        Domain("cats").fence("saving", then=interrupted)(lambda: 1 / 0)()
     assert "saving failed (ZeroDivisionError" in capsys.readouterr().err
 
 
