@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _open = os.open
 _STREAMS = (0, 1, 2)
+_CANNOT_BE_WRITTEN: int | None = getattr(os, "O_PATH", None)
 
 
 def open_above(path: str | PathLike[str], flags: int, mode: int = 0o777, dir_fd: int | None = None) -> int:
@@ -25,7 +26,24 @@ def open_above(path: str | PathLike[str], flags: int, mode: int = 0o777, dir_fd:
     Raises:
         OSError: it cannot be opened.
     """
-    return above_streams(_open(path, flags, mode, dir_fd=dir_fd))
+    held = _held_streams()
+    try:
+        return above_streams(_open(path, flags, mode, dir_fd=dir_fd))
+    finally:
+        for number in held:
+            close(number)
+
+
+def _held_streams() -> list[int]:
+    """Numbers of closed streams, held by what cannot be read or written, so that no file gets them meanwhile."""
+    held: list[int] = []
+    while _CANNOT_BE_WRITTEN is not None:
+        number = _open("/", _CANNOT_BE_WRITTEN)
+        if number not in _STREAMS:
+            close(number)
+            break
+        held.append(number)
+    return held
 
 
 def above_streams(descriptor: int) -> int:
