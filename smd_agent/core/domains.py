@@ -154,11 +154,18 @@ class _Steps(Domain):
         super().__init__("steps")
         self.end: Callable[[], object] = bool
 
+    def failed(self, doing: str, error: Exception) -> None:
+        """The same; a folder that cannot be made, as on a disk that is read-only, ends the capture at once."""
+        if isinstance(error, OSError):
+            self._times = AT_MOST
+        super().failed(doing, error)
+
     def _lost(self, step: int) -> str:
         return f"{_step(step)} may be incomplete"
 
     def _lost_for_good(self, why: str) -> str:
-        return f"{why} again and again; capture is off for the rest of this run"
+        again = " again and again" if self._in_a_row >= IN_A_ROW else ""
+        return f"{why}{again}; capture is off for the rest of this run"
 
     def switched_off(self) -> None:
         """Capture nothing more."""
