@@ -126,7 +126,7 @@ class Domain:
             return
         if self._in_a_row >= IN_A_ROW or self._times >= AT_MOST:
             self.off = noted.off = True
-            guard.say_once(("off", self.name), f"{self._lost_for_good(why)}")
+            guard.say_once(("off", self.name), self._lost_for_good(why))
             guard.attempt(self.switched_off)
         else:
             guard.say_once((self.name, doing), f"{self._lost(noted.last)}: {why}; all else goes on")
@@ -156,7 +156,8 @@ class _Steps(Domain):
 
     def failed(self, doing: str, error: Exception) -> None:
         """The same; a folder that cannot be made, as on a disk that is read-only, ends the capture at once."""
-        if isinstance(error, OSError):
+        # Nothing else asks the system for something while a step is opened.
+        if isinstance(error, OSError) and doing == "opening a step":
             self._times = AT_MOST
         super().failed(doing, error)
 
@@ -210,7 +211,6 @@ CHANNELS = Domain("shares of channels")
 BOARD = Domain("files for TensorBoard")
 JOB_METRICS = Domain("metrics of the job")
 GIVEN = Domain("values of the program")
-UPLOADS = Domain("uploads")
 ENVIRONMENT = Domain("facts of the environment")
 RESTARTS = Domain("notes of checkpoints")
 
