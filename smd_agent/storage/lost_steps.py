@@ -11,6 +11,7 @@ from smd_agent.formats.paths import LOST_FOLDER, lost_path
 from smd_agent.regular_file import read_text
 from smd_agent.storage.due_file import DueFile
 from smd_agent.storage.whole_file import remove_file
+from smd_agent.storage.worker_notes import notes_in
 
 # So many steps are listed by their numbers; the rest is counted.
 _LISTED = 1000
@@ -65,12 +66,7 @@ class Lost:
 
 def read_lost_steps(root: Path) -> list[Lost]:
     """What the workers of a run could not save, in the order of their names; what cannot be read is left out."""
-    folder = root / LOST_FOLDER
-    try:
-        names = sorted(path.name for path in folder.iterdir() if path.suffix == ".json")
-    except OSError:
-        return []
-    found = (_read(folder / name) for name in names)
+    found = (parse_lost_steps(worker, text) for worker, text in notes_in(root / LOST_FOLDER, _LARGEST_BYTES))
     return [lost for lost in found if lost is not None]
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from smd_agent.core.failure import Failure
 from smd_agent.formats.failures import LARGEST_BYTES, failures_of
 from smd_agent.formats.paths import FAILURES_FOLDER
-from smd_agent.regular_file import read_text
+from smd_agent.storage.worker_notes import notes_in
 
 
 class OfWorker(NamedTuple):
@@ -20,16 +20,5 @@ class OfWorker(NamedTuple):
 
 def read_failures(root: Path) -> list[OfWorker]:
     """What failed in the workers of a run, in the order of their names; what cannot be read is left out."""
-    folder = root / FAILURES_FOLDER
-    try:
-        names = sorted(path.name for path in folder.iterdir() if path.suffix == ".json")
-    except OSError:
-        return []
-    return [OfWorker(Path(name).stem, failure) for name in names for failure in _read(folder / name)]
-
-
-def _read(path: Path) -> list[Failure]:
-    try:
-        return failures_of(read_text(path, largest=LARGEST_BYTES))
-    except (OSError, ValueError):
-        return []
+    found = notes_in(root / FAILURES_FOLDER, LARGEST_BYTES)
+    return [OfWorker(worker, failure) for worker, text in found for failure in failures_of(text)]

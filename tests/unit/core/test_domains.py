@@ -119,3 +119,10 @@ def test_under_strict_a_failure_is_said_and_raised(monkeypatch, capsys):
     with pytest.raises(ValueError, match="no"):
         Domain("dogs").run("counting dogs", failing(1))
     assert len(capsys.readouterr().err.splitlines()) == 2
+
+
+@pytest.mark.parametrize("doing, ends", [("opening a step", True), ("looking at the training", False)])
+def test_a_folder_that_cannot_be_made_ends_the_capture_at_once(doing, ends, capsys):
+    STEPS.failed(doing, OSError("read-only"))
+    assert (STEPS.off, session.is_off()) == (ends, ends)
+    assert ("capture is off" in capsys.readouterr().err) is ends
