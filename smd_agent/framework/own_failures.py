@@ -20,7 +20,6 @@ from typing import Any
 
 from smd_agent import guard
 from smd_agent.core.domains import STEPS
-from smd_agent.foreign import is_foreign
 from smd_agent.framework.hidden_frames import is_unseen, leave_traceback, unseen
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -56,7 +55,7 @@ def own_failure(error: BaseException) -> Instead | None:
     program's the frames of unseen functions are left out.
     """
     innermost = _innermost(error.__traceback__)
-    if innermost is None or not isinstance(error, Exception) or not _is_own(innermost) or is_foreign(error):
+    if innermost is None or not isinstance(error, Exception) or not _is_own(innermost) or guard.is_foreign(error):
         leave_traceback(error)
         return None
     frame = innermost.tb_frame

@@ -41,6 +41,12 @@ def saved(hook, mode=smd.modes.TRAIN):
     return found
 
 
+def set_floats(dtype):
+    keras.backend.set_floatx(dtype)
+    # Keras 3 asks for it once, when the first layer is made.
+    keras.mixed_precision.set_global_policy(dtype)
+
+
 def of(found, loss, step=0):
     return {name.rpartition("/")[2]: values[step] for name, values in found.items() if name.startswith(f"{loss}/")}
 
@@ -90,11 +96,11 @@ def test_probabilities_that_a_loss_takes_for_logits(out, way, last):
 
 @pytest.mark.parametrize("way", ["compiled", "eager"])
 def test_keras_undoes_it_in_another_type_of_numbers_too(out, way):
-    keras.backend.set_floatx("float64")
+    set_floats("float64")
     try:
         test_probabilities_that_a_loss_takes_for_logits(out, way, "softmax")
     finally:
-        keras.backend.set_floatx("float32")
+        set_floats("float32")
 
 
 @pytest.mark.parametrize("way", ["compiled", "eager"])

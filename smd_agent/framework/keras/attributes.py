@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 _PACKAGES = ("keras", "tf_keras")
+# An optimizer of a graph is of TensorFlow's, and what variables are told to a hook stands in an object of ours.
+_KNOWN = (*_PACKAGES, "tensorflow", "smd_agent")
 _LISTS = {
     *("variables", "trainable_variables", "non_trainable_variables", "weights", "trainable_weights"),
     *("non_trainable_weights", "trainable", "__getattribute__"),
@@ -17,9 +19,9 @@ _LISTS = {
 
 
 def attribute(owner: object, name: str, default: Any = None) -> Any:
-    """What Keras's own class of an object has under a name; of an object of no such class, what the object has."""
+    """What Keras's or TensorFlow's own class of an object has under a name; of no such class, what stands in the object."""
     for cls in type(owner).__mro__:
-        if is_of_keras(cls):
+        if cls.__module__.partition(".")[0] in _KNOWN:
             return _found(cls, owner, name, default)
     return _found(object, owner, name, default)
 
@@ -64,8 +66,11 @@ def flat_layers(model: object) -> list[Any]:
 
 
 def own_attributes(owner: object) -> dict[str, Any]:
-    """What stands in an object itself."""
-    found: dict[str, Any] = object.__getattribute__(owner, "__dict__")
+    """What stands in an object itself, nothing where it has no room for attributes."""
+    try:
+        found: dict[str, Any] = object.__getattribute__(owner, "__dict__")
+    except AttributeError:
+        return {}
     return found
 
 

@@ -10,7 +10,7 @@ import pytest
 from smd_agent import guard
 from smd_agent.core import domains
 from smd_agent.core.domains import Domain
-from smd_agent.foreign import is_foreign
+from smd_agent.guard import is_foreign
 
 
 class Timeout(Exception):
