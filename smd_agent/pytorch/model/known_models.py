@@ -42,8 +42,8 @@ class KnownModels(FrameworkHook):
         It may move them first and update them from there, as SAM does.
         """
         moved, self.have_moved = self.have_moved, True
-        if has_compiled():
-            # Of an optimizer that is compiled only what it changes is seen.
+        if has_compiled() or not updates.has_optimizer():
+            # Of an optimizer that is compiled only what it changes is seen, and one that is gone updates no more.
             return False
         called = [tracked for tracked in self.models if tracked.last == self.step]
         return not moved and any(was_given(parameter) for tracked in called for _, parameter in tracked.parameters())
