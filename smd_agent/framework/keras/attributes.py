@@ -19,7 +19,7 @@ _LISTS = {
 
 
 def attribute(owner: object, name: str, default: Any = None) -> Any:
-    """What Keras's or TensorFlow's own class of an object has under a name; of no such class, what stands in the object."""
+    """What Keras's or TensorFlow's own class has under a name; of an object of no such class, what stands in it."""
     for cls in type(owner).__mro__:
         if cls.__module__.partition(".")[0] in _KNOWN:
             return _found(cls, owner, name, default)

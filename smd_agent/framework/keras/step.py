@@ -20,7 +20,7 @@ from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.keras.backend import Backend, C, Current, H, RunningStep, StepsPerCall
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.keras.variables import ModelVariables
-from smd_agent.framework.own_failures import own_failure
+from smd_agent.framework.own_failures import Instead, own_failure
 
 Positional = tuple[object, ...]
 Keywords = Mapping[str, object]
@@ -111,6 +111,7 @@ class StepFunction(RunningStep[C], Generic[H, C]):
     @unseen
     def __call__(self, *args: object, **kwargs: object) -> Any:  # noqa: C901 - in every step
         """Run the model's own function."""
+        hook, has_begun = None, False
         try:
             current = self._current
             if current.step is not None:
@@ -126,6 +127,7 @@ class StepFunction(RunningStep[C], Generic[H, C]):
             if position.open or clock.step + steps >= clock.due:
                 return self._run_watched(hook, steps, args, kwargs)
             position.begin(clock, steps)
+            has_begun = True
             pause = self._pause_others
             current.step = self
             position.inside = True
@@ -148,7 +150,22 @@ class StepFunction(RunningStep[C], Generic[H, C]):
             instead = own_failure(error)
             if instead is None:
                 raise
-        return instead.of(self.function, *args, **kwargs)
+        return self._run_instead(instead, None if has_begun else hook, self.function, args, kwargs)
+
+    @unseen
+    def _run_instead(
+        self, instead: Instead, hook: H | None, function: Call, args: Positional, kwargs: Keywords, steps: int = 1
+    ) -> Any:
+        """What a function returns after a failure of ours; the hook is given where it has not counted its steps."""
+        if hook is not None:
+            # What follows keeps its numbers.
+            hook.position.begin(hook.recorder.clocks[self.mode], steps)
+        # What it calls in its turn is no step of its own.
+        before, self._current.step = self._current.step, self
+        try:
+            return instead.of(function, *args, **kwargs)
+        finally:
+            self._current.step = before
 
     def __getattr__(self, name: str) -> Any:
         # Programs ask a tf.function for its traces.
@@ -201,10 +218,8 @@ class StepFunction(RunningStep[C], Generic[H, C]):
             instead = own_failure(error)
             if instead is None:
                 raise
-            if hook.position.newest == newest:
-                # The function is called all the same, and what follows keeps its numbers.
-                hook.position.begin(hook.recorder.clocks[self.mode], steps)
-        return instead.of(function, *args, **kwargs)
+        is_counted = hook.position.newest != newest
+        return self._run_instead(instead, None if is_counted else hook, function, args, kwargs, steps)
 
     @unseen
     def _run_captured(self, hook: H, function: Call, args: Positional, kwargs: Keywords, steps: int) -> Any:
