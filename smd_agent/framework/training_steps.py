@@ -96,6 +96,13 @@ class TrainingSteps:
         self._recorder.put_aside()
         return True
 
+    def goes_on(self) -> None:
+        """The training step that has just ended goes on, with a model that is called for the first time."""
+        position = self.position
+        if position.updated and position.clock is position.train:
+            position.updated = False
+            position.awaits_update = position.ends_with_update
+
     # What optimizers and backward passes tell.
 
     def updated(self, optimizer: Any) -> None:

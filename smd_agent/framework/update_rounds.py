@@ -19,7 +19,7 @@ LONGEST_TURN = 16
 class _Member:
     """An optimizer that may take turns with others."""
 
-    __slots__ = ("has_updated", "last", "optimizer", "thread")
+    __slots__ = ("has_updated", "is_new", "last", "optimizer", "thread")
 
     def __init__(self, optimizer: weakref.ref[Any], last: int) -> None:
         self.optimizer = optimizer
@@ -28,6 +28,8 @@ class _Member:
         # The count of all updates at its own last one, or at that of another when it was seen first.
         self.last = last
         self.has_updated = False
+        # Whether it has updated in a first round that went on: how long it stays away is yet to be seen.
+        self.is_new = False
 
 
 class UpdateRounds:
@@ -49,6 +51,8 @@ class UpdateRounds:
         self._candidates: dict[int, _Member] = {}
         self._awaited: dict[int, _Member] = {}
         self._longest = 0
+        # Whose first update the last one was.
+        self._newcomer: _Member | None = None
         self.only = 0
         self.updates = 0
 
@@ -71,7 +75,7 @@ class UpdateRounds:
         for key, member in [*self._members.items()]:
             optimizer = member.optimizer()
             if optimizer is None or not is_in_use(optimizer):
-                del self._members[key]
+                self._members.pop(key, None)
                 self._awaited.pop(key, None)
                 self.only = 0
         self._forget_dead()
@@ -93,10 +97,12 @@ class UpdateRounds:
             self.only = 0
             member = self._members[key] = _Member(weakref.ref(optimizer), self.updates)
         else:
-            returns = begins and self._longest > 0 and not self._awaits(member, self.updates - 1)
+            is_known = self._longest > 0 and not member.is_new
+            returns = begins and is_known and not self._awaits(member, self.updates - 1)
             if not returns:
                 self._longest = max(self._longest, min(self.updates - 1 - member.last, LONGEST_TURN))
-        member.has_updated, member.last, member.thread = True, self.updates, get_ident()
+        self._newcomer = None if member.has_updated else member
+        member.has_updated, member.last, member.thread, member.is_new = True, self.updates, get_ident(), False
         if returns:
             # The others have had their turn of this iteration, which nobody has waited for.
             self._awaited.clear()
@@ -111,6 +117,21 @@ class UpdateRounds:
         if len(self._members) == 1 and not self._candidates:
             self.only = key
         return True
+
+    def go_on(self, is_its: Callable[[Any], bool]) -> bool:
+        """A model is called for the first time: whether the round that has just ended goes on with it.
+
+        It does if the last update was the first one of its optimizer, and the model has one that was made before that.
+
+        Args:
+            is_its: whether an optimizer is one of the model.
+        """
+        if self._newcomer is None or self._newcomer.thread != get_ident():
+            return False
+        known = [(one.last, one.optimizer()) for one in [*self._candidates.values()]]
+        goes_on = any(made < self.updates and one is not None and is_its(one) for made, one in known)
+        self._newcomer.is_new = self._newcomer.is_new or goes_on
+        return goes_on
 
     def _awaits(self, member: _Member, updates: int) -> bool:
         """Whether a round in which there have been so many updates in all goes on until this one has updated."""
@@ -127,12 +148,13 @@ class UpdateRounds:
                 self._members[key] = self._awaited[key] = candidate
             elif self.updates - candidate.last < LONGEST_TURN:
                 continue
-            del self._candidates[key]
+            # Another thread's update may have taken it out meanwhile.
+            self._candidates.pop(key, None)
 
     def _forget_dead(self) -> None:
         for members in (self._members, self._candidates, self._awaited):
-            for key in [key for key, member in members.items() if member.optimizer() is None]:
-                del members[key]
+            for key in [key for key, member in [*members.items()] if member.optimizer() is None]:
+                members.pop(key, None)
         if not self._members:
             # Another training has turns of its own.
             self._longest = 0

@@ -142,6 +142,12 @@ class Hook(FrameworkHook):
         self._counters.attach(tracked)
         return tracked
 
+    def go_on_with(self, tracked: TrackedBlock) -> None:
+        """A block is called to be trained that was not known: perhaps the step that has just ended goes on with it."""
+        others = {id(one) for other in self.models if other is not tracked for _, one in other.parameters()}
+        if tracked.last != self.step and updates.goes_on_with({id(one) for _, one in tracked.parameters()} - others):
+            self.steps.goes_on()
+
     def add_owner(self, block: Block) -> None:
         """Save what a block owns of which only parts are called."""
         if all(block is not owner.model for owner in self.owners):

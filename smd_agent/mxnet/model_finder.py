@@ -142,14 +142,15 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
         if not own and isinstance(block, LossBlock):
             return None
         is_match = bool(own & self.params_without_model() if self.saw_training else own - self.known_params())
-        found = is_match and self.adopt(block) is not None
-        if found:
+        found = self.adopt(block) if is_match else None
+        if found is not None and self.hook is not None:
+            self.hook.go_on_with(found)
             self._look_for_owner(block)
         self._calls_without_match += 1
         done = self.saw_training and not self.params_without_model()
         if done or self._calls_without_match > PATIENCE:
             self._unwatch_calls()
-        if not found or self.hook is None:
+        if found is None or self.hook is None:
             return None
         return self.hook.count_call(original)
 

@@ -58,6 +58,10 @@ class _Updates:
         """A block that nothing has trained yet has been called to evaluate it."""
         self._in_use.update(filter(None, map(trainer_of, parameters)))
 
+    def goes_on_with(self, own: set[int]) -> bool:
+        """Whether a round that has ended goes on with a block that alone has these parameters, and is called now."""
+        return self.rounds.go_on(lambda trainer: not own.isdisjoint(_ids(trainer)))
+
     def leave(self, trained: Trained) -> None:
         """Updates end the steps of this hook no more."""
         if self._trained is trained:

@@ -180,6 +180,12 @@ class Hook(KnownModels):
         tracked.detach()
         self.models.remove(tracked)
 
+    def go_on_with(self, tracked: TrackedModule) -> None:
+        """A model is called to be trained that was not known: perhaps the step that has just ended goes on with it."""
+        others = {id(one) for other in self.models if other is not tracked for _, one in other.parameters()}
+        if tracked.last != self.step and updates.goes_on_with({id(one) for _, one in tracked.parameters()} - others):
+            self.steps.goes_on()
+
     def follow_wrapper(self, module: torch.nn.Module) -> None:
         """A wrapper was put around a model: if it is one of ours, its calls are the model's from now on."""
         for tracked in self.models:

@@ -91,6 +91,10 @@ class _Updates:
                 return
             self._in_use[id(parameter)] = weakref.ref(parameter)
 
+    def goes_on_with(self, own: set[int]) -> bool:
+        """Whether a round that has ended goes on with a model that alone has these parameters, and is called now."""
+        return self.rounds.go_on(lambda optimizer: not own.isdisjoint(ids_of(optimizer)))
+
     def has_optimizer(self) -> bool:
         """Whether there is an optimizer."""
         self._look_for_optimizers()

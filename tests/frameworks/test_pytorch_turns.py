@@ -8,6 +8,7 @@ pytest.importorskip("torch")
 
 import torch
 from harness import nothing_compiled as others
+from harness.compare import assert_untouched, run_both
 from torch import nn
 
 import smd_agent.pytorch as smd
@@ -166,3 +167,49 @@ def test_layers_of_the_class_of_another_trained_model_take_no_loss_out_of_an_eva
             printed.append([nn.functional.cross_entropy(student(x), y).item()])
         student.train()
     assert losses(hook, EVAL) == [pytest.approx(step) for step in printed]
+
+
+IN_TURNS = """
+import copy, torch
+torch.manual_seed(0)
+def made(*nets):
+    return [(net, torch.optim.Adam(net.parameters(), 1e-2)) for net in nets]
+def learn(net, optimizer):
+    loss = net(torch.randn(8, 4)).square().mean()
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    return repr(loss.item())
+"""
+TURNS = {
+    "sharing_an_encoder": """
+encoder = torch.nn.Linear(4, 3)
+nets = made(*(torch.nn.Sequential(encoder, torch.nn.Linear(3, 2)) for _ in range(3)))
+for _ in range(5): print(*[learn(*one) for one in nets])
+""",
+    "copies": """
+net = torch.nn.Linear(4, 2)
+nets = made(*(copy.deepcopy(net) for _ in range(3)))
+for _ in range(5): print(*[learn(*one) for one in nets])
+""",
+    "one_after_the_other": """
+for one in made(*(torch.nn.Linear(4, 2) for _ in range(3))):
+    for _ in range(3): print(learn(*one))
+""",
+    "each_made_when_it_is_its_turn": """
+for _ in range(3):
+    for one in made(torch.nn.Linear(4, 2)): print(learn(*one))
+""",
+}
+
+
+@pytest.mark.parametrize("case", TURNS)
+def test_models_that_are_called_after_the_first_update_take_their_turn_in_the_first_step(runner, case):
+    config = {"HookParameters": {"save_interval": 1}}
+    both = run_both(runner, runner.write(IN_TURNS + TURNS[case]), config=config)
+    assert_untouched(both)
+    trial = both.trial
+    printed = [[*map(float, line.split())] for line in both.plain.stdout.splitlines()]
+    assert trial.steps(mode=TRAIN) == [*range(len(printed))]
+    for step, losses in enumerate(printed):
+        names = [f"Loss_output_{number}" for number in range(len(losses))]
+        assert trial.tensor_names(step=step, mode=TRAIN, collection="losses") == names
+        assert [trial.tensor(name).value(step, mode=TRAIN) for name in names] == losses

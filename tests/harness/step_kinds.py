@@ -28,6 +28,7 @@ WORDS = {
     "accumulation": "accumulation",
     "lbfgs": "LBFGS",
     "two_towers": "two towers",
+    "models_in_turns": "models in turns, an optimizer each",
     "distillation": "knowledge distillation",
     "distillation_of_a_teacher_trained_before": "… whose teacher was trained before, in the same process",
     "maml": "MAML",

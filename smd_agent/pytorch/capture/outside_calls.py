@@ -13,8 +13,9 @@ from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.fences import fence
 from smd_agent.pytorch.model.module_calls import CallWatch
 from smd_agent.pytorch.model.step_counter import counter_of
-from smd_agent.pytorch.model.wrappers import class_name
-from smd_agent.pytorch.structure import parameter_ids
+from smd_agent.pytorch.model.trained import was_given
+from smd_agent.pytorch.model.wrappers import class_name, unwrapped
+from smd_agent.pytorch.structure import is_training, parameter_ids, parameters
 from smd_agent.pytorch.tracing import graph_task, is_compiling
 
 
@@ -61,6 +62,13 @@ class OutsideCalls:
         ):
             return
         if position.updated:
-            self.seen = True
+            self.seen = not self._may_become_known(module)
         elif position.clock is position.evaluation and position.clock is not position.train:
             self.seen = class_name(module) in self._models.classes_trained()
+
+    def _may_become_known(self, module: torch.nn.Module) -> bool:
+        """Whether the search for models is yet to see it: the step may go on with it, and else another one begins."""
+        if not (torch.is_grad_enabled() and is_training(unwrapped(module))):
+            return False
+        known = self._models.trained_params()
+        return any(was_given(one) for one in parameters(module) if id(one) not in known)

@@ -174,7 +174,9 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         if own & self.params_without_model():
             # Trainers switch the mode of the model and forget the wrapper's.
             if structure.is_training(unwrapped(module)):
-                self._make_known(module)
+                tracked = self._make_known(module)
+                if tracked is not None and self.hook is not None:
+                    self.hook.go_on_with(tracked)
             else:
                 self._evaluated[id(module)] = weakref.ref(module)
         # What has no parameters, such as a transform of the data, may be called any number of times.
@@ -321,12 +323,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         names = ", ".join(tracked.title for tracked in self._found_without_call if not tracked.by_gradients)
         if names:
             hook.selection.explained.add(CollectionKeys.LAYERS)
-            say_once(
-                ("unseen calls", names),
-                f"calls of {names} cannot be seen, {self._transforms.where_calls_hide()}: "
-                "a step begins with the first backward pass after an update; "
-                "weights, gradients and losses are saved, inputs and outputs are not",
-            )
+            self._transforms.say_unseen(names)
         hook.begin_training_step()
         return True
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from smd_agent.framework.patching import Until
+from smd_agent.guard import say_once
 from smd_agent.pytorch.patching import Patch
 from smd_agent.pytorch.tracing import has_compiled, is_transformed
 
@@ -44,8 +45,16 @@ class TransformWatch:
         self.seen_call = self.seen_call or inside
         return inside
 
-    def where_calls_hide(self) -> str:
-        """Where the program may call a model that is trained and was never seen being called."""
+    def say_unseen(self, names: str) -> None:
+        """Say that models of these names are trained and were never seen being called."""
+        say_once(
+            ("unseen calls", names),
+            f"calls of {names} cannot be seen, {self._where_calls_hide()}: "
+            "a step begins with the first backward pass after an update; "
+            "weights, gradients and losses are saved, inputs and outputs are not",
+        )
+
+    def _where_calls_hide(self) -> str:
         if self.seen_call:
             return "as in a function that torch.func transforms"
         return (

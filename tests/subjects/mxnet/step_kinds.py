@@ -112,6 +112,25 @@ def two_towers(author):
     return weights(users, items)
 
 
+def models_in_turns(author):
+    nets = [perceptron(prefix, 5, 4, 3) for prefix in ("world_", "judge_", "player_")]
+    models = [(net, adam(net)) for net in nets]
+    loss_fn = gluon.loss.SoftmaxCrossEntropyLoss()
+    for _ in range(LENGTH):
+        found = {}
+        for net, trainer in models:
+            x, y = batch()
+            with autograd.record():
+                loss = loss_fn(net(x), y)
+            author.loss(loss.asnumpy())
+            loss.backward()
+            found.update(gradients(net))
+            trainer.step(6)
+        author.gradients(found)
+        author.iteration()
+    return weights(*nets)
+
+
 def distillation(author):
     teacher = perceptron("teacher_", 5, 16, 3)
     teacher.collect_params().setattr("grad_req", "null")
@@ -230,6 +249,7 @@ KINDS = {
         neural_ode,
         accumulation,
         two_towers,
+        models_in_turns,
         distillation,
         distillation_of_a_teacher_trained_before,
         reptile,

@@ -87,10 +87,5 @@ EXPECTED = {
             Printed("Loss_output_1", r"actor ([-\d.]+)"),
         ),
         files=("dreamer.pt",),
-        deviations={
-            "steps": "three optimizers whose models are called one after the other are taken for one step each",
-            "losses": "three optimizers whose models are called one after the other are taken for one step each",
-            "printed": "three optimizers whose models are called one after the other are taken for one step each",
-        },
     ),
 }

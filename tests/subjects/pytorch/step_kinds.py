@@ -147,6 +147,36 @@ def two_towers(author):
     return weights(users, items)
 
 
+class World(Net):
+    pass
+
+
+class Judge(Net):
+    pass
+
+
+class Player(Net):
+    pass
+
+
+def models_in_turns(author):
+    nets = World(), Judge(), Player()
+    models = [(net, torch.optim.Adam(net.parameters(), lr=1e-2)) for net in nets]
+    for _ in range(LENGTH):
+        found = {}
+        for net, optimizer in models:
+            x, y = batch()
+            loss = F.cross_entropy(net(x), y)
+            author.loss(loss.item())
+            optimizer.zero_grad()
+            loss.backward()
+            found |= gradients(net)
+            optimizer.step()
+        author.gradients(found)
+        author.iteration()
+    return weights(*nets)
+
+
 class Teacher(Net):
     pass
 
@@ -292,6 +322,7 @@ KINDS = {
         accumulation,
         lbfgs,
         two_towers,
+        models_in_turns,
         distillation,
         distillation_of_a_teacher_trained_before,
         maml,

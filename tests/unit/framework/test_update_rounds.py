@@ -93,6 +93,31 @@ def test_one_that_comes_late_takes_turns_from_then_on():
     assert ends(rounds, optimizers, "00010101") == "0|0|0|1|01|01"
 
 
+def test_a_first_round_goes_on_with_what_is_called_after_it():
+    rounds = rounds_of()
+    optimizers = made(rounds, Optimizer("a"), Optimizer("a", "b"), Optimizer("a", "c"))
+    late = iter("bc")
+    for number in "012":
+        assert play(rounds, optimizers, number) == [True]
+        name = next(late, None)
+        assert rounds.go_on(lambda optimizer, name=name: name in optimizer.parameters) == (name is not None)
+    assert ends(rounds, optimizers, "012012") == "012|012"
+
+
+def test_no_other_round_goes_on():
+    rounds = rounds_of()
+    optimizers = made(rounds, Optimizer("a"), Optimizer("b"))
+    play(rounds, optimizers, "00")
+    # The optimizer has updated before.
+    assert not rounds.go_on(lambda optimizer: "b" in optimizer.parameters)
+    optimizers += made(rounds, Optimizer("c"), Optimizer("d"))
+    play(rounds, optimizers, "2")
+    optimizers += made(rounds, Optimizer("e"))
+    # It was made after the update.
+    assert not rounds.go_on(lambda optimizer: "e" in optimizer.parameters)
+    assert rounds.go_on(lambda optimizer: "d" in optimizer.parameters)
+
+
 def test_a_new_training_does_not_wait_for_the_one_before():
     rounds = rounds_of("a", "b")
     first = made(rounds, Optimizer("a"))
