@@ -213,3 +213,37 @@ def test_models_that_are_called_after_the_first_update_take_their_turn_in_the_fi
         names = [f"Loss_output_{number}" for number in range(len(losses))]
         assert trial.tensor_names(step=step, mode=TRAIN, collection="losses") == names
         assert [trial.tensor(name).value(step, mode=TRAIN) for name in names] == losses
+
+
+CACHED = """
+import torch
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.Dropout(0.1))
+optimizer = torch.optim.Adam(net.parameters(), 1e-2)
+def loss_of(outputs): return torch.nn.functional.cross_entropy(outputs @ outputs.t(), torch.arange(len(outputs)))
+for _ in range(4):
+    parts = torch.randn(8, 6).chunk(2)
+    with torch.no_grad(): outputs = torch.cat([net(part) for part in parts])
+    loss = loss_of(outputs.requires_grad_())
+    loss.backward()
+    optimizer.zero_grad()
+    rest = [(net(part) * gradient).sum() for part, gradient in zip(parts, outputs.grad.chunk(2))]
+    for one in rest: one.backward()
+    optimizer.step()
+    net.eval()
+    with torch.no_grad(): print(*[repr(one.item()) for one in (loss, *rest, loss_of(net(parts[0])))])
+    net.train()
+"""
+
+
+def test_a_first_pass_without_gradients_belongs_to_the_training_step(runner):
+    config = {"HookParameters": {"save_interval": 1}}
+    both = run_both(runner, runner.write(CACHED), config=config)
+    assert_untouched(both)
+    printed = [[*map(float, line.split())] for line in both.plain.stdout.splitlines()]
+    for mode, place in ((TRAIN, slice(0, 3)), (EVAL, slice(3, 4))):
+        assert both.trial.steps(mode=mode) == [0, 1, 2, 3]
+        for step, losses in enumerate(printed):
+            names = both.trial.tensor_names(step=step, mode=mode, collection="losses")
+            found = [both.trial.tensor(name).value(step, mode=mode) for name in sorted(names)]
+            assert found == losses[place], (mode, step)

@@ -27,6 +27,7 @@ from smd_agent.pytorch import structure
 from smd_agent.pytorch.capture.persistent_hooks import watch
 from smd_agent.pytorch.discovery import own_calls
 from smd_agent.pytorch.discovery.backward_calls import PassWatch, leaves, reached_by
+from smd_agent.pytorch.discovery.cached_passes import CachedPasses
 from smd_agent.pytorch.discovery.later_parameters import LaterParameters
 from smd_agent.pytorch.discovery.transforms import TransformWatch
 from smd_agent.pytorch.hook import Hook
@@ -66,6 +67,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         self._was_watching = False
         self._later = LaterParameters(self._wait_for_later)
         self._transforms = TransformWatch()
+        self._cached = CachedPasses()
         self._without_optimizer = False
         self._steps_missed = 0
         # Whether the program has been seen to train tensors, and parameters of modules.
@@ -169,6 +171,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             return
         if not torch.is_grad_enabled():
             updates.evaluated(structure.parameters(module))
+            self._cached.called(module, self._pending_params)
             return
         own = _ids(module)
         if own & self.params_without_model():
@@ -229,24 +232,14 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             hook.position.begin(hook.position.train, self._steps_missed)
             self._steps_missed = 0
         hook.steps.pass_ends_step = self._without_optimizer
-        tracked = hook.add_model(model, self._owner_of(model, hook), counted=False)
+        owner = own_calls.owner_of(model, hook.models, self.params_without_model() - _ids(model))
+        tracked = hook.add_model(model, owner, counted=False)
         tracked.without_optimizer = self._without_optimizer and not any(map(was_given, structure.parameters(model)))
         if tracked.without_optimizer:
             self._later.found(tracked.kind)
         hook.threads.calls_models()
         tracked.last = max([tracked.last, *(part.last for part in inner)])
         return tracked
-
-    def _owner_of(self, module: Module, hook: Hook) -> Module | None:
-        """The module that this one is called as a part of, if the program calls other parts by themselves too."""
-        for tracked in hook.models:
-            if tracked.owner is not None and structure.holds(tracked.owner, module):
-                return tracked.owner
-        caller = own_calls.caller_of(unwrapped(module))
-        if caller is not None:
-            return caller
-        others = self.params_without_model() - _ids(module)
-        return live_modules.owner_of(module, others) if others else None
 
     # Backward passes.
 
@@ -270,7 +263,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         if function == "backward" and self._was_watching and self._pending_params:
             reached = {id(parameter) for parameter in leaves(tensors) if structure.is_parameter(parameter)}
             self._trains_others = self._trains_others or (bool(reached) and reached.isdisjoint(self._pending_params))
-            evaluated = self._find_behind(reached)
+            evaluated = self._find_behind(reached) or self._find_cached(tensors)
             if evaluated and self.hook is not None and not self.hook.position.awaits_update:
                 self.hook.begin_training_step()
                 return True
@@ -373,6 +366,13 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
                     self.hook.follow_gradients(tracked)
                     found = True
         return found
+
+    def _find_cached(self, tensors: Any) -> bool:
+        """Adopt the models whose outputs a backward pass ends at; whether there are any."""
+        found = [self._make_known(module) for module in self._cached.models_behind(tensors)]
+        for tracked in filter(None, found):
+            tracked.by_mode = True
+        return any(found)
 
     def _search(self, wanted: set[int], counted: bool) -> None:
         """Adopt the models that own these parameters, whether they were called or not."""

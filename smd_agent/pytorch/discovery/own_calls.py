@@ -1,17 +1,38 @@
-"""Models whose class has a ``__call__`` of its own: only the modules inside of them are seen being called."""
+"""Models of which only parts are seen being called, as where their class has a ``__call__`` of its own."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
 import torch
 
 from smd_agent.framework.plain_access import in_class
+from smd_agent.pytorch.model import live_modules
+from smd_agent.pytorch.model.step_counter import TrackedModule
+from smd_agent.pytorch.model.wrappers import unwrapped
 from smd_agent.pytorch.structure import holds
 
 Module = torch.nn.Module
+
+
+def owner_of(module: Module, models: Iterable[TrackedModule], others: set[int]) -> Module | None:
+    """The module that this one is called as a part of, if the program calls other parts by themselves too.
+
+    Args:
+        module: the one that is called.
+        models: those that are known.
+        others: ids of trained parameters that belong to no known model, nor to this one.
+    """
+    for tracked in models:
+        if tracked.owner is not None and holds(tracked.owner, module):
+            return tracked.owner
+    caller = caller_of(unwrapped(module))
+    if caller is not None:
+        return caller
+    return live_modules.owner_of(module, others) if others else None
 
 
 def caller_of(module: Module) -> Module | None:

@@ -68,6 +68,7 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         called: whether it has been called in such a step, from no other model.
         busy: whether a call of it is being captured.
         by_gradients: whether it is trained in evaluation mode; then gradients being enabled tells TRAIN from EVAL.
+        by_mode: whether its training calls it without gradients, too; then its mode alone tells TRAIN from EVAL.
         without_optimizer: whether it is trained without an optimizer, so that every backward pass ends a step.
         states: what parameters and their gradients were when they were looked at last, by the parameters' ids.
     """
@@ -80,6 +81,7 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         "_prefix",
         "busy",
         "by_gradients",
+        "by_mode",
         "called",
         "kind",
         "name",
@@ -111,6 +113,7 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         self.called = False
         self.busy = False
         self.by_gradients = False
+        self.by_mode = False
         self.without_optimizer = False
         self.states: dict[int, tuple[int, tuple[int, int] | None]] = {}
         self.was_updated()
@@ -275,7 +278,7 @@ def counter(  # noqa: PLR0915 - in every step
             module: Any = reference()
             flags: Any = module if is_model else model()
             in_training = flags.training if is_usual else is_training(flags)
-            train = _is_grad_enabled() and (in_training or tracked.by_gradients)
+            train = in_training or tracked.by_gradients if _is_grad_enabled() else in_training and tracked.by_mode
             clock = position.train if train else position.evaluation
             again = tracked.last == position.step or clock is not position.clock
             begins = again or position.updated or (train and position.ends_with_update)
