@@ -27,7 +27,8 @@ ToArray = Callable[[Any], "Captured | None"]
 
 def capture(to_array: ToArray, name: str, value: Any) -> Captured | None:
     """A value as an array; None where it has no elements or, after a line, where it is no array."""
-    captured = to_array(value.read() if isinstance(value, Deferred) else value)
+    # What is no Deferred may be an object of the program's, which ``isinstance`` would ask for its class.
+    captured = to_array(value.read() if issubclass(type(value), Deferred) else value)
     if captured is None:
         guard.say_once(("no array", name), f"{name} cannot be saved: a {type(value).__name__} is no array")
         return None

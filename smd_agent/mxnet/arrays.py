@@ -6,22 +6,29 @@ enough: a convolution in inference brings the weights it *reads* into another la
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from mxnet import autograd, ndarray
-from mxnet.base import MXNetError
+from mxnet.base import _LIB as LIBRARY
+from mxnet.base import MXNetError, NDArrayHandle, check_call
 from mxnet.ndarray import NDArray
+from mxnet.ndarray._internal import NDArrayBase
 from mxnet.symbol import Symbol
 
 from smd_agent.framework.hidden_frames import unseen
-from smd_agent.framework.nested import nested
+from smd_agent.framework.nested import DEEPEST, nested
+from smd_agent.framework.plain_access import bases_of, elements_of, is_a
 
 _SHARED_DTYPES = frozenset(
     np.dtype(name) for name in ("float16", "float32", "float64", "int8", "uint8", "int32", "int64")
 )
 _CPU = 1
+_LISTS = (list, tuple)
+_FRESH: Any = vars(NDArray)["_fresh_grad"]
+_handle_of: Any = vars(NDArrayBase)["handle"].__get__
 
 _pending_errors: list[MXNetError] = []
 
@@ -43,12 +50,26 @@ class _Shared:
         return _CPU, 0
 
 
+def plain(array: NDArray) -> NDArray:
+    """The same array, or one of MXNet's own class with its memory if its class is the program's."""
+    kind = type(array)
+    if kind is NDArray:
+        return array
+    own = next(base for base in bases_of(kind) if base.__module__.partition(".")[0] == "mxnet")
+    if own is kind:
+        return array
+    handle = NDArrayHandle()
+    check_call(LIBRARY.MXShallowCopyNDArray(_handle_of(array), ctypes.byref(handle)))
+    return own(handle=handle, writable=False)
+
+
 def to_array(array: NDArray) -> tuple[npt.NDArray[Any], str | None]:
     """The array's values, and the name of its dtype if they had to be widened.
 
     A dense array on the CPU shares its memory with the result, so that must be copied or reduced before the program
     goes on. Sparse arrays come out dense.
     """
+    array = plain(array)
     _wait_until_idle()
     if array.stype != "default":
         # Making it dense is an operation, which must not become a part of the program's graph.
@@ -68,16 +89,27 @@ def to_array(array: NDArray) -> tuple[npt.NDArray[Any], str | None]:
     return values, None
 
 
+def fresh(array: NDArray) -> bool:
+    """MXNet's own flag of an array whose gradient has not been applied."""
+    found: bool = _FRESH.__get__(array)
+    return found
+
+
+def set_fresh(array: NDArray, value: bool) -> None:
+    """Set that flag."""
+    _FRESH.__set__(array, value)
+
+
 def copied(array: NDArray) -> npt.NDArray[Any]:
     """The array's values as they are now, in memory of their own."""
     _wait_until_idle()
-    return array.asnumpy()  # type: ignore[no-any-return]
+    return plain(array).asnumpy()  # type: ignore[no-any-return]
 
 
 def bytes_of(array: NDArray) -> bytes:
     """The array's values as bytes; waits for its own writers alone, so it is for arrays that no operation reorders."""
     try:
-        return bytes(array.asnumpy().tobytes())
+        return bytes(plain(array).asnumpy().tobytes())
     except MXNetError as error:
         _pending_errors.append(error)
         raise OperationFailedError("an operation of the program has failed") from error
@@ -119,8 +151,10 @@ def arrays_in(value: Any) -> list[NDArray]:
 def is_symbolic(args: tuple[Any, ...]) -> bool:
     """Whether a block is being traced: called with symbols, which have no values."""
     first = args[0] if args else None
-    if first.__class__ is NDArray:
+    if type(first) is NDArray:
         return False
-    while isinstance(first, (list, tuple)) and first:
-        first = first[0]
-    return isinstance(first, Symbol)
+    for _ in range(DEEPEST):
+        if not is_a(first, _LISTS):
+            break
+        first = next(iter(elements_of(first)), None)
+    return is_a(first, Symbol)

@@ -14,7 +14,9 @@ from mxnet.gluon.loss import Loss
 
 from smd_agent.core.channels import AxisRule, last_axis, unknown
 from smd_agent.core.ports import StepWriter
+from smd_agent.framework.plain_access import attribute, is_a, pairs_of
 from smd_agent.mxnet.step_counter import TrackedBlock
+from smd_agent.mxnet.structure import name_of
 
 _FEATURES = (nn.Dense, nn.Embedding, nn.LayerNorm, rnn.RecurrentCell, rnn.LSTM.__base__)
 _SIGNAL = 3
@@ -30,14 +32,15 @@ def note_channels(tracked: TrackedBlock, writer: StepWriter) -> None:
     found: dict[int, set[int | None]] = {_SIGNAL: set(), _SIGNAL + 1: set()}
     for layout in layouts:
         found[min(len(layout), _SIGNAL + 1)].add(layout.find("C"))
-    if any(isinstance(block, _FEATURES) and not _flattens(block) for block in blocks):
+    if any(is_a(block, _FEATURES) and not _flattens(block) for block in blocks):
         found[_SIGNAL].add(_SIGNAL - 1)
     rule = _like(*(places.pop() if len(places) == 1 else None for places in found.values()))
     named: dict[str, AxisRule] = {}
     for block, own in zip(blocks, told, strict=True):
-        known = own or (unknown if isinstance(block, Loss) else rule)
+        known = own or (unknown if is_a(block, Loss) else rule)
         # Blocks may share a name (model zoo: ``prefix=""``).
-        named[block.name] = unknown if named.get(block.name, known) is not known else known
+        name = name_of(block)
+        named[name] = unknown if named.get(name, known) is not known else known
     for name, one in named.items():
         writer.axes.note(f"{name}_output", one)
 
@@ -46,22 +49,21 @@ def _told_by(block: Block) -> AxisRule | None:
     layout = _layout(block)
     if layout:
         return {len(layout): layout.find("C")}.get
-    if isinstance(block, (nn.BatchNorm, nn.InstanceNorm, nn.GroupNorm)):
+    if is_a(block, (nn.BatchNorm, nn.InstanceNorm, nn.GroupNorm)):
         # A BatchNorm has it among the arguments of its operation; a GroupNorm's is always the second.
-        axis = getattr(block, "_kwargs", {}).get("axis", 1)
-        return _at(axis) if isinstance(axis, int) else None
-    return last_axis if isinstance(block, _FEATURES) else None
+        axis = dict(pairs_of(attribute(block, "_kwargs"))).get("axis", 1)
+        return _at(axis) if type(axis) is int else None
+    return last_axis if is_a(block, _FEATURES) else None
 
 
 def _layout(block: Any) -> str:
     """Such as ``NCHW``; empty where a block has none."""
-    arguments = getattr(block, "_kwargs", None)
-    layout = arguments.get("layout") if isinstance(arguments, dict) else None
-    return layout if isinstance(layout, str) and "C" in layout else ""
+    layout = dict(pairs_of(attribute(block, "_kwargs"))).get("layout")
+    return layout if type(layout) is str and "C" in layout else ""
 
 
 def _flattens(block: Any) -> bool:
-    return bool(getattr(block, "_flatten", False))
+    return bool(attribute(block, "_flatten", False))
 
 
 def _at(axis: int) -> AxisRule:

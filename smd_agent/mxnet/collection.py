@@ -9,6 +9,7 @@ from mxnet.gluon import Block
 from smd_agent.core.collection import Collection as BaseCollection
 from smd_agent.framework import training_facts
 from smd_agent.framework.collection import built_in_collections, layers_but
+from smd_agent.mxnet.structure import name_of
 
 # Blocks that return losses and are called otherwise join by name: see ``loss_names``.
 _LOSSES = r"loss\d*_output_\d+$"
@@ -21,4 +22,4 @@ class Collection(BaseCollection):
     def add_block_tensors(self, block: Block, inputs: bool = False, outputs: bool = True) -> None:
         """Put a block's inputs and outputs into the collection; its name never changes, so this takes effect now."""
         kinds = [kind for kind, wanted in (("input", inputs), ("output", outputs)) if wanted]
-        self.include([f"^{re.escape(block.name)}_{kind}_" for kind in kinds])
+        self.include([f"^{re.escape(name_of(block))}_{kind}_" for kind in kinds])

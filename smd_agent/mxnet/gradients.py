@@ -22,9 +22,10 @@ from smd_agent import guard, session
 from smd_agent.core.domains import GRADIENTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.ports import Deferred
-from smd_agent.mxnet.arrays import to_array
+from smd_agent.framework.plain_access import attribute
+from smd_agent.mxnet.arrays import fresh, set_fresh, to_array
 from smd_agent.mxnet.ports import TrainedBlocks
-from smd_agent.mxnet.updates import trainer_of
+from smd_agent.mxnet.structure import can_be_trained, gradients_of, is_sparse, trainer_of, values_of
 
 Pair = tuple[str, Parameter]
 
@@ -44,7 +45,7 @@ class Gradients:
 
     def trained(self) -> list[Pair]:
         """The parameters that get a gradient."""
-        return [pair for pair in self._blocks.parameters() if pair[1].grad_req != "null"]
+        return [pair for pair in self._blocks.parameters() if can_be_trained(pair[1])]
 
     def has_reached(self, parameter: Parameter) -> bool:
         """Whether a backward pass of this step has reached a parameter; of a sparse one, whether there was one."""
@@ -115,19 +116,19 @@ class Freshness:
     """
 
     def __init__(self, arrays: list[NDArray]) -> None:
-        self._waiting = [(array, array._fresh_grad) for array in arrays]
-        for array, fresh in self._waiting:
-            if fresh:
-                array._fresh_grad = False
+        self._waiting = [(array, fresh(array)) for array in arrays]
+        for array, is_waiting in self._waiting:
+            if is_waiting:
+                set_fresh(array, False)
 
     def restore(self) -> set[int]:
         """Put the flags back as they would be by now; the ids of those that the pass has set."""
         reached = set()
-        for array, fresh in self._waiting:
-            if array._fresh_grad:
+        for array, is_waiting in self._waiting:
+            if fresh(array):
                 reached.add(id(array))
-            elif fresh:
-                array._fresh_grad = True
+            elif is_waiting:
+                set_fresh(array, True)
         return reached
 
 
@@ -143,7 +144,7 @@ class Gradient(Deferred):
 
     def read(self) -> NDArray | npt.NDArray[Any]:
         """The gradient of the whole batch, without a scale that mixed precision has put on the loss."""
-        arrays = self._parameter.list_grad()
+        arrays = gradients_of(self._parameter)
         if self._scale == 1.0 and (self._summed or len(arrays) == 1):
             return arrays[0]
         values, _ = to_array(arrays[0])
@@ -152,23 +153,8 @@ class Gradient(Deferred):
         return values if self._scale == 1.0 else values * values.dtype.type(self._scale)
 
 
-def values_of(parameter: Parameter) -> list[NDArray]:
-    """A dense parameter's values on each context; empty as long as it has none, and for a sparse one."""
-    if is_sparse(parameter):
-        return []
-    try:
-        return list(parameter.list_data())
-    except RuntimeError:
-        return []
-
-
 def _loss_scale(trainer: Any) -> float:
     # amp.scale_loss multiplies the loss and tells the Trainer to divide by as much; amp.unscale takes both back.
-    if getattr(trainer, "_amp_loss_scaler", None) is None:
+    if attribute(trainer, "_amp_loss_scaler") is None:
         return 1.0
-    return float(trainer._scale / trainer._amp_original_scale)
-
-
-def is_sparse(parameter: Parameter) -> bool:
-    """Whether a parameter's values live in rows of its Trainer's store."""
-    return getattr(parameter, "_stype", "default") != "default"
+    return float(attribute(trainer, "_scale") / attribute(trainer, "_amp_original_scale"))

@@ -18,7 +18,9 @@ from smd_agent.framework import training_facts
 from smd_agent.framework.collection import DEFAULT_SAVED
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.hook import FrameworkHook
+from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.parameter_roles import ParameterRoles
+from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.tracked_model import free_name
 from smd_agent.framework.training_steps import TrainingSteps
 from smd_agent.mxnet import backward_calls, block_calls
@@ -29,6 +31,7 @@ from smd_agent.mxnet.hybridized import GraphTap, watch_tracing
 from smd_agent.mxnet.loss_names import LossBlocks
 from smd_agent.mxnet.saved_step import SavedStep
 from smd_agent.mxnet.step_counter import Counters, TrackedBlock
+from smd_agent.mxnet.structure import name_of
 from smd_agent.mxnet.updates import updates
 from smd_agent.mxnet.worker import rank_and_size
 
@@ -57,7 +60,7 @@ class Hook(FrameworkHook):
         self.losses = LossBlocks(self.selection)
         self.roles = ParameterRoles(self.selection)
         self.facts_told: dict[str, str] = {}
-        self.taps: weakref.WeakKeyDictionary[HybridBlock, GraphTap] = weakref.WeakKeyDictionary()
+        self.taps: WeakIdentityMap[HybridBlock, GraphTap] = WeakIdentityMap()
         self._registered: set[TrackedBlock] = set()
         self._counters = Counters(self)
         self._names: dict[str, weakref.ref[Parameter]] = {}
@@ -78,17 +81,17 @@ class Hook(FrameworkHook):
 
         What is no Block, or is registered already, gets one line and is left alone.
         """
-        if not isinstance(block, Block):
+        if not is_a(block, Block):
             guard.say(f"{block!r} is not registered: it must be a mxnet.gluon.Block")
             return
-        if isinstance(block, LossBlock):
+        if is_a(block, LossBlock):
             self.register_loss(block)
             return
         parts = {id(part) for part in TrackedBlock(block).parts()}
         for tracked in [*self.models]:
             if tracked.is_in(parts):
                 if tracked in self._registered:
-                    guard.say(f"{block.name} is not registered: it, or a block inside of it, is registered already")
+                    guard.say(f"{name_of(block)} is not registered: it, or a block inside of it, is registered already")
                     return
                 self.remove_model(tracked)
         self._registered.add(self.add_model(block))
@@ -106,7 +109,7 @@ class Hook(FrameworkHook):
         Raises:
             AssertionError: it is no array.
         """
-        if not isinstance(tensor_value, NDArray):
+        if not is_a(tensor_value, NDArray):
             raise AssertionError(f"tensor_value={tensor_value!r} must be an mxnet NDArray")
         capture = self.recorder.capture
         if isinstance(capture, SavedStep):
@@ -247,7 +250,7 @@ class Hook(FrameworkHook):
 
     def to_array(self, value: Any) -> tuple[npt.NDArray[Any], str | None] | None:
         """An array of MXNet as one of NumPy that may share its memory."""
-        if isinstance(value, NDArray):
+        if is_a(value, NDArray):
             return to_array(value)
         return super().to_array(value)
 

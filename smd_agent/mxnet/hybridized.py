@@ -21,15 +21,18 @@ import mxnet
 from mxnet.base import NDArrayHandle, py_str
 from mxnet.gluon import Block, HybridBlock
 from mxnet.gluon.loss import Loss as LossBlock
-from mxnet.ndarray import NDArray
+from mxnet.ndarray import CachedOp, NDArray
 from mxnet.symbol import Symbol
 
 from smd_agent import guard, session
 from smd_agent.core.domains import LAYERS
 from smd_agent.framework.hidden_frames import unseen
-from smd_agent.framework.patching import is_replaced, replace
+from smd_agent.framework.identity import WeakIdentityMap
+from smd_agent.framework.patching import Patch, Until, is_replaced, replace
+from smd_agent.framework.plain_access import attribute, elements_of, is_a
 from smd_agent.mxnet.arrays import arrays_in, copied, is_symbolic
 from smd_agent.mxnet.block_calls import watch
+from smd_agent.mxnet.structure import name_of
 
 Save = Callable[[list[str], NDArray], None]
 
@@ -61,7 +64,7 @@ class NodeOutput(NamedTuple):
 # A variable, which is an outer input or a parameter, is known by its name.
 Place = NodeOutput | str
 
-_traces: weakref.WeakKeyDictionary[HybridBlock, Trace] = weakref.WeakKeyDictionary()
+_traces: WeakIdentityMap[HybridBlock, Trace] = WeakIdentityMap()
 
 
 def watch_tracing() -> None:
@@ -72,7 +75,7 @@ def watch_tracing() -> None:
 
 def _noting(original: Callable[..., Any]) -> Callable[..., Any]:
     def get_graph(block: HybridBlock, *args: Any) -> Any:
-        if block._cached_graph:
+        if graph_of(block):
             return original(block, *args)
         calls: list[InnerCall] = []
         leave = watch(functools.partial(_note, calls))
@@ -80,7 +83,7 @@ def _noting(original: Callable[..., Any]) -> Callable[..., Any]:
             result = original(block, *args)
         finally:
             leave()
-        _traces[block] = Trace(block._cached_graph, calls)
+        _traces.set(block, Trace(graph_of(block), calls))
         return result
 
     return get_graph
@@ -97,24 +100,26 @@ def _note(calls: list[InnerCall], original: Callable[..., Any], block: Block, *a
 @session.fence("looking at a block that is traced", LAYERS)
 def _note_symbols(calls: list[InnerCall], block: Block, args: tuple[Any, ...], result: Any) -> None:
     inputs, outputs = list(_symbols_in(args)), list(_symbols_in(result))
-    calls.append(InnerCall(block.name, inputs, outputs, isinstance(block, LossBlock), type(block)))
+    calls.append(InnerCall(name_of(block), inputs, outputs, is_a(block, LossBlock), type(block)))
 
 
 class GraphTap:
     """A hybridized block's second operation, and what is to be saved of what it shows."""
 
     def __init__(self, block: HybridBlock, trace: Trace | None) -> None:
-        self.original = block._cached_op
-        data, out = block._cached_graph
-        calls = trace.calls if trace is not None and trace.graph is block._cached_graph else []
-        if trace is None or trace.graph is not block._cached_graph:
-            line = f"inputs and outputs of the blocks inside of {block.name} are not saved: its graph was not made here"
-            guard.say_once(("no trace", block.name), line)
+        self.original = operation_of(block)
+        data, out = graph = graph_of(block)
+        calls = trace.calls if trace is not None and trace.graph is graph else []
+        if trace is None or trace.graph is not graph:
+            name = name_of(block)
+            line = f"inputs and outputs of the blocks inside of {name} are not saved: its graph was not made here"
+            guard.say_once(("no trace", name), line)
         self._data = [symbol.name for symbol in data]
         self._graph = _Graph(out, calls)
         self._operation: Any = None
+        self._patch: Patch | None = None
         self._results: _TapResults | None = None
-        self._flags = [pair for pair in block._flags if pair[0] not in ("static_alloc", "static_shape")]
+        self._flags = [pair for pair in attribute(block, "_flags") if pair[0] not in ("static_alloc", "static_shape")]
 
     def names(self, next_number: Callable[[str], int], wants: Callable[[str], bool]) -> dict[Place, list[str]]:
         """Under which names the results and the outer inputs are wanted.
@@ -140,7 +145,17 @@ class GraphTap:
                 save(names[name], array)
         if self._operation is None:
             self._operation = self._make(block)
-        block._cached_op = self._operation
+        # What the block holds stays as it is: the program may look at it, or copy it, in the call.
+        why = "the operation of a hybridized block shows what is inside of it"
+        self._patch = Patch(CachedOp, "__call__", self._instead, why=why, until=Until.CALL_RETURNS)
+
+    def _instead(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        own, shown = self.original, self._operation
+
+        def call(operation: Any, *args: Any, **kwargs: Any) -> Any:
+            return original(shown if operation is own else operation, *args, **kwargs)
+
+        return call
 
     def losses_in(self, result: Any) -> list[NDArray]:
         """Those of the outer outputs that an inner loss block has made."""
@@ -148,18 +163,19 @@ class GraphTap:
         return [arrays[i] for i in self._graph.losses if i < len(arrays)]
 
     def remove(self, block: HybridBlock) -> None:
-        """Give the block its own operation back."""
-        if block._cached_op is self._operation:
-            block._cached_op = self.original
+        """Have the block's own operation run again."""
+        patch, self._patch = self._patch, None
+        if patch is not None:
+            patch.remove()
         results, self._results = self._results, None
         if results is not None:
-            results.settle(block.name)
+            results.settle(name_of(block))
 
     def _make(self, block: HybridBlock) -> Any:
         places: dict[str, list[int]] = {"data_indices": [], "param_indices": []}
-        for i, (is_data, _) in enumerate(block._cached_op_args):
+        for i, (is_data, _) in enumerate(attribute(block, "_cached_op_args")):
             places["data_indices" if is_data else "param_indices"].append(i)
-        operation = mxnet.nd.CachedOp(block._cached_graph[1], [*places.items(), *self._flags])
+        operation = CachedOp(graph_of(block)[1], [*places.items(), *self._flags])
         # The operation must not keep this object alive through its callback, nor this object's block.
         this = weakref.ref(self)
 
@@ -271,16 +287,31 @@ def trace_of(block: HybridBlock) -> Trace | None:
     return _traces.get(block)
 
 
+def graph_of(block: Block) -> Any:
+    """Inputs and graph of a block that has been traced; empty of others."""
+    return attribute(block, "_cached_graph", ())
+
+
+def operation_of(block: Block) -> Any:
+    """The operation that a hybridized block runs as; None as long as it has none."""
+    return attribute(block, "_cached_op")
+
+
+def is_active(block: Block) -> bool:
+    """Whether a block runs as one operation."""
+    return bool(attribute(block, "_active", False))
+
+
 def _as_array(handle: Any) -> NDArray:
     return NDArray(ctypes.cast(handle, NDArrayHandle), writable=False)
 
 
 def _symbols_in(value: Any) -> Iterator[Symbol]:
-    if isinstance(value, Symbol):
+    if is_a(value, Symbol):
         if len(value.list_outputs()) == 1:
             yield value
         else:
             yield from value
-    elif isinstance(value, (list, tuple)):
-        for part in value:
+    elif is_a(value, (list, tuple)):
+        for part in elements_of(value):
             yield from _symbols_in(part)

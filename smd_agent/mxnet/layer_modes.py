@@ -16,8 +16,9 @@ from mxnet.gluon import Block, nn, rnn
 
 from smd_agent import session
 from smd_agent.core.domains import MODES
+from smd_agent.framework.plain_access import attribute, is_a, pairs_of
 from smd_agent.framework.usage import Usage
-from smd_agent.mxnet.step_counter import blocks_in
+from smd_agent.mxnet.structure import blocks_in, name_of
 
 _BatchNorm = nn.BatchNorm.__base__
 _RecurrentLayer = rnn.LSTM.__base__
@@ -37,16 +38,17 @@ class LayerModes:
     @session.fence("looking at the mode of a model", MODES)
     def before_call(self, model: Block) -> None:
         """A model is about to be called."""
-        if not self._usage.wanted or model.name in self._told:
+        name = name_of(model)
+        if not self._usage.wanted or name in self._told:
             return
-        self._told.add(model.name)
+        self._told.add(name)
         training = float(autograd.is_training())
         layers = blocks_in(model)
         numbers = {"training": training}
         numbers |= _share("dropout", training, [True for layer in layers if _drops(layer)])
-        of_batch = [not layer._kwargs["use_global_stats"] for layer in layers if isinstance(layer, _BatchNorm)]
+        of_batch = [not _uses_global(layer) for layer in layers if is_a(layer, _BatchNorm)]
         numbers |= _share("batch_norm", training, of_batch)
-        self._usage.save(f"model/{model.name}", numbers)
+        self._usage.save(f"model/{name}", numbers)
 
 
 def _share(kind: str, training: float, can_train: Iterable[bool]) -> dict[str, float]:
@@ -54,8 +56,12 @@ def _share(kind: str, training: float, can_train: Iterable[bool]) -> dict[str, f
     return {kind: training * sum(found) / len(found)} if found else {}
 
 
+def _uses_global(layer: Block) -> bool:
+    return bool(dict(pairs_of(attribute(layer, "_kwargs"))).get("use_global_stats"))
+
+
 def _drops(layer: Block) -> bool:
-    if isinstance(layer, _RecurrentLayer):
+    if is_a(layer, _RecurrentLayer):
         # Between its layers, so that of one there is none.
-        return bool(layer._dropout > 0 and layer._num_layers > 1)
-    return isinstance(layer, nn.Dropout) and bool(layer._rate > 0)
+        return bool(attribute(layer, "_dropout", 0) > 0 and attribute(layer, "_num_layers", 1) > 1)
+    return is_a(layer, nn.Dropout) and bool(attribute(layer, "_rate", 0) > 0)

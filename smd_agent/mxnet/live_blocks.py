@@ -10,6 +10,7 @@ import gc
 
 from mxnet.gluon import Block
 
+from smd_agent.framework.plain_access import own_dict
 from smd_agent.mxnet.step_counter import TrackedBlock
 
 
@@ -38,6 +39,6 @@ def owner_of(block: Block, others: set[int]) -> Block | None:
 def _living_blocks() -> list[Block]:
     found = gc.get_objects()
     # Never isinstance: it would ask proxies, which may raise, and lazy objects, which may load something.
-    kinds = {kind for kind in set(map(type, found)) if issubclass(kind, Block)}
+    kinds = {key for key, kind in {id(kind): kind for kind in map(type, found)}.items() if issubclass(kind, Block)}
     # One that is still being made has no parts to ask for.
-    return [thing for thing in found if type(thing) in kinds and "_children" in vars(thing)]
+    return [thing for thing in found if id(type(thing)) in kinds and "_children" in own_dict(thing)]

@@ -19,9 +19,10 @@ from smd_agent import session
 from smd_agent.core.domains import LOSS_FACTS
 from smd_agent.framework import loss_facts
 from smd_agent.framework.loss_facts import Array, Numbers
+from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.training_facts import LOOKED_AT
 from smd_agent.framework.usage import Usage
-from smd_agent.mxnet.arrays import to_array
+from smd_agent.mxnet.arrays import plain, to_array
 
 _LOOKED_AT = (SoftmaxCrossEntropyLoss, SigmoidBinaryCrossEntropyLoss, KLDivLoss)
 
@@ -42,7 +43,7 @@ class LossInputs:
         """Save what a loss is about to be called with."""
         if not self._usage.wanted or type(block) not in _LOOKED_AT:
             return
-        pred, label, weight = (*args, None, None, None)[:3]
+        pred, label, weight = (_plain(one) for one in (*args, None, None, None)[:3])
         if not (_is_dense(pred) and _is_dense(label) and pred.size and label.size):
             return
         name = type(block).__name__
@@ -52,18 +53,22 @@ class LossInputs:
             self._usage.save(f"loss/{name}_{number}", _numbers(block, pred, label, weight))
 
 
+def _plain(value: Any) -> Any:
+    return plain(value) if is_a(value, NDArray) else None
+
+
 def _is_dense(array: Any) -> bool:
-    return isinstance(array, NDArray) and array.stype == "default" and bool(array.ndim)
+    return is_a(array, NDArray) and array.stype == "default" and bool(array.ndim)
 
 
 def _numbers(block: Any, pred: NDArray, label: NDArray, weight: Any) -> Numbers:
-    if isinstance(block, SigmoidBinaryCrossEntropyLoss):
+    if is_a(block, SigmoidBinaryCrossEntropyLoss):
         return {"expects_logits": float(not block._from_sigmoid), **loss_facts.ends(_first_rows(pred))}
     # What Gluon calls logits in these two are logarithms of probabilities.
     logarithms, axis = bool(block._from_logits), block._axis % pred.ndim
     found: Numbers = {"expects_logits": float(not logarithms), "expects_logarithms": float(logarithms)}
     found |= loss_facts.rows(_first_rows(pred), axis, logarithms)
-    if isinstance(block, SoftmaxCrossEntropyLoss):
+    if is_a(block, SoftmaxCrossEntropyLoss):
         found |= _labels(block, pred, label, weight, axis)
     return found
 

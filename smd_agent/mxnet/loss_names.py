@@ -17,6 +17,9 @@ from mxnet.gluon.loss import Loss as LossBlock
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.selection import Selection
+from smd_agent.framework.identity import WeakIdentityMap
+from smd_agent.framework.plain_access import is_a
+from smd_agent.mxnet.structure import name_of
 
 _LOSSES = CollectionKeys.LOSSES
 _NUMBER = re.compile(r"\d+$")
@@ -35,18 +38,19 @@ class LossBlocks:
     def __init__(self, selection: Selection) -> None:
         self.registered: list[Block] = []
         self._selection = selection
-        self._found: weakref.WeakSet[Block] = weakref.WeakSet()
-        self._names: weakref.WeakKeyDictionary[Block, str] = weakref.WeakKeyDictionary()
+        self._found: WeakIdentityMap[Block, bool] = WeakIdentityMap()
+        self._names: WeakIdentityMap[Block, str] = WeakIdentityMap()
         # By name: the block that has it, and the trained blocks that it was called with.
         self._owners: dict[str, tuple[weakref.ref[Block], tuple[str, ...]]] = {}
 
     def add(self, block: Block) -> None:
         """A backward pass has started from what this block had returned."""
-        self._found.add(block)
+        self._found.set(block, True)
 
     def has(self, block: Block) -> bool:
         """Whether a block returns a loss."""
-        return isinstance(block, LossBlock) or block in self._found or any(block is other for other in self.registered)
+        known = is_a(block, LossBlock) or self._found.get(block) is True
+        return known or any(block is other for other in self.registered)
 
     def name(self, block: Block, models: tuple[str, ...]) -> str:
         """What a loss block is called.
@@ -57,7 +61,7 @@ class LossBlocks:
         """
         name = self._names.get(block)
         if name is None:
-            name = self._names[block] = self._name_to_take_over(block, models) or block.name
+            name = self._names.set(block, self._name_to_take_over(block, models) or name_of(block))
             self._owners[name] = (weakref.ref(block), models)
         return name
 
@@ -69,7 +73,8 @@ class LossBlocks:
                 self._selection.place(_LOSSES, name)
 
     def _name_to_take_over(self, block: Block, models: tuple[str, ...]) -> str | None:
-        stem, number = _NUMBER.sub("", block.name), _NUMBER.search(block.name)
+        own = name_of(block)
+        stem, number = _NUMBER.sub("", own), _NUMBER.search(own)
         if number is None:
             return None
         for name, (reference, known_models) in self._owners.items():

@@ -20,11 +20,13 @@ from smd_agent import session
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.model_finder import PATIENCE, ModelFinder
 from smd_agent.framework.patching import Function, Patch, Until, replace
+from smd_agent.framework.plain_access import is_a
 from smd_agent.mxnet import backward_calls, block_calls, live_blocks
 from smd_agent.mxnet.arrays import is_symbolic
 from smd_agent.mxnet.hook import Hook
 from smd_agent.mxnet.hybridized import watch_tracing
 from smd_agent.mxnet.step_counter import TrackedBlock
+from smd_agent.mxnet.structure import can_be_trained, own_parameters, parameters_of
 from smd_agent.mxnet.updates import updates
 
 
@@ -103,7 +105,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
 
     @session.fence("looking at a Trainer", again=True)
     def _trainer_made(self, trainer: Any) -> None:
-        if self.expect(parameter for parameter in trainer._params if parameter.grad_req != "null"):
+        if self.expect(parameter for parameter in parameters_of(trainer) if can_be_trained(parameter)):
             self._watch_calls()
 
     # Blocks being called.
@@ -138,8 +140,8 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
         """What counts the rest of this call as a step, if the block has just become known."""
         if self.stopped:
             return None
-        own = {id(parameter) for _, parameter in TrackedBlock(block).parameters() if parameter.grad_req != "null"}
-        if not own and isinstance(block, LossBlock):
+        own = {id(parameter) for _, parameter in TrackedBlock(block).parameters() if can_be_trained(parameter)}
+        if not own and is_a(block, LossBlock):
             return None
         is_match = bool(own & self.params_without_model() if self.saw_training else own - self.known_params())
         found = self.adopt(block) if is_match else None
@@ -166,7 +168,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
         owner = live_blocks.owner_of(block, others)
         if owner is not None:
             self.hook.add_owner(owner)
-            for parameter in owner.params.values():
+            for parameter in own_parameters(owner):
                 self._pending_params.pop(id(parameter), None)
 
     def parts_of(self, model: Block) -> list[Block]:

@@ -16,10 +16,12 @@ from smd_agent import session
 from smd_agent.core.domains import INPUTS
 from smd_agent.framework.model_inputs import ModelInputs as AnyInputs
 from smd_agent.framework.model_inputs import Numbers, looked_at, numbers_of
+from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.training_facts import AS_IT_IS
 from smd_agent.framework.usage import Usage
-from smd_agent.mxnet.arrays import arrays_in, to_array
-from smd_agent.mxnet.hybridized import trace_of
+from smd_agent.mxnet.arrays import arrays_in, plain, to_array
+from smd_agent.mxnet.hybridized import graph_of, is_active, trace_of
+from smd_agent.mxnet.structure import name_of
 
 # Blocks that multiply what they are given by weights, and are made for numbers about 1.
 _LAYERS = (nn.Dense, _Conv, _RNNLayer, rnn.RecurrentCell)
@@ -47,7 +49,7 @@ class ModelInputs:
     @session.fence("looking at the scales of a model's inputs", INPUTS)
     def before_call(self, block: Block, inputs: Any) -> None:
         """A model is about to be called."""
-        found = self._inputs.of_first_call(block.name, inputs)
+        found = self._inputs.of_first_call(name_of(block), inputs)
         if not found:
             return
         # What a call has left that has raised an error.
@@ -65,11 +67,11 @@ class ModelInputs:
         arrays = arrays_in(inputs)
         origins = [origin for array in arrays if (origin := self._origins.get(id(array)))]
         self._call(type(block), origins)
-        if origins and isinstance(block, _SAME):
+        if origins and is_a(block, _SAME):
             for array in arrays_in(outputs):
                 self._note(array, origins[0])
-        trace = trace_of(block) if getattr(block, "_active", False) else None
-        if trace is not None and trace.graph is block._cached_graph:
+        trace = trace_of(block) if is_active(block) else None
+        if trace is not None and trace.graph is graph_of(block):
             names = [symbol.name for symbol in trace.graph[0]]
             known = {name: self._origins.get(id(array), "") for name, array in zip(names, arrays, strict=False)}
             for call in trace.calls:
@@ -105,7 +107,7 @@ class ModelInputs:
 
 
 def _numbers(inputs: Any, most: int) -> Iterator[tuple[int, Numbers]]:
-    for i, array in enumerate(arrays_in(inputs)[:most]):
+    for i, array in enumerate(map(plain, arrays_in(inputs)[:most])):
         if array.stype == "default" and array.size > 1:
             values, _ = to_array(array)
             if values.dtype.kind == "f":

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from mxnet.gluon import HybridBlock, Parameter
 
 from smd_agent.core.ports import StepWriter
+from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.mxnet.hybridized import GraphTap
 from smd_agent.mxnet.loss_names import LossBlocks
@@ -42,7 +43,7 @@ class TrainedBlocks(Protocol):
         """What was said last of the parameters of each block, by its title."""
 
     @property
-    def taps(self) -> MutableMapping[HybridBlock, GraphTap]:
+    def taps(self) -> WeakIdentityMap[HybridBlock, GraphTap]:
         """The taps of hybridized blocks that have been made so far."""
 
     def parameters(self) -> list[tuple[str, Parameter]]:

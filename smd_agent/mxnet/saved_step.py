@@ -24,15 +24,17 @@ from smd_agent.core.domains import CHANNELS, GRADIENTS, INPUTS, LAYERS, LOSSES, 
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.patching import Patch, Until
+from smd_agent.framework.plain_access import attribute, is_a
 from smd_agent.mxnet import backward_calls, block_calls
 from smd_agent.mxnet.arrays import arrays_in, copied, is_symbolic, raise_pending_error
 from smd_agent.mxnet.channels import note_channels
 from smd_agent.mxnet.gradients import Freshness, Gradients
-from smd_agent.mxnet.hybridized import GraphTap, trace_of
+from smd_agent.mxnet.hybridized import GraphTap, is_active, operation_of, trace_of
 from smd_agent.mxnet.losses import KnownLosses, is_same_loss
 from smd_agent.mxnet.ports import TrainedBlocks
 from smd_agent.mxnet.step_counter import TrackedBlock
 from smd_agent.mxnet.step_facts import StepFacts
+from smd_agent.mxnet.structure import children, name_of
 from smd_agent.mxnet.weights import Weights
 
 # Gluon would call the first block of a class ``Loss`` like this, and the losses' regex asks for such a name.
@@ -134,8 +136,9 @@ class SavedStep(CapturedStep):
         self._calls[id(block)] = calls + 1
         if calls < self._most_calls(block):
             return True
-        line = f"inputs and outputs are saved of the first {CALLS} calls of {block.name} in a step"
-        guard.say_once(("calls", block.name), line)
+        name = name_of(block)
+        line = f"inputs and outputs are saved of the first {CALLS} calls of {name} in a step"
+        guard.say_once(("calls", name), line)
         return False
 
     def _most_calls(self, block: Block) -> int:
@@ -154,11 +157,11 @@ class SavedStep(CapturedStep):
         inputs = self._hold(args, kwargs)
         result = self._run(original, block, args, kwargs)
         self._facts.after_block(block, (args, kwargs), result)
-        if isinstance(block, HybridBlock):
+        if is_a(block, HybridBlock):
             self._remember_inner_losses(block, result)
         if is_loss:
             self._remember_loss(result)
-        name = (self._loss_name(block, result) if is_loss else None) or block.name
+        name = (self._loss_name(block, result) if is_loss else None) or name_of(block)
         self.save_io(name, "input", inputs)
         self.save_io(name, "output", result)
         raise_pending_error()
@@ -173,7 +176,7 @@ class SavedStep(CapturedStep):
             result = original(block, *args, **kwargs)
         finally:
             self._depth -= 1
-        if not self._depth and autograd.is_recording() and isinstance(result, NDArray):
+        if not self._depth and autograd.is_recording() and is_a(result, NDArray):
             self._returned.append((result, weakref.ref(block)))
         return result
 
@@ -183,7 +186,7 @@ class SavedStep(CapturedStep):
         losses = self._blocks.losses
         step = self.writer.position.step
         models = [tracked.model for tracked in self._blocks.models if tracked.last == step]
-        name = losses.name(block, tuple(model.name for model in models if model is not None))
+        name = losses.name(block, tuple(name_of(model) for model in models if model is not None))
         first = self.counts.get(f"{name}_output", 0)
         losses.put_in_losses([f"{name}_output_{first + i}" for i, _ in enumerate(arrays_in(result))])
         return name
@@ -202,9 +205,9 @@ class SavedStep(CapturedStep):
 
     @unseen
     def _run(self, original: Callable[..., Any], block: Block, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if not isinstance(block, HybridBlock) or not block._children:
+        if not is_a(block, HybridBlock) or not children(block):
             return original(block, *args, **kwargs)
-        if block._cached_op is None:
+        if operation_of(block) is None:
             return self._run_building(original, block, args, kwargs)
         self._add_tap(block, args)
         try:
@@ -239,18 +242,19 @@ class SavedStep(CapturedStep):
 
     @session.fence("looking into a hybridized block", LAYERS)
     def _add_tap(self, block: HybridBlock, args: tuple[Any, ...]) -> None:
-        if not block._active or not self._blocks.may_want_inside(block):
+        if not is_active(block) or not self._blocks.may_want_inside(block):
             return
         taps = self._blocks.taps
         tap = taps.get(block)
-        if tap is None or tap.original is not block._cached_op:
-            tap = taps[block] = GraphTap(block, trace_of(block))
+        if tap is None or tap.original is not operation_of(block):
+            tap = taps.set(block, GraphTap(block, trace_of(block)))
         names = tap.names(self.next_number, self.writer.wants)
         if not names:
             return
-        if block._callback is not None:
-            line = f"inputs and outputs of the blocks inside of {block.name} are not saved: it has a monitor of its own"
-            guard.say_once(("monitored", block.name), line)
+        if attribute(block, "_callback") is not None:
+            name = name_of(block)
+            line = f"inputs and outputs of the blocks inside of {name} are not saved: it has a monitor of its own"
+            guard.say_once(("monitored", name), line)
             return
         tap.install(block, args, names, self._save_under)
 
@@ -266,12 +270,12 @@ class SavedStep(CapturedStep):
     @session.fence("saving a block's inputs and outputs", LAYERS)
     def save_io(self, name: str, kind: str, value: Any) -> None:
         """Save the arrays of a block's input or output, numbered over the whole step."""
-        self.save_numbered(f"{name}_{kind}", value if isinstance(value, _Held) else arrays_in(value))
+        self.save_numbered(f"{name}_{kind}", value if type(value) is _Held else arrays_in(value))
 
     @session.fence("remembering a loss inside of a hybridized block", LOSSES)
     def _remember_inner_losses(self, block: HybridBlock, result: Any) -> None:
         tap = self._blocks.taps.get(block)
-        if tap is not None and block._active and tap.original is block._cached_op:
+        if tap is not None and is_active(block) and tap.original is operation_of(block):
             self._remember_loss(tap.losses_in(result))
 
     @session.fence("remembering a loss", LOSSES)
@@ -326,7 +330,7 @@ class SavedStep(CapturedStep):
     def _wrap_sum(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def allreduce(trainer: Any) -> Any:
             self._blocks.training_goes_on()
-            if self.is_current and getattr(trainer, "_update_on_kvstore", False):
+            if self.is_current and attribute(trainer, "_update_on_kvstore", False):
                 # The store applies what it gets and gives weights back: the sum is never seen here.
                 self._gradients.before_update(trainer, summed=False)
                 raise_pending_error()
@@ -341,7 +345,7 @@ class SavedStep(CapturedStep):
             if self.is_current:
                 self._gradients.before_update(trainer, summed=True)
                 raise_pending_error()
-                if not getattr(trainer, "_update_on_kvstore", False):
+                if not attribute(trainer, "_update_on_kvstore", False):
                     return self._facts.around_update(trainer, partial(original, trainer, *args, **kwargs))
             raise_pending_error()
             return original(trainer, *args, **kwargs)

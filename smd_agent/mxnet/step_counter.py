@@ -21,8 +21,18 @@ from mxnet.gluon import Block, Parameter
 from smd_agent.core.clock import ModeClock
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.own_failures import own_failure
+from smd_agent.framework.plain_access import bases_of, in_class
 from smd_agent.framework.tracked_model import StepOpener, TrackedModel
-from smd_agent.mxnet.arrays import arrays_in, bytes_of, is_symbolic, raise_pending_error
+from smd_agent.mxnet.arrays import arrays_in, bytes_of, is_symbolic, plain, raise_pending_error
+from smd_agent.mxnet.structure import (
+    blocks_in,
+    can_be_trained,
+    contexts_of,
+    own_parameters,
+    parameter_name,
+    shape_of,
+    values_of,
+)
 
 _FLAT = 2
 """Most dimensions of a parameter that is looked at for updates."""
@@ -73,14 +83,12 @@ class TrackedBlock(TrackedModel[Block]):
         smallest: Any = None
         for _, parameter in self.parameters():
             # Convolutions bring weights into another layout, in place, when they happen to run; never vectors.
-            if parameter.grad_req == "null" or not parameter.shape or len(parameter.shape) > _FLAT:
+            shape = shape_of(parameter)
+            if not can_be_trained(parameter) or not shape or len(shape) > _FLAT:
                 continue
-            try:
-                array = parameter.list_data()[0]
-            except RuntimeError:
-                continue
-            if array.stype == "default" and (smallest is None or array.size < smallest.size):
-                smallest = array
+            for array in map(plain, values_of(parameter)[:1]):
+                if array.stype == "default" and (smallest is None or array.size < smallest.size):
+                    smallest = array
         return None if smallest is None else bytes_of(smallest)
 
     @property
@@ -103,10 +111,10 @@ class TrackedBlock(TrackedModel[Block]):
         """
         seen = set()
         for block in self.parts():
-            for parameter in block.params.values():
+            for parameter in own_parameters(block):
                 if id(parameter) not in seen:
                     seen.add(id(parameter))
-                    yield parameter.name, parameter
+                    yield parameter_name(parameter), parameter
 
     def look_at_contexts(self) -> None:
         """Find out on how many contexts the parameters are."""
@@ -120,19 +128,12 @@ class TrackedBlock(TrackedModel[Block]):
         if is_other:
             self.contexts.clear()
         array = next(iter(arrays_in(args)), None)
-        context = None if array is None else array.context
+        context = None if array is None else plain(array).context
         again = self.last == step and (not self.contexts or context in self.contexts)
         if again or self.last != step:
             self.contexts.clear()
         self.contexts.add(context)
         return again
-
-
-def blocks_in(block: Block) -> list[Block]:
-    """A block and all blocks below it, each once."""
-    found: dict[int, Block] = {}
-    block.apply(lambda part: found.setdefault(id(part), part))
-    return list(found.values())
 
 
 def _references(reference: Callable[[], Any]) -> int:
@@ -160,14 +161,6 @@ def _references_of_a_cycle() -> int:
 _OF_A_CYCLE = _references_of_a_cycle()
 
 
-def contexts_of(parameter: Parameter) -> list[Any]:
-    """Where the parameter is or is going to be; empty before ``initialize``."""
-    try:
-        return list(parameter.list_ctx())
-    except RuntimeError:
-        return []
-
-
 class Counters:
     """The step counters of one hook, on the classes of its models.
 
@@ -178,7 +171,8 @@ class Counters:
     def __init__(self, steps: BlockSteps) -> None:
         self._steps = steps
         self._models: dict[int, TrackedBlock] = {}
-        self._classes: dict[type[Block], tuple[Any, Any]] = {}
+        # By id: a metaclass may have a hash of its own.
+        self._classes: dict[int, tuple[type[Block], Any, Any]] = {}
 
     def attach(self, tracked: TrackedBlock) -> None:
         """Count a block's calls from now on."""
@@ -188,7 +182,7 @@ class Counters:
         self._models[key] = tracked
         # An id may be given away again once its block is gone.
         weakref.finalize(block, self._models.pop, key, None).atexit = False
-        if type(block) not in self._classes:
+        if id(type(block)) not in self._classes:
             self._watch(type(block))
 
     def detach(self, tracked: TrackedBlock) -> None:
@@ -197,13 +191,13 @@ class Counters:
             del self._models[key]
         if not self._models:
             while self._classes:
-                block_class, (own, wrapper) = self._classes.popitem()
+                _, (block_class, own, wrapper) = self._classes.popitem()
                 if vars(block_class).get("__call__") is not wrapper:
                     continue
                 if own is None:
-                    del block_class.__call__
+                    type.__delattr__(block_class, "__call__")
                 else:
-                    block_class.__call__ = own
+                    type.__setattr__(block_class, "__call__", own)
 
     def around(self, run: Callable[..., Any]) -> Callable[..., Any]:
         """What counts one call that has begun before its block had a counter, and has ``run`` go on with it."""
@@ -213,10 +207,10 @@ class Counters:
         own = vars(block_class).get("__call__")
         owner = SimpleNamespace(__call__=own) if own is not None else _definer(block_class)
         call = self._counter(owner)
-        functools.update_wrapper(call, block_class.__call__)
+        functools.update_wrapper(call, in_class(block_class, "__call__"))
         wrapper = _Counted(call, owner)
-        block_class.__call__ = wrapper
-        self._classes[block_class] = (own, wrapper)
+        type.__setattr__(block_class, "__call__", wrapper)
+        self._classes[id(block_class)] = (block_class, own, wrapper)
 
     def _begins(self, tracked: TrackedBlock, args: tuple[Any, ...], train: bool, clock: ModeClock) -> bool:
         """Whether a block's call begins a step."""
@@ -305,4 +299,4 @@ class _Counted(property):
 
 def _definer(block_class: type[Block]) -> Any:
     """The class that a class has its ``__call__`` from."""
-    return next(base for base in block_class.__mro__[1:] if "__call__" in vars(base))
+    return next(base for base in bases_of(block_class)[1:] if "__call__" in vars(base))

@@ -22,15 +22,23 @@ from smd_agent.framework.parameter_facts import ParameterFacts
 from smd_agent.framework.tracked_model import free_name
 from smd_agent.framework.usage import Usage
 from smd_agent.framework.weight_changes import Moved, WeightChanges, changes, part_of
-from smd_agent.mxnet.arrays import arrays_in, raise_pending_error, to_array
-from smd_agent.mxnet.gradients import Pair, is_sparse, values_of
+from smd_agent.mxnet.arrays import arrays_in, plain, raise_pending_error, to_array
+from smd_agent.mxnet.gradients import Pair
 from smd_agent.mxnet.layer_modes import LayerModes
 from smd_agent.mxnet.loss_inputs import LossInputs
 from smd_agent.mxnet.model_inputs import ModelInputs
 from smd_agent.mxnet.ports import TrainedBlocks
 from smd_agent.mxnet.step_counter import TrackedBlock
+from smd_agent.mxnet.structure import (
+    can_be_trained,
+    is_sparse,
+    name_of,
+    parameters_of,
+    shape_of,
+    trainer_of,
+    values_of,
+)
 from smd_agent.mxnet.trainer_settings import TrainerSettings, groups_of
-from smd_agent.mxnet.updates import trainer_of
 
 
 class StepFacts:
@@ -64,7 +72,7 @@ class StepFacts:
         # It lives on with its parameters until the garbage collector runs.
         known = (*self._blocks.models, *self._blocks.owners)
         own = {id(parameter) for tracked in known for _, parameter in tracked.parameters()}
-        return own.isdisjoint(map(id, trainer._params))
+        return own.isdisjoint(map(id, parameters_of(trainer)))
 
     def add(self, models: Iterable[TrackedBlock], pairs: Sequence[Pair]) -> None:
         """Save the facts of models that have become known.
@@ -79,7 +87,7 @@ class StepFacts:
             if tracked.model is None or not own:
                 continue
             self._known.update(map(id, own))
-            title = free_name(tracked.model.name, self._titles.__contains__)
+            title = free_name(name_of(tracked.model), self._titles.__contains__)
             self._titles.add(title)
             found = [(names[id(parameter)], parameter) for parameter in own]
             self._parameters.add_parameters(title, found)
@@ -96,7 +104,7 @@ class StepFacts:
 
     def before_call(self, block: Block, inputs: Any) -> None:
         """A model is about to be called."""
-        self._digests.before_call(block.name, inputs)
+        self._digests.before_call(name_of(block), inputs)
         self._inputs.before_call(block, inputs)
 
     def after_block(self, block: Block, inputs: Any, outputs: Any) -> None:
@@ -135,11 +143,11 @@ class _Weights:
 
     def owned_by(self, trainer: Any) -> Iterator[Parameter]:
         """The parameters that a Trainer updates."""
-        return (parameter for parameter in trainer._params if parameter.grad_req != "null")
+        return filter(can_be_trained, parameters_of(trainer))
 
     def size_of(self, parameter: Parameter) -> int:
         """How many elements a parameter has."""
-        return math.prod(parameter.shape)
+        return math.prod(shape_of(parameter) or ())
 
     def looked_at(self, parameter: Parameter) -> npt.NDArray[Any] | None:
         """A copy of what is looked at of a parameter; None where it has no values, or is sparse."""
@@ -163,15 +171,15 @@ class _Parameters:
 
     def groups_of(self, trainer: Any) -> Mapping[str, list[Parameter]]:
         """The parameters of a Trainer by the name of their group."""
-        title = self._title_of(trainer)
+        title, parameters = self._title_of(trainer), parameters_of(trainer)
         return {
-            f"{title}/group_{number}": [trainer._params[index] for index in indices]
+            f"{title}/group_{number}": [parameters[index] for index in indices]
             for number, indices in enumerate(groups_of(trainer))
         }
 
     def can_be_trained(self, parameter: Parameter) -> bool:
         """Whether gradients of a parameter are computed."""
-        return bool(parameter.grad_req != "null")
+        return can_be_trained(parameter)
 
     def was_given(self, parameter: Parameter) -> bool:
         """Whether any Trainer was given a parameter."""
@@ -180,7 +188,7 @@ class _Parameters:
 
 def digest_of(inputs: Any) -> npt.NDArray[np.int64] | None:
     """The digest of what a block is called with; None where it gets no arrays. Of sparse ones, that of their parts."""
-    parts = [part for array in arrays_in(inputs) for part in _parts(array)]
+    parts = [part for array in arrays_in(inputs) for part in _parts(plain(array))]
     digest: npt.NDArray[np.int64] | None = facts.digest(parts, np)
     return digest
 

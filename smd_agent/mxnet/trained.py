@@ -5,7 +5,7 @@ from __future__ import annotations
 from mxnet.gluon import Parameter
 
 from smd_agent.framework.parameter_roles import Parameter as Role
-from smd_agent.mxnet.updates import trainer_of
+from smd_agent.mxnet.structure import can_be_trained, shape_of, trainer_of
 
 
 def are_trained(pairs: list[tuple[str, Parameter]]) -> list[bool | None]:
@@ -13,7 +13,7 @@ def are_trained(pairs: list[tuple[str, Parameter]]) -> list[bool | None]:
 
     Without a Trainer there is nothing to go by but ``grad_req``.
     """
-    wanted = [parameter.grad_req != "null" for _, parameter in pairs]
+    wanted = [can_be_trained(parameter) for _, parameter in pairs]
     given = [is_wanted and trainer_of(pair[1]) is not None for pair, is_wanted in zip(pairs, wanted, strict=True)]
     trained = given if any(given) else wanted
     if not any(trained):
@@ -28,5 +28,5 @@ def are_trained(pairs: list[tuple[str, Parameter]]) -> list[bool | None]:
 def with_role(pair: tuple[str, Parameter], trained: bool | None) -> Role:
     """A parameter as the roles see it; ``trained`` as `are_trained` tells it."""
     name, parameter = pair
-    shape = parameter.shape
+    shape = shape_of(parameter)
     return Role(name, name.rpartition("_")[2], None if shape is None else len(shape), trained)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
@@ -11,10 +10,12 @@ from mxnet.gluon import Parameter, Trainer
 from smd_agent import session
 from smd_agent.core.clock import RunPosition
 from smd_agent.framework.hidden_frames import unseen
+from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.patching import Function, Until, is_replaced, replace
 from smd_agent.framework.training_steps import TrainingSteps
 from smd_agent.framework.update_rounds import UpdateRounds
 from smd_agent.mxnet import backward_calls
+from smd_agent.mxnet.structure import parameters_of, trainer_of
 
 
 class Trained(Protocol):
@@ -35,7 +36,7 @@ class _Updates:
         self.rounds = UpdateRounds(self._takes_part)
         self._trained: Trained | None = None
         # Those of whose parameters a block has been called, if only to evaluate it.
-        self._in_use: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._in_use: WeakIdentityMap[Any, bool] = WeakIdentityMap()
         # Of its steps.
         self._position: RunPosition | None = None
         self._unwatch: Callable[[], None] | None = None
@@ -56,7 +57,9 @@ class _Updates:
 
     def evaluated(self, parameters: Iterable[Parameter]) -> None:
         """A block that nothing has trained yet has been called to evaluate it."""
-        self._in_use.update(filter(None, map(trainer_of, parameters)))
+        for trainer in map(trainer_of, parameters):
+            if trainer is not None:
+                self._in_use.set(trainer, True)
 
     def goes_on_with(self, own: set[int]) -> bool:
         """Whether a round that has ended goes on with a block that alone has these parameters, and is called now."""
@@ -145,17 +148,12 @@ class _Updates:
         if self._trained is None or not own.isdisjoint(_ids(updating)):
             return False
         # A generator's first samples may be drawn without gradients, for its critic.
-        in_use = candidate in self._in_use
+        in_use = self._in_use.get(candidate) is True
         return in_use or any(id(parameter) in own for parameter in self._trained.trained_parameters())
 
 
-def trainer_of(parameter: Parameter) -> Any:
-    """The Trainer that a parameter was given to last, None if there is none."""
-    return getattr(parameter, "_trainer", None)
-
-
 def _ids(trainer: Any) -> set[int]:
-    return {id(parameter) for parameter in trainer._params}
+    return {id(parameter) for parameter in parameters_of(trainer)}
 
 
 updates = _Updates()

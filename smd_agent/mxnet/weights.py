@@ -16,8 +16,9 @@ from smd_agent import guard, session
 from smd_agent.core.domains import WEIGHTS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.captured_step import Installed
-from smd_agent.mxnet.gradients import Pair, is_sparse, values_of
+from smd_agent.mxnet.gradients import Pair
 from smd_agent.mxnet.ports import TrainedBlocks
+from smd_agent.mxnet.structure import can_be_trained, is_sparse, name_of, values_of
 from smd_agent.mxnet.trained import are_trained, with_role
 
 
@@ -69,13 +70,13 @@ class Weights:
             pairs = list(tracked.parameters())
             trained = are_trained(pairs)
             if tracked.model is not None and roles.have_changed(tracked, trained):
-                roles.settle(tracked.model.name, starmap(with_role, zip(pairs, trained, strict=True)))
+                roles.settle(name_of(tracked.model), starmap(with_role, zip(pairs, trained, strict=True)))
             if False in trained:
                 # Should one get a gradient, it is trained all the same.
                 self._doubtful.update(
                     id(parameter)
                     for (name, parameter), found in zip(pairs, trained, strict=True)
-                    if found is False and parameter.grad_req != "null" and not roles.is_trained(name)
+                    if found is False and can_be_trained(parameter) and not roles.is_trained(name)
                 )
 
     def reached(self, pairs: Iterable[Pair]) -> None:

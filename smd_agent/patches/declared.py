@@ -186,6 +186,7 @@ _MXNET = (
         "the operation of a hybridized block is tapped as soon as it is made",
         CALL,
     ),
+    Declared(("mxnet.nd.CachedOp.__call__",), "the operation of a hybridized block shows what is inside of it", CALL),
     Declared(
         ("mxnet.optimizer.Optimizer._get_lrs",), "learning rates of a schedule are saved as an update uses them", CALL
     ),

@@ -7,9 +7,13 @@ usage: python hostile_data_scenes.py [NOTES.npz]
 
 import collections
 import dataclasses
+import sys
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+
+sys.path.append(str(Path(__file__).parents[1] / "shared"))
 from counted import count, made, raising, resting, told
 from hostile_scenes import layers_of, note_layers, parameters_of, sgd
 from nets import batch

@@ -6,9 +6,13 @@ usage: python hostile_scenes.py [NOTES.npz]
 """
 
 import dataclasses
+import sys
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+
+sys.path.append(str(Path(__file__).parents[1] / "shared"))
 from counted import count, made, resting, told
 from nets import batch
 from notes import note, play

@@ -49,6 +49,21 @@ def passing(name, base):
     return method
 
 
+def reading(name, base):
+    """Make a property that counts and gives what the base class has."""
+
+    def value(self):
+        count(name)
+        return getattr(base, name).__get__(self, type(self))
+
+    return property(value)
+
+
+def refusing(name):
+    """Make a property whose readers get an error."""
+    return property(raising(name))
+
+
 def told_class(self):
     count("__class__")
     return type(self)
