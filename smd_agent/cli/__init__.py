@@ -79,7 +79,7 @@ def _dispatch(words: list[str]) -> int:
 
         if name is None:
             _refuse_options_before_command(words, run.split(words)[1])
-        return run.launch(words[1:] if name else words)
+        return run.launch(words[1:] if name else words, COMMANDS)
     return _read(name, importlib.import_module(COMMANDS[name]), words[1:])
 
 

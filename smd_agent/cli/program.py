@@ -13,6 +13,11 @@ from typing import NamedTuple
 import smd_agent
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.config import env
+from smd_agent.config.keys import misspelt
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 HOOK_FILES = ("smd_agent.pth",) if sys.version_info < (3, 15) else ("smd_agent.pth", "smd_agent.start")
 PYTHON_ENDINGS = (".py", ".pyc", ".pyz", ".zip")
@@ -20,8 +25,10 @@ CANNOT_EXECUTE = 126
 NOT_FOUND = 127
 
 
-def resolve(target: list[str]) -> tuple[str, list[str]]:
+def resolve(target: list[str], commands: Iterable[str] = ()) -> tuple[str, list[str]]:
     """Return the file to execute and its argv for a script, -m, -c or a command found on PATH.
+
+    ``commands`` are the agent's own, one of which may have been meant where there is none.
 
     Raises:
         CommandError: there is no such command, or this interpreter cannot be started again.
@@ -33,7 +40,7 @@ def resolve(target: list[str]) -> tuple[str, list[str]]:
         return sys.executable, [sys.orig_argv[0], *interpreter_options(), *target]
     found = os.path.abspath(word) if os.sep in word and os.path.isfile(word) else _which(word)
     if found is None:
-        raise CommandError(f"there is no script or command called {word}{_suggestion(word)}", NOT_FOUND)
+        raise CommandError(f"there is no script or command called {word}{_suggestion(word, commands)}", NOT_FOUND)
     return found, target
 
 
@@ -73,10 +80,13 @@ def _which(word: str) -> str | None:
     return shutil.which(word)
 
 
-def _suggestion(word: str) -> str:
+def _suggestion(word: str, commands: Iterable[str]) -> str:
     if os.path.isfile(word + ".py"):
         return f"; did you mean {word}.py?"
-    return "; did you mean a file in another folder?" if os.sep in word else ""
+    if os.sep in word:
+        return "; did you mean a file in another folder?"
+    meant = misspelt(word, sorted(commands))
+    return f"; did you mean {meant}?" if meant else ""
 
 
 class WayIn(NamedTuple):

@@ -36,17 +36,21 @@ from smd_agent.cli import program as user_program
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.config import env
 from smd_agent.config.hook_file import Source, find_source, read_object
-from smd_agent.config.keys import nearest
+from smd_agent.config.keys import misspelt, nearest
 from smd_agent.config.load import load_settings
 from smd_agent.config.placeholders import literal
 from smd_agent.config.values import InvalidValue, count
+from smd_agent.core.collection_keys import BUILT_IN_NAMES
 from smd_agent.core.reduction_config import SMALL, STATISTICS
 from smd_agent.formats.addresses import is_address
 from smd_agent.printable import shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
+
+    from smd_agent.config.settings import HookSettings
 
 ALL = "all"
 # In a hook file the collection of this name stands for what all the others hold; only save_all is every tensor.
@@ -66,8 +70,10 @@ FLAGS = ("--strict", "--raw")
 INTERPRETER_OPTIONS = ("-m", "-c", "-")
 
 
-def launch(words: list[str]) -> int:
+def launch(words: list[str], commands: Iterable[str] = ()) -> int:
     """Become the program named in the words; return an exit code only where none can be replaced (Windows).
+
+    ``commands`` are words that may have been meant where there is no such program.
 
     Raises:
         CommandError: the words cannot be followed, or the program cannot be started.
@@ -79,7 +85,7 @@ def launch(words: list[str]) -> int:
         return 0
     if not target:
         raise CommandError("name a script, -m module, -c code or a command to run", USAGE_ERROR)
-    program, command = user_program.resolve(target)
+    program, command = user_program.resolve(target, commands)
     if env.use_smdebug():
         user_program.open_for(program)
         configure(options, target)
@@ -128,18 +134,18 @@ def configure(options: dict[str, str], target: list[str]) -> None:
     # A launch from a program that was launched itself is another one.
     env.put(env.LAUNCHED, None)
     source = source_for(options)
-    if source is not None:
-        load_settings(source)
+    settings = None if source is None else load_settings(source)
     if source is not None and "--config" in options:
         env.put(env.HOOK, None)
         env.put(env.CONFIG_PATH, source.name)
     hook = content_for(source, options)
-    if hook is None:
-        return
-    _set_hook(hook)
-    if "LocalPath" not in hook and source is None:
-        # Last, so that nothing is left behind when an option is wrong.
-        _set_hook({**hook, "LocalPath": literal(new_run_folder(target))})
+    if hook is not None:
+        settings = _set_hook(hook)
+        if "LocalPath" not in hook and source is None:
+            # Last, so that nothing is left behind when an option is wrong.
+            settings = _set_hook({**hook, "LocalPath": literal(new_run_folder(target))})
+    if settings is not None:
+        _refuse_folder(settings)
 
 
 def source_for(options: dict[str, str]) -> Source | None:
@@ -168,10 +174,23 @@ def default_content() -> dict[str, Any]:
     return {"HookParameters": parameters, "CollectionConfigurations": EVERY_COLLECTION}
 
 
-def _set_hook(hook: dict[str, Any]) -> None:
+def _set_hook(hook: dict[str, Any]) -> HookSettings:
     text = json.dumps(hook)
-    load_settings(Source("the options", text=text))
+    settings = load_settings(Source("the options", text=text))
     env.put(env.HOOK, text)
+    return settings
+
+
+def _refuse_folder(settings: HookSettings) -> None:
+    """Raise where the run would have no place: else the program would say so in its first step that is saved."""
+    from pathlib import Path
+
+    from smd_agent.storage.run_folder import obstacle
+
+    if not is_address(settings.out_dir) and not settings.dry_run:
+        why = obstacle(Path(settings.out_dir))
+        if why:
+            raise CommandError(f"no run can be written into {settings.out_dir}: {why}; choose a folder by --out")
 
 
 def overlay(hook: dict[str, Any], given: dict[str, str]) -> dict[str, Any]:
@@ -184,6 +203,7 @@ def overlay(hook: dict[str, Any], given: dict[str, str]) -> dict[str, Any]:
     if "--save" in given:
         named = {entry.get("CollectionName"): entry for entry in collections}
         names = _names(given["--save"], "--save")
+        _refuse_misspelt([name for name in names if name not in named])
         collections = [named.get(name, {"CollectionName": name}) for name in names]
         if ALL in names:
             parameters["save_all"] = True
@@ -235,6 +255,16 @@ def _names(text: str, option: str) -> list[str]:
             f"option {option} is {shortened(repr(text), 60)}, allowed are names separated by commas", USAGE_ERROR
         )
     return names
+
+
+def _refuse_misspelt(names: list[str]) -> None:
+    """Raise where a collection is nearly one of ours; others may be the program's own, which makes them later."""
+    for name in names:
+        meant = misspelt(name, sorted(BUILT_IN_NAMES))
+        if meant:
+            raise CommandError(
+                f"option --save: there is no collection {shortened(name, 60)}; did you mean {meant}?", USAGE_ERROR
+            )
 
 
 def _positive(text: str, option: str) -> int:

@@ -208,6 +208,14 @@ class Section:
             self.warn(f"{further} further keys of {self.path.rstrip('.') or 'the file'} are unknown and ignored")
 
 
+def misspelt(word: str, known: list[str]) -> str:
+    """Return the known word that this one is nearly, else an empty string; `my_weights` is a word of its own."""
+    import difflib
+
+    found = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.75)
+    return found[0] if found and word != found[0] and found[0] not in word.lower() else ""
+
+
 def nearest(word: str, known: list[str]) -> str:
     """Return `; did you mean x?` for the known word that is most like this one, else an empty string."""
     import difflib

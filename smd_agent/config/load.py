@@ -11,8 +11,9 @@ from smd_agent.config.placeholders import names_rank
 from smd_agent.config.settings import CollectionSettings, HookSettings, RuleSettings
 from smd_agent.config.tensorboard import folder_wanted
 from smd_agent.core.collection_keys import BUILT_IN_NAMES
+from smd_agent.core.modes import ModeKeys
 from smd_agent.core.reduction_config import ReductionConfig
-from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL, SaveConfigMode
+from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL, SaveConfig, SaveConfigMode
 from smd_agent.errors import ConfigError
 from smd_agent.formats.addresses import is_address, plain
 from smd_agent.printable import shortened
@@ -48,16 +49,15 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
     step = hook.take(keys.STEP)
     wanted, board = hook.take(keys.EXPORT_TENSORBOARD), hook.take(keys.TENSORBOARD_DIR)
     tensorboard_dir = folder_wanted(wanted, board, out_dir)
-    if tensorboard_dir is None and (board is not None or wanted) and env.in_training_job():
-        why = f"in a training job {env.tensorboard_config_path()} names their folder, and it does not"
-        hook.warn(f"no TensorBoard files are written: {why}")
+    if tensorboard_dir is None and (board is not None or wanted):
+        _warn_of_no_board(hook)
     hook.warn_unknown()
 
     collections: dict[str, CollectionSettings] = {}
     for number, entry in enumerate(listed):
         collection = _collection(top, number, entry, hook_steps, default, reduction_config)
         collections[collection.name] = _after(collections.get(collection.name), collection, top)
-    _warn_of_empty(top, named, collections)
+    unfilled = _warn_of_empty(top, named, collections)
     included = tuple(dict.fromkeys([*named, *collections]))
     rules: list[RuleSettings] = []
     if listed_rules:
@@ -69,11 +69,13 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
         collections = with_rules(collections, asked, all_of, top)
         included = tuple(dict.fromkeys([*included, *collections]))
         rules = [rule for rule in asked if not is_report(rule)]
+    save_config = precedence.merged_steps([hook_steps], default)
+    _warn_of_ends(top, save_config, collections)
     return HookSettings(
         out_dir=out_dir,
         apart=names_rank(str(content.get(keys.LOCAL_PATH.name))),
         source=source.name,
-        save_config=precedence.merged_steps([hook_steps], default),
+        save_config=save_config,
         reduction_config=reduction_config,
         include_regex=include_regex,
         include_collections=included,
@@ -87,6 +89,7 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
         upload_to=upload_to,
         rules=tuple(rules),
         warnings=tuple(warnings),
+        unfilled=unfilled,
     )
 
 
@@ -159,10 +162,37 @@ def _after(earlier: CollectionSettings | None, later: CollectionSettings, top: S
     )
 
 
-def _warn_of_empty(top: Section, named: list[str], collections: Mapping[str, CollectionSettings]) -> None:
+def _warn_of_empty(top: Section, named: list[str], collections: Mapping[str, CollectionSettings]) -> tuple[str, ...]:
+    """Name the collections that no tensor can join unless the program fills them."""
+    found = []
     for name in dict.fromkeys([*named, *collections]):
         has_regex = name in collections and collections[name].include_regex
         if not has_regex and name not in BUILT_IN_NAMES:
-            missing = "is not built in and has no include_regex, so nothing joins it by itself"
             shown = shortened(name, LONGEST_NAME)
-            top.warn(f"collection {shown} {missing}{nearest(shown, sorted(BUILT_IN_NAMES))}")
+            meant = nearest(shown, sorted(BUILT_IN_NAMES))
+            top.warn(f"there is no collection {shown}: it is not built in, and has no include_regex here{meant}")
+            found.append(name)
+    return tuple(found)
+
+
+def _warn_of_no_board(hook: Section) -> None:
+    if env.in_training_job():
+        why = f"in a training job {env.tensorboard_config_path()} names their folder, and it does not"
+        hook.warn(f"no TensorBoard files are written: {why}")
+
+
+def _warn_of_ends(top: Section, of_hook: SaveConfig, collections: Mapping[str, CollectionSettings]) -> None:
+    """Name the modes of which no step is saved because they end before they start; an end at 0 is how to say none."""
+    found = {keys.HOOK_PARAMETERS.name: of_hook}
+    for one in collections.values():
+        if one.save_config is not None and one.save_config != of_hook:
+            found[f"{keys.COLLECTIONS.name}[{shortened(one.name, LONGEST_NAME)}]"] = one.save_config
+    for where, steps in found.items():
+        rules = {mode: steps.get_save_config(mode) for mode in ModeKeys}
+        never = {mode: rule for mode, rule in rules.items() if rule.start_step > 0 and rule.next_step(0) is None}
+        for rule in list(never.values())[:1]:
+            of = "" if len(never) == len(rules) else f" of {', '.join(mode.name for mode in never)}"
+            top.warn(
+                f"{where} saves no step{of}: start_step is {rule.start_step}, save_interval {rule.save_interval}, "
+                f"and end_step, {rule.end_step}, is the first step that is not saved any more"
+            )

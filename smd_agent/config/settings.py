@@ -56,6 +56,7 @@ class HookSettings:
     upload_to: address of a store that the run is copied into; None if it stays in its folder.
     rules: that `check` is to apply; what they look at is among the collections.
     warnings: sentences for the user, each naming the file.
+    unfilled: collections that no tensor joins unless the program says which; a warning names each.
     """
 
     out_dir: str
@@ -75,3 +76,4 @@ class HookSettings:
     upload_to: str | None = None
     rules: tuple[RuleSettings, ...] = ()
     warnings: tuple[str, ...] = ()
+    unfilled: tuple[str, ...] = ()

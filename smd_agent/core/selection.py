@@ -234,7 +234,8 @@ class Selection:
     def _prepare_collections(self) -> None:
         # One misspelt name must not cost the other collections.
         while (name := self._empty_collection()) is not None:
-            guard.say(f"collection {name} is left out: it has neither include_regex nor tensor_names")
+            if name not in self.explained:
+                guard.say(f"collection {name} is left out: it has neither include_regex nor tensor_names")
             self.manager.get_collections().pop(name)
             self._included.pop(name, None)
 

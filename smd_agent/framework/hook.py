@@ -314,6 +314,7 @@ class FrameworkHook(BaseHook):
             include_workers=settings.include_workers,
             made_from=settings,
         )
+        hook.selection.explained.update(settings.unfilled)
         if settings.step == "forward":
             hook.count_forwards()
         for wanted in settings.collections:

@@ -56,6 +56,16 @@ def holds_finished_run(root: Path) -> bool:
         return False
 
 
+def obstacle(folder: Path) -> str:
+    """Why no run can be written into an absolute folder, or beside it, as far as a look tells; empty if one can."""
+    standing = next(one for one in (folder, *folder.parents) if os.path.lexists(one))
+    if not standing.is_dir():
+        return f"{standing} is no folder"
+    if not os.access(standing, os.W_OK | os.X_OK):
+        return f"{standing} cannot be written by this user"
+    return ""
+
+
 class _NothingBeside(Exception):
     """No folder can be made beside the named one; from now on they are made inside of it."""
 

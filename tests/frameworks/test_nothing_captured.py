@@ -121,3 +121,33 @@ def test_what_a_hook_has_saved_that_the_script_has_deleted_was_captured(module_r
     lines = said(runner.by_launcher("--out", "run", runner.write(EDITED)))
     assert any("saved 1 step " in line for line in lines)
     assert not [line for line in lines if "nothing was captured" in line]
+
+
+MODULE = TORCH.format(optimizer="o = torch.optim.SGD(n.parameters(), lr=0.1)", backward="loss.backward(); o.step()")
+MODULE = MODULE.replace("w = ", "n = torch.nn.Linear(4, 1); w = ").replace(
+    "(torch.randn(8, 4) @ w)", "n(torch.ones(8, 4))"
+)
+
+
+def test_a_folder_that_cannot_be_written_is_said_at_the_start_in_one_line(module_runner):
+    pytest.importorskip("torch")
+    runner = module_runner("said")
+    script = runner.write(MODULE + "\nimport sys; print('trained', file=sys.stderr)\n")
+    (runner.folder / "file").write_text("")
+    result = runner.by_variable(script, config={"LocalPath": str(runner.folder / "file" / "run")})
+    assert result.returncode == 0
+    folder = runner.folder / "file"
+    assert result.stderr.splitlines() == [
+        f"smd_agent: no run can be written into {folder}/run: {folder} is no folder; the program runs without capture",
+        "trained",
+    ]
+
+
+def test_a_collection_that_is_not_there_is_one_line(module_runner):
+    pytest.importorskip("torch")
+    runner = module_runner("said")
+    script = runner.write(MODULE)
+    config = {"CollectionConfigurations": [{"CollectionName": "gradiants"}]}
+    lines = [line for line in runner.by_variable(script, config=config).stderr.splitlines() if "gradiants" in line]
+    assert len(lines) == 1
+    assert lines[0].endswith("did you mean gradients?")

@@ -192,6 +192,44 @@ def test_wrong_configuration_ends_the_launch_before_anything_starts(options, rea
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    "wanted, meant",
+    [("gradiants", "gradients"), ("losses,weigths", "weights"), ("loss", "losses"), ("Gradient", "gradients")],
+)
+def test_a_collection_that_is_nearly_a_known_one_is_not_asked_for(wanted, meant, no_variables, capsys):
+    assert cli.main(["--save", wanted, "-c", "raise SystemExit(77)"]) == 2
+    said = capsys.readouterr().err
+    assert said.endswith(f"; did you mean {meant}?\n")
+    assert len(said.splitlines()) == 1
+
+
+def test_a_collection_of_the_program_or_of_the_hook_file_may_be_asked_for(no_variables, tmp_path):
+    run.configure({"--save": "my_weights,relu"}, ["train.py"])
+    listed = [{"CollectionName": "gradiants", "CollectionParameters": {"include_regex": "grad"}}]
+    (tmp_path / "hook.json").write_text(json.dumps({"LocalPath": "x", "CollectionConfigurations": listed}))
+    run.configure({"--config": "hook.json", "--save": "gradiants"}, ["train.py"])
+    assert json.loads(env.hook_json())["CollectionConfigurations"] == listed
+
+
+@pytest.mark.parametrize("by", ["--out", "--config"])
+def test_a_folder_that_cannot_be_made_is_said_before_the_program_starts(by, no_variables, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "hook.json").write_text('{"LocalPath": "file/run"}')
+    assert cli.main([by, {"--out": "file/run", "--config": "hook.json"}[by], "-c", "raise SystemExit(77)"]) == 1
+    said = capsys.readouterr().err
+    folder = tmp_path / "file"
+    assert said == (
+        f"smd_agent: no run can be written into {folder}/run: {folder} is no folder; choose a folder by --out\n"
+    )
+
+
+@pytest.mark.parametrize("word, meant", [("chekc", "check"), ("repotr", "report"), ("list", ""), ("sohw", "show")])
+def test_a_mistyped_command_is_answered_with_the_one_that_was_meant(word, meant, no_variables, capsys):
+    assert cli.main([word, "run"]) == 127
+    suggestion = f"; did you mean {meant}?" if meant else ""
+    assert capsys.readouterr().err == f"smd_agent: there is no script or command called {word}{suggestion}\n"
+
+
 def test_command_that_does_not_exist_is_exit_code_127(no_variables, tmp_path, capsys):
     (tmp_path / "train.py").write_text("")
     assert cli.main(["train"]) == 127
@@ -218,7 +256,7 @@ def test_any_other_file_is_a_script_of_this_interpreter(text, mode, tmp_path):
 
 def test_words_named_like_commands_are_scripts_when_they_exist(no_variables, tmp_path, monkeypatch):
     launched = []
-    monkeypatch.setattr(run, "launch", lambda words: launched.append(words) or 0)
+    monkeypatch.setattr(run, "launch", lambda words, commands: launched.append(words) or 0)
     (tmp_path / "ls").write_text("")
     assert cli.main(["ls", "x"]) == 0
     assert cli.main(["run", "ls"]) == 0
@@ -226,7 +264,7 @@ def test_words_named_like_commands_are_scripts_when_they_exist(no_variables, tmp
 
 
 def test_commands_of_ours_come_before_programs_of_the_system(no_variables, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(run, "launch", lambda words: pytest.fail(f"{words} were launched"))
+    monkeypatch.setattr(run, "launch", lambda words, commands: pytest.fail(f"{words} were launched"))
     (tmp_path / "bin").mkdir()
     for name in ("diff", "show", "check", "ls"):
         tool = tmp_path / "bin" / name

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from harness.hook_files import load, refusal
+from harness.hook_files import hook, load, refusal
 
 from smd_agent.config.hook_file import Source, find_source
 from smd_agent.config.load import load_settings
@@ -86,10 +86,45 @@ def test_collection_that_nothing_can_join_is_named() -> None:
     settings = load({"CollectionConfigurations": [{"CollectionName": "gradeints"}, {"CollectionName": "all"}]})
     assert settings.include_collections == ("gradeints", "all")
     assert settings.warnings == (
-        "hook.json: collection gradeints is not built in and has no include_regex, so nothing joins it by "
-        "itself; "
+        "hook.json: there is no collection gradeints: it is not built in, and has no include_regex here; "
         "did you mean gradients?",
     )
+    assert settings.unfilled == ("gradeints",)
+
+
+def test_a_collection_with_regexes_of_its_own_may_have_any_name() -> None:
+    listed = [{"CollectionName": "gradiants", "CollectionParameters": {"include_regex": "grad"}}]
+    settings = load({"CollectionConfigurations": listed})
+    assert (settings.warnings, settings.unfilled) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "keys, of",
+    [
+        ({"start_step": 8, "end_step": 4}, ""),
+        ({"start_step": 8, "end_step": 8}, ""),
+        ({"start_step": "8", "eval.end_step": "4"}, " of EVAL"),
+    ],
+)
+def test_steps_that_end_before_they_start_are_named(keys: dict[str, Any], of: str) -> None:
+    said = f"saves no step{of}: start_step is 8, save_interval 500, and end_step, "
+    (warning,) = hook(**keys).warnings
+    assert warning.startswith(f"hook.json: HookParameters {said}")
+    listed = [{"CollectionName": "weights", "CollectionParameters": keys}]
+    (warning,) = load({"CollectionConfigurations": listed}).warnings
+    assert warning.startswith(f"hook.json: CollectionConfigurations[weights] {said}")
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"end_step": 0},
+        {"start_step": 8, "end_step": 4, "save_steps": "2"},
+        {"start_step": 8, "end_step": 9, "save_interval": 8},
+    ],
+)
+def test_steps_that_are_few_or_none_by_intention_are_not_named(keys: dict[str, Any]) -> None:
+    assert hook(**keys).warnings == ()
 
 
 def test_bad_json_is_named_with_line_and_column(tmp_path: Path) -> None:
