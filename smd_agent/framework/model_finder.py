@@ -112,8 +112,9 @@ class ModelFinder(Generic[M, T, H]):
         return bool(self.params_without_model())
 
     def known_params(self) -> set[int]:
-        """Ids of the parameters of all known models."""
-        return {id(parameter) for tracked in self.models() for _, parameter in tracked.parameters()}
+        """Ids of the parameters of known models; of what only a part is left, another training may have them anew."""
+        whole = [tracked for tracked in self.models() if tracked.is_whole]
+        return {id(parameter) for tracked in whole for _, parameter in tracked.parameters()}
 
     def params_without_model(self) -> set[int]:
         """Ids of trained parameters that are alive and have not belonged to a known model yet."""

@@ -35,14 +35,16 @@ class TrackedModel(Generic[M]):
         model: the model.
 
     Attributes:
+        is_whole: whether the model itself is alive, not only a part of it that has all of its parameters.
         last: the global step in which it was called last. If that is the current one, its next call begins a step, even
             if in fact it was never called: so does the first call of all, as steps are counted from 0.
     """
 
-    __slots__ = ("__weakref__", "_model", "last")
+    __slots__ = ("__weakref__", "_model", "is_whole", "last")
 
     def __init__(self, model: M) -> None:
         self._model = weakref.ref(model)
+        self.is_whole = True
         self.last = -1
 
     @property

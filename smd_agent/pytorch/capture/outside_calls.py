@@ -15,7 +15,7 @@ from smd_agent.pytorch.model.module_calls import CallWatch
 from smd_agent.pytorch.model.step_counter import counter_of
 from smd_agent.pytorch.model.trained import was_given
 from smd_agent.pytorch.model.wrappers import class_name, unwrapped
-from smd_agent.pytorch.structure import is_training, parameter_ids, parameters
+from smd_agent.pytorch.structure import is_training, parameter_ids, parameters, parts
 from smd_agent.pytorch.tracing import graph_task, is_compiling
 
 
@@ -47,15 +47,15 @@ class OutsideCalls:
     @fence("looking at a call of a model")
     def _look_at(self, module: torch.nn.Module) -> None:
         position = self._models.recorder.position
-        # Layers of a model whose call has opened the step are no models; and a step that waits for an evaluation to
-        # end has nothing to do with what is called in that.
+        # Layers of a model whose call has opened the step are no models, what is around a model opens one, and a step
+        # that waits for an evaluation to end has nothing to do with what is called in that.
         if (
             self.seen
             or position.inside
             or position.step != self._step
             or is_compiling()
             or graph_task() != -1
-            or counter_of(module) is not None
+            or any(counter_of(part) is not None for part in parts(module))
             or self._models.left_out()
             or any(module is loss for loss in self._models.registered_losses)
             or not parameter_ids(module)

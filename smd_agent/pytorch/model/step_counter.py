@@ -74,6 +74,7 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
     """
 
     __slots__ = (
+        "_covering",
         "_entries",
         "_layer_prefix",
         "_outer",
@@ -104,6 +105,8 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         self._outer = weakref.ref(module)
         self._owner = None if owner is None else weakref.ref(owner)
         self._entries: list[weakref.ref[torch.nn.Module]] = []
+        # Parts of which each holds all parameters, the outermost first, and what names of theirs begin with.
+        self._covering: list[tuple[str, str, weakref.ref[torch.nn.Module]]] = []
         before = "" if first else f"{title}_"
         self.title = title
         self.name = f"{before}{path}" if path else title
@@ -117,6 +120,19 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         self.without_optimizer = False
         self.states: dict[int, tuple[int, tuple[int, int] | None]] = {}
         self.was_updated()
+
+    @property
+    def model(self) -> torch.nn.Module | None:
+        """The model or, once that is gone, the outermost part of it that is alive and holds all of its parameters.
+
+        A program may make a wrapper around its net anew in each iteration.
+        """
+        model = self._model()
+        while model is None and self._covering:
+            self._prefix, self._layer_prefix, self._model = self._covering.pop(0)
+            self.is_whole = False
+            model = self._model()
+        return model
 
     @apart
     def was_updated(self, by_gradients: bool = True) -> bool:
@@ -151,7 +167,7 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         """The outermost module around the model that is alive."""
         # A module may have a length and be false.
         outer = self._outer()
-        return outer if outer is not None else self._model()
+        return outer if outer is not None else self.model
 
     def parts(self) -> Iterable[torch.nn.Module]:
         """All modules of it and of what is around it."""
@@ -176,6 +192,8 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
             for name, layer in named_layers(model):
                 if name:
                     yield f"{self._layer_prefix}{name}", layer
+                elif not self.is_whole:
+                    yield self._layer_prefix.removesuffix("."), layer
 
     def attach(self, hook: ForwardCapture, module: torch.nn.Module) -> None:
         """Put counters in front of the model and of what wraps it.
@@ -188,10 +206,14 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
             self._attach_to(hook, entry, self.name)
         # What holds a net and its loss is trained; the net alone is evaluated.
         model = self.model
+        names = {} if model is None else {id(layer): name for name, layer in named_layers(model)}
+        self._covering = []
         while model is not None and (inner := covering_child(model)) is not None:
             for entry in wrapper_chain(inner):
                 self._attach_to(hook, entry, None)
             model = unwrapped(inner)
+            path = f"{names.get(id(model), '')}."
+            self._covering.append((f"{self._prefix}{path}", f"{self._layer_prefix}{path}", weakref.ref(model)))
 
     def detach(self) -> None:
         """Take the counters away again."""
