@@ -20,14 +20,21 @@ def whole_or_off(framework: str) -> Callable[[Callable[P, object]], Callable[P, 
 
     def build(function: Callable[P, object]) -> Callable[P, None]:
         def whole(*args: P.args, **kwargs: P.kwargs) -> None:
-            standing = patching.standing()
+            before: list[frozenset[int]] = []
+
+            def put_in_place() -> None:
+                if not before:
+                    before.append(patching.standing())
+                function(*args, **kwargs)
+
             failure: Exception | None = None
             with own_time.spending():
                 for _ in range(2):
-                    failure = guard.attempt(lambda: function(*args, **kwargs))
+                    failure = guard.attempt(put_in_place)
                     if failure is None:
                         return
-                    patching.undo(standing)
+                    if before:
+                        patching.undo(before[0])
             session.switch_off(framework)
             raise failure  # type: ignore[misc]
 
