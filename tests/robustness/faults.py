@@ -150,7 +150,8 @@ class Faults:
                 return "not reached"
             assert sum(FENCED in line for line in ours) <= 1, f"{len(ours)} lines: {ours}"
             assert ours or kept == self.training.kept, f"{kept}, and no line: {lines}"
-            end = survived(function, root, self.training.whole, found, self.training.kinds, self.training.order)
+            training = self.training
+            end = survived(function, root, training.whole, found, training.kinds, training.order, ours)
             if LOG:
                 with open(LOG, "a") as log:
                     print(function, call, calls[-1], end, *ours[:1], sep="\t", file=log)

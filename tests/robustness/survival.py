@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,8 @@ class Survived:
     optional: whether that is a part whose failure may cost no loss, weight or gradient of a later step.
     lost: the kinds of tensors of which later steps lack some.
     missing: whether any value is missing.
-    said: whether `check` and `ls` say that something failed, if anything is missing.
+    said: whether `check` and `ls` say that something failed, if anything is missing; where there is no run, the program's
+        own lines have to.
     """
 
     place: str
@@ -66,6 +67,7 @@ def survived(
     found: Mapping[Any, Any],
     kinds: Mapping[str, str],
     order: Mapping[tuple[ModeKeys, int], int],
+    lines: Sequence[str],
 ) -> Survived:
     """Return how a run ended.
 
@@ -76,6 +78,7 @@ def survived(
         found: those of this one.
         kinds: of KINDS, by the names of tensors.
         order: numbers of steps over all modes, by mode and step.
+        lines: what the agent has said of failures while the program ran.
     """
     missing = [(key[0], _at(key, order)) for key in whole if key not in found or not _same(found[key], whole[key])]
     # Several tensors are missing in the step in which it failed.
@@ -86,7 +89,7 @@ def survived(
         bool(OPTIONAL.search(function)),
         tuple(kind for kind in KINDS if kind in lost),
         bool(missing),
-        not missing or (_says_so("check", root) and _says_so("ls", root)),
+        not missing or _is_said(root, lines),
     )
 
 
@@ -118,6 +121,10 @@ def order_of(trial: Trial) -> dict[tuple[ModeKeys, int], int]:
     """Return the numbers of a run's steps over all modes, by mode and step."""
     steps = trial.steps(show_incomplete_steps=True)
     return {trial.mode_modestep(step): step for step in steps}
+
+
+def _is_said(root: Path, lines: Sequence[str]) -> bool:
+    return bool(lines) if not root.exists() else _says_so("check", root) and _says_so("ls", root)
 
 
 def _says_so(command: str, root: Path) -> bool:
