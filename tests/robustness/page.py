@@ -87,7 +87,8 @@ def _saved_in_the_end(survived: list[tuple[Survived, int]]) -> list[str]:
     lines = [
         f"Losses, weights and gradients of every later step are complete after {share(survived)} of these failures;",
         f"of those in parts without which they can be saved, after {optional}.",
-        f"Where something is missing, `check` and `ls` say first what failed, and where there is no run a line does: not so after {unsaid:,}.",
+        f"Where something is missing, `check` and `ls` say first what failed: not so after {unsaid:,}.",
+        "Where there is no run, a line on stderr has to.",
         "A later step is one after that in which something is missing first; names of columns are of what it has.",
         "",
         f"| part | failures | {' | '.join(KINDS)} | missing, and not said |",

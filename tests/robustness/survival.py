@@ -36,8 +36,8 @@ class Survived:
     optional: whether that is a part whose failure may cost no loss, weight or gradient of a later step.
     lost: the kinds of tensors of which later steps lack some.
     missing: whether any value is missing.
-    said: whether `check` and `ls` say that something failed, if anything is missing; where there is no run, the program's
-        own lines have to.
+    said: whether `check` and `ls` say that something failed, if anything is missing; where there is no run, whether a
+        line on stderr does.
     """
 
     place: str
