@@ -17,6 +17,7 @@ from typing import Any
 from smd_agent.framework.identity import WeakIdentityMap
 
 _ABSENT = object()
+_PYTHONS = sys.stdlib_module_names
 
 # Those of ``type`` itself: a metaclass may have others.
 bases_of: Any = vars(type)["__mro__"].__get__
@@ -96,6 +97,15 @@ def is_installed(kind: type) -> bool:
         known = not {"site-packages", "dist-packages"}.isdisjoint(re.split(r"[\\/]", file))
         _installed.set(kind, known)
     return known
+
+
+def runs_program(kind: type, *names: str) -> bool:
+    """Whether any of these methods of a class is the program's: neither Python's nor an installed library's."""
+    for name in names:
+        definer = next((base for base in bases_of(kind) if name in _held_by_class(base)), object)
+        if definer.__module__.partition(".")[0] not in _PYTHONS and not is_installed(definer):
+            return True
+    return False
 
 
 def text_of(key: object, place: int) -> str:

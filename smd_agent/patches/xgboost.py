@@ -7,6 +7,8 @@ from types import ModuleType
 from typing import Any
 
 from smd_agent.framework.boosting.products import Training
+from smd_agent.framework.nested import pairs_in
+from smd_agent.framework.plain_access import elements_of, text_of
 from smd_agent.framework.whole_or_off import whole_or_off
 from smd_agent.patches import boosting
 from smd_agent.patches.supported import SUPPORTED
@@ -19,16 +21,15 @@ def apply(xgboost: ModuleType) -> None:
 
 
 def _train(given: Mapping[str, Any]) -> Training[Any]:
-    evals = given.get("evals")
-    if not isinstance(evals, (list, tuple)):
-        # Whatever else XGBoost may take could perhaps be walked only once.
-        evals = None
+    # Whatever else than a list XGBoost may take could perhaps be walked only once.
+    pairs = [tuple(elements_of(pair)) for pair in elements_of(given.get("evals"))]
+    evals = [(pair[0], text_of(pair[1], place)) for place, pair in enumerate(pairs) if len(pair) == 2]
     return Training(
         hyperparameters=_hyperparameters(given),
         train_data=given.get("dtrain"),
         # XGBoost's early stopping looks at the last one too.
         validation_data=evals[-1][0] if evals else None,
-        call={**_kept(given), "evals": evals or ()},
+        call={**_kept(given), "evals": evals},
     )
 
 
@@ -41,7 +42,10 @@ def _kept(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _hyperparameters(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**dict(given.get("params") or {}), "num_boost_round": given.get("num_boost_round", 10)}
+    params = given.get("params")
+    pairs = [tuple(elements_of(pair)) for pair in elements_of(params)] or [*pairs_in(params)]
+    named = {text_of(pair[0], place): pair[1] for place, pair in enumerate(pairs) if len(pair) == 2}
+    return {**named, "num_boost_round": given.get("num_boost_round", 10)}
 
 
 TARGETS = {"xgboost.training.train": _train, "xgboost.training.cv": _cross_validation}

@@ -9,6 +9,7 @@ import numpy as np
 import xgboost
 
 from smd_agent.errors import SMDebugError
+from smd_agent.framework.plain_access import is_a
 
 _CSV = ("csv", "text/csv")
 _LIBSVM = ("libsvm", "text/libsvm", "text/x-libsvm")
@@ -24,8 +25,9 @@ def as_matrix(data: Any) -> xgboost.DMatrix | None:
     Raises:
         SMDebugError: it is something else, or the file is missing or has other content.
     """
-    if data is None or isinstance(data, xgboost.DMatrix):
-        return data
+    if data is None or is_a(data, xgboost.DMatrix):
+        matrix: xgboost.DMatrix | None = data
+        return matrix
     if not (isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], str)):
         raise SMDebugError(
             f"a {type(data).__name__} is no data for the hook: "

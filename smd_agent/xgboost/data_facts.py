@@ -11,6 +11,9 @@ import numpy as np
 import xgboost
 from xgboost.callback import EarlyStopping
 
+from smd_agent.framework.plain_access import attribute, is_a
+from smd_agent.xgboost.plain import is_same
+
 # Objectives of two classes that weigh the labels of 1 by ``scale_pos_weight``.
 _WEIGHED = ("binary:logistic", "binary:logitraw", "reg:logistic")
 # Times may be censored, and bounded by other numbers than labels.
@@ -93,13 +96,13 @@ def _watched(call: Mapping[str, Any], sets: Sequence[str]) -> Iterator[tuple[str
     if call.get("early_stopping_rounds"):
         yield last, int(call["early_stopping_rounds"])
     for callback in call.get("callbacks") or ():
-        if isinstance(callback, EarlyStopping):
-            yield callback.data or last, callback.rounds
+        if is_a(callback, EarlyStopping):
+            yield attribute(callback, "data") or last, attribute(callback, "rounds")
 
 
 def _has_rows_of(data: xgboost.DMatrix, other: xgboost.DMatrix) -> bool:
     """Whether both are the same data, as far as that can be told from labels and sizes."""
-    if data is other:
+    if is_same(data, other):
         return True
     sizes = [(one.num_row(), one.num_col(), one.num_nonmissing()) for one in (data, other)]
     if sizes[0] != sizes[1]:

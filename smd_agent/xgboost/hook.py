@@ -9,6 +9,7 @@ from xgboost.callback import TrainingCallback
 
 from smd_agent.framework.boosting.hook import BoostingHook
 from smd_agent.framework.boosting.products import Training
+from smd_agent.framework.plain_access import attribute
 from smd_agent.xgboost.collection import BUILT_IN
 from smd_agent.xgboost.data import as_matrix
 from smd_agent.xgboost.environment import facts
@@ -52,7 +53,7 @@ class Hook(BoostingHook[xgboost.DMatrix | tuple[str, str]], TrainingCallback):
 
     def before_training(self, model: Any) -> Any:
         """Begin to count the rounds of a training that has this hook as its callback."""
-        self._rounds = self.rounds(self.expected(folds=hasattr(model, "cvfolds")))
+        self._rounds = self.rounds(self.expected(folds=attribute(model, "cvfolds") is not None))
         return self._rounds.before_training(model)
 
     def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from smd_agent.framework.boosting import products
 from smd_agent.framework.boosting.products import Training, Unavailable
 from smd_agent.xgboost.data_facts import data_facts_of
 from smd_agent.xgboost.directions import wanted_small
+from smd_agent.xgboost.plain import plain
 from smd_agent.xgboost.shap import Contributions
 from smd_agent.xgboost.trees import tree_columns
 from smd_agent.xgboost.worker import rank_and_size
@@ -35,7 +37,7 @@ class Products(products.Products[xgboost.Booster, xgboost.DMatrix]):
     importance_types = ("weight", "gain", "cover", "total_gain", "total_cover")
 
     def __init__(self, writer: StepWriter, training: Training[xgboost.DMatrix], built_in: Mapping[str, Any]) -> None:
-        super().__init__(writer, training, built_in)
+        super().__init__(writer, _plain(training), built_in)
         self._contributions: Contributions | None = None
 
     def metrics(self, log: EvalsLog) -> Iterator[tuple[str, float]]:
@@ -43,7 +45,7 @@ class Products(products.Products[xgboost.Booster, xgboost.DMatrix]):
         for data, metrics in log.items():
             for metric, values in metrics.items():
                 latest = values[-1]
-                if isinstance(latest, tuple):
+                if type(latest) is tuple:
                     yield f"{data}-{metric}-mean", latest[0]
                     yield f"{data}-{metric}-std", latest[1]
                 else:
@@ -112,11 +114,21 @@ class Products(products.Products[xgboost.Booster, xgboost.DMatrix]):
         if data.num_col() > model.num_features():
             # XGBoost does not look, and writes beyond its buffers.
             raise Unavailable(f"the data has {data.num_col()} features and the model {model.num_features()}")
+        # Older releases have no such thing.
         split = getattr(data, "data_split_mode", None)
         if split is not None and split().name == "COL" and rank_and_size()[1] > 1:
             # Such a prediction needs all workers at once, of which perhaps only one saves.
             raise Unavailable("the columns of the data are split over several workers")
         return data
+
+
+def _plain(training: Training[xgboost.DMatrix]) -> Training[xgboost.DMatrix]:
+    call = dict(training.call)
+    if call:
+        call["dtrain"] = plain(call.get("dtrain"))
+        call["evals"] = [(plain(data), name) for data, name in call.get("evals") or ()]
+    data, rows = plain(training.train_data), plain(training.validation_data)
+    return replace(training, train_data=data, validation_data=rows, call=call)
 
 
 def number_of_trees(model: xgboost.Booster) -> int:

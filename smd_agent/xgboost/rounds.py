@@ -11,6 +11,8 @@ from smd_agent import session
 from smd_agent.framework.boosting import rounds
 from smd_agent.framework.boosting.products import Products
 from smd_agent.framework.boosting.rounds import RoundRecorder
+from smd_agent.framework.plain_access import attribute
+from smd_agent.xgboost.plain import plain
 
 
 class Rounds(rounds.Rounds, TrainingCallback):
@@ -27,7 +29,7 @@ class Rounds(rounds.Rounds, TrainingCallback):
 
     def before_training(self, model: Any) -> Any:
         """Find out the number of the first step."""
-        self.begin(model)
+        self.begin(plain(model))
         return model
 
     def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
@@ -47,7 +49,7 @@ class Rounds(rounds.Rounds, TrainingCallback):
         if self._rounds_before is None:
             # Asked before the first round, XGBoost would configure the model in a call of ours, and warn there.
             self._rounds_before = _rounds_of(model) - epoch - 1
-        self.after_round(epoch, model, evals_log)
+        self.after_round(epoch, plain(model), evals_log)
 
     def after_training(self, model: Any) -> Any:
         """Put on disk what has been saved."""
@@ -71,5 +73,6 @@ class Rounds(rounds.Rounds, TrainingCallback):
 
 def _rounds_of(model: Any) -> int:
     # What cross-validation calls a model is a list of them.
-    first = model.cvfolds[0].bst if hasattr(model, "cvfolds") else model
+    folds = attribute(model, "cvfolds")
+    first: Any = plain(model if folds is None else folds[0].bst)
     return int(first.num_boosted_rounds())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -16,6 +16,7 @@ from smd_agent.framework.boosting.products import Training
 from smd_agent.framework.boosting.rounds import Rounds
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.patching import Function, is_ours, replace_everywhere
+from smd_agent.framework.plain_access import in_class, is_a
 
 HookClass = type[BoostingHook[Any]]
 
@@ -66,9 +67,12 @@ def _with_callbacks(parameters: list[str], describe: Describe, trainings: Traini
     def train(*args: Any, **kwargs: Any) -> Any:
         # Arguments that the signature has no place for are the function's own to complain about.
         given = {**dict(zip(parameters, args, strict=False)), **kwargs}
-        callbacks = given.get("callbacks") or []
-        if not isinstance(callbacks, Iterable):
+        callbacks = given.get("callbacks")
+        if callbacks is None:
+            callbacks = []
+        if in_class(type(callbacks), "__iter__") is None:
             return function(*args, **kwargs)
+        # The library walks through them once, too, and gets the list.
         callbacks = given["callbacks"] = [*callbacks]
         ours = trainings.begin(describe, given, callbacks)
         if ours is not None:
@@ -114,10 +118,10 @@ class Trainings:
         hook_class = self._load()
         training = describe(given)
         for callback in callbacks:
-            if isinstance(callback, Rounds):
+            if is_a(callback, Rounds):
                 # A wrapper of the program's has come between two functions of ours: it is one training.
                 return None
-            if isinstance(callback, hook_class):
+            if is_a(callback, hook_class):
                 callback.expect(training)
                 return None
         if not self._every_worker and hook_class.rank_and_size()[0] != 0:

@@ -17,10 +17,19 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.ports import StepWriter
 from smd_agent.errors import SMDebugError
 from smd_agent.framework.boosting.collection import FULL_SHAP, LABELS, PREDICTIONS
+from smd_agent.framework.plain_access import elements_of, is_a, runs_program
 from smd_agent.framework.training_facts import DATA_FACTS
 
 M = TypeVar("M")
 D = TypeVar("D")
+
+# What NumPy and ``str`` may call.
+_LOOKED_AT_BY = (
+    *("__str__", "__repr__", "__iter__", "__len__", "__getitem__", "__getattribute__", "__getattr__", "__float__"),
+    *("__array__", "__array_interface__", "__int__", "__index__"),
+)
+# Numbers and text of classes of the program's, without what these override.
+_PLAINLY: dict[type, Callable[[Any], Any]] = {str: str.__str__, int: int.__int__, float: float.__float__}
 
 
 class Unavailable(SMDebugError):
@@ -315,10 +324,21 @@ class Products(Generic[M, D]):
 
 def _as_parameter(value: Any) -> npt.NDArray[Any]:
     """A hyperparameter as something that has a place in the files: numbers and text stay, the rest is told in text."""
-    if isinstance(value, (bool, int, float, str)):
-        return np.array([value])
+    kind = type(value)
+    for base, plainly in _PLAINLY.items():
+        if issubclass(kind, base):
+            return np.array([value if kind in (base, bool) else plainly(value)])
+    if is_a(value, (list, tuple)):
+        value = [*elements_of(value)]
+    elif runs_program(kind, *_LOOKED_AT_BY):
+        return np.array([f"<{kind.__name__}>"])
     if isinstance(value, Iterable) and not isinstance(value, Mapping):
-        array = np.array([*value])
+        array = np.array([_part(part) for part in value])
         if array.dtype.kind in "fiubU" and array.size:
             return array
     return np.array([str(value)])
+
+
+def _part(value: Any) -> Any:
+    """A part of a list: itself, or the name of its class if to look at it runs something of the program's."""
+    return f"<{type(value).__name__}>" if runs_program(type(value), *_LOOKED_AT_BY) else value

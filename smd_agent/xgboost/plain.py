@@ -1,0 +1,48 @@
+"""Matrices and boosters of the program's classes, as XGBoost's own classes have them.
+
+A class of the program's may override any method, and XGBoost's own methods call each other. So what the program's
+object stands for is asked of an object of XGBoost's class that has the same handle, and nothing of the program's runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import xgboost
+
+from smd_agent.framework.plain_access import bases_of, is_a, own_dict
+
+T = TypeVar("T")
+
+_OWN = (xgboost.DMatrix, xgboost.Booster)
+# By the class of XGBoost's.
+_stand_ins: dict[type, type[Any]] = {}
+
+
+def plain(thing: T) -> T:
+    """A matrix or a booster itself, or what stands for it if its class is the program's; all else as it is."""
+    kind = type(thing)
+    if not is_a(thing, _OWN) or "stands_for" in own_dict(thing):
+        return thing
+    own = next(base for base in bases_of(kind) if _is_of_xgboost(base))
+    return thing if own is kind else _stand_in(thing, own)
+
+
+def is_same(one: object, other: object) -> bool:
+    """Whether two matrices are one, or stand for one."""
+    handle = own_dict(one).get("handle")
+    return one is other or (handle is not None and handle is own_dict(other).get("handle"))
+
+
+def _stand_in(thing: Any, own: type[Any]) -> Any:
+    kind = _stand_ins.get(own)
+    if kind is None:
+        # The handle is the program's object's to free, and lives as long as that does.
+        kind = _stand_ins[own] = type(own.__name__, (own,), {"__del__": lambda _: None})
+    found = object.__new__(kind)
+    vars(found).update(own_dict(thing), stands_for=thing)
+    return found
+
+
+def _is_of_xgboost(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == "xgboost"
