@@ -127,9 +127,9 @@ class RunOutput:
         if summary == self._told:
             return
         self._told = summary
-        missing = self._selection.never_found()
-        if missing and not self.sink.dry_run:
-            guard.say(f"no tensor of {', '.join(missing)} came up in a step that was saved")
+        for reason, missing in ({} if self.sink.dry_run else self._selection.never_found()).items():
+            why = f": {reason}" if reason else ""
+            guard.say(f"no tensor of {', '.join(missing)} came up in a step that was saved{why}")
         guard.say(self.sink.summary("" if took is None else f", {took[0] / took[1]:.1%} of the run's time"))
 
     def _start(self) -> None:

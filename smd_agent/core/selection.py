@@ -199,11 +199,18 @@ class Selection:
         self.explained.update(new)
         return new
 
-    def never_found(self) -> list[str]:
-        """Collections that were asked for and due, and of which no tensor has come up without a word."""
+    def never_found(self) -> dict[str, list[str]]:
+        """Collections that were asked for and due, and of which no tensor has come up without a word.
+
+        They come by the reason that is known; an empty one where none is.
+        """
         # "default" and "all" hold what other collections leave over, which may well be nothing.
         known = {CollectionKeys.ALL, CollectionKeys.DEFAULT, *self.explained}
-        return [name for name in self.plan().never_found() if name not in known]
+        reasons, found = self.manager.cannot_save, dict[str, list[str]]()
+        for name in self.plan().never_found():
+            if name not in known:
+                found.setdefault(reasons.get(name, ""), []).append(name)
+        return found
 
     def _include_tensors(self, collection: str, regexes: list[str]) -> None:
         self.manager.get(collection).include(regexes)

@@ -26,6 +26,11 @@ class InputDigests:
         self._wanted = CollectionKeys.INPUT_DIGESTS in writer.collections_due()
         self._calls: dict[str, int] = {}
 
+    @property
+    def any(self) -> bool:
+        """Whether a model was called, in a step that saves them."""
+        return bool(self._calls)
+
     @session.fence("looking at a model's inputs", DIGESTS)
     def before_call(self, model: str, inputs: Any) -> None:
         """Save the digest of a model's inputs; none where a call has no tensors."""

@@ -22,6 +22,7 @@ class Usage:
     Attributes:
         writer: the same.
         wanted: whether the step saves them.
+        any: whether it has got some.
         wanted_in_training: the same, and the step is none of an evaluation.
     """
 
@@ -29,6 +30,7 @@ class Usage:
         self.writer = writer
         self._roles = roles
         self.wanted = CollectionKeys.USAGE in writer.collections_due()
+        self.any = False
         self.wanted_in_training = self.wanted and writer.mode is not ModeKeys.EVAL
 
     def save(self, what: str, numbers: Mapping[str, Any]) -> None:
@@ -39,5 +41,6 @@ class Usage:
             numbers: Python's, or tensors of shape ``()``.
         """
         names = [f"{facts.USAGE}{what}/{name}" for name in numbers]
+        self.any = self.any or bool(names)
         self._roles.keep_out(names)
         self.writer.save_tensors(names, list(numbers.values()))

@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from smd_agent import guard, session
+from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import WEIGHTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.keras.attributes import attribute
@@ -15,11 +16,15 @@ from smd_agent.framework.keras.capture import KerasCapture, LogSaver
 from smd_agent.framework.keras.facts import title_in
 from smd_agent.framework.keras.types import Model
 from smd_agent.framework.keras.variables import Listed, ModelVariables
-from smd_agent.framework.training_facts import USAGE
+from smd_agent.framework.training_facts import INPUT_DIGEST, USAGE
 from smd_agent.tensorflow.arrays import Rows
 from smd_agent.tensorflow.graph.traced_tensors import INPUT, LABELS, PREDICTIONS, SETTING, TensorPart, TensorTaps
 from smd_agent.tensorflow.looked_at import Look
 from smd_agent.tensorflow.loss_calls import numbers_of
+
+_OF_A_CALL = [CollectionKeys.INPUTS, CollectionKeys.OUTPUTS, CollectionKeys.INPUT_DIGESTS]
+_NOT_CALLED = "a step of fit does not call the model, but parts of it"
+_NO_USAGE = "of fit it is known of cross entropies, and of inputs of the model that are no whole numbers"
 
 
 class TensorflowCapture(KerasCapture):
@@ -84,6 +89,24 @@ class TensorflowCapture(KerasCapture):
                 return False
             found.has_values = bool(wanted)
         return True
+
+    def finish(self, outputs: object) -> None:
+        """The model's function has returned this."""
+        super().finish(outputs)
+        if self.mode is ModeKeys.TRAIN:
+            self._note_what_there_is_not()
+
+    @session.fence("noting what a step does not have")
+    def _note_what_there_is_not(self) -> None:
+        if self.facts.usage.wanted and not self.facts.usage.any:
+            self.writer.cannot_have([CollectionKeys.USAGE], _NO_USAGE)
+        if not self._was_called():
+            self.writer.cannot_have(_OF_A_CALL, _NOT_CALLED)
+
+    def _was_called(self) -> bool:
+        """Whether the step has called the model, as far as it is known."""
+        out_of_reach = any(name.startswith(("inputs", INPUT_DIGEST)) for name in self._taps.unreachable)
+        return out_of_reach or "inputs" in self.counts or self.facts.digests.any
 
     def is_tensor(self, value: object) -> bool:
         """Whether a value is one of TensorFlow's tensors."""

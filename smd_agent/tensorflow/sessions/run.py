@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from smd_agent import session
 from smd_agent.core.clock import ModeClock
+from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.ports import StepWriter
 from smd_agent.core.selection import Selection
@@ -23,6 +24,18 @@ from smd_agent.tensorflow.sessions.graph_notes import GraphNotes, notes_on
 from smd_agent.tensorflow.types import Graph, Nested, Operation, RunContext, RunValues, Tensor, Variable
 
 _UNREADABLE = (tf.resource, tf.variant)
+
+_OF_LOOPS = [
+    CollectionKeys.INPUTS,
+    CollectionKeys.OUTPUTS,
+    CollectionKeys.LAYERS,
+    CollectionKeys.UPDATES,
+    CollectionKeys.OPTIMIZER,
+    CollectionKeys.INPUT_DIGESTS,
+    CollectionKeys.PARAMETERS,
+    CollectionKeys.USAGE,
+]
+_IN_A_GRAPH = "of a graph that a session runs they are not known"
 
 # What feature columns compute with variables that are called so.
 _ABOUT_WEIGHTS = "weights/"
@@ -76,6 +89,7 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
     def begin(self) -> None:
         """The graph is complete but for what other hooks add."""
         self._graph = tf.compat.v1.get_default_graph()
+        self._recorder.cannot_have(_OF_LOOPS, _IN_A_GRAPH)
         self._known.clear()
         self._variables = {}
         notes = notes_on(self._graph)

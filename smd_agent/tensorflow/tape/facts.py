@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from smd_agent import session
-from smd_agent.core.collection_keys import FACT_COLLECTIONS
+from smd_agent.core.collection_keys import FACT_COLLECTIONS, CollectionKeys
 from smd_agent.core.domains import LOSS_FACTS, PARAMETERS, SETTINGS, UPDATES
 from smd_agent.core.recorder import Recorder
 from smd_agent.framework.keras.facts import FactsSaver, StepFacts
@@ -24,6 +24,13 @@ from smd_agent.tensorflow.types import Variable
 
 TITLE = "variables"
 """Stands for the model in the name of what is told of variables."""
+
+_OF_MODELS = [CollectionKeys.INPUTS, CollectionKeys.OUTPUTS, CollectionKeys.LAYERS, CollectionKeys.INPUT_DIGESTS]
+_OF_OPTIMIZERS = [CollectionKeys.UPDATES, CollectionKeys.OPTIMIZER, CollectionKeys.PARAMETERS]
+_NO_MODEL = "of a loop with a GradientTape no model is known"
+_NO_OPTIMIZER = "no optimizer of Keras's was called"
+_OTHER_LOSSES = "of a loop with a GradientTape it is known where a cross entropy of Keras's is called as an object"
+_NOT_WRAPPED = "of a loop with a GradientTape they are those of optimizers that hook.wrap_optimizer is given"
 
 
 class _Step(StepFacts):
@@ -58,6 +65,8 @@ class TapeFacts:
         self._ever = GivenVariables()
         self._number = -1
         self._step: _Step | None = None
+        recorder.cannot_have(_OF_MODELS, _NO_MODEL)
+        recorder.cannot_have([CollectionKeys.USAGE], _OTHER_LOSSES)
 
     def saw_gradients(self, pairs: Iterable[tuple[Variable, object]]) -> None:
         """Tapes have computed gradients of variables, of which some are None."""
@@ -81,6 +90,8 @@ class TapeFacts:
         step = self._current()
         if step is not None:
             self._ever.update(given)
+            if given:
+                self._recorder.cannot_have([CollectionKeys.OPTIMIZER_VARIABLES], _NOT_WRAPPED)
             step.given.update(given)
             variables = given.variables()
             self._add(step, variables)
@@ -112,6 +123,9 @@ class TapeFacts:
             trainable = [variable for variable in variables if getattr(variable, "trainable", True)]
             step.tell_of_variables(TITLE, [name for name, _ in known], variables, trainable, step.differentiated)
             step.close()
+            if not self._ever:
+                names = [*_OF_OPTIMIZERS, CollectionKeys.OPTIMIZER_VARIABLES]
+                self._recorder.cannot_have(names, _NO_OPTIMIZER)
 
     def drop(self) -> None:
         """Nothing more is saved of the step."""
