@@ -210,6 +210,7 @@ def _verdict(trial: Trial) -> Iterator[str]:
 
 
 def _heading(trial: Trial, lines: dict[str, TensorLine]) -> Iterator[str]:
+    from smd_agent.analysis.size import bytes_of
     from smd_agent.formats.paths import index_path
     from smd_agent.storage.state import describe_state
 
@@ -217,11 +218,10 @@ def _heading(trial: Trial, lines: dict[str, TensorLine]) -> Iterator[str]:
     steps = trial.step_table.steps(_global(), incomplete=True)
     last = next(iter(trial.step_table.files(steps[-1]))) if steps else None
     last_file = root / index_path(steps[-1], last) if last else None
-    size = sum(line.size for line in lines.values())
     yield f"Run      {trial.path}"
     yield f"State    {describe_state(root, last_file)}"
     yield f"Workers  {', '.join(trial.workers())}"
-    yield f"Saved    {size_text(size)}: {count_of(len(lines), 'tensor')} in {count_of(len(steps), 'step')}"
+    yield f"Saved    {size_text(bytes_of(trial))}: {count_of(len(lines), 'tensor')} in {count_of(len(steps), 'step')}"
     further = further_runs(root)
     if further:
         yield f"Further  {', '.join(further)}"

@@ -1,16 +1,20 @@
 """The time that the agent takes of the program: of preparations and of saved steps, in the thread that trains.
 
-In a step that is not saved no clock is read.
+It is told as a share of the time that the process has lived, imports and data included: what a user waits for. In a
+step that is not saved no clock is read.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
+
+from smd_agent.descriptors import open_above
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -77,10 +81,27 @@ class OwnTime:
                 self._seconds += time.perf_counter() - begun
 
     def took(self) -> tuple[float, float] | None:
-        """Return the seconds that were the agent's, and all since the first preparation; None if there was none."""
+        """Return the seconds that were the agent's, and all that the process has lived; None before a preparation.
+
+        Where the system does not tell when the process began, the first preparation counts as its beginning.
+        """
         if self._since is None:
             return None
-        return self._seconds, max(time.perf_counter() - self._since, 1e-9)
+        known = time.perf_counter() - self._since
+        return self._seconds, max(known, process_age() or 0.0, 1e-9)
+
+
+def process_age() -> float | None:
+    """The seconds since this process began; None where the system does not tell."""
+    try:
+        descriptor = open_above("/proc/self/stat", os.O_RDONLY)
+        try:
+            ticks = int(os.read(descriptor, 4096).decode(errors="replace").rpartition(")")[2].split()[19])
+        finally:
+            os.close(descriptor)
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return None
 
 
 own_time = OwnTime()

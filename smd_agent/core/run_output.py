@@ -130,7 +130,7 @@ class RunOutput:
         for reason, missing in ({} if self.sink.dry_run else self._selection.never_found()).items():
             why = f": {reason}" if reason else ""
             guard.say(f"no tensor of {', '.join(missing)} came up in a step that was saved{why}")
-        guard.say(self.sink.summary("" if took is None else f", {took[0] / took[1]:.1%} of the run's time"))
+        guard.say(self.sink.summary("" if took is None else f", {took[0] / took[1]:.1%} of the process's time"))
 
     def _start(self) -> None:
         workers = self._worker.size if self.include_workers == "all" and not self._worker.apart else 1

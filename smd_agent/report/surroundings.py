@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
+from smd_agent.analysis.size import bytes_of
 from smd_agent.compare.environments import environment_of, spoken
 from smd_agent.core.modes import ModeKeys
-from smd_agent.formats.addresses import is_address
 from smd_agent.printable import shortened
 from smd_agent.report.markup import Element, element, table
 from smd_agent.report.words import count_of, size_text
@@ -25,14 +24,14 @@ def cost_rows(trial: Trial) -> Iterator[tuple[str, str]]:
     table_of = trial.step_table
     steps = table_of.steps(ModeKeys.GLOBAL, incomplete=True)
     values = sum(len(file.index.payload.tensors.names) for step in steps for file in table_of.files(step).values())
-    yield "on disk", f"{count_of(len(steps), 'step')}, {count_of(values, 'value')}, {size_text(_bytes(trial))}"
+    yield "on disk", f"{count_of(len(steps), 'step')}, {count_of(values, 'value')}, {size_text(bytes_of(trial))}"
     noted = read_about(trial.root)
     known = [one for one in noted if one.took is not None]
     worst = max(known, key=lambda one: one.share or 0.0, default=None)
     if worst is not None and worst.took is not None:
         of = f" ({worst.took[0]:.3g} of {worst.took[1]:.3g} s)"
         whose = f", of {len(known)} workers the most" if len(known) > 1 else ""
-        yield "saving took", f"{worst.share:.1%} of the run's time{of}{whose}"
+        yield "saving took", f"{worst.share:.1%} of the process's time{of}{whose}"
     elif noted and not trial.loaded_all_steps:
         yield "saving took", "noted when the run ends"
 
@@ -59,19 +58,3 @@ def environment_element(trial: Trial, other: Trial | None) -> Element:
 
 def _shown(facts: Facts, group: str, name: str) -> str:
     return shortened(spoken(group, facts.get(group, {}).get(name)))
-
-
-def _bytes(trial: Trial) -> int:
-    """Return how many bytes the files of a run have; links are not followed. Of one in a store, the tensors have."""
-    if is_address(trial.path):
-        steps = trial.step_table.steps(ModeKeys.GLOBAL, incomplete=True)
-        files = (file for step in steps for file in trial.step_table.files(step).values())
-        return sum(sum(file.index.payload.lengths) for file in files)
-    return sum(_size(os.path.join(folder, name)) for folder, _, names in os.walk(trial.root) for name in names)
-
-
-def _size(path: str) -> int:
-    try:
-        return os.lstat(path).st_size
-    except OSError:
-        return 0

@@ -31,6 +31,11 @@ class DueFile:
         return self._written is not None
 
     @property
+    def size(self) -> int:
+        """Bytes of the file as it is now."""
+        return len((self._written or "").encode())
+
+    @property
     def due(self) -> bool:
         """Whether there is a text that has not been written."""
         return self.text is not None and self.text != self._written

@@ -266,7 +266,8 @@ class RunWriter:
     def summary(self, more: str = "") -> str:
         """One line on what has been saved; ``more`` follows its size."""
         lost = self._files.lost.words if self._files else ""
-        saved = f"saved {self.saved.text(more)}{lost}{self._store.words}"
+        beside = sum(file.size for file in self._files or ())
+        saved = f"saved {self.saved.text(beside, more)}{lost}{self._store.words}"
         return f"{saved}; to see them: python -m smd_agent ls {self.location}" if self._at.entered else saved
 
     def _shown(self, stamp: Stamp) -> tuple[BoardStep | None, MetricStep | None]:

@@ -12,7 +12,7 @@ class SavedCounts:
 
     Attributes:
         steps, tensors: how many steps, and values of tensors in them.
-        size: of the event files, in bytes.
+        size: of their files, in bytes.
     """
 
     def __init__(self) -> None:
@@ -28,6 +28,6 @@ class SavedCounts:
         """There is nothing any more."""
         self.steps = self.tensors = self.size = 0
 
-    def text(self, more: str) -> str:
-        """What there is, in words; ``more`` follows the size."""
-        return f"{count_of(self.steps, 'step')} ({self.tensors} values, {size_text(self.size)}{more})"
+    def text(self, beside: int, more: str) -> str:
+        """What there is, in words; ``beside`` are the bytes of other files, ``more`` follows the size of all."""
+        return f"{count_of(self.steps, 'step')} ({self.tensors} values, {size_text(self.size + beside)}{more})"

@@ -236,7 +236,7 @@ class StepFile:
             [*self._tensor_entries.values()],
             [*self._shape_entries.values()],
         )
-        before, self._handed = self._handed, Growth(1, self.tensors, self._size)
+        before, self._handed = self._handed, Growth(1, self.tensors, self._size + len(text.encode()))
         growth = Growth(*(now - then for now, then in zip(self._handed, before, strict=True)))
         if text == self._index:
             self._writer.submit(partial(self._output.repeat, partial(done, growth), failed))

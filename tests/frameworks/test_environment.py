@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from smd_agent.storage.about_files import read_about
+from smd_agent.storage.forecast import size_text
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PROGRAMS = {
@@ -39,8 +40,10 @@ def test_an_unedited_program(framework, tmp_path):
     assert versions[name] == release_of(framework)
     assert versions["Python"] == ".".join(map(str, sys.version_info[:3]))
     assert about.environment["program"] == {"script": script}
-    (share,) = re.findall(r", ([\d.]+)% of the run's time", done.stderr)
+    (share,) = re.findall(r", ([\d.]+)% of the process's time", done.stderr)
     assert f"{about.share:.1%}" == f"{share}%"
+    on_disk = sum(path.stat().st_size for path in (tmp_path / "run").rglob("*") if path.is_file())
+    assert f" values, {size_text(on_disk)}, " in done.stderr
     if framework == "torch":
         assert about.environment["seeds"] == {"PyTorch": "7"}
         assert about.environment["settings"]["deterministic algorithms"] == "off"

@@ -54,10 +54,11 @@ def test_ls_of_a_run_without_steps_has_no_verdict(run, command):
     assert command("ls")[1][0] == f"Run      {run.root}"
 
 
-def test_ls_adds_up_the_bytes_of_the_event_files(two_modes, command):
-    total = sum(path.stat().st_size for path in two_modes.root.rglob("*.tfevents"))
+def test_ls_says_what_is_on_the_disk(two_modes, command):
     _, out, _ = command("ls")
-    assert next(line for line in out if line.startswith("Saved")).split()[1] == str(total)
+    total = sum(path.stat().st_size for path in two_modes.root.rglob("*") if path.is_file())
+    size = f"{total} bytes" if total < 1000 else f"{total / 1000:.3g} kB"
+    assert next(line for line in out if line.startswith("Saved")).startswith(f"Saved    {size}: ")
 
 
 def test_ls_shortens_long_lists_unless_told_otherwise(run, command):

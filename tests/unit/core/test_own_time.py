@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -26,6 +28,7 @@ class Clock:
 def clock(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(module, "process_age", lambda: None)
     return clock
 
 
@@ -93,3 +96,19 @@ def test_a_child_begins_anew(clock):
         pass
     own.begin_anew()
     assert own.took() is None
+
+
+def test_the_share_is_of_all_the_time_that_the_process_has_lived(clock, monkeypatch):
+    own = OwnTime()
+    with own.spending():
+        pass
+    monkeypatch.setattr(module, "process_age", lambda: 50.0)
+    # From 1 to 2, of the 50 s in which the program has imported, loaded and trained.
+    assert own.took() == (1.0, 50.0)
+
+
+def test_a_process_has_an_age():
+    code = "import sys, time; from smd_agent.core.own_time import process_age; time.sleep(0.3); print(process_age())"
+    begun = time.monotonic()
+    age = float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    assert 0.28 <= age <= time.monotonic() - begun + 0.02

@@ -57,7 +57,7 @@ def test_what_comes_later_joins_what_is_there(run, first, second):
         for name, array in (("x", first), ("y", second)):
             np.testing.assert_array_equal(value(trial, name), array)
     assert (run.saved.steps, run.saved.tensors) == (1, 2)
-    assert run.saved.size == (run.root / EVENT).stat().st_size
+    assert run.saved.size == sum((run.root / name).stat().st_size for name in (EVENT, INDEX))
 
 
 def test_what_has_got_nothing_more_is_not_written_again(run):
