@@ -48,11 +48,11 @@ environments: $(VENV)/.test $(OTHERS:=/.python) $(TESTED:=/.wheel)
 
 demo: $(VENV)/.demo
 	rm -rf $(DEMO_RUN)
-	$(VENV)/bin/python -m smd_agent --out $(DEMO_RUN) --every 20 examples/pytorch_digits.py --epochs 3
+	$(VENV)/bin/python -m smd_agent --out $(DEMO_RUN) --save gradients --every 20 examples/pytorch_digits.py --epochs 3
 	echo; echo '$$ python -m smd_agent ls $(DEMO_RUN)'
 	$(VENV)/bin/python -m smd_agent ls $(DEMO_RUN)
-	echo; echo "\$$ python -m smd_agent show $(DEMO_RUN) 'gradient/.*conv1.*' --mode train"
-	$(VENV)/bin/python -m smd_agent show $(DEMO_RUN) 'gradient/.*conv1.*' --mode train
+	echo; echo '$$ python -m smd_agent show $(DEMO_RUN)'
+	$(VENV)/bin/python -m smd_agent show $(DEMO_RUN)
 	echo; echo 'A learning rate that is too high:'
 	rm -rf $(DEMO_RUN)-sick
 	echo '$$ python -m smd_agent --out $(DEMO_RUN)-sick --every 2 examples/pytorch_digits.py --epochs 1 --lr 1e6'

@@ -165,6 +165,14 @@ def test_the_demo_ends_with_a_finding(tmp_path):
     assert re.search(r"^smd_agent: \d+ findings?: loss exploded at step \d+: ", done.stderr, re.M), done.stderr
 
 
+def test_the_demo_begins_with_the_commands_of_the_readme():
+    makefile = (ROOT / "Makefile").read_text().replace("$(DEMO_RUN)", "smd_runs/digits")
+    readme = re.findall(r"^\$ python (-m smd_agent .*)$", (ROOT / "README.md").read_text(), re.M)
+    demo = re.findall(r"^\t\$\(VENV\)/bin/python (-m smd_agent .*)$", makefile, re.M)
+    assert len(readme) >= 3
+    assert demo[: len(readme)] == readme
+
+
 def test_make_targets_that_pages_name_exist():
     makefile = (ROOT / "Makefile").read_text()
     known = set(re.findall(r"^(\w+):", makefile, re.M))
