@@ -99,7 +99,7 @@ def test_the_example_is_captured_with_its_phases(runner, tmp_path):
         f"smd_agent: saving losses, weights, gradients to {tmp_path / 'run'}",
         said(result)[1],
     ]
-    pattern = r"smd_agent: saved 6 steps \(\d+ values, [\d.]+ kB, [\d.]+% of the process's time\); to see them: python -m"
+    pattern = r"smd_agent: saved 6 steps \(\d+ values, [\d.]+ kB, [\d.]+% of the process's time\); to see them: "
     assert re.match(pattern, said(result)[1])
 
 
