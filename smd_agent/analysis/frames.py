@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from smd_agent.analysis.groups import collections_of
+from smd_agent.analysis.groups import collections_of, members_of
 from smd_agent.analysis.statistics import STATISTICS, Measured
 from smd_agent.errors import SMDebugRuntimeError
 
@@ -39,7 +39,8 @@ def to_pandas(rows: Iterable[Row], collections: Mapping[str, Collection]) -> Any
         if measured.problem is not None:
             problems[file.step, file.worker, measured.name] = str(measured.problem)
     frame = pandas.DataFrame(columns)
-    groups = collections_of(set(columns["tensor"]), collections)
+    tensors = set(columns["tensor"])
+    groups = collections_of(tensors, members_of(tensors, collections))
     frame.insert(len(PLACE), "collection", [groups[name] for name in columns["tensor"]])
     frame.attrs["problems"] = problems
     return frame

@@ -13,9 +13,13 @@ if TYPE_CHECKING:
 UNGROUPED = "(in no collection)"
 
 
-def collections_of(names: Names[str], collections: Mapping[str, Collection]) -> dict[str, str]:
+def members_of(names: Names[str], collections: Mapping[str, Collection]) -> dict[str, set[str]]:
+    """Return which of these tensors belong to each collection; many names are matched in seconds."""
+    return {name: set(filter(collection.matches, names)) for name, collection in collections.items()}
+
+
+def collections_of(names: Names[str], members: Mapping[str, set[str]]) -> dict[str, str]:
     """Return the name of the smallest collection of each tensor; `UNGROUPED` for those in none."""
-    members = {name: set(filter(collection.matches, names)) for name, collection in collections.items()}
     found: dict[str, str] = {}
     for group in sorted(members, key=lambda name: (len(members[name]), name)):
         for name in members[group]:

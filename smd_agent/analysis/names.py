@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from smd_agent.core.names import REDUCTION_PREFIX, Op, without_output_numbers
 from smd_agent.core.reduction_config import HISTOGRAM, OPS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from smd_agent.formats.index import Names, Payload
 
 _REDUCTION = re.compile(rf"{REDUCTION_PREFIX}(abs_)?({'|'.join((*OPS, HISTOGRAM))})/(.+)", re.DOTALL)
@@ -60,3 +62,8 @@ def _contents(payload: Payload) -> Contents:
     for stored, (base, op) in parsed.items():
         reductions.setdefault(own_names.get(base, base), {})[op] = stored
     return Contents(frozenset(names | reductions.keys()), reductions)
+
+
+def flat(regex: str | Iterable[Any]) -> list[str]:
+    """The regular expressions of one, or of lists of them in lists."""
+    return [regex] if isinstance(regex, str) else [pattern for part in regex for pattern in flat(part)]

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from smd_agent.analysis.frames import PLACE, imported, row_of
-from smd_agent.analysis.groups import collections_of
+from smd_agent.analysis.groups import collections_of, members_of
 from smd_agent.analysis.statistics import STATISTICS
 from smd_agent.errors import SMDebugRuntimeError
 
@@ -41,7 +41,8 @@ def write(
         SMDebugRuntimeError: pyarrow is not installed, or the file cannot be written.
     """
     arrow, parquet = imported("pyarrow", "Parquet"), imported("pyarrow.parquet", "Parquet")
-    groups = collections_of(set(names), collections)
+    tensors = set(names)
+    groups = collections_of(tensors, members_of(tensors, collections))
     numbers = ("value", *STATISTICS, *further)
     types = {name: arrow.string() if name in _TEXTS else arrow.int64() for name in (*PLACE, "collection")}
     schema = arrow.schema([*types.items(), *((name, arrow.float64()) for name in numbers)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import numpy as np
 
@@ -37,6 +37,9 @@ class TensorSource(Protocol):
 
     def read(self, file: StepIndex, stored_name: str) -> SavedTensor:
         """Read what one worker stored under a name at one step."""
+
+    def bring(self, file: StepIndex, stored_names: Sequence[str]) -> None:
+        """Read the bytes of small tensors of one step at once, which `read` and `form` then need not do one by one."""
 
     def number(self, file: StepIndex, stored_name: str) -> np.generic:
         """Read a number; raises DamagedRecord if it is none."""

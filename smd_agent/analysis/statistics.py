@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 STATISTICS = ("min", "max", "mean", "std", "l2", "zero_share", "nan_count", "inf_count")
 """What is told of every tensor: the last three are a share from 0 to 1 and numbers of elements."""
+
+# Of a record that is read and computed together with others.
+_SMALL_BYTES = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,8 @@ def measure(
     reductions = {name: contents.reductions.get(name, {}) for name in names}
     stored = {name: {op: place for op, place in ops.items() if op[0] in OPS} for name, ops in reductions.items()}
     numbers = source.numbers(file, (place for ops in stored.values() for place in ops.values()))
+    lacking = [name for name in names if not {*STATISTICS} <= {op for op, absolute in stored[name] if not absolute}]
+    small = _small(source, file, lacking, _SMALL_BYTES if largest is None else min(largest, _SMALL_BYTES))
     for name in names:
         found: dict[str, float] = {}
         problem = record = None
@@ -68,13 +74,39 @@ def measure(
                 found[f"abs_{op}" if absolute else op] = number
         location = file.index.payload.location(name)
         lacks = not all(statistic in found for statistic in STATISTICS)
-        if location is not None and (whole or (lacks and (largest is None or location[1] <= largest))):
+        if name in small:
+            record, computed = small[name]
+            found = computed | found
+        elif location is not None and (whole or (lacks and (largest is None or location[1] <= largest))):
             try:
                 record = source.read(file, name)
                 found = compute(record.value, STATISTICS) | found
             except SMDebugError as error:
                 problem = error
         yield Measured(name, found, record, problem)
+
+
+def _small(
+    source: TensorSource, file: StepIndex, names: list[str], largest: int
+) -> dict[str, tuple[SavedTensor, dict[str, float]]]:
+    """Those that are small, read and computed together; what is damaged is not among them."""
+    payload = file.index.payload
+    places = ((name, payload.location(name)) for name in names)
+    small = [name for name, place in places if place is not None and place[1] <= largest]
+    records: dict[str, SavedTensor] = {}
+    if len(small) > 1:
+        source.bring(file, small)
+        for name in small:
+            with suppress(SMDebugError):
+                records[name] = source.read(file, name)
+    alike = [name for name, record in records.items() if record.value.dtype.kind in "fiub" and record.value.size]
+    rows = (
+        reduce_batch([records[name].value for name in alike], [(name, False) for name in STATISTICS]) if alike else ()
+    )
+    return {
+        name: (records[name], dict(zip(STATISTICS, row.tolist(), strict=True)))
+        for name, row in zip(alike, rows, strict=True)
+    }
 
 
 def compute(values: npt.NDArray[Any], wanted: Iterable[str]) -> dict[str, float]:

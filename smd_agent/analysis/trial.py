@@ -7,7 +7,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from smd_agent.analysis.names import Catalogue, Contents
+from smd_agent.analysis.names import Catalogue, Contents, flat
 from smd_agent.analysis.opening import POLL_SECONDS, CollectionsFiles
 from smd_agent.analysis.steps import StepState, StepTable
 from smd_agent.analysis.tensor import Tensor
@@ -23,7 +23,7 @@ from smd_agent.printable import shortened
 from smd_agent.storage.readers import reader_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, KeysView
+    from collections.abc import Iterable, KeysView, Sequence
 
     import numpy as np
 
@@ -220,7 +220,7 @@ class Trial(Views):
         if regex is not None and collection is not None:
             raise ValueError("Only one of `regex` or `collection` can be passed to this method")
         if regex is not None:
-            patterns = [name_pattern(pattern) for pattern in _flat(regex)]
+            patterns = [name_pattern(pattern) for pattern in flat(regex)]
             names = {name for name in names if any(pattern.found_in(name) for pattern in patterns)}
             if not names:
                 logger.warning("smd_agent: no saved tensor matches %s", shortened(str(regex)))
@@ -311,6 +311,10 @@ class Trial(Views):
             self._read_values[key] = self._reader.read(file, stored_name)
         return self._read_values[key]
 
+    def bring(self, file: StepIndex, stored_names: Sequence[str]) -> None:
+        """Read the bytes of small tensors of one step at once, which `read` and `form` then need not do one by one."""
+        self._reader.bring(file, stored_names)
+
     def number(self, file: StepIndex, stored_name: str) -> np.generic:
         """Read a number.
 
@@ -392,9 +396,3 @@ def _checked_range(range_steps: tuple[int | None, int | None] | None) -> tuple[i
     assert all(bound is None or bound >= 0 for bound in (first, end)), "range_steps has global steps from 0 on"
     assert first is None or end is None or first < end, "range_steps is (first, end) with first before end"
     return first, end
-
-
-def _flat(regex: str | Iterable[Any]) -> list[str]:
-    if isinstance(regex, str):
-        return [regex]
-    return [pattern for part in regex for pattern in _flat(part)]

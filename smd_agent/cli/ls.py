@@ -63,8 +63,11 @@ def run(args: argparse.Namespace) -> int:
         for line in list_runs(Path(args.run), found):
             emit(line)
         return 0
+    from smd_agent.analysis.groups import members_of
+
     trial = open_run(args.run)
     lines = tensor_lines(trial)
+    members = members_of(lines.keys(), trial.collections())
     overview = _overview(trial, lines)
     for course in overview.courses:
         if course.finding is not None:
@@ -80,9 +83,9 @@ def run(args: argparse.Namespace) -> int:
         *trained_lines(trained),
         *finding_lines(overview),
     )
-    for line in (*head, "", *_steps(trial), "", *_collections(trial, lines)):
+    for line in (*head, "", *_steps(trial), "", *_collections(members, lines)):
         emit(line)
-    groups = _groups(trial, lines)
+    groups = _groups(members, lines)
     limit = SHORT_LIST if len(lines) > WHOLE_LIST and not args.all else len(lines)
     if lines:
         emit()
@@ -150,6 +153,7 @@ def tensor_lines(trial: Trial) -> dict[str, TensorLine]:
     # Thousands of steps have the same hundreds of tensors: what is done for each of both at once must be cheap.
     for contents, alike in _alike_files(trial).items():
         sizes = dict(zip(alike.first.index.payload.tensors.names, alike.sizes.tolist(), strict=True))
+        trial.bring(alike.first, [name for name in contents.names if name in sizes and name not in lines])
         for name in contents.names:
             line = lines.setdefault(name, TensorLine(name))
             line.steps |= alike.steps
@@ -245,20 +249,19 @@ def _steps(trial: Trial) -> Iterator[str]:
     return table(("MODE", "STEPS", "FIRST", "LAST", ""), rows, right="STEPS FIRST LAST")
 
 
-def _collections(trial: Trial, lines: dict[str, TensorLine]) -> Iterator[str]:
+def _collections(members: dict[str, set[str]], lines: dict[str, TensorLine]) -> Iterator[str]:
     rows = []
-    for name, collection in sorted(trial.collections().items()):
-        members = [line for line in lines.values() if collection.matches(line.name)]
-        if members:
-            rows.append((name, str(len(members)), size_text(sum(line.size for line in members))))
+    for name, own in sorted(members.items()):
+        if own:
+            rows.append((name, str(len(own)), size_text(sum(lines[one].size for one in own))))
     return table(("COLLECTION", "TENSORS", "SIZE"), rows, right="TENSORS SIZE") if rows else iter(())
 
 
-def _groups(trial: Trial, lines: dict[str, TensorLine]) -> dict[str, list[TensorLine]]:
+def _groups(members: dict[str, set[str]], lines: dict[str, TensorLine]) -> dict[str, list[TensorLine]]:
     """Put every tensor into the smallest collection it belongs to; those that are unusual come first."""
     from smd_agent.analysis.groups import UNGROUPED, collections_of
 
-    own = collections_of(lines.keys(), trial.collections())
+    own = collections_of(lines.keys(), members)
     groups: dict[str, list[TensorLine]] = {}
     for name, line in sorted(lines.items(), key=lambda item: (not item[1].note, item[0])):
         groups.setdefault(own[name], []).append(line)

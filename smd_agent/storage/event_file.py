@@ -60,6 +60,11 @@ def payload_of(record: bytes) -> bytes:
     return _next_payload(io.BytesIO(record), len(record), len(record))
 
 
+def head_of(record: bytes) -> bytes:
+    """Return what `read_head` does of a record, frame included."""
+    return record[FRAME_HEADER_BYTES : len(record) - FRAME_BYTES + FRAME_HEADER_BYTES][:_HEAD_BYTES]
+
+
 def read_records(path: str, places: Iterable[tuple[int, int]]) -> Iterator[memoryview]:
     """Yield records, frames included, unchecked; those that lie close to each other are read at once.
 

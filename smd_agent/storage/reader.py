@@ -30,13 +30,13 @@ from smd_agent.formats.tfrecord import RecordError
 from smd_agent.printable import printable, shortened
 from smd_agent.regular_file import NotARegularFile
 from smd_agent.storage import open_runs
-from smd_agent.storage.event_file import payload_of, read_head, read_payload, read_range, read_records
+from smd_agent.storage.event_file import head_of, payload_of, read_head, read_payload, read_range, read_records
 from smd_agent.storage.folders import change_time, names_in
 from smd_agent.storage.index_files import IndexFiles, StepIndex
 from smd_agent.storage.kept import kept
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     import numpy.typing as npt
@@ -165,6 +165,10 @@ class RunReader:
             raise DamagedRecord(shown, name, place.step, f"its place holds {shortened(tensor.tag)}")
         return tensor
 
+    def bring(self, place: StepIndex, names: Sequence[str]) -> None:
+        """Read the bytes of small tensors of one step at once, which `read` and `form` then need not do one by one."""
+        self._records_of(place, tuple(names))
+
     def form(self, place: StepIndex, name: str) -> Form | None:
         """Return a tensor's dtype and shape from the head of its record, unchecked; None if that is not possible."""
         location, event_file = place.index.payload.location(name), place.index.event_file
@@ -172,7 +176,8 @@ class RunReader:
             return None
         try:
             self._make_ready(place.index, *location)
-            return peek_form(read_head(self.root / event_file, *location))
+            record = self._known_bytes(f"{self._root}/{event_file}", *location)
+            return peek_form(read_head(self.root / event_file, *location) if record is None else head_of(record))
         except (OSError, SMDebugTypeError):
             return None
 
@@ -225,10 +230,14 @@ class RunReader:
 
     def _known_payload(self, path: str, start: int, length: int) -> bytes | None:
         """Return the payload of a record out of what was read last; None if that does not have it."""
+        record = self._known_bytes(path, start, length)
+        return None if record is None else payload_of(record)
+
+    def _known_bytes(self, path: str, start: int, length: int) -> bytes | None:
         known_path, begin, data = self._last_read
         if known_path != path or start < begin or start + length > begin + len(data):
             return None
-        return payload_of(data[start - begin : start - begin + length])
+        return data[start - begin : start - begin + length]
 
     def _records_of(self, place: StepIndex, names: tuple[str, ...]) -> _Records | None:
         """Return where records lie in bytes of the event file, without bytes where that takes too many.
