@@ -13,7 +13,12 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
+from smd_agent.guard import say_once
+
 LONGEST_TURN = 16
+
+# So many rounds begin with another optimizer than the one before, and one of so many does, until turns are uneven.
+_UNEVEN = 4
 
 
 class _Member:
@@ -30,6 +35,32 @@ class _Member:
         self.has_updated = False
         # Whether it has updated in a first round that went on: how long it stays away is yet to be seen.
         self.is_new = False
+
+
+class _Turns:
+    """Which optimizers rounds begin with: in an iteration as its author counts it always the same one, or few."""
+
+    def __init__(self) -> None:
+        self._first = 0
+        self._rounds = 0
+        self._changes = 0
+        # Whether the next round is the rest of the last one.
+        self.go_on = False
+
+    def begin(self, key: int, threads: set[int]) -> None:
+        """A round begins with this optimizer; ``threads`` are those of all that take part."""
+        if len(threads) > 1 or self.go_on:
+            self.go_on = False
+            return
+        self._rounds += 1
+        self._changes += self._first not in (0, key)
+        self._first = key
+        if self._changes >= _UNEVEN and self._changes * _UNEVEN >= self._rounds:
+            say_once(
+                "uneven turns",
+                "optimizers take uneven turns: a step may hold updates of two iterations or a part of one, so that its "
+                "number is not the program's; all losses are saved",
+            )
 
 
 class UpdateRounds:
@@ -53,6 +84,7 @@ class UpdateRounds:
         self._longest = 0
         # Whose first update the last one was.
         self._newcomer: _Member | None = None
+        self._turns = _Turns()
         self.only = 0
         self.updates = 0
 
@@ -87,6 +119,8 @@ class UpdateRounds:
         if key == self.only:
             return True
         begins = not self._awaited
+        if begins:
+            self._turns.begin(key, {member.thread for member in [*self._members.values()]})
         if begins:
             self._forget_dead()
             self._awaited = dict(self._members)
@@ -131,6 +165,7 @@ class UpdateRounds:
         known = [(one.last, one.optimizer()) for one in [*self._candidates.values()]]
         goes_on = any(made < self.updates and one is not None and is_its(one) for made, one in known)
         self._newcomer.is_new = self._newcomer.is_new or goes_on
+        self._turns.go_on = self._turns.go_on or goes_on
         return goes_on
 
     def _awaits(self, member: _Member, updates: int) -> bool:
@@ -158,3 +193,4 @@ class UpdateRounds:
         if not self._members:
             # Another training has turns of its own.
             self._longest = 0
+            self._turns = _Turns()

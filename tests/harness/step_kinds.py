@@ -70,14 +70,19 @@ class Kinds:
                 iteration, _, name = place.partition("|")
                 self._notes.setdefault((kind, int(iteration)), {})[name] = value
 
-    def run(self, *kinds, name, interval=1, weights=False):
-        """Run kinds in one process with the agent; return their trial."""
+    def run(self, *kinds, name, interval=1, weights=False, uneven=False):
+        """Run kinds in one process with the agent; return their trial.
+
+        Args:
+            uneven: whether the agent says that optimizers take uneven turns.
+        """
         collections = [*_OWN, {"CollectionName": "weights"}] if weights else _OWN
         config = {"HookParameters": {"save_interval": interval}, "CollectionConfigurations": collections}
         words = (",".join(kinds), self._folder(f"of_{name}"))
         done = self.runner.by_variable(self._script, *words, name=name, config=config, SMD_AGENT_STRICT="1")
         assert done.returncode == 0, done.stderr
         assert own_lines(done) == []
+        assert done.stderr.count("uneven turns") == uneven
         assert done.stdout == "".join(self._lines[kind] for kind in kinds)
         (folder,) = re.findall(r"^smd_agent: saving .* to (\S+)", done.stderr, re.M)
         return create_trial(folder)

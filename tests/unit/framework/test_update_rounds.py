@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from smd_agent import guard
 from smd_agent.framework.update_rounds import LONGEST_TURN, UpdateRounds
 
 
@@ -91,6 +92,24 @@ def test_one_that_comes_late_takes_turns_from_then_on():
     rounds = rounds_of("a")
     optimizers = made(rounds, Optimizer("a"), Optimizer("b"))
     assert ends(rounds, optimizers, "00010101") == "0|0|0|1|01|01"
+
+
+@pytest.mark.parametrize(
+    "order, said",
+    [
+        ("0011" * 10, True),
+        ("001122" * 10, True),
+        ("00001" * 10, False),
+        ("012" * 10, False),
+        ("0" * 90 + "1" * 90, False),
+    ],
+)
+def test_uneven_turns_are_said_once(capsys, order, said):
+    guard._said.clear()
+    rounds = rounds_of("a", "b", "c")
+    play(rounds, made(rounds, *map(Optimizer, "abc"[: len({*order})])), order)
+    lines = capsys.readouterr().err.splitlines()
+    assert ["optimizers take uneven turns" in line for line in lines] == [True] * said
 
 
 def test_a_first_round_goes_on_with_what_is_called_after_it():
