@@ -58,6 +58,7 @@ class Hook(KnownModels):
         """No model is known yet."""
         self.models = []
         self.have_moved = False
+        self.over_at = -1
         self.registered_losses: list[torch.nn.Module] = []
         self._registered: set[TrackedModule] = set()
         self.roles = ParameterRoles(self.selection)
@@ -185,6 +186,8 @@ class Hook(KnownModels):
         others = {id(one) for other in self.models if other is not tracked for _, one in other.parameters()}
         if tracked.last != self.step and updates.goes_on_with({id(one) for _, one in tracked.parameters()} - others):
             self.steps.goes_on()
+        elif not self.position.awaits_update:
+            self.over_at = self.step
 
     def follow_wrapper(self, module: torch.nn.Module) -> None:
         """A wrapper was put around a model: if it is one of ours, its calls are the model's from now on."""
@@ -193,9 +196,9 @@ class Hook(KnownModels):
                 tracked.attach(self, module)
 
     def follow_gradients(self, tracked: TrackedModule) -> None:
-        """A model is trained in evaluation mode: tell its modes apart by whether gradients are enabled, and say so."""
+        """A model gets gradients in evaluation mode: tell its modes apart by whether they are enabled, and say so."""
         tracked.by_gradients = True
-        line = f"{tracked.title} is trained in evaluation mode: its next steps are TRAIN where gradients are enabled"
+        line = f"{tracked.title} gets gradients in evaluation mode: its next calls train it where they are enabled"
         guard.say_once(("trained in evaluation", tracked), line)
 
     def begin_training_step(self) -> None:

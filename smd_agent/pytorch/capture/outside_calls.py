@@ -7,8 +7,11 @@ go on with a copy of the model, such as the best one of a training, which is loa
 from __future__ import annotations
 
 import torch
+from torch.optim.swa_utils import AveragedModel
 
 from smd_agent.framework.patching import Until
+from smd_agent.framework.plain_access import is_a
+from smd_agent.guard import say_once
 from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.fences import fence
 from smd_agent.pytorch.model.module_calls import CallWatch
@@ -65,6 +68,16 @@ class OutsideCalls:
             self.seen = not self._may_become_known(module)
         elif position.clock is position.evaluation and position.clock is not position.train:
             self.seen = class_name(module) in self._models.classes_trained()
+        if self.seen and not torch.is_grad_enabled():
+            self._tell_of(module)
+
+    def _tell_of(self, module: torch.nn.Module) -> None:
+        """Say of a model that is evaluated in the place of the trained one that its calls are no steps."""
+        kind = class_name(module)
+        instead = is_a(module, AveragedModel) or kind in self._models.classes_gone()
+        if instead and not any(map(was_given, parameters(module))):
+            line = f"{kind} is evaluated, which nothing trains: its calls are no steps, and its losses are not saved"
+            say_once(("evaluated copy", kind), line)
 
     def _may_become_known(self, module: torch.nn.Module) -> bool:
         """Whether the search for models is yet to see it: the step may go on with it, and else another one begins."""

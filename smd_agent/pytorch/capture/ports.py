@@ -78,6 +78,9 @@ class TrainedModels(Protocol):
     def classes_trained(self) -> set[str]:
         """Names of the classes of the models."""
 
+    def classes_gone(self) -> set[str]:
+        """Names of the classes of those that the program has let go of."""
+
     def regexes_changed(self) -> bool:
         """Whether a built-in collection has got regexes or names of the user's."""
 
@@ -86,4 +89,4 @@ class TrainedModels(Protocol):
         """Tells whether what this thread computes is none of the step's."""
 
     def follow_gradients(self, tracked: TrackedModule) -> None:
-        """A model is trained in evaluation mode: tell its modes apart by whether gradients are enabled."""
+        """A model gets gradients in evaluation mode: tell its modes apart by whether gradients are enabled."""

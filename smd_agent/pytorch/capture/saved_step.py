@@ -285,8 +285,10 @@ class SavedStep(CapturedStep):
     def _save_values(self, name: str, kind: str, value: Any) -> None:
         if self._is_computing():
             tensors = tensors_in(value)
+            full_name = f"{name}_{kind}"
+            self._roles.are_of_layers(full_name, self.counts.get(full_name, 0), len(tensors))
             self._channels.saw(name, kind, tensors)
-            self.save_numbered(f"{name}_{kind}", tensors)
+            self.save_numbered(full_name, tensors)
 
     def _is_computing(self) -> bool:
         """Whether what layers are given is of this step, and new."""

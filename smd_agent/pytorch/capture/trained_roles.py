@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import torch
@@ -11,6 +12,8 @@ from smd_agent.framework.parameter_roles import Parameter, ParameterRoles
 from smd_agent.framework.plain_access import is_a
 from smd_agent.pytorch.model.step_counter import TrackedModule
 from smd_agent.pytorch.model.trained import are_trained, was_given
+
+_OF_PARAMETER = re.compile("weight|bias")
 
 Pair = tuple[str, torch.nn.Parameter]
 
@@ -64,6 +67,11 @@ class TrainedRoles:
             self._roles.settle(title, [_with_role(title, name, parameter, True)], tell=False)
             found.append((name, parameter))
         return found
+
+    def are_of_layers(self, name: str, first: int, count: int) -> None:
+        """Tensors so numbered are what a layer is given or returns: one that makes a weight has its name."""
+        if _OF_PARAMETER.search(name):
+            self._roles.keep_out(f"{name}_{first + number}" for number in range(count))
 
     def close(self) -> None:
         """Let go of everything, and tell of what is left out."""

@@ -70,11 +70,8 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         self._cached = CachedPasses()
         self._without_optimizer = False
         self._steps_missed = 0
-        # Whether the program has been seen to train tensors, and parameters of modules.
-        self._plain_tensors = False
-        self._parameters = False
-        # And gradients of others than those that its optimizers have.
-        self._trains_others = False
+        # Whether the program trains tensors, parameters of modules, and others than those that its optimizers have.
+        self._plain_tensors = self._parameters = self._trains_others = False
 
     def install(self) -> None:
         """Begin to watch; called once."""
@@ -261,7 +258,9 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
                 return False
             self._stop_watching_if_done()
         if function == "backward" and self._was_watching and self._pending_params:
-            reached = {id(parameter) for parameter in leaves(tensors) if structure.is_parameter(parameter)}
+            ends = leaves(tensors)
+            reached = {id(parameter) for parameter in ends if structure.is_parameter(parameter)}
+            self._give_up({id(one) for one in ends if id(one) in self._pending_params} - reached)
             self._trains_others = self._trains_others or (bool(reached) and reached.isdisjoint(self._pending_params))
             evaluated = self._find_behind(reached) or self._find_cached(tensors)
             if evaluated and self.hook is not None and not self.hook.position.awaits_update:
@@ -386,11 +385,14 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             if not counted:
                 self._without_counter.append(tracked)
             self._passes.begin()
-        left = wanted & self.params_without_model()
-        for key in left:
+        self._give_up(wanted & self.params_without_model())
+
+    def _give_up(self, keys: set[int]) -> None:
+        """Look no more for the model of these trained parameters."""
+        for key in keys:
             del self._pending_params[key]
-        if left:
-            say_once("without model", f"{len(left)} trained parameters belong to no module: they are not saved")
+        if keys:
+            say_once("without model", f"{len(keys)} trained parameters belong to no module: they are not saved")
 
 
 def _ids(module: Module) -> set[int]:

@@ -18,12 +18,14 @@ class KnownModels(FrameworkHook):
     Attributes:
         models: those that are known.
         threads: whose steps are saved.
+        over_at: the last step before a model was called that was not known, and that began another one.
         have_moved: whether parameters have changed without an update, since the last model became known.
     """
 
     models: list[TrackedModule]
     threads: TrainingThreads
     have_moved: bool
+    over_at: int
 
     def trained_params(self) -> set[int]:
         """Ids of the parameters of all known models."""
@@ -49,11 +51,19 @@ class KnownModels(FrameworkHook):
         return not moved and any(was_given(parameter) for tracked in called for _, parameter in tracked.parameters())
 
     def models_in_use(self) -> list[TrackedModule]:
-        """The models without those that have not been called for many steps, and those of other threads."""
-        used = [tracked for tracked in self.models if tracked.last < 0 or self.step - tracked.last <= _IDLE]
+        """The models without those that have not been called for many steps, and those of other threads.
+
+        Nor is one that has not been called since another one came up, whose training may be over; called it is in use.
+        """
+        ends = {id(tracked): self.over_at if tracked.called else -1 for tracked in self.models}
+        used = [one for one in self.models if one.last < 0 or ends[id(one)] < one.last >= self.step - _IDLE]
         several = self.threads.several
         return [tracked for tracked in used if is_of_this_thread(tracked.thread) and (tracked.called or not several)]
 
     def classes_trained(self) -> set[str]:
         """Names of the classes of the models, and of those that a loaded copy has taken the place of."""
         return {tracked.kind for tracked in self.models}
+
+    def classes_gone(self) -> set[str]:
+        """Names of the classes of those that the program has let go of."""
+        return {tracked.kind for tracked in self.models if tracked.model is None}

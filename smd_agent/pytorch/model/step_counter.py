@@ -67,7 +67,7 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         thread: the one that found it, or has called it last in a step that is saved.
         called: whether it has been called in such a step, from no other model.
         busy: whether a call of it is being captured.
-        by_gradients: whether it is trained in evaluation mode; then gradients being enabled tells TRAIN from EVAL.
+        by_gradients: whether it gets gradients in evaluation mode; then gradients being enabled tells TRAIN from EVAL.
         by_mode: whether its training calls it without gradients, too; then its mode alone tells TRAIN from EVAL.
         without_optimizer: whether it is trained without an optimizer, so that every backward pass ends a step.
         states: what parameters and their gradients were when they were looked at last, by the parameters' ids.
