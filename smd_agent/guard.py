@@ -68,6 +68,10 @@ def say(line: str) -> None:
             from smd_agent.printable import printable
 
             line = printable(line)
+        if "://" in line:
+            from smd_agent.printable import without_secrets
+
+            line = without_secrets(line)
         _unsaid.append(f"{PREFIX}{line}\n")
         del _unsaid[:-_KEPT]
         while _unsaid and _has_room(stream):

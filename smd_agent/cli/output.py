@@ -7,7 +7,7 @@ import sys
 import time
 from contextlib import contextmanager
 
-from smd_agent.printable import printable
+from smd_agent.printable import printable, without_secrets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def emit(line: str = "") -> None:
 
 def _fitting(line: str) -> str:
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    return printable(line).encode(encoding, "backslashreplace").decode(encoding)
+    return without_secrets(printable(line)).encode(encoding, "backslashreplace").decode(encoding)
 
 
 @contextmanager

@@ -105,7 +105,7 @@ class ParameterRoles:
             line = (
                 f"{count_of(left_out, 'parameter')} of {model} that nothing trains "
                 f"{'is' if left_out == 1 else 'are'} left out of weights and biases: "
-                "to save them, ask for all or for a collection of your own"
+                "to save them, set save_all (--save all), or name them in a collection of your own"
             )
             guard.say_once((self, model, "not trained"), line)
 

@@ -29,9 +29,13 @@ def judge_runs(hooks: list[BaseHook]) -> None:
     ended = [hook for hook in hooks if hook.ended_worker]
     seconds = env.verdict_seconds()
     if ended and seconds:
-        with _no_garbage_collection():
-            for hook in ended:
-                _judge(hook, seconds / len(ended), alone=len(ended) == 1)
+        try:
+            with _no_garbage_collection():
+                for hook in ended:
+                    _judge(hook, seconds / len(ended), alone=len(ended) == 1)
+        except KeyboardInterrupt:
+            # The program is over: nothing of it is left to interrupt.
+            guard.say(f"not judged, because that was interrupted: python -m smd_agent check {ended[0].out_dir}")
 
 
 @contextmanager

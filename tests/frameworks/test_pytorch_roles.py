@@ -44,6 +44,7 @@ def test_what_nothing_trains_is_left_out_unless_it_is_asked_for(roles):
     assert saved == {"Distilled_student.weight", "Distilled_student.bias", *ema}
     (line,) = [line for line in roles.lines if "Distilled" in line]
     assert "6 parameters of Distilled that nothing trains are left out of weights and biases" in line
+    assert line.endswith(": to save them, set save_all (--save all), or name them in a collection of your own")
 
 
 def test_what_is_trained_later_is_saved_from_then_on(roles):

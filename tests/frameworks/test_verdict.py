@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import re
+import signal
+import threading
 import time
 
 import numpy as np
@@ -346,3 +348,23 @@ def test_of_several_runs_each_line_names_its_own(judged, tmp_path, capsys):
     verdict_at_exit.judge_runs(hooks)
     ends = [line.rpartition(" ")[2] for line in capsys.readouterr().err.splitlines()]
     assert ends == [str(tmp_path / "one"), str(tmp_path / "other")]
+
+
+def test_a_ctrl_c_while_a_run_is_judged_is_one_line(judged, tmp_path, monkeypatch, capsys):
+    hook = Hook(str(tmp_path / "one"), save_config=SaveConfig(save_interval=1))
+    hook.next_step(hook.recorder.clocks[ModeKeys.TRAIN])
+    hook.recorder.save_tensor_now("CrossEntropyLoss_output_0", 1.0)
+    hook.close()
+
+    class Interrupted(threading.Thread):
+        def join(self, timeout=None):
+            super().join(timeout)
+            # As Python does it: by the signal's handler, in the thread that waits.
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(threading, "Thread", Interrupted)
+    monkeypatch.setenv("SMD_AGENT_VERDICT_SECONDS", "60")
+    capsys.readouterr()
+    verdict_at_exit.judge_runs([hook])
+    line = f"not judged, because that was interrupted: python -m smd_agent check {tmp_path / 'one'}"
+    assert capsys.readouterr().err == f"smd_agent: {line}\n"

@@ -62,6 +62,16 @@ def test_weights_that_an_update_has_broken(trained):
     assert found.cause.startswith(("Weights were not finite", "The loss had grown many times"))
 
 
+@pytest.mark.parametrize("finite, told", [(1, True), (2, True), (3, False)])
+def test_the_learning_rate_is_not_ruled_out_by_a_few_finite_losses(written, finite, told):
+    run = written(losses="loss", weights="weight")
+    for loss in [*[0.5] * finite, math.nan]:
+        run.step(loss=[loss], weight=[1e3])
+    (found,) = run.ended().findings(LossNotFinite())
+    assert ("an update that was too large" in found.cause) is told
+    assert found.advice.startswith("Lower the learning rate") is told
+
+
 def test_a_logarithm_of_0(trained):
     def of_log(capture):
         def loss(output, y):

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from smd_agent import guard
+from smd_agent.cli.output import emit
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +35,15 @@ def test_say_survives_a_stream_that_is_missing_or_broken(stream, monkeypatch, ca
     monkeypatch.setattr(sys, "stderr", stream)
     guard.say("something")
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("known", ["KEY:SECRET", "TOKEN", "KEY:SEC%2FRET"])
+def test_what_an_address_has_before_its_host_is_not_said(known, capsys):
+    guard.say(f"saving losses to s3://{known}@bucket/run (s3://{known}@bucket/run-2)")
+    assert capsys.readouterr().err == "smd_agent: saving losses to s3://***@bucket/run (s3://***@bucket/run-2)\n"
+    emit(f"Run      s3://{known}@bucket/run")
+    emit("Run      s3://bucket/a@b")
+    assert capsys.readouterr().out == "Run      s3://***@bucket/run\nRun      s3://bucket/a@b\n"
 
 
 def test_say_writes_one_prefixed_line(capsys):

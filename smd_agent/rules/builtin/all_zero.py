@@ -54,7 +54,10 @@ class AllZero(BuiltInRule):
     cause = (
         "Nothing comes back to it from the loss: what it computes is not used, is detached, or is 0 after a dead ReLU"
     )
-    advice = "Check that the module's output reaches the loss, without detach() or no_grad(), and that its units live"
+    advice = (
+        "Check that the module's output reaches the loss, that nothing cuts it off from gradients on the way (detach,"
+        " no_grad, stop_gradient), and that its units live"
+    )
     short = "nearly all zeros: {}"
 
     collection_names: tuple[str, ...] | None

@@ -97,7 +97,7 @@ class ConstantLabels(RuleOfUsage):
         "different_labels": "how many different labels the batches of these steps had, one each",
     }
     cause = _SORTED
-    advice = "Shuffle the data (shuffle=True in the DataLoader), and print the labels of a few batches"
+    advice = "Shuffle the data where batches are made of it, before each epoch, and print the labels of a few batches"
 
     patience: int
     batch: int

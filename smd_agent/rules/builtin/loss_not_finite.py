@@ -43,6 +43,12 @@ _CAUSES = {
         "The weights were finite: the batch, or a function such as log, sqrt or a division at 0",
         "Save inputs and outputs of this step, and look for the first that is not finite",
     ),
+    "early": (
+        "The weights were finite, and too few losses came before to show whether the training diverged: an update that"
+        " was too large, the batch, or a function such as log, sqrt or a division at 0",
+        "Lower the learning rate ten times, which tells the first from the others; save inputs and outputs of this step"
+        " too, and look for the first that is not finite",
+    ),
     "nothing known": (
         "Not known, as no weights were saved at this step",
         "Save weights and inputs too, which tell an update that broke the weights from a batch that has NaN",
@@ -145,7 +151,9 @@ class LossNotFinite(BuiltInRule):
             return "inputs"
         if diverged:
             return "diverged"
-        return "unknown" if weights else "nothing known"
+        if not weights:
+            return "nothing known"
+        return "early" if last is not None and last.finite < _ENOUGH else "unknown"
 
 
 def _was_well(last: _Last, step: StepView) -> bool:
