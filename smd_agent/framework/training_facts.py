@@ -97,7 +97,8 @@ def settings(groups: Sequence[Mapping[str, Any]], names: Iterable[str]) -> Itera
 def digest(parts: Iterable[tuple[Any, str, Sequence[int]]], library: Any) -> Any:
     """64 bits that are the same for the same arrays in the same order: an int64 array or tensor of shape (1,).
 
-    It is the sum, modulo 2**64, of the words of all arrays, each mixed with its place: see ``core.reductions.mixed``.
+    It is the sum, modulo 2**64, of the words of all arrays, each mixed with its place, see ``core.reductions.mixed``,
+    and of their shapes and dtypes, by the place of each array.
     Where the words are on an accelerator, so is the digest.
 
     Args:
@@ -107,7 +108,7 @@ def digest(parts: Iterable[tuple[Any, str, Sequence[int]]], library: Any) -> Any
     """
     found = None
     for number, (words, dtype, shape) in enumerate(parts):
-        part = _mixed_sum(words, library) * (2 * number + 1) + _kind(dtype, shape)
+        part = (_mixed_sum(words, library) + _kind(dtype, shape)) * (2 * number + 1)
         found = part if found is None else found + part
     return found
 

@@ -23,7 +23,7 @@ def by_hand(*arrays):
             mixed = (word + place) * 0xFF51AFD7ED558CCD & mask
             signed = mixed - 2**64 if mixed >= 2**63 else mixed
             part += (mixed ^ (signed >> 29)) * 0xC4CEB9FE1A85EC53
-        total += part * (2 * number + 1) + facts._kind(str(array.dtype), array.shape)
+        total += (part + facts._kind(str(array.dtype), array.shape)) * (2 * number + 1)
     total &= mask
     return total - 2**64 if total >= 2**63 else total
 
@@ -54,6 +54,12 @@ def test_order_shape_and_dtype_tell_arrays_apart():
         digest(a[::-1], b),
     ]
     assert len({*found}) == len(found)
+
+
+def test_arrays_that_have_swapped_their_shapes_or_dtypes_are_told_apart():
+    a = np.arange(6, dtype=np.float32)
+    assert digest(a.reshape(2, 3), a.reshape(3, 2)) != digest(a.reshape(3, 2), a.reshape(2, 3))
+    assert digest(a, a.view(np.int32)) != digest(a.view(np.int32), a)
 
 
 def test_small_tensors_are_looked_at_whole_and_large_ones_all_over():
