@@ -37,6 +37,12 @@ def labelled(written):
         (100, 1000, 0.126, NOTE),
         (100, 1000, 0.9, NOTE),
         (100, 1000, 1.0, None),
+        # Two classes of which neither is rare.
+        (995, 2005, 0.9, None),
+        (2005, 995, 1.5, None),
+        (251, 1000, 0.9, None),
+        (250, 1000, 0.9, NOTE),
+        (995, 2005, 995 / 2005, PROBLEM),
         (100, 1000, 10.0, None),
         (100, 1000, 3.0, None),
         (100, 1000, 1000.0, None),

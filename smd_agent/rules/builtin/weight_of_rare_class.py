@@ -11,6 +11,8 @@ from smd_agent.rules.parameters import Parameter
 from smd_agent.rules.step_view import StepView
 from smd_agent.rules.usage import Numbers, RuleOfData
 
+# Between the labels of two classes: from there on the rarer one is rare, whatever it is weighed by.
+_RARE = 4.0
 # By which part a weight may differ from a quotient that a program has computed of the same labels.
 _ROUNDING = 1e-3
 
@@ -24,7 +26,8 @@ class WeightOfRareClass(RuleOfData):
     `scale_pos_weight` multiplies what rows with the label 1 count. XGBoost's documentation advises the number of labels
     of 0 divided by that of 1; the wrong way round it makes a rare class rarer. Where the weight is that quotient of the
     training labels to a part in a thousand, it is a problem; where it is near it, as that of other labels would be, a
-    warning; where the rare class counts less by any other weight, a note: false alarms may cost more than misses.
+    warning; where a class that is four times as rare counts less by any other weight, a note: false alarms may cost more
+    than misses.
     Weights of rows are counted in.
     """
 
@@ -65,5 +68,5 @@ class WeightOfRareClass(RuleOfData):
         if off <= log(self.factor):
             severity = Severity.PROBLEM if off <= _ROUNDING else Severity.WARNING
             self.found(step, tensor, evidence, severity=severity)
-        else:
+        elif max(balanced, 1 / balanced) >= _RARE:
             self.found(step, tensor, evidence, severity=Severity.NOTE, cause=_AGAINST, advice=_IF_NOT_MEANT)
