@@ -19,6 +19,7 @@ from smd_agent.framework.collection import DEFAULT_SAVED
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.framework.identity import WeakIdentityMap
+from smd_agent.framework.last_weights import LastWeights
 from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.tracked_model import free_name
@@ -60,6 +61,8 @@ class Hook(FrameworkHook):
         self.losses = LossBlocks(self.selection)
         self.roles = ParameterRoles(self.selection)
         self.facts_told: dict[str, str] = {}
+        self.last_weights: LastWeights[NDArray] = LastWeights(lambda array: array, to_array)
+        self.broken_at_end = self.last_weights.not_finite
         self.taps: WeakIdentityMap[HybridBlock, GraphTap] = WeakIdentityMap()
         self._registered: set[TrackedBlock] = set()
         self._counters = Counters(self)

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from mxnet.gluon import HybridBlock, Parameter
+from mxnet.ndarray import NDArray
 
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.identity import WeakIdentityMap
+from smd_agent.framework.last_weights import LastWeights
 from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.mxnet.hybridized import GraphTap
 from smd_agent.mxnet.loss_names import LossBlocks
@@ -41,6 +43,10 @@ class TrainedBlocks(Protocol):
     @property
     def facts_told(self) -> dict[str, str]:
         """What was said last of the parameters of each block, by its title."""
+
+    @property
+    def last_weights(self) -> LastWeights[NDArray]:
+        """Takes weights that are looked at when the program ends."""
 
     @property
     def taps(self) -> WeakIdentityMap[HybridBlock, GraphTap]:

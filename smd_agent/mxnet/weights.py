@@ -6,16 +6,20 @@ seemed to train once it gets a gradient.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from itertools import starmap
 from typing import Any
 
 from mxnet.gluon import Parameter
+from mxnet.ndarray import NDArray
 
 from smd_agent import guard, session
+from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import WEIGHTS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.captured_step import Installed
+from smd_agent.framework.last_weights import LARGEST
 from smd_agent.mxnet.gradients import Pair
 from smd_agent.mxnet.ports import TrainedBlocks
 from smd_agent.mxnet.structure import can_be_trained, is_sparse, name_of, values_of
@@ -47,6 +51,7 @@ class Weights:
             pairs: their parameters, with the names they are saved under.
         """
         names, arrays = [], []
+        small: list[tuple[str, NDArray]] = []
         waiting = bool(self._deferred)
         self._settle_roles()
         for name, parameter in pairs:
@@ -54,15 +59,23 @@ class Weights:
             if found:
                 names.append(name)
                 arrays.append(found[0])
+                if can_be_trained(parameter):
+                    small.append((name, found[0]))
             elif not is_sparse(parameter):
                 self._deferred[id(parameter)] = (name, parameter)
             elif self._writer.wants(name):
                 # Reading one asks the Trainer's store for rows, which the program has not asked for.
                 guard.say_once(("sparse weight", name), f"{name} is not saved: it is a sparse parameter")
         self._writer.save_tensors(names, arrays)
+        WEIGHTS.run("keeping weights for the end", lambda: self._keep(small))
         if self._deferred and not waiting:
             why = "weights are saved as they are initialized"
             self._installed.patch(Parameter, "_finish_deferred_init", self._wrap_deferred_init, why=why)
+
+    def _keep(self, pairs: Iterable[tuple[str, NDArray]]) -> None:
+        if CollectionKeys.WEIGHTS in self._writer.collections_due():
+            small = [(name, array) for name, array in pairs if math.prod(array.shape) <= LARGEST]
+            self._blocks.last_weights.keep(self._writer.position.step, small)
 
     def _settle_roles(self) -> None:
         roles = self._blocks.roles

@@ -15,6 +15,7 @@ from smd_agent.framework.keras.logs import KerasLogs
 from smd_agent.tensorflow.arrays import to_array
 from smd_agent.tensorflow.collection import Collection
 from smd_agent.tensorflow.environment import facts
+from smd_agent.tensorflow.last_variables import LastVariables
 from smd_agent.tensorflow.replicas import rank_and_size
 from smd_agent.tensorflow.types import Optimizer, Tape, Variable
 from smd_agent.tensorflow.variable_names import is_symbolic, variables_in
@@ -63,6 +64,7 @@ class TensorflowHook(KerasLogs):
     Attributes:
         watching: has tapes and optimizers watched; set by the package.
         optimizers: Keras optimizers whose variables are saved with the steps of tapes.
+        last_variables: of the last saved step with tapes, for the end.
     """
 
     collection_class = Collection
@@ -74,6 +76,8 @@ class TensorflowHook(KerasLogs):
         super().set_up()
         self.optimizers: list[weakref.ref[Optimizer]] = []
         self._told = _ToldVariables()
+        self.last_variables = LastVariables()
+        self.broken_at_end = self.last_variables.not_finite
 
     # What users call.
 

@@ -26,9 +26,8 @@ class WeightOfRareClass(RuleOfData):
     `scale_pos_weight` multiplies what rows with the label 1 count. XGBoost's documentation advises the number of labels
     of 0 divided by that of 1; the wrong way round it makes a rare class rarer. Where the weight is that quotient of the
     training labels to a part in a thousand, it is a problem; where it is near it, as that of other labels would be, a
-    warning; where a class that is four times as rare counts less by any other weight, a note: false alarms may cost more
-    than misses.
-    Weights of rows are counted in.
+    warning; where a class that is four times as rare counts less by any other weight, a note: false alarms may cost
+    more than misses. Weights of rows are counted in.
     """
 
     meaning = "scale_pos_weight makes the rarer class count less, above all if it is its share turned upside down"

@@ -6,10 +6,13 @@ import weakref
 from collections.abc import Sequence
 from typing import Protocol
 
+from smd_agent import session
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.domains import WEIGHTS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.gradient_values import GradientValues
 from smd_agent.framework.keras.names import variables_of
+from smd_agent.tensorflow.last_variables import LastVariables
 from smd_agent.tensorflow.types import Optimizer, Variable
 from smd_agent.tensorflow.variable_names import VariableNames, gradient_name, loss_name, weight_name
 
@@ -24,6 +27,10 @@ class TapeOptimizers(Protocol):
     @property
     def optimizers(self) -> Sequence[weakref.ref[Optimizer]]:
         """Those whose variables are saved too."""
+
+    @property
+    def last_variables(self) -> LastVariables:
+        """Takes variables that are looked at when the program ends."""
 
 
 class TapeNames:
@@ -69,7 +76,13 @@ class TapeValues(GradientValues[Variable]):
     def weights(self, variables: Sequence[Variable]) -> None:
         """Save variables as they are now, each once a step, and those of the optimizers."""
         super().weights(variables)
+        self._keep(variables)
         self._optimizers()
+
+    @session.fence("keeping variables for the end", WEIGHTS)
+    def _keep(self, variables: Sequence[Variable]) -> None:
+        if CollectionKeys.WEIGHTS in self._wrapped.recorder.collections_due():
+            self._wrapped.last_variables.keep(self._wrapped.recorder.position.step, variables, self.names.weight)
 
     def begin_step(self) -> None:
         """Forget what the last step has had."""
