@@ -10,10 +10,12 @@ from smd_agent import session
 from smd_agent.core.domains import METRICS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.hook_source import HookSource
+from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.backend import Backend, C, Current, H
 from smd_agent.framework.keras.step import StepFunction
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.patching import Make, is_ours, replace, replaced
+from smd_agent.framework.plain_access import is_a
 
 _FUNCTIONS = {"train": ModeKeys.TRAIN, "test": ModeKeys.EVAL, "predict": ModeKeys.PREDICT}
 
@@ -72,8 +74,8 @@ class KerasWatch(Generic[H, C]):
     def _count(self, model: Model, kind: str) -> Call | None:
         """Have the steps of the function that a model has just made counted; returns what the model calls now."""
         slot = f"{kind}_function"
-        function: Call | None = getattr(model, slot, None)
-        if function is None or isinstance(function, StepFunction):
+        function: Call | None = attribute(model, slot)
+        if function is None or is_a(function, StepFunction):
             return function
         if not self._backend.can_watch(model) or self._source.hook() is None:
             return None
@@ -134,8 +136,8 @@ class KerasWatch(Generic[H, C]):
     @session.fence("saving the logs of an epoch", METRICS)
     def _save_training(self, model: Model) -> None:
         """The training of an epoch is over, and its validation begins."""
-        hook, step = self._source.hook(), getattr(model, "train_function", None)
-        if hook is None or not isinstance(step, StepFunction) or not isinstance(step.last, Mapping):
+        hook, step = self._source.hook(), attribute(model, "train_function")
+        if hook is None or not is_a(step, StepFunction) or not isinstance(step.last, Mapping):
             return
         if hook.position.clock is hook.recorder.clock_for(ModeKeys.TRAIN):
             hook.save_training(step.last)

@@ -8,6 +8,7 @@ import torch
 
 from smd_agent.core.values import Captured
 from smd_agent.framework.keras.logs import KerasLogs
+from smd_agent.framework.plain_access import is_a
 from smd_agent.pytorch.arrays import to_array
 from smd_agent.pytorch.environment import facts
 from smd_agent.pytorch.worker import rank_and_size
@@ -25,8 +26,8 @@ class KerasHook(KerasLogs):
 
     def to_array(self, value: Any) -> Captured | None:
         """A tensor, or the value of one of Keras's variables, as an array that may share its memory."""
-        tensor = value if isinstance(value, torch.Tensor) else getattr(value, "value", value)
-        return to_array(tensor) if isinstance(tensor, torch.Tensor) else super().to_array(value)
+        tensor = value if is_a(value, torch.Tensor) else getattr(value, "value", value)
+        return to_array(tensor) if is_a(tensor, torch.Tensor) else super().to_array(value)
 
     def worker(self) -> tuple[int, int]:
         """Rank and number of ranks, as ``torch.distributed`` knows them when the first step is saved."""

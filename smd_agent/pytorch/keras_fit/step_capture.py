@@ -11,12 +11,14 @@ import torch
 from smd_agent import guard, session
 from smd_agent.core.domains import GRADIENTS, INPUTS, LAYERS, SETTINGS, UPDATES, WEIGHTS
 from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.capture import KerasCapture, LogSaver
 from smd_agent.framework.keras.channels import LayerChannels
 from smd_agent.framework.keras.names import Names, definer
 from smd_agent.framework.keras.types import Call, KerasModule, Layer, Model, Optimizer, Variable
 from smd_agent.framework.keras.variables import ModelVariables
 from smd_agent.framework.optimizer_settings import title_of
+from smd_agent.framework.plain_access import is_a
 from smd_agent.pytorch.keras_fit.looked_at import Look
 from smd_agent.pytorch.patching import Installed
 
@@ -54,10 +56,10 @@ class TorchCapture(KerasCapture):
         """Save the variables and install what sees the rest."""
         self._has_weights = self.save_weights()
         if self.mode is ModeKeys.TRAIN:
-            optimizer = getattr(self.model, "optimizer", None)
+            optimizer = attribute(self.model, "optimizer")
             if optimizer is not None:
                 self._save_optimizer(optimizer)
-        if getattr(self.model, "jit_compile", False):
+        if attribute(self.model, "jit_compile", False):
             # What is compiled must not hold functions of ours.
             line = "with jit_compile=True on PyTorch gradients, inputs and outputs are not saved; weights and logs are"
             guard.say_once((self.writer, "jit_compile"), line)
@@ -86,7 +88,7 @@ class TorchCapture(KerasCapture):
     def _save_optimizer(self, optimizer: Optimizer) -> None:
         """Save an optimizer's variables, once a step; those of the one inside of another belong to that."""
         if id(optimizer) not in self._optimizers_saved:
-            self._optimizers_saved.update((id(optimizer), id(getattr(optimizer, "inner_optimizer", None))))
+            self._optimizers_saved.update((id(optimizer), id(attribute(optimizer, "inner_optimizer"))))
             self.save_optimizers([optimizer])
 
     # While the step runs.
@@ -127,7 +129,7 @@ class TorchCapture(KerasCapture):
 
     @session.fence("looking at a model's inputs", INPUTS)
     def _save_digest(self, inputs: object) -> None:
-        tensors = [tensor for tensor in self._keras.tree.flatten(inputs) if isinstance(tensor, torch.Tensor)]
+        tensors = [tensor for tensor in self._keras.tree.flatten(inputs) if is_a(tensor, torch.Tensor)]
         self.facts.before_call(self.variables.title(self.model), self.model, tensors)
 
     def _around_apply(self, original: Call) -> Call:
@@ -144,14 +146,14 @@ class TorchCapture(KerasCapture):
     @session.fence("looking at what an optimizer is given", UPDATES)
     def _saw_apply(self, optimizer: Any, gradients: Sequence[object], variables: Sequence[Variable] | None) -> None:
         if variables is None:
-            variables = optimizer._trainable_variables
+            variables = attribute(optimizer, "_trainable_variables", ())
         self.variables.saw_optimizer(optimizer)
         for given in (self.facts.given, self.variables.given):
             given.add(optimizer, gradients, variables)
 
     @session.fence("looking at an optimizer's learning rate", SETTINGS)
     def _saw_learning_rate(self, optimizer: Optimizer, value: object) -> None:
-        if isinstance(value, (torch.Tensor, float)):
+        if is_a(value, (torch.Tensor, float)):
             self.facts.saw_learning_rate(title_of(optimizer), value)
 
     def _around_update(self, original: Call) -> Call:
@@ -177,7 +179,7 @@ class TorchCapture(KerasCapture):
     @session.fence("saving a tensor of a step")
     def _save_all(self, name: str, value: object) -> None:
         for tensor in self._keras.tree.flatten(value):
-            if isinstance(tensor, (torch.Tensor, np.ndarray)):
+            if is_a(tensor, (torch.Tensor, np.ndarray)):
                 self._save(name, tensor)
 
     def _save(self, name: str, value: object) -> None:
