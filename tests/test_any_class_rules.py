@@ -24,6 +24,8 @@ ALLOWED = {
     ("smd_agent/pytorch/capture/persistent_hooks.py", "torch.nn.modules"),
     # In every call, where it has been seen before that nothing of the class is run by it.
     ("smd_agent/pytorch/model/step_counter.py", "flags.training"),
+    # Another model that is tracked, an object of ours.
+    ("smd_agent/pytorch/hook.py", "other.parameters"),
     # A class of PyTorch's, which keeps it where only its own attribute access finds it.
     ("smd_agent/pytorch/structure.py", "module.training"),
 }
@@ -68,3 +70,62 @@ def test_no_iterable_or_mapping_is_asked_what_it_is():
         node for _, node in nodes() if isinstance(node, ast.Call) and ast.unparse(node.func) in ("is_a", "isinstance")
     ]
     assert not abstract & {name.id for node in asked for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)}
+
+
+# Gluon and XGBoost, whose blocks, parameters, Trainers, matrices and boosters may be of any class too.
+OF_GLUON = {
+    *("collect_params", "apply", "params", "grad_req", "list_data", "list_grad", "list_ctx", "lr_mult", "wd_mult"),
+    *("_params", "_children", "_cached_op", "_cached_graph", "_active", "_callback", "prefix", "_fresh_grad"),
+}
+ASKED = {
+    # Objects of ours.
+    "isinstance(capture, SavedStep)",
+    "isinstance(other, Hook)",
+    "isinstance(place, NodeOutput)",
+    "getattr(depth, 'level', 0)",
+    # A class of MXNet's, by its name.
+    "hasattr(HybridBlock, '_get_graph')",
+    # What a script hands to a hook of ours, which is no matrix, and what JSON was read as.
+    "isinstance(data, tuple)",
+    "isinstance(data[0], str)",
+    "isinstance(condition, list)",
+    # A matrix that ``plain`` has given.
+    "getattr(data, 'data_split_mode', None)",
+}
+WEAK = {
+    # By what is tracked, an object of ours.
+    "smd_agent/framework/parameter_roles.py",
+    # By graphs and iterators that TensorFlow and Keras make themselves.
+    "smd_agent/tensorflow/graph/traced_tensors.py",
+    "smd_agent/tensorflow/keras_fit/execution_windows.py",
+    "smd_agent/tensorflow/sessions/graph_notes.py",
+    "smd_agent/tensorflow/sessions/hook.py",
+    "smd_agent/tensorflow/tape/compiled_step.py",
+    "smd_agent/tensorflow/tape/traced_gradients.py",
+}
+
+
+def nodes_of(*folders: str) -> Iterator[tuple[str, ast.AST]]:
+    for folder in folders:
+        for path in sorted((ROOT / "smd_agent" / folder).rglob("*.py")):
+            if path.name != "observed.py":
+                for node in ast.walk(ast.parse(path.read_text())):
+                    yield relative(path), node
+
+
+def test_blocks_and_trainers_of_gluon_are_read_by_the_room_for_that_only():
+    found = [(path, ast.unparse(node)) for path, node in nodes_of("mxnet") if isinstance(node, ast.Attribute)
+             and node.attr in OF_GLUON]  # fmt: skip
+    assert found == []
+
+
+def test_no_object_of_gluon_or_xgboost_is_asked_for_its_class_or_an_attribute():
+    calls = [node for _, node in nodes_of("mxnet", "xgboost") if isinstance(node, ast.Call)]
+    asked = {ast.unparse(node) for node in calls if ast.unparse(node.func) in ("isinstance", "getattr", "hasattr")}
+    assert asked == ASKED
+
+
+def test_no_object_of_any_framework_is_asked_for_its_hash():
+    weak = {"WeakKeyDictionary", "WeakSet", "WeakValueDictionary"}
+    rooms = nodes_of("mxnet", "xgboost", "tensorflow", "framework")
+    assert {path for path, node in rooms if isinstance(node, ast.Attribute) and node.attr in weak} == WEAK
