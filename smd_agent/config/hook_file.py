@@ -42,7 +42,8 @@ def find_source() -> Source | None:
     """
     inline = env.hook_json()
     if inline is not None:
-        return Source(env.HOOK, text=inline)
+        # Who has typed options knows nothing of the variable that carries them to the program.
+        return Source(env.HOOK if env.launch_pid() is None else "the options", text=inline)
     path = env.config_path()
     if path is not None:
         return Source(path, origin=env.CONFIG_PATH)

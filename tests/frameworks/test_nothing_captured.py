@@ -151,3 +151,7 @@ def test_a_collection_that_is_not_there_is_one_line(module_runner):
     lines = [line for line in runner.by_variable(script, config=config).stderr.splitlines() if "gradiants" in line]
     assert len(lines) == 1
     assert lines[0].endswith("did you mean gradients?")
+    lines = said(runner.by_launcher("--out", "other", "--save", "losses,mine", script))
+    assert [line for line in lines if "mine" in line] == [
+        "smd_agent: the options: there is no collection mine: it is not built in, and has no include_regex here"
+    ]
