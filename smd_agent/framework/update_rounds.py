@@ -8,6 +8,7 @@ more until it updates again.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable
 from threading import get_ident
@@ -162,11 +163,15 @@ class UpdateRounds:
         """
         if self._newcomer is None or self._newcomer.thread != get_ident():
             return False
-        known = [(one.last, one.optimizer()) for one in [*self._candidates.values()]]
-        goes_on = any(made < self.updates and one is not None and is_its(one) for made, one in known)
+        goes_on = self.may_come(is_its, self.updates)
         self._newcomer.is_new = self._newcomer.is_new or goes_on
         self._turns.go_on = self._turns.go_on or goes_on
         return goes_on
+
+    def may_come(self, is_its: Callable[[Any], bool], before: int = sys.maxsize) -> bool:
+        """Whether an optimizer of which this is true was made before so many updates, and has not updated yet."""
+        known = [(one.last, one.optimizer()) for one in [*self._candidates.values()]]
+        return any(made < before and one is not None and is_its(one) for made, one in known)
 
     def _awaits(self, member: _Member, updates: int) -> bool:
         """Whether a round in which there have been so many updates in all goes on until this one has updated."""

@@ -37,6 +37,9 @@ class Trained(Protocol):
     def trained_params(self) -> set[int]:
         """Ids of the parameters of the models that it knows."""
 
+    def updated_without_call(self, parameters: set[int]) -> None:
+        """These have been updated, and no model that it knows has been called since the last update."""
+
 
 class _Updates:
     """The one of the process."""
@@ -95,6 +98,10 @@ class _Updates:
         """Whether a round that has ended goes on with a model that alone has these parameters, and is called now."""
         return self.rounds.go_on(lambda optimizer: not own.isdisjoint(ids_of(optimizer)))
 
+    def may_come_to(self, own: set[int]) -> bool:
+        """Whether an optimizer that has not updated yet has some of these parameters."""
+        return self.rounds.may_come(lambda optimizer: not own.isdisjoint(ids_of(optimizer)))
+
     def has_optimizer(self) -> bool:
         """Whether there is an optimizer."""
         self._look_for_optimizers()
@@ -129,7 +136,8 @@ class _Updates:
                 if is_dynamo_compiling() or compiler._is_compiling_flag:
                     return
                 position = self._position
-                if rounds.only == id(optimizer) and position.clock is position.train and not position.unsure:
+                usual = not (position.unsure or position.updated)
+                if usual and rounds.only == id(optimizer) and position.clock is position.train:
                     # As ``TrainingSteps.updated`` does it.
                     position.awaits_update = False
                     position.updated = True
@@ -148,6 +156,8 @@ class _Updates:
     def _updated(self, optimizer: Any) -> None:
         if self._trained is not None:
             self._look_for_optimizers()
+            if self._position.updated:
+                self._trained.updated_without_call(ids_of(optimizer))
             self._trained.steps.updated(optimizer)
 
     def _wrap_scaler_step(self, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -142,3 +142,23 @@ for _ in range(2):
     line = "AveragedModel is evaluated, which nothing trains: its calls are no steps, and its losses are not saved"
     assert [said for said in both.said if "evaluated" in said] == [f"smd_agent: {line}"]
     assert both.trial.tensor_names(collection="losses") == ["Loss_output_0"]
+
+
+def test_parts_that_are_put_together_anew_in_each_iteration_are_a_line(runner):
+    body = """
+import torch
+torch.manual_seed(0)
+encoder, decoder = torch.nn.Linear(4, 3), torch.nn.Linear(3, 1)
+optimizer = torch.optim.SGD([*encoder.parameters(), *decoder.parameters()], lr=0.1)
+for _ in range(4):
+    optimizer.zero_grad()
+    torch.nn.Sequential(encoder, decoder)(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+"""
+    both = run(runner, body)
+    assert both.trial.tensor_names(collection="losses") == ["Loss_output_0"]
+    lines = [line for line in both.said if "trained on" in line]
+    assert lines == [
+        "smd_agent: Sequential is gone, and what it was made of is trained on, as where a module is made anew in each "
+        "iteration: nothing is saved of that"
+    ]

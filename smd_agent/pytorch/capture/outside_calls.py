@@ -20,6 +20,7 @@ from smd_agent.pytorch.model.trained import was_given
 from smd_agent.pytorch.model.wrappers import class_name, unwrapped
 from smd_agent.pytorch.structure import is_training, parameter_ids, parameters, parts
 from smd_agent.pytorch.tracing import graph_task, is_compiling
+from smd_agent.pytorch.updates import updates
 
 
 class OutsideCalls:
@@ -83,5 +84,4 @@ class OutsideCalls:
         """Whether the search for models is yet to see it: the step may go on with it, and else another one begins."""
         if not (torch.is_grad_enabled() and is_training(unwrapped(module))):
             return False
-        known = self._models.trained_params()
-        return any(was_given(one) for one in parameters(module) if id(one) not in known)
+        return updates.may_come_to(parameter_ids(module) - self._models.trained_params())

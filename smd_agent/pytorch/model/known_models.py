@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from smd_agent.framework.hook import FrameworkHook
+from smd_agent.guard import say_once
 from smd_agent.pytorch.model.step_counter import TrackedModule
 from smd_agent.pytorch.model.trained import was_given
 from smd_agent.pytorch.tracing import has_compiled
@@ -49,6 +50,15 @@ class KnownModels(FrameworkHook):
             return False
         called = [tracked for tracked in self.models if tracked.last == self.step]
         return not moved and any(was_given(parameter) for tracked in called for _, parameter in tracked.parameters())
+
+    def updated_without_call(self, parameters: set[int]) -> None:
+        """Say of a model that is gone that its parameters, of these ids, are trained on."""
+        for kind in self.classes_gone() if parameters.isdisjoint(self.trained_params()) else ():
+            line = (
+                f"{kind} is gone, and what it was made of is trained on, as where a module is made anew in each "
+                "iteration: nothing is saved of that"
+            )
+            say_once(("trained on", kind), line)
 
     def models_in_use(self) -> list[TrackedModule]:
         """The models without those that have not been called for many steps, and those of other threads.
