@@ -45,24 +45,24 @@ class _Run:
         if one.modes and self._modes and not self._modes & {*one.modes}:
             words = f"no step of {_listed(mode.name for mode in one.modes)} was saved"
             return replace(one, reason=words, option="", never_came_up=True)
-        never = [words for lack in one.lacking if (words := self._never(lack, one.modes))]
+        never = [found for lack in one.lacking if (found := self._never(lack, one.modes))]
         if never:
-            return replace(one, reason="; ".join(dict.fromkeys(never)), option="", never_came_up=True)
+            return replace(one, reason=_said_once(never), option="", never_came_up=True)
         if one.lacking and not any(self._there & {*lack.held_by} for lack in one.lacking):
             # Of no mode.
             option = "; ".join(dict.fromkeys(map(self._option, one.lacking)))
             return replace(one, reason="; ".join(lack.words for lack in one.lacking), option=option)
         return one
 
-    def _never(self, lack: Lack, modes: Iterable[ModeKeys]) -> str:
-        """Why something cannot be had; empty where it could."""
+    def _never(self, lack: Lack, modes: Iterable[ModeKeys]) -> tuple[tuple[str, ...], str] | None:
+        """The collections that cannot be had, and why or in which modes; None where they could."""
         held_by = lack.held_by
         if held_by and all(name in self._absent for name in held_by):
             reasons = dict.fromkeys(filter(None, (self._absent[name] for name in held_by)))
-            return f"no tensor of {_listed(held_by)} came up" + "".join(f": {reason}" for reason in reasons)
+            return tuple(held_by), "".join(f": {reason}" for reason in reasons)
         if lack.in_any_form and any(name in self._asked and name in self._there for name in held_by):
-            return f"no tensor of {_listed(held_by)} came up in {_listed(mode.name for mode in modes)}"
-        return ""
+            return tuple(held_by), f" in {_listed(mode.name for mode in modes)}"
+        return None
 
     def _option(self, lack: Lack) -> str:
         """What saves it; of several collections, the first that this run could have."""
@@ -71,6 +71,14 @@ class _Run:
 
 def _listed(names: Iterable[str]) -> str:
     return " or ".join(names)
+
+
+def _said_once(never: Iterable[tuple[tuple[str, ...], str]]) -> str:
+    """What never came up; of several collections with one reason, that once."""
+    found: dict[tuple[tuple[str, ...], str], list[str]] = {}
+    for names, why in never:
+        found.setdefault(((), why) if why else (names, why), []).extend(names)
+    return "; ".join(f"no tensor of {_listed(dict.fromkeys(names))} came up{why}" for (_, why), names in found.items())
 
 
 def grouped(not_judged: Iterable[NotJudged]) -> Mapping[tuple[str, str], list[str]]:

@@ -129,6 +129,13 @@ def test_the_run_says_why_something_cannot_come_up(run, command):
     } in told["not_judged"]
 
 
+def test_one_reason_of_several_collections_is_said_once(run, command):
+    why = dict.fromkeys(("updates", "optimizer", "gradients"), "the loop updates by itself")
+    run.collections(asked=["all"], cannot=why, **_ASKED, all=".*").step(0, {"loss": np.float32(1)}).end()
+    out = command("check", "--rules", "NotMoving")[1]
+    assert out[-1] == "    no tensor of updates or gradients or optimizer came up: the loop updates by itself"
+
+
 def test_evaluations_alone_have_no_training_steps(run, command):
     run.collections(asked=["all"], **_ASKED).step(0, {"loss": np.float32(1), "usage/a/b": np.float32(1)}, ModeKeys.EVAL)
     run.end()
