@@ -180,12 +180,14 @@ def _step(number: int) -> str:
 def tensor_failed(name: str, error: Exception) -> None:
     """Say that a tensor is missing in the current step, and note it; in the next one it is tried again.
 
+    Of tensors that are missing for one reason, a line names the first, and the run's notes name all.
+
     Raises:
         Exception: the error, under ``guard.strict``.
     """
     noted = failures.note(name, "saving it", error)
     why = f"saving it failed ({guard.describe(error)})"
-    guard.say_once(("tensor", name), f"{name} is missing in step {noted.step}: {why}; all else goes on")
+    guard.say_once(("tensor", why), f"{name} is missing in step {noted.step}: {why}; all else goes on")
     if noted.times == 1:
         guard.attempt(failures.changed)
     if guard.strict:

@@ -116,6 +116,9 @@ def bytes_of(array: NDArray) -> bytes:
 
 
 def _wait_until_idle() -> None:
+    if _pending_errors:
+        # MXNet tells of a failure once: what is read before the program hears of it has come of that, too.
+        raise OperationFailedError("an operation of the program has failed") from _pending_errors[-1]
     try:
         ndarray.waitall()
     except MXNetError as error:
