@@ -103,6 +103,8 @@ EXPECTED = {
         trained={"Net_": 4},
         printed=(Printed("CrossEntropyLoss_output_0", r"items\) loss ([\d.]+)", steps=4),),
         files=("global.pt",),
+        # The server's.
+        said=("Net is evaluated, which nothing trains: its calls are no steps, and its losses are not saved",),
     ),
     # One step has 5 updates of the critic, with 3 backward passes each, and one of the generator.
     "gan": Expected(
