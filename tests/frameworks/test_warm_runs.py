@@ -83,7 +83,7 @@ WARM = {
     "tensorflow": ("tensorflow",),
 }
 # Folders of the runs, and how long and how much they took, are their own.
-OWN = re.compile(r"/\S*/(cold|warm)\b|[\d.]+ [kM]?B\b|[\d.]+% of the run")
+OWN = re.compile(r"/\S*/(cold|warm)\b|[\d.]+ [kM]?B\b|[\d.]+% of the process")
 
 
 @pytest.fixture(params=SCRIPTS)
