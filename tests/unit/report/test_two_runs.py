@@ -110,7 +110,7 @@ def test_what_saving_took(tmp_path):
     told(tmp_path / "run", Python="3.11")
     size = sum(path.stat().st_size for path in (tmp_path / "run").rglob("*") if path.is_file())
     page = page_of(tmp_path / "run")
-    assert "<dt>saving took</dt><dd>5.0% of the run&#x27;s time (0.5 of 10 s)</dd>" in page
+    assert "<dt>saving took</dt><dd>5.0% of the process&#x27;s time (0.5 of 10 s)</dd>" in page
     assert f"<dt>on disk</dt><dd>3 steps, 3 values, {size / 1000:.3g} kB</dd>" in page
 
 
