@@ -27,8 +27,9 @@ _SHARED_DTYPES = frozenset(
 )
 _CPU = 1
 _LISTS = (list, tuple)
-_FRESH: Any = vars(NDArray)["_fresh_grad"]
-_handle_of: Any = vars(NDArrayBase)["handle"].__get__
+# The documentation is built where MXNet is not.
+_FRESH: Any = vars(NDArray).get("_fresh_grad")
+_handle_of: Any = getattr(vars(NDArrayBase).get("handle"), "__get__", None)
 
 _pending_errors: list[MXNetError] = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,11 @@ def prepared(tmp_path_factory):
     changed = pytest.MonkeyPatch()
     # For what has the functions fail.
     changed.setenv("PYTHONPATH", str(Path(__file__).parent.parent))
+    # What is prepared keeps its process quiet and impatient, which is this one here.
+    for name in ("SMDEBUG_TRAINING_END_DELAY_REFRESH", "SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT"):
+        changed.setenv(name, "0")
+    logger = logging.getLogger("smd_agent")
+    level = logger.level
 
     def prepare(training: Training) -> Path:
         if training.missing:
@@ -49,6 +55,7 @@ def prepared(tmp_path_factory):
 
     yield prepare
     changed.undo()
+    logger.setLevel(level)
 
 
 @pytest.mark.parametrize("name", CASES)
