@@ -343,7 +343,9 @@ class Uploads:
         put([*(one for name in steps for one in batch[name].before), *others])
         for name in steps:
             batch[name].before = [one for one in batch[name].before if one in failures]
-        ready = [name for name in steps if not batch[name].before]
+        # Who finds a step looks for its collections.
+        is_known = not any(name in failures for name in others if name.startswith(paths.COLLECTIONS_FOLDER))
+        ready = [name for name in steps if is_known and not batch[name].before]
         put(ready)
         done.update(name for name in [*others, *ready] if name not in failures)
         if paths.END_MARKER in batch and len(done) == len(batch) - 1:

@@ -97,6 +97,16 @@ def test_an_index_comes_after_its_event_file_and_the_end_marker_last(store, addr
     assert "claim.smd" not in contents(address)
 
 
+def test_no_index_comes_before_the_collections(store, address):
+    run = stored(address)
+    store.faults.only, store.faults.refuse = "_collections.json", 3
+    save(run, *range(3))
+    end(run)
+    assert store.faults.refuse == 0
+    order = put(store)
+    assert order.index(paths.collections_path("worker_0")) < order.index(paths.index_path(0, "worker_0"))
+
+
 def test_nothing_is_left_here_of_a_run_that_a_store_has(store, address, tmp_path):
     run = stored(address)
     save(run, 0)
