@@ -338,7 +338,7 @@ class Uploads:
             assert self._stay.store is not None
             failures.update(self._stay.store.put(self._root, names, seconds, self._note_progress) if names else {})
 
-        steps = [name for name, due in batch.items() if due.before]
+        steps = [name for name, due in batch.items() if due.before or name.startswith(paths.INDEX_FOLDER)]
         others = [name for name in batch if name not in steps and name != paths.END_MARKER]
         put([*(one for name in steps for one in batch[name].before), *others])
         for name in steps:
