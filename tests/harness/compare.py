@@ -108,9 +108,9 @@ def said(result: CompletedProcess[str]) -> list[str]:
 
 
 def own_lines(result: CompletedProcess[str], ours: str = OURS) -> list[str]:
-    """Return the lines of stderr that are not the agent's, without times of day."""
+    """Return the lines of stderr that are not the agent's, without times of day, nor what TensorFlow has for them."""
     lines = [line for line in result.stderr.splitlines() if not line.startswith(ours)]
-    return [re.sub(r"\d\d:\d\d:\d\d", "", line) for line in lines]
+    return [re.sub(r"(?<=^[IWEF]0000) +[\d:.]+ +\d+|\d\d:\d\d:\d\d", "", line) for line in lines]
 
 
 def noted(file: Path) -> dict[str, np.ndarray]:
