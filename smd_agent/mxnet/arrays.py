@@ -29,7 +29,7 @@ _CPU = 1
 _LISTS = (list, tuple)
 # The documentation is built where MXNet is not.
 _FRESH: Any = vars(NDArray).get("_fresh_grad")
-_handle_of: Any = getattr(vars(NDArrayBase).get("handle"), "__get__", None)
+_HANDLE: Any = vars(NDArrayBase).get("handle")
 
 _pending_errors: list[MXNetError] = []
 
@@ -60,7 +60,7 @@ def plain(array: NDArray) -> NDArray:
     if own is kind:
         return array
     handle = NDArrayHandle()
-    check_call(LIBRARY.MXShallowCopyNDArray(_handle_of(array), ctypes.byref(handle)))
+    check_call(LIBRARY.MXShallowCopyNDArray(_HANDLE.__get__(array), ctypes.byref(handle)))
     return own(handle=handle, writable=False)
 
 

@@ -89,8 +89,7 @@ class Uploads:
         self._moved = 0
         self._failing_since: float | None = None
         self._finishing = False
-        self._pause = 0.0
-        self._next = 0.0
+        self._pause = self._next = 0.0
         self._why = ""
         # Of the thread.
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -344,8 +343,8 @@ class Uploads:
         for name in steps:
             batch[name].before = [one for one in batch[name].before if one in failures]
         # Who finds a step looks for its collections.
-        is_known = not any(name in failures for name in others if name.startswith(paths.COLLECTIONS_FOLDER))
-        ready = [name for name in steps if is_known and not batch[name].before]
+        lacks = any(name.startswith(paths.COLLECTIONS_FOLDER) for name in others if name in failures)
+        ready = [name for name in steps if not lacks and not batch[name].before]
         put(ready)
         done.update(name for name in [*others, *ready] if name not in failures)
         if paths.END_MARKER in batch and len(done) == len(batch) - 1:
