@@ -1,7 +1,6 @@
 """What the authors of the XGBoost programs expect; see ``harness.programs.Expected``."""
 
-from importlib.metadata import version
-
+import xgboost
 from harness.programs import Expected, Printed
 
 from smd_agent.core.modes import ModeKeys
@@ -77,7 +76,7 @@ EXPECTED = {
             "metrics, losses cannot be saved",
             "predictions, labels cannot be saved",
             # XGBoost 1 has no contributions of the matrix that its estimators make.
-            *(["average_shap, full_shap cannot be saved: Not implemented"] if version("xgboost") < "2" else []),
+            *(["average_shap, full_shap cannot be saved: Not implemented"] if xgboost.__version__ < "2" else []),
             "another training begins: its rounds are numbered from 6 on",
         ),
     ),
