@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from smd_agent import guard, session
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.domains import WEIGHTS
+from smd_agent.core.domains import LOSS_FACTS, WEIGHTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.capture import KerasCapture, LogSaver
@@ -96,7 +96,7 @@ class TensorflowCapture(KerasCapture):
         if self.mode is ModeKeys.TRAIN:
             self._note_what_there_is_not()
 
-    @session.fence("noting what a step does not have")
+    @session.fence("noting what a step does not have", LOSS_FACTS)
     def _note_what_there_is_not(self) -> None:
         if self.facts.usage.wanted and not self.facts.usage.any:
             self.writer.cannot_have([CollectionKeys.USAGE], _NO_USAGE)
