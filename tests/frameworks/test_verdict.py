@@ -365,6 +365,11 @@ def test_a_ctrl_c_while_a_run_is_judged_is_one_line(judged, tmp_path, monkeypatc
     monkeypatch.setattr(threading, "Thread", Interrupted)
     monkeypatch.setenv("SMD_AGENT_VERDICT_SECONDS", "60")
     capsys.readouterr()
-    verdict_at_exit.judge_runs([hook])
+    # A job in the background is started without a handler.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        verdict_at_exit.judge_runs([hook])
+    finally:
+        signal.signal(signal.SIGINT, before)
     line = f"not judged, because that was interrupted: python -m smd_agent check {tmp_path / 'one'}"
     assert capsys.readouterr().err == f"smd_agent: {line}\n"
