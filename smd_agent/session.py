@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from smd_agent import guard
 from smd_agent.config import env
@@ -15,15 +15,13 @@ from smd_agent.config.hook_file import Source, find_source, is_there
 from smd_agent.config.load import load_settings
 from smd_agent.config.settings import HookSettings
 from smd_agent.core import domains
-from smd_agent.core.domains import STEPS, Domain, failures
+from smd_agent.core.domains import STEPS, failures
 from smd_agent.core.own_time import own_time
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL
 
 if TYPE_CHECKING:
     from smd_agent.core.hook import BaseHook
 
-P = ParamSpec("P")
-R = TypeVar("R")
 H = TypeVar("H", bound="BaseHook")
 
 # The newest comes last.
@@ -144,13 +142,6 @@ def is_off(framework: str = "") -> bool:
     Then no hook is made for the program any more.
     """
     return not _off.isdisjoint(("", framework))
-
-
-def fence(
-    doing: str, domain: Domain = STEPS, then: Callable[..., object] | None = None, again: bool = False
-) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
-    """``Domain.fence`` of a domain."""
-    return domain.fence(doing, then, again)
 
 
 def _where() -> tuple[int, str]:

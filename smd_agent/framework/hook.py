@@ -16,6 +16,7 @@ from smd_agent.config.tensorboard import folder_wanted
 from smd_agent.core.clock import ModeClock
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_manager import CollectionManager
+from smd_agent.core.domains import STEPS
 from smd_agent.core.hook import BaseHook
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL, SaveConfig, SaveConfigMode
@@ -221,7 +222,7 @@ class FrameworkHook(BaseHook):
         """Capture no more of a step whose opening has failed."""
         self.recorder.give_up_step()
 
-    @session.fence("counting a step", again=True)
+    @STEPS.fence("counting a step", again=True)
     def count_missed(self, tracked: TrackedModel[Any] | None, train: bool, is_counted: bool) -> None:
         """A model's counter has failed: count the step that the call begins, if it does and ``is_counted`` is False."""
         position = self.position
@@ -237,12 +238,12 @@ class FrameworkHook(BaseHook):
         position.begin(clock)
         tracked.last = position.step
 
-    @session.fence("opening a step", then=give_up_step)
+    @STEPS.fence("opening a step", then=give_up_step)
     def start_step(self) -> None:
         """Decide about the step that has just begun."""
         self.recorder.open_step()
 
-    @session.fence("closing a step")
+    @STEPS.fence("closing a step")
     def finish_step(self) -> None:
         """Close the open step."""
         self.recorder.end_step()
@@ -254,7 +255,7 @@ class FrameworkHook(BaseHook):
             self._save_broken_end()
         super().finish(end_marker)
 
-    @session.fence("looking at the weights at the end")
+    @STEPS.fence("looking at the weights at the end")
     @in_turn
     def _save_broken_end(self) -> None:
         """Save weights that are not finite at the end in the last step, though that is none of those to be saved."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from smd_agent import session
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import DIGESTS
 from smd_agent.core.ports import StepWriter
@@ -31,7 +30,7 @@ class InputDigests:
         """Whether a model was called, in a step that saves them."""
         return bool(self._calls)
 
-    @session.fence("looking at a model's inputs", DIGESTS)
+    @DIGESTS.fence("looking at a model's inputs")
     def before_call(self, model: str, inputs: Any) -> None:
         """Save the digest of a model's inputs; none where a call has no tensors."""
         if not self._wanted:

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from smd_agent import session
 from smd_agent.core.domains import INPUTS
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.usage import Usage
@@ -50,7 +49,7 @@ class ModelInputs:
         self._numbers_of = numbers_of
         self._told: set[str] = set()
 
-    @session.fence("looking at the scales of a model's inputs", INPUTS)
+    @INPUTS.fence("looking at the scales of a model's inputs")
     def before_call(self, model: str, inputs: Any) -> None:
         """Save the numbers of a model's inputs, once a step."""
         for title, numbers in self.of_first_call(model, inputs):

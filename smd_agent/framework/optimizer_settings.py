@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from smd_agent import session
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import SETTINGS
 from smd_agent.core.ports import StepWriter
@@ -51,7 +50,7 @@ class OptimizerSettings:
         self._title = title
         self._told: set[str] = set()
 
-    @session.fence("looking at the settings of an optimizer", SETTINGS)
+    @SETTINGS.fence("looking at the settings of an optimizer")
     def save(self, optimizer: Any, settings: Callable[[Any], Mapping[str, Any]]) -> None:
         """Save the settings of an optimizer, unless that has been done in this step.
 

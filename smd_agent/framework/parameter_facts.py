@@ -6,7 +6,6 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from smd_agent import session
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import PARAMETERS
 from smd_agent.core.ports import StepWriter
@@ -53,7 +52,7 @@ class ParameterFacts:
         self._facts: dict[int, dict[str, object]] = {}
         self._optimizers: dict[int, str] = {}
 
-    @session.fence("looking at a model's parameters", PARAMETERS)
+    @PARAMETERS.fence("looking at a model's parameters")
     def add_parameters(
         self, model: str, pairs: Iterable[tuple[str, Any]], unregistered: Sequence[tuple[str, Any]] = ()
     ) -> None:
@@ -67,7 +66,7 @@ class ParameterFacts:
             self._models[model] = [(name, id(parameter), weakref.ref(parameter)) for name, parameter in every]
             self._unregistered.update(id(parameter) for _, parameter in unregistered)
 
-    @session.fence("looking at a model's parameters", PARAMETERS)
+    @PARAMETERS.fence("looking at a model's parameters")
     def before_optimizer(self, optimizer: Any) -> None:
         """Take note of the parameters whose gradients an optimizer is about to use.
 
@@ -103,7 +102,7 @@ class ParameterFacts:
         fact["registered"] = False
         return bool(fact["gradient"]) and fact["optimizer"] is None
 
-    @session.fence("saving what is known of parameters", PARAMETERS)
+    @PARAMETERS.fence("saving what is known of parameters")
     def close(self) -> None:
         """Save what has changed since it was told last, if there has been an update."""
         models, self._models = self._models, {}

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smd_agent import guard, session
+from smd_agent import guard
 from smd_agent.config import env
 from smd_agent.config.checkpoints import checkpoint_folder
 from smd_agent.core.clock import ModeClock, RunPosition, WatchedPosition
@@ -84,7 +84,7 @@ class Restarts:
     def _read(self, folder: Path) -> None:
         self._states = read_states(folder)
 
-    @session.fence("looking for checkpoints", RESTARTS)
+    @RESTARTS.fence("looking for checkpoints")
     def _start(self, hook: BaseHook, position: WatchedPosition, folder: Path, writer: RunWriter) -> None:
         """Begin to look for checkpoints: the first step is about to begin."""
         position.before_step = bool

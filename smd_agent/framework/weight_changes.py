@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from smd_agent import session
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import UPDATES
 from smd_agent.core.ports import StepWriter
@@ -79,7 +78,7 @@ class WeightChanges:
         self._before: dict[int, tuple[Any, Any]] = {}
         self._updated: set[int] = set()
 
-    @session.fence("looking at weights before an update", UPDATES)
+    @UPDATES.fence("looking at weights before an update")
     def add_parameters(self, pairs: Sequence[tuple[str, Any]], updating: Callable[[], bool] = bool) -> None:
         """Save the updates of these too, under these names; a parameter may have several.
 
@@ -94,13 +93,13 @@ class WeightChanges:
         if updating():
             self._remember(parameter for _, parameter in pairs)
 
-    @session.fence("looking at weights before an update", UPDATES)
+    @UPDATES.fence("looking at weights before an update")
     def before_update(self, optimizer: Any) -> None:
         """Remember the parameters of an optimizer."""
         if self._names:
             self._remember(self._weights.owned_by(optimizer))
 
-    @session.fence("looking at weights after an update", UPDATES)
+    @UPDATES.fence("looking at weights after an update")
     def after_update(self, optimizer: Any) -> None:
         """Save how far the optimizer has moved its parameters."""
         if not self._before:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from mxnet.gluon import Parameter
 from mxnet.ndarray import NDArray
 
-from smd_agent import guard, session
+from smd_agent import guard
 from smd_agent.core.domains import GRADIENTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.ports import Deferred
@@ -51,12 +51,12 @@ class Gradients:
         """Whether a backward pass of this step has reached a parameter; of a sparse one, whether there was one."""
         return id(parameter) in self._passed
 
-    @session.fence("looking at gradients before a backward pass", GRADIENTS)
+    @GRADIENTS.fence("looking at gradients before a backward pass")
     def before_backward(self) -> Freshness:
         """Note which gradients wait to be applied, so that those of this pass can be told from them."""
         return Freshness([array for _, parameter in self.trained() for array in values_of(parameter)])
 
-    @session.fence("saving gradients after a backward pass", GRADIENTS)
+    @GRADIENTS.fence("saving gradients after a backward pass")
     def after_backward(self, reached: set[int] | None) -> list[Pair] | None:
         """Take in what a backward pass has reached, and save what no Trainer will apply; returns the former.
 
@@ -83,14 +83,14 @@ class Gradients:
             guard.say_once(("gradients", self._recorder.mode), line)
         return found
 
-    @session.fence("saving the gradients that a Trainer applies", GRADIENTS)
+    @GRADIENTS.fence("saving the gradients that a Trainer applies")
     def before_update(self, trainer: Any, summed: bool) -> None:
         """Save what a Trainer is about to apply; ``summed``: all contexts hold the sum already."""
         pairs = [pair for pair in self._reached.values() if trainer_of(pair[1]) is trainer]
         self._applied.update(id(parameter) for _, parameter in pairs)
         self._write(pairs, summed, _loss_scale(trainer))
 
-    @session.fence("saving gradients that no Trainer has applied", GRADIENTS)
+    @GRADIENTS.fence("saving gradients that no Trainer has applied")
     def at_end(self) -> None:
         """Save what has not been applied in this step."""
         self._write(list(self._reached.values()))

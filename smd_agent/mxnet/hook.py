@@ -11,8 +11,9 @@ from mxnet.gluon import Block, HybridBlock, Parameter
 from mxnet.gluon.loss import Loss as LossBlock
 from mxnet.ndarray import NDArray
 
-from smd_agent import guard, session
+from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.domains import STEPS
 from smd_agent.core.hook import BaseHook
 from smd_agent.framework import training_facts
 from smd_agent.framework.collection import DEFAULT_SAVED
@@ -187,12 +188,12 @@ class Hook(FrameworkHook):
         changed = [tracked.was_updated() for tracked in self.models]
         return any(changed)
 
-    @session.fence("looking at a block's call amid a training step", again=True)
+    @STEPS.fence("looking at a block's call amid a training step", again=True)
     def begins_amid_training(self, train: bool, again: bool) -> bool:
         """Whether a call begins a step while an update is awaited; see ``BlockSteps``."""
         return self.steps.training_call() if train else self.steps.evaluation_call(again)
 
-    @session.fence("going on with a training step", again=True)
+    @STEPS.fence("going on with a training step", again=True)
     def training_goes_on(self) -> None:
         """Something of the training step that waits for an evaluation to end comes up."""
         if self.recorder.interrupted:
@@ -231,7 +232,7 @@ class Hook(FrameworkHook):
         without = _OUTER_COLLECTIONS | {CollectionKeys.LOSSES}
         return bool(self.recorder.collections_due() - without) or self._widened(without)
 
-    @session.fence("opening a step", then=FrameworkHook.give_up_step)
+    @STEPS.fence("opening a step", then=FrameworkHook.give_up_step)
     def start_step(self) -> None:
         """Decide about a step that is due, and have it saved."""
         if not self.recorder.open_step():

@@ -24,7 +24,7 @@ from mxnet.gluon.loss import Loss as LossBlock
 from mxnet.ndarray import CachedOp, NDArray
 from mxnet.symbol import Symbol
 
-from smd_agent import guard, session
+from smd_agent import guard
 from smd_agent.core.domains import LAYERS
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.identity import WeakIdentityMap
@@ -97,7 +97,7 @@ def _note(calls: list[InnerCall], original: Callable[..., Any], block: Block, *a
     return result
 
 
-@session.fence("looking at a block that is traced", LAYERS)
+@LAYERS.fence("looking at a block that is traced")
 def _note_symbols(calls: list[InnerCall], block: Block, args: tuple[Any, ...], result: Any) -> None:
     inputs, outputs = list(_symbols_in(args)), list(_symbols_in(result))
     calls.append(InnerCall(name_of(block), inputs, outputs, is_a(block, LossBlock), type(block)))
@@ -179,7 +179,7 @@ class GraphTap:
         # The operation must not keep this object alive through its callback, nor this object's block.
         this = weakref.ref(self)
 
-        @session.fence("saving what is inside of a hybridized block", LAYERS)
+        @LAYERS.fence("saving what is inside of a hybridized block")
         def show(name: Any, operator: Any, handle: Any) -> None:
             # The handle is ours to free, which the array does when it goes.
             array = _as_array(handle)
@@ -241,7 +241,7 @@ class _TapResults:
         self._waiting: dict[str, list[tuple[list[str], Any]]] = {}
         self._missing = set(names)
 
-    @session.fence("saving what is inside of a hybridized block", LAYERS)
+    @LAYERS.fence("saving what is inside of a hybridized block")
     def take(self, shown: str, array: NDArray) -> None:
         """One result, in the order in which they are made."""
         operation = self._graph.operation(shown)
@@ -266,7 +266,7 @@ class _TapResults:
             # Several operations have this name; whether each was shown is known at the end. The memory is used again.
             self._waiting.setdefault(shown, []).append((names, copied(array)))
 
-    @session.fence("saving what is inside of a hybridized block", LAYERS)
+    @LAYERS.fence("saving what is inside of a hybridized block")
     def settle(self, block: str) -> None:
         """Save what had to wait; say what was not shown."""
         lost = len(self._missing)

@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from mxnet import autograd
 from mxnet.gluon import Block, nn, rnn
 
-from smd_agent import session
 from smd_agent.core.domains import MODES
 from smd_agent.framework.plain_access import attribute, is_a, pairs_of
 from smd_agent.framework.usage import Usage
@@ -35,7 +34,7 @@ class LayerModes:
         self._usage = usage
         self._told: set[str] = set()
 
-    @session.fence("looking at the mode of a model", MODES)
+    @MODES.fence("looking at the mode of a model")
     def before_call(self, model: Block) -> None:
         """A model is about to be called."""
         name = name_of(model)

@@ -15,7 +15,6 @@ from mxnet.gluon import Block
 from mxnet.gluon.loss import KLDivLoss, SigmoidBinaryCrossEntropyLoss, SoftmaxCrossEntropyLoss
 from mxnet.ndarray import NDArray
 
-from smd_agent import session
 from smd_agent.core.domains import LOSS_FACTS
 from smd_agent.framework import loss_facts
 from smd_agent.framework.loss_facts import Array, Numbers
@@ -38,7 +37,7 @@ class LossInputs:
         self._usage = usage
         self._calls: dict[str, int] = {}
 
-    @session.fence("looking at what a loss is given", LOSS_FACTS)
+    @LOSS_FACTS.fence("looking at what a loss is given")
     def look_at(self, block: Block, args: tuple[Any, ...]) -> None:
         """Save what a loss is about to be called with."""
         if not self._usage.wanted or type(block) not in _LOOKED_AT:

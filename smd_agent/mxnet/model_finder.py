@@ -16,7 +16,7 @@ from mxnet.gluon import Block, Trainer
 from mxnet.gluon.loss import Loss as LossBlock
 from mxnet.ndarray import NDArray
 
-from smd_agent import session
+from smd_agent.core.domains import STEPS
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.model_finder import PATIENCE, ModelFinder
 from smd_agent.framework.patching import Function, Patch, Until, replace
@@ -84,7 +84,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
         self._saw_pass()
         return run()
 
-    @session.fence("looking at a backward pass", again=True)
+    @STEPS.fence("looking at a backward pass", again=True)
     def _saw_pass(self) -> None:
         self._had_pass = True
         self._unwatch_passes()
@@ -103,7 +103,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
 
         return make_trainer
 
-    @session.fence("looking at a Trainer", again=True)
+    @STEPS.fence("looking at a Trainer", again=True)
     def _trainer_made(self, trainer: Any) -> None:
         if self.expect(parameter for parameter in parameters_of(trainer) if can_be_trained(parameter)):
             self._watch_calls()
@@ -135,7 +135,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
         finally:
             depth.level = level
 
-    @session.fence("looking for the model", again=True)
+    @STEPS.fence("looking for the model", again=True)
     def _counted_if_found(self, original: Callable[..., Any], block: Block) -> Callable[..., Any] | None:
         """What counts the rest of this call as a step, if the block has just become known."""
         if self.stopped:
@@ -156,7 +156,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
             return None
         return self.hook.count_call(original)
 
-    @session.fence("looking at an evaluation")
+    @STEPS.fence("looking at an evaluation")
     def _evaluated(self, block: Block) -> None:
         updates.evaluated(parameter for _, parameter in TrackedBlock(block).parameters())
 

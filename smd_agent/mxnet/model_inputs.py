@@ -12,7 +12,6 @@ from mxnet.gluon import Block, nn, rnn
 from mxnet.gluon.nn.conv_layers import _Conv
 from mxnet.gluon.rnn.rnn_layer import _RNNLayer
 
-from smd_agent import session
 from smd_agent.core.domains import INPUTS
 from smd_agent.framework.model_inputs import ModelInputs as AnyInputs
 from smd_agent.framework.model_inputs import Numbers, looked_at, numbers_of
@@ -46,7 +45,7 @@ class ModelInputs:
         self._origins: dict[object, str] = {}
         self._arrays: list[Any] = []
 
-    @session.fence("looking at the scales of a model's inputs", INPUTS)
+    @INPUTS.fence("looking at the scales of a model's inputs")
     def before_call(self, block: Block, inputs: Any) -> None:
         """A model is about to be called."""
         found = self._inputs.of_first_call(name_of(block), inputs)
@@ -59,7 +58,7 @@ class ModelInputs:
         for title, _ in found:
             self._note(arrays[int(title.rpartition("_")[2])], title)
 
-    @session.fence("looking at what a block is given", INPUTS)
+    @INPUTS.fence("looking at what a block is given")
     def after_block(self, block: Block, inputs: Any, outputs: Any) -> None:
         """A block of a model has returned."""
         if self._model is None:

@@ -19,8 +19,8 @@ from mxnet import autograd
 from mxnet.gluon import Block, HybridBlock, Trainer
 from mxnet.ndarray import NDArray
 
-from smd_agent import guard, session
-from smd_agent.core.domains import CHANNELS, GRADIENTS, INPUTS, LAYERS, LOSSES, PARAMETERS, WEIGHTS
+from smd_agent import guard
+from smd_agent.core.domains import CHANNELS, GRADIENTS, INPUTS, LAYERS, LOSSES, PARAMETERS, STEPS, WEIGHTS
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.patching import Patch, Until
@@ -78,7 +78,7 @@ class SavedStep(CapturedStep):
         installed.patch(Trainer, "_allreduce_grads", self._wrap_sum, why="gradients are saved before a store has them")
         installed.patch(Trainer, "_update", self._wrap_update, why="gradients are saved as they are applied")
 
-    @session.fence("looking at models that are saved")
+    @STEPS.fence("looking at models that are saved")
     def add_models(self) -> None:
         """Save the models that have become known since this was called last, too."""
         known = (*self._blocks.models, *self._blocks.owners)
@@ -180,7 +180,7 @@ class SavedStep(CapturedStep):
             self._returned.append((result, weakref.ref(block)))
         return result
 
-    @session.fence("naming a loss", LOSSES)
+    @LOSSES.fence("naming a loss")
     def _loss_name(self, block: Block, result: Any) -> str:
         """What a loss block is called; what it has returned is put into the losses."""
         losses = self._blocks.losses
@@ -195,7 +195,7 @@ class SavedStep(CapturedStep):
         found = self._watched.get(id(block))
         return found is not None and found() is block
 
-    @session.fence("keeping a block's inputs", INPUTS)
+    @INPUTS.fence("keeping a block's inputs")
     def _hold(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # Blocks may share one name (model zoo: ``prefix=""``), and the old library numbers their inputs in the order in
         # which the blocks return. While autograd records, nothing can overwrite an input meanwhile.
@@ -240,7 +240,7 @@ class SavedStep(CapturedStep):
             self._remove_tap(block)
         return result
 
-    @session.fence("looking into a hybridized block", LAYERS)
+    @LAYERS.fence("looking into a hybridized block")
     def _add_tap(self, block: HybridBlock, args: tuple[Any, ...]) -> None:
         if not is_active(block) or not self._blocks.may_want_inside(block):
             return
@@ -258,7 +258,7 @@ class SavedStep(CapturedStep):
             return
         tap.install(block, args, names, self._save_under)
 
-    @session.fence("leaving a hybridized block", LAYERS)
+    @LAYERS.fence("leaving a hybridized block")
     def _remove_tap(self, block: HybridBlock) -> None:
         tap = self._blocks.taps.get(block)
         if tap is not None:
@@ -267,18 +267,18 @@ class SavedStep(CapturedStep):
     def _save_under(self, names: list[str], array: Any) -> None:
         self.writer.save_tensors(names, [array] * len(names))
 
-    @session.fence("saving a block's inputs and outputs", LAYERS)
+    @LAYERS.fence("saving a block's inputs and outputs")
     def save_io(self, name: str, kind: str, value: Any) -> None:
         """Save the arrays of a block's input or output, numbered over the whole step."""
         self.save_numbered(f"{name}_{kind}", value if type(value) is _Held else arrays_in(value))
 
-    @session.fence("remembering a loss inside of a hybridized block", LOSSES)
+    @LOSSES.fence("remembering a loss inside of a hybridized block")
     def _remember_inner_losses(self, block: HybridBlock, result: Any) -> None:
         tap = self._blocks.taps.get(block)
         if tap is not None and is_active(block) and tap.original is operation_of(block):
             self._remember_loss(tap.losses_in(result))
 
-    @session.fence("remembering a loss", LOSSES)
+    @LOSSES.fence("remembering a loss")
     def _remember_loss(self, result: Any) -> None:
         for array in arrays_in(result):
             self._losses.add(array)
@@ -304,7 +304,7 @@ class SavedStep(CapturedStep):
             raise_pending_error()
         return result
 
-    @session.fence("saving the loss of a backward pass", LOSSES)
+    @LOSSES.fence("saving the loss of a backward pass")
     def _save_heads(self, heads: Any) -> None:
         for array in arrays_in(heads):
             if self._losses.knows(array):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from smd_agent import guard, session
+from smd_agent import guard
 from smd_agent.core.domains import SETTINGS
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.identity import WeakIdentityMap
@@ -48,7 +48,7 @@ class TrainerSettings:
         name = type(_optimizer_of(trainer)).__name__
         return title_of(trainer, name, lambda other: not self._updated.get(other) and self._is_over(other))
 
-    @session.fence("preparing to look at the settings of a Trainer", SETTINGS)
+    @SETTINGS.fence("preparing to look at the settings of a Trainer")
     def before_update(self, trainer: Any) -> Callable[[], object]:
         """A Trainer is about to update; the result is to be called when it has done so."""
         scaler = attribute(trainer, "_amp_loss_scaler")
@@ -71,7 +71,7 @@ class TrainerSettings:
 
         return get_lrs
 
-    @session.fence("looking at the learning rate of an update", SETTINGS)
+    @SETTINGS.fence("looking at the learning rate of an update")
     def _overhear(self, optimizer: Any, indices: Any, rates: Any) -> None:
         known = self._rates.get(optimizer)
         if known is None:

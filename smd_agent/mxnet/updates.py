@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from mxnet.gluon import Parameter, Trainer
 
-from smd_agent import session
 from smd_agent.core.clock import RunPosition
+from smd_agent.core.domains import STEPS
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.patching import Function, Until, is_replaced, replace
@@ -99,7 +99,7 @@ class _Updates:
         self._passed()
         return result
 
-    @session.fence("looking at the end of a backward pass", again=True)
+    @STEPS.fence("looking at the end of a backward pass", again=True)
     def _passed(self) -> None:
         if self._trained is not None:
             self._trained.steps.passed()
@@ -112,7 +112,7 @@ class _Updates:
 
         return make_trainer
 
-    @session.fence("taking note of a Trainer", again=True)
+    @STEPS.fence("taking note of a Trainer", again=True)
     def _made(self, trainer: Any) -> None:
         self.rounds.add(trainer)
         if self._unwatch is not None:
@@ -136,7 +136,7 @@ class _Updates:
 
         return update
 
-    @session.fence("looking at a Trainer's update", again=True)
+    @STEPS.fence("looking at a Trainer's update", again=True)
     def _updated(self, trainer: Any) -> None:
         if self._trained is None:
             return

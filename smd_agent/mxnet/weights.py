@@ -14,7 +14,7 @@ from typing import Any
 from mxnet.gluon import Parameter
 from mxnet.ndarray import NDArray
 
-from smd_agent import guard, session
+from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import WEIGHTS
 from smd_agent.core.ports import StepWriter
@@ -97,7 +97,7 @@ class Weights:
         if self._doubtful:
             self._save_doubtful(pairs)
 
-    @session.fence("saving weights that turned out to be trained", WEIGHTS)
+    @WEIGHTS.fence("saving weights that turned out to be trained")
     def _save_doubtful(self, pairs: Iterable[Pair]) -> None:
         for name, parameter in pairs:
             if id(parameter) in self._doubtful:
@@ -114,7 +114,7 @@ class Weights:
 
         return finish
 
-    @session.fence("saving a parameter that has just been initialized", WEIGHTS)
+    @WEIGHTS.fence("saving a parameter that has just been initialized")
     def _save_initialized(self, parameter: Parameter) -> None:
         found = values_of(parameter)
         if found:

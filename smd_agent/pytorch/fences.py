@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from smd_agent import session
-from smd_agent.core.domains import STEPS, Domain
+from smd_agent.core.domains import Domain
 from smd_agent.pytorch.tracing import apart
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def fence(doing: str, domain: Domain = STEPS, again: bool = False) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
-    """``session.fence``; what the function computes, it computes ``apart``."""
+def fence(doing: str, domain: Domain, again: bool = False) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
+    """``Domain.fence``; what the function computes, it computes ``apart``."""
 
     def build(function: Callable[P, R]) -> Callable[P, R | None]:
-        return session.fence(doing, domain, again=again)(apart(function))
+        return domain.fence(doing, again=again)(apart(function))
 
     return build

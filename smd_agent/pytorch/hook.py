@@ -9,7 +9,8 @@ from typing import Any
 import numpy.typing as npt
 import torch
 
-from smd_agent import guard, session
+from smd_agent import guard
+from smd_agent.core.domains import STEPS
 from smd_agent.core.hook import BaseHook
 from smd_agent.core.turns import in_turn
 from smd_agent.errors import SMDebugError
@@ -208,7 +209,7 @@ class Hook(KnownModels):
         if self.steps.begin(self.position.train):
             self.start_step()
 
-    @session.fence("looking at a model's call amid a training step", again=True)
+    @STEPS.fence("looking at a model's call amid a training step", again=True)
     @in_turn
     def begins_amid_training(self, tracked: TrackedModule, train: bool) -> bool:
         """Whether a call, to train or to evaluate, begins a step while an update is awaited."""
@@ -228,7 +229,7 @@ class Hook(KnownModels):
         """Whether a training step waits for an evaluation to end."""
         return self.recorder.interrupted
 
-    @session.fence("going on with a training step", again=True)
+    @STEPS.fence("going on with a training step", again=True)
     @in_turn
     def training_goes_on(self) -> None:
         """Something of the training step that waits for an evaluation to end comes up."""
@@ -243,7 +244,7 @@ class Hook(KnownModels):
             if regexes
         )
 
-    @session.fence("opening a step", then=FrameworkHook.give_up_step)
+    @STEPS.fence("opening a step", then=FrameworkHook.give_up_step)
     @in_turn
     def start_step(self) -> None:
         """Decide about a step that is due, and have it saved."""
@@ -270,7 +271,7 @@ class Hook(KnownModels):
         capture = self.recorder.capture = SavedStep(self)
         capture.open()
 
-    @session.fence("closing a step")
+    @STEPS.fence("closing a step")
     @in_turn
     def finish_step(self) -> None:
         """Close the open step."""
@@ -323,7 +324,7 @@ class Hook(KnownModels):
         finally:
             self._thread = 0
 
-    @session.fence("looking at a model's call", again=True)
+    @STEPS.fence("looking at a model's call", again=True)
     @in_turn
     def _take_call(self, tracked: TrackedModule) -> bool:
         tracked.thread = threading.get_ident()

@@ -13,6 +13,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from smd_agent.core.clock import ModeClock, RunPosition
+from smd_agent.core.domains import STEPS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.own_failures import own_failure
@@ -152,7 +153,7 @@ class _Updates:
         leave_uncompiled(unseen(after_update))
         return after_update
 
-    @fence("looking at an optimizer's update", again=True)
+    @fence("looking at an optimizer's update", STEPS, again=True)
     def _updated(self, optimizer: Any) -> None:
         if self._trained is not None:
             self._look_for_optimizers()

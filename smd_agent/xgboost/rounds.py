@@ -7,7 +7,7 @@ from typing import Any
 from xgboost.callback import TrainingCallback
 from xgboost.core import XGBoostError
 
-from smd_agent import session
+from smd_agent.core.domains import STEPS
 from smd_agent.framework.boosting import rounds
 from smd_agent.framework.boosting.products import Products
 from smd_agent.framework.boosting.rounds import RoundRecorder
@@ -43,7 +43,7 @@ class Rounds(rounds.Rounds, TrainingCallback):
         self._count(model, epoch, evals_log)
         return False
 
-    @session.fence("saving a round")
+    @STEPS.fence("saving a round")
     def _count(self, model: Any, epoch: int, evals_log: Any) -> None:
         self._open = None
         if self._rounds_before is None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from smd_agent.analysis.tensor import Tensor
 from smd_agent.analysis.trial import Trial, create_trial
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import TensorUnavailableForStep
@@ -126,16 +127,26 @@ def saved_steps(trial: Trial) -> dict[tuple[str, ModeKeys], list[int]]:
 
 def saved_values(trial: Trial) -> dict[tuple[str, ModeKeys, int], np.ndarray]:
     """Return all values of a run, by name, mode and step; of a small tensor, the steps at which it was saved whole."""
-    wanted = ((name, mode, step) for (name, mode), steps in saved_steps(trial).items() for step in steps)
-    return {key: value for key in wanted if (value := _value(trial, *key)) is not None}
+    found = {}
+    for name in trial.tensor_names():
+        tensor = trial.tensor(name)
+        # A step of a mode is read once, under the number that it has over all modes.
+        by_step = {step: _value(tensor, step) for step in tensor.steps()}
+        for mode in ModeKeys:
+            for step in tensor.steps(mode=mode):
+                number = trial.global_step(mode, step)
+                assert number is not None
+                value = by_step[number]
+                if value is not None:
+                    found[name, mode, step] = value
+    return found
 
 
-def _value(trial: Trial, name: str, mode: ModeKeys, step: int) -> np.ndarray | None:
-    tensor = trial.tensor(name)
+def _value(tensor: Tensor, step: int) -> np.ndarray | None:
     try:
-        return tensor.value(step, mode=mode)
+        return tensor.value(step)
     except TensorUnavailableForStep:
-        if not tensor.reduction_values(step, mode=mode):
+        if not tensor.reduction_values(step):
             raise
         return None
 

@@ -26,6 +26,12 @@ CASES = {
     "Keras's weights": (KERAS, "framework/keras/variables.py:ModelVariables.weights", "weights", "weights"),
     "Keras's inputs": (KERAS, "framework/keras/facts.py:StepFacts._save_inputs", "all else", "inputs' scales"),
     "Keras's logs": (KERAS, "framework/keras/capture.py:KerasCapture._save_logs", "losses", "losses"),
+    "Keras's notes": (
+        KERAS,
+        "tensorflow/keras_fit/step_capture.py:TensorflowCapture._was_called",
+        "",
+        "facts of losses",
+    ),
     "Gluon's gradients": (GLUON, "mxnet/gradients.py:Gradients._write", "gradients", "gradients"),
     "Gluon's inputs": (GLUON, "framework/model_inputs.py:numbers_of", "all else", "inputs' scales"),
     "XGBoost's trees": (XGBOOST, "xgboost/products.py:Products.trees", "all else", ""),

@@ -10,7 +10,8 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from smd_agent import guard, session
+from smd_agent import guard
+from smd_agent.core.domains import STEPS
 from smd_agent.framework.boosting.hook import BoostingHook
 from smd_agent.framework.boosting.products import Training
 from smd_agent.framework.boosting.rounds import Rounds
@@ -112,7 +113,7 @@ class Trainings:
         self._running = threading.Lock()
         self._source: HookSource[BoostingHook[Any]] | None = None
 
-    @session.fence("looking at a training", again=True)
+    @STEPS.fence("looking at a training", again=True)
     def begin(self, describe: Describe, given: Mapping[str, Any], callbacks: list[Any]) -> Rounds | None:
         """What saves the rounds of a training that is called with these arguments; None to leave it alone."""
         hook_class = self._load()

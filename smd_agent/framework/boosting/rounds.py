@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from smd_agent import guard, session
+from smd_agent import guard
 from smd_agent.core.clock import RunPosition
+from smd_agent.core.domains import STEPS
 from smd_agent.framework.boosting.products import Products
 
 
@@ -49,7 +50,7 @@ class Rounds:
         """What the library is to call, before all callbacks of the program's."""
         return [self]
 
-    @session.fence("looking at a model", again=True)
+    @STEPS.fence("looking at a model", again=True)
     def begin(self, model: Any) -> None:
         """Find out the number of the first step."""
         if self._position.open:
@@ -57,13 +58,13 @@ class Rounds:
         self._first = self._position.step + 1
         self.look_at(model)
 
-    @session.fence("saving a round")
+    @STEPS.fence("saving a round")
     def end_round(self) -> None:
         """Hand the last round to the disk: what the program's callbacks had to add has been added."""
         if self._position.open:
             self._steps.end_step()
 
-    @session.fence("saving a round")
+    @STEPS.fence("saving a round")
     def after_round(self, number: int, model: Any, log: Any) -> None:
         """Count a round, and save it if it is due.
 
@@ -79,7 +80,7 @@ class Rounds:
         if position.begin(clock, self._first + number - position.step):
             self._save(model, log)
 
-    @session.fence("saving the last rounds")
+    @STEPS.fence("saving the last rounds")
     def close(self) -> None:
         """Put on disk what has been saved, also of a training that failed. Repeating it is harmless."""
         if not self._closed:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from smd_agent import guard, session
+from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import GRADIENTS, LOSS_FACTS, LOSSES, UPDATES
 from smd_agent.core.modes import ModeKeys
@@ -77,7 +77,7 @@ class KerasCapture(CapturedStep):
             self._save_losses()
             self._save_logs(outputs)
 
-    @session.fence("saving the logs of a step", LOSSES)
+    @LOSSES.fence("saving the logs of a step")
     def _save_logs(self, outputs: object) -> None:
         if isinstance(outputs, Mapping):
             self._saver.save_logs(outputs, self.is_tensor)
@@ -109,14 +109,14 @@ class KerasCapture(CapturedStep):
             self._remember(found)
         return bool(found.names)
 
-    @session.fence("looking at weights before an update", UPDATES)
+    @UPDATES.fence("looking at weights before an update")
     def _remember(self, found: Listed) -> None:
         if self.steps == 1:
             self.facts.add(self.variables.names(found.variables), found.variables)
             self.facts.before_update(found.variables)
         self.facts.before_optimizers(self.variables.optimizers(self.model))
 
-    @session.fence("saving facts of a step", UPDATES)
+    @UPDATES.fence("saving facts of a step")
     def _save_facts(self) -> None:
         facts, model = self.facts, self.model
         facts.given.update(self.variables.traced)
@@ -130,7 +130,7 @@ class KerasCapture(CapturedStep):
         told = [variable for variable in variables_in(model, "variables") if id(variable) in owned]
         facts.tell_of_variables(self.variables.title(model), self.variables.names(told), told, trainable)
 
-    @session.fence("saving what losses were given", LOSS_FACTS)
+    @LOSS_FACTS.fence("saving what losses were given")
     def _save_losses(self) -> None:
         self.losses.save(self.variables.losses)
 
@@ -152,7 +152,7 @@ class KerasCapture(CapturedStep):
     def tell_why_no_gradients(self) -> None:
         """Say why the step had no gradients, though it applies those of each step, if that is known."""
 
-    @session.fence("looking for gradients", GRADIENTS)
+    @GRADIENTS.fence("looking for gradients")
     def _tell_of_gradients(self) -> None:
         gradients = CollectionKeys.GRADIENTS
         if gradients not in self.writer.collections_due() or any(name.startswith("gradients/") for name in self.counts):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from typing import Any, Protocol
 
-from smd_agent import session
 from smd_agent.core.domains import INPUTS, LOSS_FACTS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
@@ -120,7 +119,7 @@ class StepFacts:
         self.digests.before_call(title, inputs)
         self._save_inputs(title, model, inputs)
 
-    @session.fence("looking at the scales of a model's inputs", INPUTS)
+    @INPUTS.fence("looking at the scales of a model's inputs")
     def _save_inputs(self, title: str, model: Any, inputs: Sequence[Any]) -> None:
         found = self._inputs.of_first_call(title, inputs)
         taken = taken_as_they_are(model, len(inputs)) if found else []
@@ -137,7 +136,7 @@ class StepFacts:
         """Remember the values of variables that are about to be updated."""
         self._changes.before_update(variables)
 
-    @session.fence("looking at the scale of a loss", LOSS_FACTS)
+    @LOSS_FACTS.fence("looking at the scale of a loss")
     def before_optimizers(self, optimizers: Iterable[Any]) -> None:
         """Read what optimizers change themselves in their updates."""
         if self._settings.wanted:

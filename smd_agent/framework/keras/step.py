@@ -10,8 +10,9 @@ import weakref
 from collections.abc import Mapping
 from typing import Any, Generic
 
-from smd_agent import guard, session
+from smd_agent import guard
 from smd_agent.core.clock import ModeClock
+from smd_agent.core.domains import STEPS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.ports import HeldStep
 from smd_agent.core.recorder import Recorder
@@ -46,17 +47,17 @@ class TentativeStep:
         self._before = self._hold() if recorder.position.open else None
         self.due = recorder.position.begin(clock, steps)
 
-    @session.fence("closing a step", again=True)
+    @STEPS.fence("closing a step", again=True)
     def _hold(self) -> HeldStep | None:
         return self._recorder.hold_step()
 
-    @session.fence("closing a step")
+    @STEPS.fence("closing a step")
     def keep(self) -> None:
         """It was a step: the one before it goes to the disk."""
         if self._before is not None:
             self._recorder.commit(self._before)
 
-    @session.fence("undoing a step")
+    @STEPS.fence("undoing a step")
     def take_back(self) -> None:
         """There were no data: the one before it is the current one again."""
         self._recorder.drop_step(self._steps)
@@ -253,7 +254,7 @@ class StepFunction(RunningStep[C], Generic[H, C]):
             self._current.step = None
         return result
 
-    @session.fence("opening a step")
+    @STEPS.fence("opening a step")
     def _begin(self, hook: H, steps: int, args: Positional) -> TentativeStep:
         step = TentativeStep(hook.recorder, hook.recorder.clocks[self.mode], steps)
         hook.model_runs(self.model)
@@ -269,7 +270,7 @@ class StepFunction(RunningStep[C], Generic[H, C]):
             self._prepare_single(hook, args)
         return self._single
 
-    @session.fence("preparing steps one by one")
+    @STEPS.fence("preparing steps one by one")
     def _prepare_single(self, hook: H, args: Positional) -> None:
         if self._calls.make_single is not None:
             # What is traced meanwhile is a part of this function, and nobody else's.

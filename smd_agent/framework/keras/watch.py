@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Generic
 
-from smd_agent import session
-from smd_agent.core.domains import METRICS
+from smd_agent.core.domains import METRICS, STEPS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.keras.attributes import attribute
@@ -70,7 +69,7 @@ class KerasWatch(Generic[H, C]):
 
         self._replace(owner, _maker(kind), around, "the functions that models make for their steps are counted")
 
-    @session.fence("watching a model", again=True)
+    @STEPS.fence("watching a model", again=True)
     def _count(self, model: Model, kind: str) -> Call | None:
         """Have the steps of the function that a model has just made counted; returns what the model calls now."""
         slot = f"{kind}_function"
@@ -101,14 +100,14 @@ class KerasWatch(Generic[H, C]):
 
         return entered
 
-    @session.fence("saving the last step of a loop")
+    @STEPS.fence("saving the last step of a loop")
     def _publish_last(self) -> None:
         # A program may stop to look at the run, or be stopped, before anything else ends that step.
         hook = self._source.hook()
         if hook is not None and hook.position.open:
             hook.recorder.publish()
 
-    @session.fence("looking at a model's class")
+    @STEPS.fence("looking at a model's class")
     def _look_for_overrides(self, cls: type) -> None:
         for base in cls.__mro__:
             if base is self._backend.trainer:
@@ -127,13 +126,13 @@ class KerasWatch(Generic[H, C]):
 
         return on_epoch_end
 
-    @session.fence("saving the logs of an epoch", METRICS)
+    @METRICS.fence("saving the logs of an epoch")
     def _saw_epoch(self, logs: dict[str, Any] | None) -> None:
         hook = self._source.hook()
         if logs and hook is not None:
             hook.save_epoch(logs)
 
-    @session.fence("saving the logs of an epoch", METRICS)
+    @METRICS.fence("saving the logs of an epoch")
     def _save_training(self, model: Model) -> None:
         """The training of an epoch is over, and its validation begins."""
         hook, step = self._source.hook(), attribute(model, "train_function")

@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 
-from smd_agent import session
 from smd_agent.core.channels import AxisRule, last_axis, second_axis
 from smd_agent.core.domains import CHANNELS
 from smd_agent.core.ports import StepWriter
@@ -50,7 +49,7 @@ class OutputChannels:
         self._known: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
         self._votes: WeakIdentityMap[torch.nn.Module, tuple[int | None]] = WeakIdentityMap()
 
-    @session.fence("looking at the channels of layers", CHANNELS)
+    @CHANNELS.fence("looking at the channels of layers")
     def add(self, model: torch.nn.Module | None, name: str | None, layers: Layers) -> None:
         """Tell of a model that is called, and of layers in it, by the names that what they return is saved under."""
         if model is not None and self._wanted:
@@ -59,14 +58,14 @@ class OutputChannels:
             if name is not None:
                 self._modules[name] = whole, whole
 
-    @session.fence("looking at the channels of layers", CHANNELS)
+    @CHANNELS.fence("looking at the channels of layers")
     def close(self) -> None:
         """Let go of everything."""
         self._modules.clear()
         self._inputs.clear()
         self._known.clear()
 
-    @session.fence("looking at the channels of layers", CHANNELS)
+    @CHANNELS.fence("looking at the channels of layers")
     def saw(self, name: str, kind: str, tensors: Sequence[torch.Tensor]) -> None:
         """A module gets its input, or returns its output."""
         if not self._wanted:

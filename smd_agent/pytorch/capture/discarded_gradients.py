@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from smd_agent import session
 from smd_agent.core.domains import GRADIENT_FACTS
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.usage import Usage
@@ -87,7 +86,7 @@ class DiscardedGradients:
         self._weights: Parts = {}
         self._gradients: Parts = {}
 
-    @session.fence("looking at which gradients are discarded", GRADIENT_FACTS)
+    @GRADIENT_FACTS.fence("looking at which gradients are discarded")
     def add_parameters(self, parameters: Iterable[torch.Tensor]) -> None:
         """Look at the gradients of these too, of a model."""
         if self._wanted:
@@ -95,7 +94,7 @@ class DiscardedGradients:
             self._parameters.add(trained[:: len(trained) // _MOST + 1])
 
     @torch.no_grad()
-    @session.fence("looking at which gradients are discarded", GRADIENT_FACTS)
+    @GRADIENT_FACTS.fence("looking at which gradients are discarded")
     def before_backward(self) -> None:
         """A backward pass is about to add to gradients."""
         if not self._wanted or self._updating:
@@ -122,7 +121,7 @@ class DiscardedGradients:
         self._weights = self._weights or _parts(self._parameters.weights(last.weights))
 
     @torch.no_grad()
-    @session.fence("looking at which gradients are discarded", GRADIENT_FACTS)
+    @GRADIENT_FACTS.fence("looking at which gradients are discarded")
     def after_backward(self) -> None:
         """It has added to them."""
         if self._wanted and not self._updating:
@@ -133,7 +132,7 @@ class DiscardedGradients:
             self._gradients = _parts(found) if self._discarded else {}
 
     @torch.no_grad()
-    @session.fence("looking at which gradients are discarded", GRADIENT_FACTS)
+    @GRADIENT_FACTS.fence("looking at which gradients are discarded")
     def before_optimizer(self, optimizer: Any) -> None:
         """An optimizer is about to use gradients."""
         if not self._wanted:
@@ -149,13 +148,13 @@ class DiscardedGradients:
             numbers = {"passes": self._passes, "discarded_passes": self._count(used, last)}
             self._usage.save(f"optimizer/{title}", numbers)
 
-    @session.fence("looking at which gradients are discarded", GRADIENT_FACTS)
+    @GRADIENT_FACTS.fence("looking at which gradients are discarded")
     def after_update(self) -> None:
         """It has used them."""
         self._updating = False
         self._updated = True
 
-    @session.fence("looking at which gradients are discarded", GRADIENT_FACTS)
+    @GRADIENT_FACTS.fence("looking at which gradients are discarded")
     def close(self) -> None:
         """The step ends."""
         self._begin_anew()

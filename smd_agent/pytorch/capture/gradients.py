@@ -17,7 +17,6 @@ from typing import Any
 import torch
 from torch.autograd.graph import GradientEdge
 
-from smd_agent import session
 from smd_agent.core.domains import GRADIENTS
 from smd_agent.core.ports import Deferred, StepWriter
 from smd_agent.framework.captured_step import Installed
@@ -50,13 +49,13 @@ class Gradients:
         self._computed: dict[int, torch.Tensor] = {}
         self._trained = False
 
-    @session.fence("looking at gradients", GRADIENTS)
+    @GRADIENTS.fence("looking at gradients")
     def install(self, installed: Installed) -> None:
         """Watch what computes and uses gradients until the step closes."""
         self.scales.install(installed)
         installed.patch(torch.autograd, "grad", self._wrap_grad, why="gradients that it returns are saved")
 
-    @session.fence("looking at gradients", GRADIENTS)
+    @GRADIENTS.fence("looking at gradients")
     def add_parameters(self, pairs: Iterable[tuple[str, torch.Tensor]]) -> None:
         """Save the gradients of these too, under these names; a parameter may have several."""
         for name, parameter in pairs:
@@ -80,13 +79,13 @@ class Gradients:
 
     # Backward passes.
 
-    @session.fence("looking at gradients", GRADIENTS)
+    @GRADIENTS.fence("looking at gradients")
     def before_backward(self) -> None:
         """Remember what the gradients were."""
         # They are held, because what replaces one that is gone may well stand in its place in memory.
         self._before = {key: (gradient, _version(gradient)) for key, gradient in self._gradients()}
 
-    @session.fence("reading the scale of a loss", GRADIENTS)
+    @GRADIENTS.fence("reading the scale of a loss")
     def scale_behind(self, tensors: Any) -> float:
         """The scale that the gradients of a backward pass from these tensors have."""
         return self.scales.scale_behind(tensors_in(tensors))
@@ -113,7 +112,7 @@ class Gradients:
 
     # Optimizers and scalers.
 
-    @session.fence("saving gradients before an optimizer's step", GRADIENTS)
+    @GRADIENTS.fence("saving gradients before an optimizer's step")
     def before_optimizer(self, optimizer: Any) -> None:
         """Save the gradients that the optimizer is about to use and no backward pass has shown."""
         keys = self._keys_of(optimizer)

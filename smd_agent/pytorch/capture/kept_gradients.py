@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 
-from smd_agent import session
 from smd_agent.core.domains import GRADIENT_FACTS
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.optimizer_settings import title_of
@@ -47,13 +46,13 @@ class KeptGradients:
         # The parameters that each optimizer has updated.
         self._updated: dict[str, set[int]] = {}
 
-    @session.fence("looking at which gradients were kept", GRADIENT_FACTS)
+    @GRADIENT_FACTS.fence("looking at which gradients were kept")
     def add_parameters(self, parameters: Iterable[torch.Tensor]) -> None:
         """Look at the gradients of these too."""
         if self._wanted:
             self._parameters.add(one for one in parameters if one.requires_grad)
 
-    @session.fence("looking at which gradients were kept", GRADIENT_FACTS)
+    @GRADIENT_FACTS.fence("looking at which gradients were kept")
     def before_backward(self) -> None:
         """A backward pass is about to add to gradients."""
         if not self._wanted:
@@ -67,12 +66,12 @@ class KeptGradients:
         self._before = dict(zip(found, _lengths([*found.values()]), strict=True))
         self._states = {key: state_of(gradient) for key, gradient in found.items()}
 
-    @session.fence("looking at which gradients were kept", GRADIENT_FACTS)
+    @GRADIENT_FACTS.fence("looking at which gradients were kept")
     def after_backward(self) -> None:
         """It has added to them, in place."""
         self._note(self._before)
 
-    @session.fence("looking at which gradients were kept", GRADIENT_FACTS)
+    @GRADIENT_FACTS.fence("looking at which gradients were kept")
     def after_update(self, optimizer: Any) -> None:
         """An optimizer has used them."""
         if self._wanted and self._had_pass:
@@ -81,7 +80,7 @@ class KeptGradients:
             # Gradients may have been clipped and unscaled in place, which leaves what was there in them.
             self._note(own & self._before.keys())
 
-    @session.fence("saving which gradients were kept", GRADIENT_FACTS)
+    @GRADIENT_FACTS.fence("saving which gradients were kept")
     def close(self) -> None:
         """Save what has been seen, if there was a backward pass and an update."""
         updated, self._updated = self._updated, {}

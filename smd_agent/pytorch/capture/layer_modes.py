@@ -16,7 +16,6 @@ import torch
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 
-from smd_agent import session
 from smd_agent.core.domains import MODES
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.usage import Usage
@@ -34,7 +33,7 @@ class LayerModes:
         self._usage = usage
         self._told: set[str] = set()
 
-    @session.fence("looking at the modes of layers", MODES)
+    @MODES.fence("looking at the modes of layers")
     def before_call(self, name: str, model: torch.nn.Module | None) -> None:
         """A model is about to be called."""
         if not self._usage.wanted or name in self._told or model is None:

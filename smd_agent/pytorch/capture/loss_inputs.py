@@ -29,7 +29,6 @@ from typing import Any
 
 import torch
 
-from smd_agent import session
 from smd_agent.core.domains import LOSS_FACTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.plain_access import is_a
@@ -95,7 +94,7 @@ class LossInputs:
         self._calls: dict[str, int] = {}
 
     @torch.no_grad()
-    @session.fence("looking at what a loss is given", LOSS_FACTS)
+    @LOSS_FACTS.fence("looking at what a loss is given")
     def look_at(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any], loss: Any) -> None:
         """Save what a call of a functional loss was given, and what it has returned."""
         if not self._usage.wanted or function not in _ARGUMENTS:

@@ -20,7 +20,6 @@ from typing import Any
 
 import torch
 
-from smd_agent import session
 from smd_agent.core.domains import LOSS_FACTS
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.usage import Usage
@@ -53,7 +52,7 @@ class LossTargets:
         self._tokens: tuple[torch.Tensor, torch.Size] | None = None
 
     @torch.no_grad()
-    @session.fence("looking at the targets of a loss", LOSS_FACTS)
+    @LOSS_FACTS.fence("looking at the targets of a loss")
     def before_call(self, inputs: Any) -> None:
         """A model is about to be called."""
         if not self._wanted:
@@ -64,7 +63,7 @@ class LossTargets:
             self._tokens = found[0][:_LOOKED_AT, :_LOOKED_AT].clone(), found[0].shape
 
     @torch.no_grad()
-    @session.fence("looking at the targets of a loss", LOSS_FACTS)
+    @LOSS_FACTS.fence("looking at the targets of a loss")
     def look_at(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Save what a call of a functional loss compares with."""
         if not self._wanted or function not in _LOSSES:
@@ -83,7 +82,7 @@ class LossTargets:
                 numbers |= _next(*self._tokens, target, axis)
         self._usage.save(f"target/{function}_{number}", numbers)
 
-    @session.fence("looking at the targets of a loss", LOSS_FACTS)
+    @LOSS_FACTS.fence("looking at the targets of a loss")
     def close(self) -> None:
         """Let go of what is remembered."""
         self._tokens = None

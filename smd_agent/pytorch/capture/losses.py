@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from smd_agent import guard, session
+from smd_agent import guard
 from smd_agent.core.domains import LOSSES
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.captured_step import Installed
@@ -103,7 +103,7 @@ class Losses:
         self._had_pass = False
         self.in_module = 0
 
-    @session.fence("looking at losses", LOSSES)
+    @LOSSES.fence("looking at losses")
     def install(self, installed: Installed, look_at_input: functional_losses.LookAtInput) -> None:
         """Watch what computes losses until the step closes, and show what functional losses are given."""
         for loss in self._models.registered_losses:
@@ -113,7 +113,7 @@ class Losses:
         if not (self._in_training and has_compiled()):
             functional_losses.watch(installed, self._after_function, look_at_input)
 
-    @session.fence("saving losses that are not trained", LOSSES)
+    @LOSSES.fence("saving losses that are not trained")
     def close(self) -> None:
         """Save what no backward pass has started from."""
         held, self._held = self._held, {}
@@ -129,13 +129,13 @@ class Losses:
 
     # Loss modules.
 
-    @session.fence("looking at losses", LOSSES)
+    @LOSSES.fence("looking at losses")
     def before_module(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A loss module is about to run."""
         self.in_module += 1
         self._save_io(type(module).__name__, "input", (args, kwargs))
 
-    @session.fence("saving a loss", LOSSES)
+    @LOSSES.fence("saving a loss")
     def after_module(self, module: torch.nn.Module, loss: Any) -> None:
         """A loss module has run."""
         if not self.in_module:
@@ -182,7 +182,7 @@ class Losses:
 
     # Losses that models return.
 
-    @session.fence("looking at losses", LOSSES)
+    @LOSSES.fence("looking at losses")
     def after_model(self, title: str, output: Any) -> None:
         """A model has returned this."""
         for place, part in parts_of(output):
@@ -237,7 +237,7 @@ class Losses:
 
     # Backward passes.
 
-    @session.fence("looking at losses", LOSSES)
+    @LOSSES.fence("looking at losses")
     def before_backward(self, tensors: Any) -> float:
         """Save the losses that a backward pass starts from; the scale that they, and so the gradients, have."""
         self._had_pass = True

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn.modules.conv import _ConvNd
 
-from smd_agent import session
 from smd_agent.core.domains import INPUTS
 from smd_agent.framework.model_inputs import ModelInputs as AnyInputs
 from smd_agent.framework.model_inputs import Numbers, is_table, looked_at, numbers_of
@@ -50,7 +49,7 @@ class ModelInputs:
         self._given: dict[str, list[_Given]] = {}
         self._calls = 0
 
-    @session.fence("looking at the scales of a model's inputs", INPUTS)
+    @INPUTS.fence("looking at the scales of a model's inputs")
     def before_call(self, name: str, inputs: Any) -> None:
         """A model is about to be called."""
         found = self._inputs.of_first_call(name, inputs)
@@ -61,7 +60,7 @@ class ModelInputs:
             _Given(title, numbers, *_identity(tensors[int(title.rpartition("_")[2])])) for title, numbers in found
         ]
 
-    @session.fence("looking at what a layer is given", INPUTS)
+    @INPUTS.fence("looking at what a layer is given")
     def before_layer(self, layer: torch.nn.Module, inputs: Any) -> None:
         """A layer is about to be called, in a model."""
         if not self._given or not is_a(layer, _LAYERS) or self._calls == _CALLS:
@@ -73,7 +72,7 @@ class ModelInputs:
                 taken = (one.storage, one.version) in known and one.tensor() is not None
                 one.numbers[AS_IT_IS] = max(float(taken), one.numbers.get(AS_IT_IS, 0.0))
 
-    @session.fence("saving the scales of a model's inputs", INPUTS)
+    @INPUTS.fence("saving the scales of a model's inputs")
     def after_call(self, name: str) -> None:
         """A model has returned."""
         for one in self._given.pop(name, ()):

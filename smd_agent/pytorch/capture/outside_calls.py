@@ -9,6 +9,7 @@ from __future__ import annotations
 import torch
 from torch.optim.swa_utils import AveragedModel
 
+from smd_agent.core.domains import LAYERS
 from smd_agent.framework.patching import Until
 from smd_agent.framework.plain_access import is_a
 from smd_agent.guard import say_once
@@ -48,7 +49,7 @@ class OutsideCalls:
         """Leave them alone again."""
         self._calls.end()
 
-    @fence("looking at a call of a model")
+    @fence("looking at a call of a model", LAYERS)
     def _look_at(self, module: torch.nn.Module) -> None:
         position = self._models.recorder.position
         # Layers of a model whose call has opened the step are no models, what is around a model opens one, and a step

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from smd_agent import session
 from smd_agent.core.domains import LOSS_FACTS
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.usage import Usage
@@ -63,7 +62,7 @@ class OwnLosses:
         self._count = 0
 
     @torch.no_grad()
-    @session.fence("looking at a loss that is not the framework's", LOSS_FACTS)
+    @LOSS_FACTS.fence("looking at a loss that is not the framework's")
     def before_backward(self, tensors: Any) -> None:
         """A backward pass is about to start from these."""
         if not self._wanted:

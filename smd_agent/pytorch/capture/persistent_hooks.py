@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from smd_agent.core.domains import STEPS
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.own_failures import own_failure
 from smd_agent.pytorch import own_handles
@@ -151,7 +152,7 @@ leave_uncompiled(_before_optimizer)
 leave_uncompiled(_after_optimizer)
 
 
-@fence("looking at an optimizer")
+@fence("looking at an optimizer", STEPS)
 def _tell(optimizer: Any, args: Any, kwargs: Any, after: bool) -> None:
     if watch.listener is not None and _has_closure(args, kwargs) is after:
         watch.listener.before_optimizer(optimizer)

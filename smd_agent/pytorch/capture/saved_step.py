@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from smd_agent import guard, session
-from smd_agent.core.domains import GIVEN, LAYERS, LOSS_FACTS, LOSSES, UPDATES, WEIGHTS
+from smd_agent import guard
+from smd_agent.core.domains import GIVEN, LAYERS, LOSS_FACTS, LOSSES, STEPS, UPDATES, WEIGHTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.captured_step import CapturedStep
@@ -127,7 +127,7 @@ class SavedStep(CapturedStep):
             self._save_weights(tracked, pairs)
             WEIGHTS.run("keeping weights for the end", lambda: self._models.last_weights.keep(tracked, pairs))
 
-    @session.fence("saving weights", WEIGHTS)
+    @WEIGHTS.fence("saving weights")
     def _save_weights(self, tracked: TrackedModule, pairs: list[tuple[str, torch.nn.Parameter]]) -> None:
         self._late[tracked] = [pair for pair in pairs if not has_values(pair[1])]
         self._write([pair for pair in pairs if has_values(pair[1])])
@@ -179,7 +179,7 @@ class SavedStep(CapturedStep):
             guard.say_once(("calls", tracked.title), line)
         return calls <= CALLS
 
-    @fence("preparing to save a model's layers")
+    @fence("preparing to save a model's layers", STEPS)
     def _before_forward(
         self, call: StepCounter, name: str | None, args: tuple[Any, ...], kwargs: dict[str, Any], watched: Installed
     ) -> Callable[..., Any]:
@@ -253,7 +253,7 @@ class SavedStep(CapturedStep):
 
         watched.on_close(self._layer_calls.watch(layer, before, after))
 
-    @session.fence("saving what a module returns", LAYERS)
+    @LAYERS.fence("saving what a module returns")
     def _save_output(self, name: str, output: Any, may_be_loss: bool, module: torch.nn.Module | None) -> None:
         """Save what a module has returned; by its name it may be a loss."""
         if may_be_loss and graph_task() == -1:
@@ -277,7 +277,7 @@ class SavedStep(CapturedStep):
     def _titles_called(self) -> list[str]:
         return [tracked.title for tracked in self.called or self._models.models_in_use()]
 
-    @session.fence("saving a module's inputs and outputs", LAYERS)
+    @LAYERS.fence("saving a module's inputs and outputs")
     def save_io(self, name: str, kind: str, value: Any) -> None:
         """Save the tensors of a module's input or output, numbered over the whole step."""
         self._save_values(name, kind, value)
@@ -328,7 +328,7 @@ class SavedStep(CapturedStep):
         if not (self._left_out() or is_opaque()):
             self._losses.after_module(module, loss)
 
-    @session.fence("looking at an optimizer")
+    @STEPS.fence("looking at an optimizer")
     def before_optimizer(self, optimizer: Any) -> None:
         """An optimizer is about to use gradients."""
         self._models.training_goes_on()
@@ -351,19 +351,19 @@ class SavedStep(CapturedStep):
         if not watch.stays:
             self._outside.begin()
 
-    @session.fence("looking at an update", UPDATES)
+    @UPDATES.fence("looking at an update")
     def before_update(self, optimizer: Any) -> None:
         """An optimizer is about to update its parameters."""
         if not self._left_out():
             self._facts.before_update(optimizer)
 
-    @session.fence("looking at an update", UPDATES)
+    @UPDATES.fence("looking at an update")
     def after_update(self, optimizer: Any) -> None:
         """It has updated them."""
         if not self._left_out():
             self._facts.after_update(optimizer)
 
-    @session.fence("looking at the mode of a step")
+    @STEPS.fence("looking at the mode of a step")
     def _notice_training_in_evaluation(self, optimizer: Any) -> None:
         if self.writer.mode is ModeKeys.EVAL and self._had_pass:
             updated, step = ids_of(optimizer), self.writer.position.step
@@ -389,7 +389,7 @@ class SavedStep(CapturedStep):
 
         return backward
 
-    @fence("looking at a backward pass")
+    @fence("looking at a backward pass", STEPS)
     def _before_backward(self, tensors: Any) -> float | None:
         self._gradients.before_backward()
         self._facts.before_backward(tensors)

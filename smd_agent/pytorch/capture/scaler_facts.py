@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from smd_agent import guard, session
+from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import SETTINGS
 from smd_agent.core.ports import StepWriter
@@ -41,7 +41,7 @@ class ScalerFacts:
             if self._wanted and "step" in vars(scaler):
                 installed.patch(scaler, "step", self._wrap_step, why="loss scales and skipped updates are saved")
 
-    @session.fence("saving loss scales", SETTINGS)
+    @SETTINGS.fence("saving loss scales")
     def close(self) -> None:
         """Save what has been seen."""
         scales, self._scales = self._scales, {}
@@ -74,7 +74,7 @@ class ScalerFacts:
         if scale is not None:
             self._scales.setdefault(title_of(scaler), scale)
 
-    @session.fence("looking at an update that may be skipped", SETTINGS)
+    @SETTINGS.fence("looking at an update that may be skipped")
     @torch.no_grad()
     @apart
     def _after(self, scaler: Any, optimizer: Any) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 
-from smd_agent import session
 from smd_agent.core.domains import INPUTS
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.usage import Usage
@@ -44,13 +43,13 @@ class SequenceLayers:
         self._told: set[str] = set()
         self._batch: int | None = None
 
-    @session.fence("looking at layers over sequences", INPUTS)
+    @INPUTS.fence("looking at layers over sequences")
     def before_call(self, inputs: Any) -> None:
         """A model is about to be called."""
         if self._wanted:
             self._batch = next((tensor.shape[0] for tensor in tensors_in(inputs) if tensor.dim() > 1), None)
 
-    @session.fence("looking at layers over sequences", INPUTS)
+    @INPUTS.fence("looking at layers over sequences")
     def before_layer(self, name: str, layer: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A layer is about to be called."""
         if not self._wanted or not is_a(layer, _LAYERS) or name in self._told or len(self._told) == _MOST:

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from smd_agent import session
 from smd_agent.core.domains import PARAMETERS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.input_digests import InputDigests
@@ -68,7 +67,7 @@ class StepFacts:
         self._kept.add_parameters(parameter for _, parameter in pairs)
         self._discarded.add_parameters(parameter for _, parameter in pairs)
 
-    @session.fence("looking at a model's parameters", PARAMETERS)
+    @PARAMETERS.fence("looking at a model's parameters")
     def _add_to_known(self, model: TrackedModule, pairs: Sequence[tuple[str, torch.Tensor]]) -> None:
         if self._parameters.wanted:
             untrained = left_untrained(model, self._trained_params)

@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from smd_agent import session
 from smd_agent.core.domains import PARAMETERS
 from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.optimizer_settings import title_of
@@ -39,7 +38,7 @@ class UnownedParameters:
         self._owned = owned
         self._told: set[str] = set()
 
-    @session.fence("looking at parameters without a model", PARAMETERS)
+    @PARAMETERS.fence("looking at parameters without a model")
     def before_optimizer(self, optimizer: Any) -> None:
         """Save what is to be said of an optimizer that is about to use gradients, once a step."""
         title = title_of(optimizer)

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from smd_agent import session
 from smd_agent.core.domains import LAYERS
 from smd_agent.framework.captured_step import Installed, SaveIO
 from smd_agent.framework.hidden_frames import unseen
@@ -113,7 +112,7 @@ class CompiledRegion:
             None if inner is None or not self._layers or is_opaque() else EagerReplay(inner, self._layers, args, kwargs)
         )
 
-    @session.fence("saving layers of a compiled region", LAYERS)
+    @LAYERS.fence("saving layers of a compiled region")
     def _save(self, replay: EagerReplay, output: Any) -> None:
         seen = replay.run(output)
         if isinstance(seen, str):

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
+from smd_agent.core.domains import STEPS
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.model_finder import PATIENCE
 from smd_agent.framework.own_failures import own_failure
@@ -109,7 +110,7 @@ class LaterParameters:
         leave_uncompiled(unseen(registered))
         return registered
 
-    @fence("looking at a new parameter", again=True)
+    @fence("looking at a new parameter", STEPS, again=True)
     def _registered(self, parameter: torch.Tensor) -> None:
         if not was_given(parameter):
             first = not self._waiting

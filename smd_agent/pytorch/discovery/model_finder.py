@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
-from smd_agent import session
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.domains import STEPS
 from smd_agent.core.turns import in_turn
 from smd_agent.framework.model_finder import PATIENCE, ModelFinder
 from smd_agent.framework.patching import Until, replace
@@ -122,7 +122,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             if watching and not self.stopped:
                 self._calls.begin()
 
-    @session.fence("looking at a compiled model")
+    @STEPS.fence("looking at a compiled model")
     def wrapped(self, module: Module) -> None:
         """A wrapper was made that may be around a known model."""
         if self.hook is not None:
@@ -130,7 +130,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
 
     # Parameters that are trained.
 
-    @session.fence("looking at an optimizer", again=True)
+    @STEPS.fence("looking at an optimizer", again=True)
     @in_turn
     @apart
     def _optimizer_filled(self, optimizer: Any, group: Any) -> None:
@@ -156,7 +156,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
 
     # Modules being called.
 
-    @session.fence("looking for the model", again=True)
+    @STEPS.fence("looking for the model", again=True)
     @in_turn
     @apart
     def _look_at(self, module: Module) -> None:
@@ -240,7 +240,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
 
     # Backward passes.
 
-    @session.fence("looking at a backward pass", again=True)
+    @STEPS.fence("looking at a backward pass", again=True)
     @in_turn
     @apart
     def _before_pass(self, function: str, tensors: Any, inputs: Any) -> bool | None:
@@ -329,7 +329,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         # Where no update is ever seen, every pass is a step.
         return position.unsure and position.step == self._last_backward_step
 
-    @session.fence("looking at the end of a backward pass", again=True)
+    @STEPS.fence("looking at the end of a backward pass", again=True)
     @in_turn
     def _after_pass(self) -> None:
         self._last_backward_step = self.step

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from smd_agent import guard, session
-from smd_agent.core.domains import GRADIENTS, INPUTS, LAYERS, SETTINGS, UPDATES, WEIGHTS
+from smd_agent import guard
+from smd_agent.core.domains import GRADIENTS, INPUTS, LAYERS, LOSSES, SETTINGS, UPDATES, WEIGHTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.capture import KerasCapture, LogSaver
@@ -84,7 +84,7 @@ class TorchCapture(KerasCapture):
         """Whether a value is one of PyTorch's tensors."""
         return torch.is_tensor(value)
 
-    @session.fence("saving an optimizer's variables", WEIGHTS)
+    @WEIGHTS.fence("saving an optimizer's variables")
     def _save_optimizer(self, optimizer: Optimizer) -> None:
         """Save an optimizer's variables, once a step; those of the one inside of another belong to that."""
         if id(optimizer) not in self._optimizers_saved:
@@ -95,19 +95,23 @@ class TorchCapture(KerasCapture):
 
     def _around_layer(self, original: Call) -> Call:
         def call(layer: Layer, *args: object, **kwargs: object) -> Any:
-            before, after = self._names_of(layer)
             # Before it runs, because it may overwrite them.
-            self._save_all(before, (args, kwargs))
+            self._save_inputs(layer, (args, kwargs))
             if layer is self.model:
                 self._save_digest((args, kwargs))
             result = original(layer, *args, **kwargs)
-            self._save_output(after, layer, result)
+            self._save_output(layer, result)
             return result
 
         return call
 
-    @session.fence("saving what a layer returns", LAYERS)
-    def _save_output(self, name: str, layer: Layer, output: object) -> None:
+    @LAYERS.fence("saving what a layer is given")
+    def _save_inputs(self, layer: Layer, inputs: object) -> None:
+        self._save_all(self._names_of(layer)[0], inputs)
+
+    @LAYERS.fence("saving what a layer returns")
+    def _save_output(self, layer: Layer, output: object) -> None:
+        name = self._names_of(layer)[1]
         self._channels.saw(name, layer)
         self._save_all(name, output)
 
@@ -121,13 +125,17 @@ class TorchCapture(KerasCapture):
         def compute_loss(model: Model, *args: object, **kwargs: object) -> Any:
             result = original(model, *args, **kwargs)
             if model is self.model:
-                self._save_all("labels", kwargs.get("y", args[1] if len(args) > 1 else None))
-                self._save_all("batch_loss", result)
+                self._save_loss(kwargs.get("y", args[1] if len(args) > 1 else None), result)
             return result
 
         return compute_loss
 
-    @session.fence("looking at a model's inputs", INPUTS)
+    @LOSSES.fence("looking at a loss")
+    def _save_loss(self, labels: object, loss: object) -> None:
+        self._save_all("labels", labels)
+        self._save_all("batch_loss", loss)
+
+    @INPUTS.fence("looking at a model's inputs")
     def _save_digest(self, inputs: object) -> None:
         tensors = [tensor for tensor in self._keras.tree.flatten(inputs) if is_a(tensor, torch.Tensor)]
         self.facts.before_call(self.variables.title(self.model), self.model, tensors)
@@ -143,7 +151,7 @@ class TorchCapture(KerasCapture):
 
         return apply
 
-    @session.fence("looking at what an optimizer is given", UPDATES)
+    @UPDATES.fence("looking at what an optimizer is given")
     def _saw_apply(self, optimizer: Any, gradients: Sequence[object], variables: Sequence[Variable] | None) -> None:
         if variables is None:
             variables = attribute(optimizer, "_trainable_variables", ())
@@ -151,7 +159,7 @@ class TorchCapture(KerasCapture):
         for given in (self.facts.given, self.variables.given):
             given.add(optimizer, gradients, variables)
 
-    @session.fence("looking at an optimizer's learning rate", SETTINGS)
+    @SETTINGS.fence("looking at an optimizer's learning rate")
     def _saw_learning_rate(self, optimizer: Optimizer, value: object) -> None:
         if is_a(value, (torch.Tensor, float)):
             self.facts.saw_learning_rate(title_of(optimizer), value)
@@ -171,12 +179,11 @@ class TorchCapture(KerasCapture):
 
         return update
 
-    @session.fence("saving gradients", GRADIENTS)
+    @GRADIENTS.fence("saving gradients")
     def _save_gradients(self, gradients: Iterable[object], variables: Iterable[Variable]) -> None:
         for gradient, variable in zip(gradients, variables, strict=True):
             self._save(self._names.gradient(variable), gradient)
 
-    @session.fence("saving a tensor of a step")
     def _save_all(self, name: str, value: object) -> None:
         for tensor in self._keras.tree.flatten(value):
             if is_a(tensor, (torch.Tensor, np.ndarray)):

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch.nn.modules.module import _IncompatibleKeys
 
-from smd_agent import session
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import PARAMETERS
 from smd_agent.core.ports import StepWriter
@@ -58,7 +57,7 @@ class PartialLoads:
     def __init__(self) -> None:
         self._kept: list[_Load] = []
 
-    @session.fence("looking at what a module has loaded", PARAMETERS)
+    @PARAMETERS.fence("looking at what a module has loaded")
     def after_load(
         self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
     ) -> None:

@@ -7,7 +7,8 @@ import functools
 import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import transform
 
-from smd_agent import guard, session
+from smd_agent import guard
+from smd_agent.core.domains import STEPS
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.backend import Backend, Current, RunningStep, StepsPerCall
@@ -55,7 +56,7 @@ class TensorflowBackend(Backend[TensorflowHook, TensorflowCapture]):
         watch_epochs(self.trainer)
         TensorWatch(self._flavour, self.names, self._taps, current).install()
 
-        @session.fence("looking at a compiled function", again=True)
+        @STEPS.fence("looking at a compiled function", again=True)
         def traced(concrete: ConcreteFunction) -> None:
             if current.step is not None:
                 self._changes += 1

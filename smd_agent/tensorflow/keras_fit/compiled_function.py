@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import tensorflow as tf
 from tensorflow.python.eager import record
 
-from smd_agent import guard, session
+from smd_agent import guard
+from smd_agent.core.domains import STEPS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.keras.backend import Current
@@ -134,7 +135,7 @@ class CompiledFunction:
             capture.take(variant.keys, variant.branches, extra)
         return result
 
-    @session.fence("preparing to save what a compiled step computes")
+    @STEPS.fence("preparing to save what a compiled step computes")
     def _prepare(self) -> Variant | None:
         """The variant for what is wanted now; None where nothing is, or nothing can be had."""
         hook = self._hook()

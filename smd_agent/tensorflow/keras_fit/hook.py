@@ -6,8 +6,8 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from smd_agent import session
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.domains import STEPS
 from smd_agent.framework.keras.attributes import attribute, variables_in
 from smd_agent.framework.keras.types import Model
 from smd_agent.tensorflow.hook import TensorflowHook
@@ -16,7 +16,7 @@ from smd_agent.tensorflow.keras_fit.told_values import INPUTS, PREDICTIONS, told
 from smd_agent.tensorflow.replicas import rank_and_size
 
 
-@session.fence("watching Keras", again=True)
+@STEPS.fence("watching Keras", again=True)
 def _watch() -> None:
     # Here, because it needs parts of TensorFlow that are not public.
     from smd_agent.tensorflow.keras_fit.packages import watch_for_script

@@ -7,9 +7,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from smd_agent import guard, session
+from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.domains import LOSS_FACTS, WEIGHTS
+from smd_agent.core.domains import LOSS_FACTS, STEPS, WEIGHTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.capture import KerasCapture, LogSaver
@@ -63,7 +63,7 @@ class TensorflowCapture(KerasCapture):
         if attribute(self.model, "built", False) and run_eagerly:
             self.before_update()
 
-    @session.fence("saving weights", WEIGHTS)
+    @WEIGHTS.fence("saving weights")
     def before_update(self) -> None:
         """Save the variables as they stand before the step changes them.
 
@@ -96,7 +96,7 @@ class TensorflowCapture(KerasCapture):
         if self.mode is ModeKeys.TRAIN:
             self._note_what_there_is_not()
 
-    @session.fence("noting what a step does not have", LOSS_FACTS)
+    @LOSS_FACTS.fence("noting what a step does not have")
     def _note_what_there_is_not(self) -> None:
         if self.facts.usage.wanted and not self.facts.usage.any:
             self.writer.cannot_have([CollectionKeys.USAGE], _NO_USAGE)
@@ -112,14 +112,13 @@ class TensorflowCapture(KerasCapture):
         """Whether a value is one of TensorFlow's tensors."""
         return bool(tf.is_tensor(value))
 
-    @session.fence("saving a tensor of a step")
     def value(self, name: str, value: object, shape: tuple[int, ...] = ()) -> None:
         """Save a tensor that came up while the step ran eagerly. ``shape`` is that of a gradient's variable."""
         if isinstance(value, tf.IndexedSlices):
             value = Rows(value.values, value.indices, shape)
         self.writer.save_tensor_now(self.number(name), value)
 
-    @session.fence("saving what a compiled step computed")
+    @STEPS.fence("saving what a compiled step computed")
     def take(self, keys: Sequence[TensorPart | None], branches: Sequence[int | None], values: Sequence[object]) -> None:
         """Save what a compiled function returned beside its own outputs."""
         found: Iterator[tuple[TensorPart | None, object]] = (

@@ -7,7 +7,6 @@ from typing import Any, Protocol, TypeAlias
 
 import tensorflow as tf
 
-from smd_agent import session
 from smd_agent.core.domains import GRADIENTS, LAYERS, LOSS_FACTS, LOSSES, SETTINGS, UPDATES, WEIGHTS
 from smd_agent.framework.keras.attributes import attribute, variables_in
 from smd_agent.framework.keras.backend import Current, RunningStep
@@ -99,7 +98,7 @@ class TensorWatch:
 
         return call
 
-    @session.fence("looking at a layer", LAYERS)
+    @LAYERS.fence("looking at a layer")
     def _saw_layer(self, layer: Layer, inputs: object, outputs: object) -> None:
         step = self._current.step
         if step is None or isinstance(layer, self._flavour.metric) or is_other_replica(_REPLICAS):
@@ -135,7 +134,7 @@ class TensorWatch:
 
         return compute_loss
 
-    @session.fence("looking at a loss", LOSSES)
+    @LOSSES.fence("looking at a loss")
     def _saw_loss(self, model: Model, args: tuple[object, ...], kwargs: Mapping[str, object], loss: object) -> None:
         step = self._current.step
         if step is None or step.model is not model or is_other_replica(_REPLICAS):
@@ -166,13 +165,13 @@ class TensorWatch:
 
         return update
 
-    @session.fence("saving weights", WEIGHTS)
+    @WEIGHTS.fence("saving weights")
     def _before_update(self) -> None:
         step = self._current.step
         if step is not None and step.capture is not None and tf.executing_eagerly():
             step.capture.before_update()
 
-    @session.fence("looking at an optimizer's gradients", GRADIENTS)
+    @GRADIENTS.fence("looking at an optimizer's gradients")
     def _saw_update(self, optimizer: Optimizer, distribution: Distribution, grads_and_vars: Pairs) -> None:
         step = self._current.step
         if step is None:
@@ -184,7 +183,7 @@ class TensorWatch:
                 name = self._names.gradient(self._known(step, optimizer, variable))
                 self._saw(name, gradient, tuple(variable.shape))
 
-    @session.fence("looking at an optimizer's learning rate", SETTINGS)
+    @SETTINGS.fence("looking at an optimizer's learning rate")
     def _tell_learning_rate(
         self,
         told: Iterable[Listener],
@@ -208,7 +207,7 @@ class TensorWatch:
         """Whether a step of a model runs that is saved or traced."""
         return not self._idle()
 
-    @session.fence("looking at what a loss is given", LOSS_FACTS)
+    @LOSS_FACTS.fence("looking at what a loss is given")
     def before_loss(self, call: loss_calls.LossCall) -> None:
         """A loss of the running step is about to be computed."""
         step = self._current.step
@@ -227,7 +226,7 @@ class TensorWatch:
         """Whether a step of a model runs that is saved or traced."""
         return not self._idle()
 
-    @session.fence("looking at what an optimizer is given", UPDATES)
+    @UPDATES.fence("looking at what an optimizer is given")
     def before_update(self, call: OptimizerCall) -> None:
         """An optimizer is about to update variables of the running step."""
         self._before_update()
@@ -240,7 +239,7 @@ class TensorWatch:
         elif step.capture is not None:
             step.capture.facts.given.add(*call)
 
-    @session.fence("looking at an optimizer's learning rate", SETTINGS)
+    @SETTINGS.fence("looking at an optimizer's learning rate")
     def saw_learning_rate(self, optimizer: Optimizer, value: Any) -> None:
         """An optimizer updates with this, which a schedule has given."""
         step = self._current.step

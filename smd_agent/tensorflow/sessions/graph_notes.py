@@ -13,7 +13,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from smd_agent import session
 from smd_agent.core.domains import GRADIENTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.keras.names import variables_of
@@ -125,7 +124,7 @@ def _listed(pairs: Pairs) -> Pairs:
     return pairs if isinstance(pairs, (list, tuple)) else list(pairs)
 
 
-@session.fence("noting an optimizer's gradients", GRADIENTS)
+@GRADIENTS.fence("noting an optimizer's gradients")
 def _computed(loss: object, pairs: Pairs) -> None:
     if tf.executing_eagerly():
         return
@@ -135,7 +134,7 @@ def _computed(loss: object, pairs: Pairs) -> None:
         _note_gradient(gradient, variable, known_better=True)
 
 
-@session.fence("noting what an optimizer applies", GRADIENTS)
+@GRADIENTS.fence("noting what an optimizer applies")
 def _applied(optimizer: Optimizer, pairs: Pairs, update: object) -> None:
     if tf.executing_eagerly():
         return

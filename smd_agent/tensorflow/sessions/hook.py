@@ -10,7 +10,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from smd_agent import guard, session
+from smd_agent import guard
+from smd_agent.core.domains import STEPS
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.patching import replace
 from smd_agent.tensorflow.hook import TensorflowHook
@@ -108,7 +109,7 @@ def _joining(source: HookSource[TensorflowHook], at: int, original: Function) ->
     return init
 
 
-@session.fence("joining a session", again=True)
+@STEPS.fence("joining a session", again=True)
 def _joined(hooks: Iterable[object] | None, source: HookSource[TensorflowHook]) -> list[object] | None:
     present = list(hooks or ())
     ours: list[object] = [hook for hook in present if isinstance(hook, (SessionHook, SessionRun))]

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 import tensorflow as tf
 
-from smd_agent import session
 from smd_agent.core.clock import ModeClock
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.domains import STEPS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.ports import StepWriter
 from smd_agent.core.selection import Selection
@@ -85,7 +85,7 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
 
     # What a session calls.
 
-    @session.fence("looking at a graph", again=True)
+    @STEPS.fence("looking at a graph", again=True)
     def begin(self) -> None:
         """The graph is complete but for what other hooks add."""
         self._graph = tf.compat.v1.get_default_graph()
@@ -114,7 +114,7 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         """A run has succeeded: it was a step."""
         self._take(run_values.results)
 
-    @session.fence("preparing a session's run", again=True)
+    @STEPS.fence("preparing a session's run", again=True)
     def _ask(self, run_context: RunContext) -> Any:
         self._pending = None
         arguments = run_context.original_args
@@ -130,7 +130,7 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         wanted = {name: parts for name, parts in needed.tensors.items() if name not in variables and wants(name)}
         return tf.compat.v1.train.SessionRunArgs(wanted) if wanted else None
 
-    @session.fence("saving a session's run")
+    @STEPS.fence("saving a session's run")
     def _take(self, results: Any) -> None:
         clock = self._clock
         if clock is None:

@@ -19,8 +19,9 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import context, record
 
-from smd_agent import guard, session
+from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.domains import STEPS
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.keras.optimizers import GivenVariables
 from smd_agent.framework.own_failures import own_failure
@@ -111,7 +112,7 @@ class CompiledStep:
                 raise
         return instead.of(type(concrete)._call_flat, concrete, *args, **kwargs)
 
-    @session.fence("counting a step of a tf.function", again=True)
+    @STEPS.fence("counting a step of a tf.function", again=True)
     def _open_step(self) -> bool | None:
         """Count the call, and save the weights if it is saved; None if the function has to run as it is."""
         saving = self._run.current()
@@ -164,7 +165,7 @@ class CompiledStep:
             self._save(extra, scales)
         return result
 
-    @session.fence("saving what a tf.function computed")
+    @STEPS.fence("saving what a tf.function computed")
     def _save(self, extra: list[Tensor], scales: list[float]) -> None:
         saving = self._run.last
         assert saving is not None
@@ -192,7 +193,7 @@ class CompiledStep:
                 kind = call.loss.kind
                 saving.facts.saw_loss(kind, {**call.loss.numbers, **numbers_of(kind, **seen)})
 
-    @session.fence("reading what a tf.function changes")
+    @STEPS.fence("reading what a tf.function changes")
     def _before(self) -> list[float]:
         saving = self._run.last
         assert saving is not None

@@ -10,7 +10,6 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from smd_agent import session
 from smd_agent.core.collection_keys import FACT_COLLECTIONS, CollectionKeys
 from smd_agent.core.domains import LOSS_FACTS, PARAMETERS, SETTINGS, UPDATES
 from smd_agent.core.recorder import Recorder
@@ -77,14 +76,14 @@ class TapeFacts:
                 if gradient is not None:
                     step.differentiated.add(id(variable))
 
-    @session.fence("saving what a loss was given", LOSS_FACTS)
+    @LOSS_FACTS.fence("saving what a loss was given")
     def saw_loss(self, kind: CrossEntropy, numbers: Numbers) -> None:
         """A loss has been computed while a tape recorded."""
         step = self._current()
         if step is not None:
             step.losses.saw(kind, numbers)
 
-    @session.fence("looking at what an optimizer is given", UPDATES)
+    @UPDATES.fence("looking at what an optimizer is given")
     def before_update(self, given: GivenVariables) -> None:
         """Optimizers are about to update variables."""
         step = self._current()
@@ -98,14 +97,14 @@ class TapeFacts:
             step.before_update(variables)
             step.before_optimizers(given.optimizers())
 
-    @session.fence("looking at an optimizer's learning rate", SETTINGS)
+    @SETTINGS.fence("looking at an optimizer's learning rate")
     def saw_learning_rate(self, optimizer: object, value: object) -> None:
         """An optimizer has updated with this learning rate."""
         step = self._current()
         if step is not None:
             step.saw_learning_rate(title_of(optimizer), value)
 
-    @session.fence("saving facts of a step", UPDATES)
+    @UPDATES.fence("saving facts of a step")
     def after_update(self, given: GivenVariables) -> None:
         """They have updated them."""
         step = self._current()
@@ -113,7 +112,7 @@ class TapeFacts:
             step.after_update(given.variables())
             step.after_optimizers(given.optimizers())
 
-    @session.fence("saving what is known of variables", PARAMETERS)
+    @PARAMETERS.fence("saving what is known of variables")
     def close(self) -> None:
         """The step ends."""
         step, self._step = self._step, None

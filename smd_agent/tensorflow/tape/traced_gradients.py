@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from smd_agent import guard, session
+from smd_agent import guard
 from smd_agent.core.domains import SETTINGS, UPDATES
 from smd_agent.framework.keras.losses import TracedLoss
 from smd_agent.framework.keras.optimizers import GivenVariables
@@ -197,14 +197,14 @@ class TapeNotes:
             pair = (output_of(loss, graph), weakref.ref(optimizer))
             self._notes.setdefault(graph, FunctionNotes()).scaled[scaled.name] = pair
 
-    @session.fence("looking at what an optimizer is given", UPDATES)
+    @UPDATES.fence("looking at what an optimizer is given")
     def note_update(self, graph: Graph, call: OptimizerCall) -> None:
         """Note that an optimizer is called under this graph."""
         if not _becomes_function(graph):
             return
         self._notes.setdefault(graph, FunctionNotes()).given.add(*call)
 
-    @session.fence("looking at an optimizer's learning rate", SETTINGS)
+    @SETTINGS.fence("looking at an optimizer's learning rate")
     def note_learning_rate(self, graph: Graph, optimizer: Optimizer, value: Tensor) -> None:
         """Note what a schedule gives under this graph."""
         if _becomes_function(graph) and getattr(value, "graph", None) is graph:

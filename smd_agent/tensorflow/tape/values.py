@@ -6,7 +6,6 @@ import weakref
 from collections.abc import Sequence
 from typing import Protocol
 
-from smd_agent import session
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import WEIGHTS
 from smd_agent.core.ports import StepWriter
@@ -79,7 +78,7 @@ class TapeValues(GradientValues[Variable]):
         self._keep(variables)
         self._optimizers()
 
-    @session.fence("keeping variables for the end", WEIGHTS)
+    @WEIGHTS.fence("keeping variables for the end")
     def _keep(self, variables: Sequence[Variable]) -> None:
         if CollectionKeys.WEIGHTS in self._wrapped.recorder.collections_due():
             self._wrapped.last_variables.keep(self._wrapped.recorder.position.step, variables, self.names.weight)

@@ -15,9 +15,8 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 from tensorflow.python.eager.polymorphic_function import transform
 
-from smd_agent import session
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.domains import GRADIENTS, LOSS_FACTS
+from smd_agent.core.domains import GRADIENTS, LOSS_FACTS, STEPS
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.keras.losses import CrossEntropy
 from smd_agent.framework.keras.optimizers import GivenVariables
@@ -123,7 +122,7 @@ class TapeWatch:
         last = self._run.known()
         tape.__dict__[OPENED] = -1 if last is None else last.hook.position.step
 
-    @session.fence("watching a GradientTape", again=True)
+    @STEPS.fence("watching a GradientTape", again=True)
     def _saw(self, tape: Tape, target: Nested, sources: Nested, gradients: Nested) -> None:
         """A tape has computed gradients."""
         if self._run.paused():
@@ -166,7 +165,7 @@ class TapeWatch:
             losses.append(tensor)
         return losses, scale
 
-    @session.fence("noting a scaled loss", GRADIENTS)
+    @GRADIENTS.fence("noting a scaled loss")
     def scaled(self, optimizer: Optimizer, loss: Tensor, scaled: Tensor) -> None:
         """A loss was scaled."""
         if self._run.paused():
@@ -190,7 +189,7 @@ class TapeWatch:
             return False
         return not self._run.paused() and not is_other_replica()
 
-    @session.fence("looking at what a loss is given", LOSS_FACTS)
+    @LOSS_FACTS.fence("looking at what a loss is given")
     def before_loss(self, call: loss_calls.LossCall) -> None:
         """A loss is about to be computed."""
         if not tf.executing_eagerly():
@@ -228,7 +227,7 @@ class TapeWatch:
         if tf.executing_eagerly() and self._run.last is not None:
             self._run.last.facts.after_update(_given(call))
 
-    @session.fence("looking at a tf.function", again=True)
+    @STEPS.fence("looking at a tf.function", again=True)
     def _traced(self, concrete: ConcreteFunction) -> None:
         if self._functions.names:
             warn_if_hidden(concrete.graph, self._functions.names)
