@@ -145,7 +145,12 @@ def configure(options: dict[str, str], target: list[str]) -> None:
             # Last, so that nothing is left behind when an option is wrong.
             settings = _set_hook({**hook, "LocalPath": literal(new_run_folder(target))})
     if settings is not None:
-        _refuse_folder(settings)
+        from smd_agent.storage.run_folder import obstacle
+
+        # Else the program would say so in its first step that is saved.
+        why = "" if settings.dry_run else obstacle(settings.out_dir)
+        if why:
+            raise CommandError(f"no run can be written into {settings.out_dir}: {why}; choose a folder by --out")
 
 
 def source_for(options: dict[str, str]) -> Source | None:
@@ -179,18 +184,6 @@ def _set_hook(hook: dict[str, Any]) -> HookSettings:
     settings = load_settings(Source("the options", text=text))
     env.put(env.HOOK, text)
     return settings
-
-
-def _refuse_folder(settings: HookSettings) -> None:
-    """Raise where the run would have no place: else the program would say so in its first step that is saved."""
-    from pathlib import Path
-
-    from smd_agent.storage.run_folder import obstacle
-
-    if not is_address(settings.out_dir) and not settings.dry_run:
-        why = obstacle(Path(settings.out_dir))
-        if why:
-            raise CommandError(f"no run can be written into {settings.out_dir}: {why}; choose a folder by --out")
 
 
 def overlay(hook: dict[str, Any], given: dict[str, str]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import atexit
 import os
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 from smd_agent import guard, session
@@ -14,7 +13,6 @@ from smd_agent.config import env
 from smd_agent.config.settings import HookSettings
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL
 from smd_agent.errors import ConfigError, SMDebugError
-from smd_agent.formats.addresses import is_address
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.patches.importer import report_bad_config
 from smd_agent.patches.verdict_at_exit import judge_runs
@@ -38,7 +36,11 @@ def wanted_settings(default_save_interval: int = DEFAULT_SAVE_INTERVAL) -> HookS
     if default_save_interval not in _settings:
         try:
             settings = session.read_settings(default_save_interval=default_save_interval)
-            _refuse_folder(settings)
+            why = "" if settings.dry_run else obstacle(settings.out_dir)
+            if why:
+                # Before the program has trained up to its first step that is saved.
+                report_bad_config(ConfigError(f"no run can be written into {settings.out_dir}: {why}"))
+                return None
             _settings[default_save_interval] = settings
         except (FileNotFoundError, ConfigError) as error:
             report_bad_config(error)
@@ -46,22 +48,6 @@ def wanted_settings(default_save_interval: int = DEFAULT_SAVE_INTERVAL) -> HookS
         session.want(_settings[default_save_interval])
         session.when_ended(judge_runs)
     return _settings[default_save_interval]
-
-
-def _refuse_folder(settings: HookSettings) -> None:
-    """Raise where the run would have no place, before the program has trained up to its first step that is saved.
-
-    Raises:
-        ConfigError: it is known to have none; a disk that does not answer is asked again later.
-    """
-    if is_address(settings.out_dir) or settings.dry_run:
-        return
-    try:
-        why = in_time(partial(obstacle, Path(settings.out_dir)))
-    except TimeoutError:
-        return
-    if why:
-        raise ConfigError(f"no run can be written into {settings.out_dir}: {why}")
 
 
 def make_hook(hook_class: type[H], settings: HookSettings, follow_calls: bool = False) -> H | None:

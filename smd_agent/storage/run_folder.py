@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from smd_agent.errors import SMDebugRuntimeError
 from smd_agent.formats import paths
+from smd_agent.formats.addresses import is_address
 from smd_agent.stalled_disk import in_time
 from smd_agent.storage.claim import Claim, alive, is_gone
 from smd_agent.storage.whole_file import names_in, remove_file
@@ -56,8 +57,20 @@ def holds_finished_run(root: Path) -> bool:
         return False
 
 
-def obstacle(folder: Path) -> str:
-    """Why no run can be written into an absolute folder, or beside it, as far as a look tells; empty if one can."""
+def obstacle(out_dir: str) -> str:
+    """Why no run can be written into an absolute folder, or beside it, as far as a look tells; empty if one can.
+
+    An address is not looked at, and a disk that does not answer is asked again later.
+    """
+    if is_address(out_dir):
+        return ""
+    try:
+        return in_time(partial(_obstacle, Path(out_dir)))
+    except TimeoutError:
+        return ""
+
+
+def _obstacle(folder: Path) -> str:
     standing = next(one for one in (folder, *folder.parents) if os.path.lexists(one))
     if not standing.is_dir():
         return f"{standing} is no folder"
