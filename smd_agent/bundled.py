@@ -29,20 +29,26 @@ def find_beside(package: str) -> None:
     """
     folder = os.path.dirname(package)
     if folder not in sys.path and any(os.path.isdir(os.path.join(folder, name)) for name in _NAMES[:3]):
-        sys.meta_path.append(_LibraryFinder(folder))
+        sys.meta_path.append(LibraryFinder(folder, _NAMES))
 
 
-class _LibraryFinder:
-    """Finds the libraries of one folder, where no other finder has found them."""
+class LibraryFinder:
+    """Finds libraries of one folder; behind all other finders, those that no other one has found.
 
-    def __init__(self, folder: str) -> None:
+    Args:
+        folder: what holds them.
+        names: the modules that are looked for there.
+    """
+
+    def __init__(self, folder: str, names: Sequence[str]) -> None:
         self._folder = folder
+        self._names = names
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the spec of a library; None for all else."""
-        if fullname not in _NAMES:
+        if fullname not in self._names:
             return None
         from importlib.machinery import PathFinder
 

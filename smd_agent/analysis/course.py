@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING
 
-from crc32c import crc32c
+from smd_agent.formats.checksum import crc32c
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

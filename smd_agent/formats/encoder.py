@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from crc32c import crc32c
 
 from smd_agent.core.modes import ModeKeys
+from smd_agent.formats.checksum import crc32c
 from smd_agent.formats.dtypes import data_type
 from smd_agent.formats.tfrecord import FOOTER, FRAME_HEADER_BYTES, frame_header
 

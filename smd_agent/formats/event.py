@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from crc32c import crc32c
-from google.protobuf.message import DecodeError
 
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugTypeError
 from smd_agent.formats import messages
+from smd_agent.formats.checksum import crc32c
 from smd_agent.formats.dtypes import BFLOAT16, STRING, numpy_dtype
 from smd_agent.formats.tfrecord import RecordError
 
@@ -109,7 +108,7 @@ def decode_tensors(payload: bytes | memoryview) -> Iterator[SavedTensor]:
     event = messages.Event()
     try:
         event.ParseFromString(bytes(payload))
-    except DecodeError:
+    except messages.DecodeError:
         raise RecordError("it is no event") from None
     for value in event.summary.value:
         if value.WhichOneof("value") in ("tensor", "simple_value"):

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from crc32c import crc32c
 
 from smd_agent.core.modes import ModeKeys
+from smd_agent.formats.checksum import crc32c
 from smd_agent.formats.index import LARGEST_FILE, LARGEST_RECORD, Index, NotedShape, Payload, is_below, is_dtype
 from smd_agent.formats.paths import event_path, parse_step_file
 from smd_agent.formats.tfrecord import FRAME_BYTES

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from smd_agent.own_libraries import own_library
+
+_protobuf = own_library("google.protobuf", "descriptor_pb2", "descriptor_pool", "message", "message_factory")
+DecodeError = _protobuf.message.DecodeError
 
 PACKAGE = "smdebug"
 CHECKSUM_FIELD = 100
@@ -72,7 +75,7 @@ _SCHEMA: dict[str, dict[str, tuple[int, str]]] = {
 
 
 def _file() -> Any:
-    file = descriptor_pb2.FileDescriptorProto(name="smd_agent/event.proto", package=PACKAGE, syntax="proto3")
+    file = _protobuf.descriptor_pb2.FileDescriptorProto(name="smd_agent/event.proto", package=PACKAGE, syntax="proto3")
     for name, fields in _SCHEMA.items():
         message = file.message_type.add(name=name)
         for field, (number, kind) in fields.items():
@@ -81,7 +84,7 @@ def _file() -> Any:
 
 
 def _add_field(message: Any, name: str, number: int, kind: str) -> None:
-    types = descriptor_pb2.FieldDescriptorProto
+    types = _protobuf.descriptor_pb2.FieldDescriptorProto
     field = message.field.add(name=name, number=number, label=types.LABEL_OPTIONAL)
     if kind.startswith("*"):
         field.label = types.LABEL_REPEATED
@@ -99,12 +102,12 @@ def _add_field(message: Any, name: str, number: int, kind: str) -> None:
 
 def _class(pool: Any, name: str) -> Any:
     descriptor = pool.FindMessageTypeByName(f"{PACKAGE}.{name}")
-    if hasattr(message_factory, "GetMessageClass"):
-        return message_factory.GetMessageClass(descriptor)
-    return message_factory.MessageFactory(pool).GetPrototype(descriptor)
+    if hasattr(_protobuf.message_factory, "GetMessageClass"):
+        return _protobuf.message_factory.GetMessageClass(descriptor)
+    return _protobuf.message_factory.MessageFactory(pool).GetPrototype(descriptor)
 
 
-_POOL = descriptor_pool.DescriptorPool()
+_POOL = _protobuf.descriptor_pool.DescriptorPool()
 _POOL.AddSerializedFile(_file().SerializeToString())
 
 Event: Any = _class(_POOL, "Event")

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from crc32c import crc32c
 
 from smd_agent.errors import SMDebugTypeError
+from smd_agent.formats.checksum import crc32c
 from smd_agent.formats.encoder import CHECKSUM_KEY, TAIL_BYTES, record_end
 from smd_agent.formats.event import Form, peek_form
 from smd_agent.formats.tfrecord import FOOTER, FOOTER_BYTES, FRAME_HEADER_BYTES, frame_header

@@ -8,8 +8,7 @@ from __future__ import annotations
 import struct
 from functools import lru_cache
 
-from crc32c import crc32c
-
+from smd_agent.formats.checksum import crc32c
 from smd_agent.formats.encoder import CHECKSUM_KEY, TAIL_BYTES, scalar_end
 from smd_agent.formats.tfrecord import FOOTER, FOOTER_BYTES, FRAME_HEADER_BYTES, frame_header
 

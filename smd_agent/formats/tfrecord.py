@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from functools import lru_cache
 
-from crc32c import crc32c
+from smd_agent.formats.checksum import crc32c
 
 FRAME_HEADER_BYTES = 12
 FOOTER_BYTES = 4

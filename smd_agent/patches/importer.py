@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from smd_agent import guard
 from smd_agent.config import env
+from smd_agent.own_libraries import own_library
 from smd_agent.patches import FRAMEWORKS
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ def when_imported(name: str, action: Callable[[ModuleType], object]) -> None:
     once, with the module half made.
     """
     try:
-        from wrapt import register_post_import_hook
-    except ImportError as error:
+        register_post_import_hook = own_library("wrapt").register_post_import_hook
+    except (ImportError, AttributeError) as error:
         guard.say_once(
             "wrapt",
             f"nothing will be captured: this environment has no usable wrapt ({guard.describe(error)})",

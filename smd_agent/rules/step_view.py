@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from crc32c import crc32c
 
 from smd_agent.analysis.statistics import compute
 from smd_agent.compare.reading import Side
@@ -18,6 +17,7 @@ from smd_agent.core.patterns import name_pattern
 from smd_agent.core.reduction_config import CHANNEL_SHARES, OPS
 from smd_agent.core.reductions import reduce_rows
 from smd_agent.errors import SMDebugError
+from smd_agent.formats.checksum import crc32c
 from smd_agent.rules.limits import Limits
 
 if TYPE_CHECKING:

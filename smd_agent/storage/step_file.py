@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from crc32c import crc32c
 
 from smd_agent.core.distribution import Distribution
 from smd_agent.core.domains import BOARD, JOB_METRICS
+from smd_agent.formats.checksum import crc32c
 from smd_agent.formats.encoder import (
     CHECKSUM_KEY,
     LARGEST_TENSOR_BYTES,

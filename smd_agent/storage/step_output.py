@@ -12,8 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from crc32c import crc32c
-
+from smd_agent.formats.checksum import crc32c
 from smd_agent.storage.preallocate import preallocate
 from smd_agent.storage.whole_file import NewFile, remove_file, replace_file
 from smd_agent.storage.writer import Block
