@@ -45,6 +45,9 @@ strict = False
 _said: set[object] = set()
 
 
+owed: list[tuple[Domain, str, Exception]] = []
+"""Failures that were caught next to the recursion limit, and are told in the next step that is saved."""
+
 _unsaid: list[str] = []
 _waited = False
 
@@ -174,18 +177,34 @@ def fenced(
             failure = attempt(lambda: found.append(function(*args, **kwargs))) if again and not strict else error
             if failure is None:
                 # What the first try has left undone may be missing.
-                domain.failed(doing, error)
+                tell(domain, doing, error)
                 return found[0]
-            domain.failed(doing, failure)
+            tell(domain, doing, failure)
             if strict:
                 raise
         if then is not None:
             failure = attempt(lambda: then(*args, **kwargs))
             if failure is not None:
-                domain.failed(doing, failure)
+                tell(domain, doing, failure)
         return None
 
     return _named(fenced, function)
+
+
+def tell(domain: Domain, doing: str, error: Exception) -> None:
+    """Hand a failure to its domain; next to the recursion limit, which leaves no room for it, it is ``owed``."""
+    try:
+        domain.failed(doing, error)
+    except RecursionError:
+        owed.append((domain, doing, error))
+
+
+def tell_owed() -> None:
+    """Hand failures to their domains that there was no room for."""
+    while owed:
+        domain, doing, error = owed[0]
+        domain.failed(doing, error)
+        del owed[0]
 
 
 def _named(fenced: Callable[P, R], function: Callable[..., object]) -> Callable[P, R]:
@@ -211,6 +230,14 @@ def is_foreign(error: BaseException) -> bool:
 
     ``error`` is as it was caught: only what was called since then counts.
     """
+    try:
+        return _is_foreign(error)
+    except RecursionError:
+        # There is no room left to ask.
+        return not isinstance(error, RecursionError)
+
+
+def _is_foreign(error: BaseException) -> bool:
     at = error.__traceback__
     handlers: set[CodeType] | None = None
     while at is not None:

@@ -119,6 +119,8 @@ class Recorder(OpenStep):
             self._open_sink()
         own_time.counts = self.position.saving
         failures.saved_steps += self.position.saving
+        if guard.owed:
+            guard.tell_owed()
         if self._given.waiting:
             GIVEN.run("saving values that wait", self._given.step_opened)
         self._ask_again_for_late_values()
@@ -194,6 +196,7 @@ class Recorder(OpenStep):
         if not self.output.off:
             GIVEN.run("saving values that wait", self._given.finish)
         STEPS.run("closing the last step", self._end_steps)
+        guard.tell_owed()
         self.output.finish(end_marker)
 
     def disable(self) -> None:

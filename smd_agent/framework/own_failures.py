@@ -22,12 +22,13 @@ from typing import Any
 
 from smd_agent import guard
 from smd_agent.core.domains import STEPS
-from smd_agent.framework.hidden_frames import is_unseen, leave_traceback, unseen
+from smd_agent.framework.hidden_frames import MARK, is_unseen, leave_traceback, unseen
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # Between a ``with`` of ours and what it enters.
 _CONTEXTS = contextlib.contextmanager.__code__.co_filename
 _ABSENT = object()
+_DOING = "looking at the training"
 # What comes with a call, and what calls a method.
 _BESIDE_CALLS = ("PUSH_NULL", "PRECALL", "KW_NAMES", "CACHE", "EXTENDED_ARG", "BUILD_LIST", "LIST_EXTEND")
 _METHODS = ("LOAD_ATTR", "LOAD_METHOD")
@@ -62,6 +63,22 @@ def own_failure(error: BaseException) -> Instead | None:
     For the outermost unseen function, which then has to ``raise`` it, with nothing behind the word. Of what is the
     program's the frames of unseen functions are left out.
     """
+    try:
+        return _own_failure(error)
+    except RecursionError:
+        last, at = None, error.__traceback__
+        # As below, but for calls: next to the limit there is no room for any.
+        while at is not None and at.tb_frame.f_code.co_filename.endswith(MARK):
+            last, at = at, at.tb_next
+        if last is None or guard.strict or not isinstance(error, RecursionError):
+            return None
+        if at is not None and not at.tb_frame.f_code.co_filename.startswith(_OURS):
+            return None
+        guard.owed.append((STEPS, _DOING, error))
+        return Instead(last.tb_frame.f_locals.get("result", _ABSENT), None)
+
+
+def _own_failure(error: BaseException) -> Instead | None:
     innermost = _innermost(error.__traceback__)
     if innermost is None or not isinstance(error, Exception) or not _is_own(innermost) or guard.is_foreign(error):
         leave_traceback(error)
@@ -70,7 +87,7 @@ def own_failure(error: BaseException) -> Instead | None:
     if guard.strict and _passed_a_fence(innermost):
         # It has been told.
         return None
-    STEPS.failed("looking at the training", error)
+    guard.tell(STEPS, _DOING, error)
     if guard.strict:
         return None
     return Instead(frame.f_locals.get("result", _ABSENT), _raised_before(error, frame))

@@ -273,7 +273,7 @@ class StepCounter(counter_place.Counter):
 leave_uncompiled(StepCounter.__call__)
 
 
-def counter(  # noqa: PLR0915 - in every step
+def counter(  # noqa: C901, PLR0915 - in every step
     hook: ForwardCapture, tracked: TrackedModule, module: torch.nn.Module, name: str | None
 ) -> StepCounter:
     """Make what counts a module's calls as steps, and has the saved ones captured.
@@ -296,7 +296,10 @@ def counter(  # noqa: PLR0915 - in every step
             if is_dynamo_compiling() or compiler._is_compiling_flag or graph_task() != -1:
                 return forward(*args, **kwargs)
             if position.inside:
-                return hook.nested_forward(call, args, kwargs) if position.saving else forward(*args, **kwargs)
+                if position.saving:
+                    return hook.nested_forward(call, args, kwargs)
+                # Not by ``forward``, which is a frame more.
+                return (previous or reference()._call_impl)(*args, **kwargs)  # type: ignore[union-attr]
             module: Any = reference()
             flags: Any = module if is_model else model()
             in_training = flags.training if is_usual else is_training(flags)
