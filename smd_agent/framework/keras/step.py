@@ -19,6 +19,7 @@ from smd_agent.core.recorder import Recorder
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.keras.backend import Backend, C, Current, H, RunningStep, StepsPerCall
+from smd_agent.framework.keras.step_place import Placed
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.keras.variables import ModelVariables
 from smd_agent.framework.own_failures import Instead, own_failure
@@ -65,7 +66,7 @@ class TentativeStep:
             self._recorder.resume_step(self._before)
 
 
-class StepFunction(RunningStep[C], Generic[H, C]):
+class StepFunction(Placed, RunningStep[C], Generic[H, C]):
     """Calls a model's own function and counts its steps.
 
     Args:

@@ -12,6 +12,7 @@ from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.backend import Backend, C, Current, H
 from smd_agent.framework.keras.step import StepFunction
+from smd_agent.framework.keras.step_place import install, put
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.patching import Make, is_ours, replace, replaced
 from smd_agent.framework.plain_access import is_a
@@ -47,6 +48,7 @@ class KerasWatch(Generic[H, C]):
         for kind in _FUNCTIONS:
             self._makers[kind] = getattr(trainer, _maker(kind))
             self._watch_maker(trainer, kind)
+            install(trainer, _slot(kind))
         for method in ENTRIES:
             make = partial(self._around_entry, method in _LOOPS)
             self._replace(trainer, method, make, "a model may have a class that makes its own functions")
@@ -72,7 +74,7 @@ class KerasWatch(Generic[H, C]):
     @STEPS.fence("watching a model", again=True)
     def _count(self, model: Model, kind: str) -> Call | None:
         """Have the steps of the function that a model has just made counted; returns what the model calls now."""
-        slot = f"{kind}_function"
+        slot = _slot(kind)
         function: Call | None = attribute(model, slot)
         if function is None or is_a(function, StepFunction):
             return function
@@ -80,8 +82,7 @@ class KerasWatch(Generic[H, C]):
             return None
         calls = self._backend.steps_per_call(model, kind, function, self._makers[kind])
         step = StepFunction(self._backend, self._current, self._source, model, _FUNCTIONS[kind], function, calls)
-        # The attribute is neither a layer nor a variable: nothing for the model to track.
-        object.__setattr__(model, slot, step)
+        put(model, slot, step)
         return step
 
     def _around_entry(self, is_loop: bool, original: Call) -> Call:
@@ -149,3 +150,7 @@ def is_watched(trainer: type) -> bool:
 
 def _maker(kind: str) -> str:
     return f"make_{kind}_function"
+
+
+def _slot(kind: str) -> str:
+    return f"{kind}_function"
