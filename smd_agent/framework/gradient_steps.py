@@ -13,6 +13,7 @@ import weakref
 from typing import Protocol
 
 from smd_agent.core.clock import ModeClock, RunPosition
+from smd_agent.framework.identity import Reference
 
 
 class StepCounter(Protocol):
@@ -75,4 +76,4 @@ class GradientSteps:
 
     def _remember(self, variable: object) -> None:
         if not self._is_known(variable):
-            self._known[id(variable)] = weakref.ref(variable)
+            self._known[id(variable)] = Reference(variable)

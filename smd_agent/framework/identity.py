@@ -9,6 +9,16 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+class Reference(weakref.ref[K]):
+    """A weak reference of ours alone.
+
+    Of plain ones, Python gives the same to all who ask for one, and keeps in it the hash that has been asked of it:
+    while we hold that, a class's own hash is used less often than without us.
+    """
+
+    __slots__ = ()
+
+
 class WeakIdentityMap(Generic[K, V]):
     """A value for each of some objects, which are held weakly."""
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
 from smd_agent.core.clock import RunPosition
+from smd_agent.framework.identity import Reference
 
 M = TypeVar("M")
 
@@ -43,7 +44,7 @@ class TrackedModel(Generic[M]):
     __slots__ = ("__weakref__", "_model", "is_whole", "last")
 
     def __init__(self, model: M) -> None:
-        self._model = weakref.ref(model)
+        self._model: weakref.ref[M] = Reference(model)
         self.is_whole = True
         self.last = -1
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
+from smd_agent.framework.identity import Reference
 from smd_agent.guard import say_once
 
 LONGEST_TURN = 16
@@ -100,7 +101,7 @@ class UpdateRounds:
         key = id(optimizer)
         self._forget_dead()
         if key not in self._members and key not in self._candidates:
-            self._candidates[key] = _Member(weakref.ref(optimizer), self.updates)
+            self._candidates[key] = _Member(Reference(optimizer), self.updates)
         self.only = 0
 
     def keep(self, is_in_use: Callable[[Any], bool]) -> None:
@@ -130,7 +131,7 @@ class UpdateRounds:
         if member is None:
             self._candidates.pop(key, None)
             self.only = 0
-            member = self._members[key] = _Member(weakref.ref(optimizer), self.updates)
+            member = self._members[key] = _Member(Reference(optimizer), self.updates)
         else:
             is_known = self._longest > 0 and not member.is_new
             returns = begins and is_known and not self._awaits(member, self.updates - 1)

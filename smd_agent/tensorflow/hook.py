@@ -11,6 +11,7 @@ import tensorflow as tf
 from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.values import Captured
+from smd_agent.framework.identity import Reference
 from smd_agent.framework.keras.logs import KerasLogs
 from smd_agent.tensorflow.arrays import to_array
 from smd_agent.tensorflow.collection import Collection
@@ -50,7 +51,7 @@ class _ToldVariables:
 
     def add(self, variables: Iterable[Variable]) -> None:
         """Know some more."""
-        self._references.update((id(variable), weakref.ref(variable)) for variable in variables)
+        self._references.update((id(variable), Reference(variable)) for variable in variables)
 
     @property
     def variables(self) -> list[Variable]:
@@ -89,7 +90,7 @@ class TensorflowHook(KerasLogs):
         if isinstance(optimizer, tf.compat.v1.train.Optimizer):
             self.watching.optimizers()
         elif hasattr(optimizer, "apply_gradients") and hasattr(optimizer, "variables"):
-            self.optimizers.append(weakref.ref(optimizer))
+            self.optimizers.append(Reference(optimizer))
         else:
             kind = type(optimizer).__name__
             guard.say_once(("wrap_optimizer", kind), f"a {kind} cannot be wrapped: nothing of it is saved")

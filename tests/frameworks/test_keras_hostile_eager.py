@@ -17,8 +17,6 @@ from smd_agent.core.modes import ModeKeys
 
 PROGRAM = SUBJECTS / "keras/hostile_eager.py"
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
-# Under Keras 2 TensorFlow asks for it again where no weak reference to the optimizer is alive that has it.
-NOT_COMPARED = ("Optimizer hash",) if version("keras").startswith("2") else ()
 BACKENDS = [
     name
     for name, module in (("tensorflow", "tensorflow"), ("torch", "torch"))
@@ -33,8 +31,7 @@ def runs(request, module_runner):
     counts = []
 
     def counted(result):
-        lines = (runner.folder / "calls.txt").read_text().splitlines() if not result.returncode else []
-        counts.append([line for line in lines if not line.startswith(NOT_COMPARED)])
+        counts.append((runner.folder / "calls.txt").read_text().splitlines() if not result.returncode else [])
         return result
 
     config = {"HookParameters": {"save_interval": 1, "save_all": True}}

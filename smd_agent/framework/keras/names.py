@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from smd_agent.framework.identity import Reference
 from smd_agent.framework.keras.attributes import attribute, flat_layers, have_own_lists, own_variables
 from smd_agent.framework.keras.types import Layer, Model, Optimizer, Variable
 
@@ -66,7 +67,7 @@ class LayerNames:
         while self._is_taken(name):
             number += 1
             name = f"{base}_{number}"
-        reference = weakref.ref(layer)
+        reference = Reference(layer)
         self._by_id[id(layer)] = (reference, name)
         self._taken[name] = reference
         return name

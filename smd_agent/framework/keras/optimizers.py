@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from smd_agent.framework.identity import Reference
 from smd_agent.framework.keras.attributes import attribute, is_of_keras
 from smd_agent.framework.optimizer_settings import title_of
 
@@ -126,12 +127,12 @@ class GivenVariables:
     def add(self, optimizer: Any, gradients: Iterable[object], variables: Iterable[Any]) -> None:
         """An optimizer is given variables, each with its gradient or None."""
         inner = inner_of(optimizer)
-        self._optimizers[id(optimizer)] = weakref.ref(optimizer)
-        reference = weakref.ref(optimizer if inner is None else inner)
+        self._optimizers[id(optimizer)] = Reference(optimizer)
+        reference = Reference(optimizer if inner is None else inner)
         for gradient, variable in zip(gradients, variables, strict=False):
             known = self._living(variable)
             had = known is not None and known.has_gradient
-            self._by_id[id(variable)] = _Given(weakref.ref(variable), reference, had or gradient is not None)
+            self._by_id[id(variable)] = _Given(Reference(variable), reference, had or gradient is not None)
 
     def update(self, other: GivenVariables) -> None:
         """Know what another one knows, too."""

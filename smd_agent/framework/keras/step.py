@@ -6,7 +6,6 @@ Keras calls that function once for every step (or for every ``steps_per_executio
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping
 from typing import Any, Generic
 
@@ -18,6 +17,7 @@ from smd_agent.core.ports import HeldStep
 from smd_agent.core.recorder import Recorder
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.hook_source import HookSource
+from smd_agent.framework.identity import Reference
 from smd_agent.framework.keras.backend import Backend, C, Current, H, RunningStep, StepsPerCall
 from smd_agent.framework.keras.step_place import Placed
 from smd_agent.framework.keras.types import Call, Model
@@ -99,7 +99,7 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
         self._trains = mode is ModeKeys.TRAIN
         self.variables = ModelVariables(backend.names)
         # The model holds this: a cycle would keep both until the garbage collector runs.
-        self._model = weakref.ref(model)
+        self._model = Reference(model)
         self._backend = backend
         self._current = current
         self._hook = source.hook

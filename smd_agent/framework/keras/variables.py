@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.ports import StepWriter
+from smd_agent.framework.identity import Reference
 from smd_agent.framework.keras.attributes import attribute, variables_in
 from smd_agent.framework.keras.losses import TracedLoss
 from smd_agent.framework.keras.names import Names, leaf_variables, variables_of
@@ -54,7 +55,7 @@ class ModelVariables:
 
     def saw_optimizer(self, optimizer: Optimizer) -> None:
         """An optimizer changes variables in this model's steps."""
-        self._optimizers.setdefault(id(optimizer), weakref.ref(optimizer))
+        self._optimizers.setdefault(id(optimizer), Reference(optimizer))
 
     def optimizers(self, model: Model) -> list[Optimizer]:
         """The model's optimizer, and others that were seen to change variables in its steps."""

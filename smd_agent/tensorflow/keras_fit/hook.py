@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import STEPS
+from smd_agent.framework.identity import Reference
 from smd_agent.framework.keras.attributes import attribute, variables_in
 from smd_agent.framework.keras.types import Model
 from smd_agent.tensorflow.hook import TensorflowHook
@@ -78,7 +78,7 @@ class KerasHook(TensorflowHook):
     @model.setter
     def model(self, model: object) -> None:
         # It is the program's, and we do not keep it.
-        self._model_reference = _no_model if model is None else weakref.ref(model)
+        self._model_reference = _no_model if model is None else Reference(model)
 
     def register_model(self, model: Model) -> None:
         """Name the model whose variables ``save_smdebug_logs`` gets gradients of; every model is watched without it."""

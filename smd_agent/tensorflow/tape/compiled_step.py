@@ -23,6 +23,7 @@ from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import STEPS
 from smd_agent.framework.hidden_frames import unseen
+from smd_agent.framework.identity import Reference
 from smd_agent.framework.keras.optimizers import GivenVariables
 from smd_agent.framework.own_failures import own_failure
 from smd_agent.tensorflow.arrays import Rows
@@ -140,7 +141,7 @@ class CompiledStep:
         parts = {id(v): part for call in self.calls() for part in call.parts if (v := part.variable()) is not None}
         self._variables = [part.variable for part in parts.values()]
         statistics = [variable for variable in concrete.variables if _STATISTICS.search(variable.name)]
-        self._statistics = [weakref.ref(variable) for variable in statistics]
+        self._statistics = [Reference(variable) for variable in statistics]
         self._always = carries_state(concrete.function_def)
 
     def _living_variables(self) -> list[Variable]:

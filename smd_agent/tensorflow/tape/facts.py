@@ -13,6 +13,7 @@ from typing import Any
 from smd_agent.core.collection_keys import FACT_COLLECTIONS, CollectionKeys
 from smd_agent.core.domains import LOSS_FACTS, PARAMETERS, SETTINGS, UPDATES
 from smd_agent.core.recorder import Recorder
+from smd_agent.framework.identity import Reference
 from smd_agent.framework.keras.facts import FactsSaver, StepFacts
 from smd_agent.framework.keras.losses import CrossEntropy, LossNumbers
 from smd_agent.framework.keras.optimizers import GivenVariables
@@ -145,5 +146,5 @@ class TapeFacts:
         new = [variable for variable in variables if id(variable) not in step.variables]
         names = [self._name(variable) for variable in new]
         for name, variable in zip(names, new, strict=True):
-            step.variables[id(variable)] = name, weakref.ref(variable)
+            step.variables[id(variable)] = name, Reference(variable)
         step.add(names, new)

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from smd_agent import guard
 from smd_agent.core.domains import SETTINGS, UPDATES
+from smd_agent.framework.identity import Reference
 from smd_agent.framework.keras.losses import TracedLoss
 from smd_agent.framework.keras.optimizers import GivenVariables
 from smd_agent.tensorflow.graph.function_rewrite import CALLS, Output, Tap, Unreachable, output_of
@@ -164,7 +165,7 @@ class TapeNotes:
                     found = [output_of(gradient.values, graph), output_of(gradient.indices, graph)]
                 else:
                     found = [output_of(gradient, graph)]
-                parts.append(TracedGradient(weakref.ref(variable), *found))
+                parts.append(TracedGradient(Reference(variable), *found))
             losses, scaler = [], None
             scaled = self._notes.setdefault(graph, FunctionNotes()).scaled
             for tensor in tf.nest.flatten(target):
@@ -194,7 +195,7 @@ class TapeNotes:
         if not _becomes_function(graph):
             return
         if getattr(loss, "graph", None) is graph and getattr(scaled, "graph", None) is graph:
-            pair = (output_of(loss, graph), weakref.ref(optimizer))
+            pair = (output_of(loss, graph), Reference(optimizer))
             self._notes.setdefault(graph, FunctionNotes()).scaled[scaled.name] = pair
 
     @UPDATES.fence("looking at what an optimizer is given")
@@ -208,7 +209,7 @@ class TapeNotes:
     def note_learning_rate(self, graph: Graph, optimizer: Optimizer, value: Tensor) -> None:
         """Note what a schedule gives under this graph."""
         if _becomes_function(graph) and getattr(value, "graph", None) is graph:
-            tap = Tap(TracedRate(weakref.ref(optimizer)), output_of(value, graph))
+            tap = Tap(TracedRate(Reference(optimizer)), output_of(value, graph))
             self._notes.setdefault(graph, FunctionNotes()).rates.append(tap)
 
     def note_inner_call(self, graph: Graph) -> None:
