@@ -85,7 +85,7 @@ class _Place:
 def install(trainer: type, slot: str) -> None:
     """Let the models of a class have step functions in an attribute of theirs."""
     if slot not in vars(trainer):
-        setattr(trainer, slot, _Place(slot))
+        type.__setattr__(trainer, slot, _Place(slot))
 
 
 def put(model: Model, slot: str, step: Placed) -> None:
