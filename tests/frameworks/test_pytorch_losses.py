@@ -99,6 +99,20 @@ def test_what_cannot_be_seen_in_evaluation_is_said(runner):
     assert "no loss is seen in evaluation: in training it comes out of a compiled function" in line
 
 
+@pytest.mark.parametrize("scene", ["by_hand_in_an_object", "by_hand_in_slots", "by_hand_below"])
+def test_a_loss_that_the_model_works_out_by_hand_is_found_in_what_it_returns(runner, scene):
+    found = play(runner, scene)
+    assert found.names("losses") == found.names("losses", EVAL) == {"Loss_output_0"}
+    assert found.is_what_was_printed("Loss_output_0", TRAIN, EVAL)
+
+
+def test_a_loss_that_the_model_keeps_is_said_to_be_missing_in_evaluation(runner):
+    found = play(runner, "by_hand_and_kept")
+    assert found.names("losses") == {"Loss_output_0"}
+    (line,) = [line for line in found.lines if "evaluation" in line]
+    assert "in training it is worked out inside of a model that does not return it" in line
+
+
 def test_a_loss_module_of_another_name_is_one(runner):
     found = play(runner, "loss_of_another_name")
     assert found.names("losses") == found.names("losses", EVAL) == {"Criterion_output_0"}

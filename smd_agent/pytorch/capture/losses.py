@@ -28,7 +28,7 @@ from smd_agent.pytorch.capture.loss_scaling import NODES_OF_A_SUM, Node, Scales,
 from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.capture.trained_losses import OWN_LOSS, FunctionCall, parts_of
 from smd_agent.pytorch.fences import fence
-from smd_agent.pytorch.tracing import graph_task, has_compiled, is_opaque
+from smd_agent.pytorch.tracing import graph_task, has_compiled, is_opaque, probe
 
 UNNAMED_LOSS = "Loss"
 
@@ -47,6 +47,8 @@ _RESCALING = {
     "UnsqueezeBackward0",
     "ViewBackward0",
 }
+
+_next_number = probe(torch, "autograd._get_sequence_nr", 0)
 
 SaveLoss = Callable[[str, Any], object]
 """Saves a loss as ``<name>_output_<i>``, whatever it is called; called with the name and the loss."""
@@ -100,6 +102,8 @@ class Losses:
         self._inside: list[tuple[str, torch.Tensor]] = []
         self._in_training = self._recorder.position.clock.mode is ModeKeys.TRAIN
         self._any = False
+        # The number of the first node that was made after a model had returned.
+        self._made_until = 0
         self._had_pass = False
         self.in_module = 0
 
@@ -123,9 +127,9 @@ class Losses:
             elif not (self._in_training or self._had_pass):
                 # An evaluation without no_grad.
                 self._save(self._evaluated_name(self._calls[node], loss.value), loss.value)
-        if not self._any and not self._in_training and self._trained.is_compiled(self._called()):
-            line = "no loss is seen in evaluation: in training it comes out of a compiled function"
-            guard.say_once((self._trained, "compiled"), line)
+        why = "" if self._any or self._in_training else self._trained.why_unseen(self._called())
+        if why:
+            guard.say_once((self._trained, why), f"no loss is seen in evaluation: in training it {why}")
 
     # Loss modules.
 
@@ -185,6 +189,7 @@ class Losses:
     @LOSSES.fence("looking at losses")
     def after_model(self, title: str, output: Any) -> None:
         """A model has returned this."""
+        self._made_until = _next_number()
         for place, part in parts_of(output):
             if self._knows(part):
                 continue
@@ -291,7 +296,14 @@ class Losses:
 
         name = origin(start.grad_fn, known, _rescaled)
         if origin(start.grad_fn, lambda node: node.name() == _COMPILED or None, _rescaled_value):
-            self._trained.learn_compiled(titles)
+            self._trained.learn_unseen(titles, "comes out of a compiled function")
+        elif (
+            name is None
+            and self._made_until
+            and start.grad_fn is not None
+            and _number(start.grad_fn) < self._made_until
+        ):
+            self._trained.learn_unseen(titles, "is worked out inside of a model that does not return it")
         for call in functional_losses.calls_that_make(name or ""):
             self._trained.learn_function(titles, call)
 
@@ -313,6 +325,11 @@ class Losses:
 def _rescaled(node: Any, operations: AbstractSet[str] = _RESCALING) -> Any:
     inputs = [source for source, _ in node.next_functions if source is not None]
     return inputs[0] if node.name() in operations and len(inputs) == 1 else None
+
+
+def _number(node: Any) -> int:
+    number: int = node._sequence_nr()
+    return number
 
 
 def _rescaled_value(node: Any) -> Any:

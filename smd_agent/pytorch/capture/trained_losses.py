@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from smd_agent.framework.nested import pairs_in
-from smd_agent.framework.plain_access import elements_of, is_a, text_of
+from smd_agent.framework.nested import NOTHING, pairs_in
+from smd_agent.framework.plain_access import attribute, elements_of, is_a, own_dict, text_of
 
 _SETTINGS = (bool, int, float)
 
@@ -37,7 +37,7 @@ class _Model:
         self.functions: set[FunctionCall] = set()
         self.places: set[object] = set()
         self.own_is_ignored = False
-        self.is_compiled = False
+        self.unseen = ""
 
 
 class TrainedLosses:
@@ -59,10 +59,10 @@ class TrainedLosses:
         """The loss that the model returns under its name is not the one that is trained."""
         self._model(title).own_is_ignored = True
 
-    def learn_compiled(self, titles: Iterable[str]) -> None:
-        """A loss of these models came out of a compiled function."""
+    def learn_unseen(self, titles: Iterable[str], why: str) -> None:
+        """A loss of these models comes from where an evaluation does not show it."""
         for model in map(self._model, titles):
-            model.is_compiled = True
+            model.unseen = why
 
     def is_trained_call(self, titles: Iterable[str], call: FunctionCall) -> bool:
         """Whether what this call has returned is a loss that one of these models is trained by."""
@@ -78,9 +78,9 @@ class TrainedLosses:
         model = self._model(title)
         return model.own_is_ignored and OWN_LOSS not in model.places
 
-    def is_compiled(self, titles: Iterable[str]) -> bool:
-        """Whether a loss of these models comes out of a compiled function."""
-        return any(model.is_compiled for model in map(self._model, titles))
+    def why_unseen(self, titles: Iterable[str]) -> str:
+        """Why a loss of one of these models does not show in an evaluation; empty if nothing is known of it."""
+        return next((model.unseen for model in map(self._model, titles) if model.unseen), "")
 
     def _model(self, title: str) -> _Model:
         return self._models.setdefault(title, _Model())
@@ -90,16 +90,27 @@ OWN_LOSS = "loss"
 """Under this name models return a loss that they have worked out themselves."""
 
 
-def parts_of(output: object) -> list[tuple[object, torch.Tensor]]:
+def parts_of(output: Any, levels: int = 2) -> list[tuple[object, torch.Tensor]]:
     """The tensors that a model returns and that may be losses, and where they stand in what it returns."""
-    pairs: Iterable[tuple[object, Any]]
     if is_a(output, torch.Tensor):
-        pairs = [("", output)]
-    elif is_a(output, (tuple, list)):
-        pairs = enumerate(elements_of(output))
-    else:
-        pairs = ((text_of(key, place), part) for place, (key, part) in enumerate(pairs_in(output)))
-    return [(place, part) for place, part in pairs if is_a(part, torch.Tensor) and _may_be_loss(place, part)]
+        return [("", output)] if _may_be_loss("", output) else []
+    found: list[tuple[object, torch.Tensor]] = []
+    for place, part in _held_by(output):
+        if is_a(part, torch.Tensor):
+            found += [(place, part)] if _may_be_loss(place, part) else []
+        elif levels > 1 and (is_a(part, (tuple, list)) or pairs_in(part) is not NOTHING):
+            found += [((place, inner), value) for inner, value in parts_of(part, levels - 1)]
+    return found
+
+
+def _held_by(output: Any) -> Iterable[tuple[object, Any]]:
+    if is_a(output, (tuple, list)):
+        return enumerate(elements_of(output))
+    pairs = pairs_in(output)
+    if pairs is NOTHING:
+        # An object of a class of the program's.
+        pairs = own_dict(output).items() or [(OWN_LOSS, attribute(output, OWN_LOSS))]
+    return [(text_of(key, place), part) for place, (key, part) in enumerate(pairs)]
 
 
 def _may_be_loss(place: object, part: torch.Tensor) -> bool:

@@ -240,6 +240,60 @@ class Criterion(nn.modules.loss._Loss):
         return (scores.logsumexp(1) - scores.gather(1, y[:, None])[:, 0]).mean()
 
 
+class Result:
+    """What a model returns that is no container."""
+
+    def __init__(self, loss):
+        self.score, self.loss = 0.0, loss
+
+
+class Slots:
+    __slots__ = ("loss",)
+
+    def __init__(self, loss):
+        self.loss = loss
+
+
+class Returning(nn.Module):
+    """Works its loss out by hand and returns it in something, or keeps it."""
+
+    def __init__(self, returned):
+        super().__init__()
+        self.net, self.returned = nn.Linear(4, 3), returned
+
+    def forward(self, x, y):
+        scores = self.net(x)
+        self.kept = (scores.logsumexp(1) - scores.gather(1, y[:, None])[:, 0]).mean()
+        return self.returned(self.kept, scores)
+
+
+def by_hand(returned, loss_of):
+    model = Returning(returned)
+    fit(model.parameters(), lambda x, y: loss_of(model(x, y)), lambda x, y: loss_of(model(x, y)), model)
+
+
+def by_hand_in_an_object():
+    by_hand(lambda loss, scores: Result(loss), lambda result: result.loss)
+
+
+def by_hand_in_slots():
+    by_hand(lambda loss, scores: Slots(loss), lambda result: result.loss)
+
+
+def by_hand_below():
+    by_hand(lambda loss, scores: (scores, {"total": loss}), lambda result: result[1]["total"])
+
+
+def by_hand_and_kept():
+    model = Returning(lambda loss, scores: scores)
+
+    def loss(x, y):
+        model(x, y)
+        return model.kept
+
+    fit(model.parameters(), loss, loss, model)
+
+
 def loss_of_another_name():
     net, loss = nn.Linear(4, 3), Criterion()
     fit(net.parameters(), lambda x, y: loss(net(x), y), lambda x, y: loss(net(x), y), net)
