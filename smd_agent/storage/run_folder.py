@@ -128,6 +128,8 @@ class RunFolder:
         self._rid: set[str | None] = set()
         self._finished_before = finished_before
         self._claim: Claim | None = None
+        # The one that is being taken.
+        self._begun: Claim | None = None
         self._worker: str | None = None
 
     @property
@@ -145,11 +147,11 @@ class RunFolder:
         if self._go_on_as(None):
             return
         self.named.mkdir(parents=True, exist_ok=True)
-        self.reason = _claim_empty(claim := Claim(self.named), self.named)
+        self.reason = _claim_empty(claim := self._begin_claim(self.named), self.named)
         self.root = self.named
         if self.reason is not None:
             self.root, claim = self._make_another()
-        self._worker, self._claim = None, claim
+        self._take(None, claim)
 
     def enter_as(self, worker: str) -> str | None:
         """Get a folder for one of several workers; None when that has worked, else the reason why not.
@@ -164,7 +166,7 @@ class RunFolder:
         if self._go_on_as(worker):
             return None
         self.named.mkdir(parents=True, exist_ok=True)
-        claim = Claim(self.named, worker)
+        claim = self._begin_claim(self.named, worker)
         self.root, self.earlier = self.named, None
         self.reason = f"{self.named} holds a finished run" if self._finished_before else claim.acquire()
         if self.reason is None:
@@ -174,17 +176,19 @@ class RunFolder:
         else:
             self.root, claim = self._join_another(worker)
         claim.sign()
-        self._worker, self._claim = worker, claim
+        self._take(worker, claim)
         return None
 
     def claim_again(self) -> bool:
         """Take the claim of a folder that holds our steps and no claim file; False where there is one."""
-        claim = Claim(self.root, self._worker)
+        claim = self._begin_claim(self.root, self._worker)
         if os.path.lexists(claim.path) or claim.acquire() is not None:
             return False
         claim.sign()
-        self.leave()
-        self._claim = claim
+        before = self._claim
+        self._take(self._worker, claim)
+        if before is not None:
+            before.release()
         return True
 
     def leave(self) -> None:
@@ -192,6 +196,21 @@ class RunFolder:
         claim, self._claim = self._claim, None
         if claim is not None:
             claim.release()
+        self._leave_begun()
+
+    def _begin_claim(self, root: Path, worker: str | None = None) -> Claim:
+        """The claim that is going to be taken; one that a failure has left half taken is given up before that."""
+        self._leave_begun()
+        self._begun = Claim(root, worker)
+        return self._begun
+
+    def _take(self, worker: str | None, claim: Claim) -> None:
+        self._worker, self._claim, self._begun = worker, claim, None
+
+    def _leave_begun(self) -> None:
+        begun, self._begun = self._begun, None
+        if begun is not None:
+            begun.back_out()
 
     def steps_of(self, worker: str | None) -> set[tuple[int, str]]:
         """The steps that the folder has of one worker or, with None, of all; each with its worker."""
@@ -207,7 +226,7 @@ class RunFolder:
         if self._continued is None or not names_in(self._continued.root, paths.INDEX_FOLDER):
             return False
         root, step = self._continued
-        claim = Claim(root, worker)
+        claim = self._begin_claim(root, worker)
         refused = claim.acquire()
         if refused is None and worker is None:
             refused = _written_by_several(root)
@@ -218,7 +237,7 @@ class RunFolder:
         if worker is None:
             _remove_temporaries(root, claim.owner())
         claim.sign()
-        self._worker, self._claim = worker, claim
+        self._take(worker, claim)
         self.root = root
         self.reason = None if root == self.named else f"the run that goes on is in {root}"
         self.redone = []
@@ -237,7 +256,7 @@ class RunFolder:
                 continue
             except _NothingBeside:
                 return self._make_another()
-            claim = Claim(folder)
+            claim = self._begin_claim(folder)
             try:
                 if _claim_empty(claim, folder) is None:
                     return folder, claim
@@ -255,7 +274,7 @@ class RunFolder:
                     continue
             except _NothingBeside:
                 return self._join_another(worker)
-            claim = Claim(folder, worker)
+            claim = self._begin_claim(folder, worker)
             if claim.acquire() is not None:
                 continue
             if next(_steps_of(folder, worker), None) is None:

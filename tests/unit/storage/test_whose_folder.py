@@ -9,13 +9,15 @@ import os
 import signal
 import socket
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 from harness.run_writers import COLLECTIONS, cut_off, save, start, values, workers
 
 from smd_agent import create_trial
-from smd_agent.storage.run_folder import Continuation
+from smd_agent.storage.claim import Claim
+from smd_agent.storage.run_folder import Continuation, RunFolder
 from smd_agent.storage.run_writer import RunWriter
 
 GONE = {"pid": 2**22 + 1, "host": socket.gethostname(), "started": "1"}
@@ -171,6 +173,20 @@ def test_files_that_another_host_may_be_writing_are_not_removed(tmp_path):
     cut_off(tmp_path / "run", steps=3, leave=leave)
     start(tmp_path / "run")
     assert [*(tmp_path / "run").rglob("*.tmp")]
+
+
+@pytest.mark.parametrize("worker", [None, "worker_1"])
+@pytest.mark.parametrize("step", ["owner", "sign", "_obstacle"])
+def test_a_claim_that_a_failure_has_left_half_taken_is_in_nobodys_way(tmp_path, monkeypatch, step, worker):
+    folder = RunFolder(tmp_path / "run", finished_before=False)
+    enter = folder.enter_alone if worker is None else partial(folder.enter_as, worker)
+    with monkeypatch.context() as failing:
+        failing.setattr(Claim, step, lambda *_: [].missing)
+        with pytest.raises(AttributeError, match="missing"):
+            enter()
+    enter()
+    assert (folder.root, folder.reason) == (tmp_path / "run", None)
+    assert folder.is_ours
 
 
 @pytest.mark.parametrize("what", ["folder", "pipe", "link"])
