@@ -241,9 +241,8 @@ def _come_back() -> None:
         sys.path.insert(1, folder)
 
 
-@guard.fence("watching the import of a framework")
+@guard.fence("watching the import of a framework", again=True)
 def _watch(name: str) -> None:
     from smd_agent.patches import importer
 
-    if guard.attempt(lambda: importer.watch(name)) is not None:
-        importer.watch(name)
+    importer.watch(name)

@@ -130,10 +130,11 @@ def describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def fence(what: str) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
+def fence(what: str, again: bool = False) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
     """Make a function of ours safe to call from the user's code, which stands in no failure domain of ``core.domains``.
 
-    An Exception in it is reported once for each fence, as `<what> failed (<Type>: <text>)`, and None returned.
+    An Exception in it is reported once for each fence, as `<what> failed (<Type>: <text>)`, and None returned. With
+    `again` the function is called a second time before that: what it does may have been begun, or done, already.
     SystemExit, KeyboardInterrupt and whatever else is no Exception pass, and so does what a signal handler of the
     program raises in the meantime; under `strict` all pass, after the report.
     """
@@ -145,7 +146,11 @@ def fence(what: str) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
             except Exception as error:
                 if is_foreign(error):
                     raise
-                say_once(fenced, f"{what} failed ({describe(error)})")
+                found: list[R] = []
+                failure = attempt(lambda: found.append(function(*args, **kwargs))) if again and not strict else error
+                if failure is None:
+                    return found[0]
+                say_once(fenced, f"{what} failed ({describe(failure)})")
                 if strict:
                     raise
                 return None

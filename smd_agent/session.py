@@ -73,7 +73,7 @@ def make_current(hook: BaseHook) -> list[BaseHook]:
     Returns:
         Those that it replaces.
     """
-    global _prepared
+    _prepare()
     replaced = [other for other in _hooks if other is hook or framework_of(type(other)) == framework_of(type(hook))]
     for other in replaced:
         _hooks.remove(other)
@@ -86,14 +86,21 @@ def make_current(hook: BaseHook) -> list[BaseHook]:
     _hooks.append(hook)
     if is_off(framework_of(type(hook))) or not env.use_smdebug():
         hook.disable()
-    if not _prepared:
-        _prepared = True
-        guard.strict = env.strict()
-        atexit.register(_at_exit)
-        _end_with_child_process()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=_after_fork)
     return [other for other in replaced if other is not hook]
+
+
+def _prepare() -> None:
+    """Have the runs of this process, and those of its forks, ended with it."""
+    global _prepared
+    if _prepared:
+        return
+    guard.strict = env.strict()
+    _end_with_child_process()
+    # Last what cannot fail: it must not be there twice.
+    _prepared = True
+    atexit.register(_at_exit)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_after_fork)
 
 
 def want(settings: HookSettings) -> None:
@@ -186,7 +193,7 @@ def _end_with_child_process(*_: object) -> None:
         Finalize(None, _at_exit, exitpriority=0)
 
 
-@guard.fence("ending a run")
+@guard.fence("ending a run", again=True)
 def _finish(hook: BaseHook) -> None:
     # Repeating it is harmless, and a run that is not ended is incomplete.
     if guard.attempt(partial(finish_run, hook)) is not None:

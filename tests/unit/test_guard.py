@@ -114,6 +114,21 @@ def test_fence_reports_once(capsys):
     assert capsys.readouterr().err == "smd_agent: saving failed (ValueError: one)\n"
 
 
+@pytest.mark.parametrize(("failures", "expected"), [(1, ("done", "")), (2, (None, "smd_agent: ending failed (2)\n"))])
+def test_fence_tries_again_what_is_to_be_tried_again(failures, expected, capsys, monkeypatch):
+    monkeypatch.setattr(guard, "describe", lambda error: f"{error}")
+    calls = []
+
+    @guard.fence("ending", again=True)
+    def end():
+        calls.append(1)
+        if len(calls) <= failures:
+            raise ValueError(len(calls))
+        return "done"
+
+    assert (end(), capsys.readouterr().err) == expected
+
+
 def test_each_fence_reports_for_itself(capsys):
     for what in ("first", "second"):
         guard.fence(what)(lambda: 1 / 0)()

@@ -78,3 +78,19 @@ def test_a_hook_of_another_framework_saves(tmp_path):
     hook = Hook(str(tmp_path / "run"))
     session.make_current(hook)
     assert not hook.recorder.output.off
+
+
+@pytest.mark.parametrize("part", ["env.strict", "_end_with_child_process"])
+def test_a_hook_that_a_failure_has_left_half_made_is_not_the_one_of_the_process(part, tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "_prepared", False)
+    # The process has been prepared already.
+    monkeypatch.setattr("smd_agent.session.atexit", types.SimpleNamespace(register=id))
+    monkeypatch.delattr("os.register_at_fork")
+    hook = Hook(str(tmp_path / "run"))
+    with monkeypatch.context() as failing:
+        failing.setattr(f"smd_agent.session.{part}", fails)
+        with pytest.raises(OSError, match="no room"):
+            session.make_current(hook)
+    assert session.current() is None
+    session.make_current(hook)
+    assert session.current() is hook
