@@ -202,7 +202,7 @@ def _finish(hook: BaseHook) -> None:
             guard.say(f"ending the run in {hook.out_dir} failed ({guard.describe(failure)})")
 
 
-@guard.fence("ending the runs")
+@guard.fence("ending the runs", again=True)
 def _at_exit() -> None:
     for hook in _hooks:
         _finish(hook)

@@ -29,8 +29,6 @@ def watch(framework: str) -> None:
     """
 
     def patch(module: ModuleType) -> None:
-        # Tried twice, as what it does is.
-        guard.attempt(lambda: importlib.import_module(FRAMEWORKS[framework]))
         importlib.import_module(FRAMEWORKS[framework]).apply(module)
 
     when_imported(framework, patch)
@@ -53,7 +51,13 @@ def when_imported(name: str, action: Callable[[ModuleType], object]) -> None:
         return
 
     def deliver(module: ModuleType) -> None:
-        failure = guard.attempt(lambda: action(sys.modules.get(name, module)))
+        def act() -> None:
+            action(sys.modules.get(name, module))
+
+        failure = guard.attempt(act)
+        if failure is not None and not guard.strict:
+            # It undoes what it has begun.
+            failure = guard.attempt(act)
         if failure is None:
             return
         line = f"preparing {name} failed ({guard.describe(failure)}): what the program trains with it is not saved"

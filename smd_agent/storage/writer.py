@@ -46,11 +46,10 @@ def start_thread(name: str, work: Callable[[], None], doing: str = "writing") ->
         RuntimeError: there are as many threads as there may be, or the program has ended.
     """
 
-    @guard.fence(doing)
+    # What it is given to do fails by itself: without it everything that follows would be lost.
+    @guard.fence(doing, again=True)
     def lasting() -> None:
-        # What it is given to do fails by itself: without it everything that follows would be lost.
-        if guard.attempt(work) is not None:
-            work()
+        work()
 
     thread: Thread
     if are_replaced():

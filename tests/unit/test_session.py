@@ -86,11 +86,11 @@ def test_a_hook_that_a_failure_has_left_half_made_is_not_the_one_of_the_process(
     # The process has been prepared already.
     monkeypatch.setattr("smd_agent.session.atexit", types.SimpleNamespace(register=id))
     monkeypatch.delattr("os.register_at_fork")
-    hook = Hook(str(tmp_path / "run"))
     with monkeypatch.context() as failing:
         failing.setattr(f"smd_agent.session.{part}", fails)
         with pytest.raises(OSError, match="no room"):
-            session.make_current(hook)
+            Hook(str(tmp_path / "run"))
     assert session.current() is None
+    hook = Hook(str(tmp_path / "run"))
     session.make_current(hook)
     assert session.current() is hook
