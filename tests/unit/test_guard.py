@@ -114,7 +114,7 @@ def test_fence_reports_once(capsys):
     assert capsys.readouterr().err == "smd_agent: saving failed (ValueError: one)\n"
 
 
-@pytest.mark.parametrize(("failures", "expected"), [(1, ("done", "")), (2, (None, "smd_agent: ending failed (2)\n"))])
+@pytest.mark.parametrize("failures, expected", [(1, ("done", "")), (2, (None, "smd_agent: ending failed (2)\n"))])
 def test_fence_tries_again_what_is_to_be_tried_again(failures, expected, capsys, monkeypatch):
     monkeypatch.setattr(guard, "describe", lambda error: f"{error}")
     calls = []
