@@ -309,8 +309,8 @@ def test_the_kill_switch_leaves_xgboost_alone(off, script, runner, tmp_path):
             "binary",
             "[]",
             {
-                "predictions, labels": "there is no evaluation data",
-                "metrics, losses": "nothing is evaluated (evals of xgboost.train, eval_set of fit)",
+                "metrics, losses, predictions, labels": "there is no evaluation data (evals of xgboost.train, eval_set"
+                " of fit)\n",
             },
         ),
         (

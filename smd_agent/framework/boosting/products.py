@@ -215,6 +215,9 @@ class Products(Generic[M, D]):
 
     def _some_metrics(self, log: Any) -> None:
         if not dict(self.metrics(log)):
+            if self.training.call:
+                # For one reason there is one sentence.
+                self._validation_data()
             raise Unavailable(f"nothing is evaluated ({self.evaluation_arguments})")
 
     def _losses(self, log: Any) -> None:
@@ -305,7 +308,9 @@ class Products(Generic[M, D]):
     def _validation_data(self) -> D:
         self._require_one_model()
         if self.training.validation_data is None:
-            raise Unavailable(f"there is no evaluation data ({self.evaluation_arguments}, validation_data of the hook)")
+            # A hook that sees no call is not told of the data in it.
+            places = self.evaluation_arguments if self.training.call else "validation_data of the hook"
+            raise Unavailable(f"there is no evaluation data ({places})")
         return self.training.validation_data
 
     def _one_model(self, model: Any) -> M:

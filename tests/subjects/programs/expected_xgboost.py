@@ -49,8 +49,7 @@ EXPECTED = {
         rounds=(4 * 2 + 1) * 5,
         files=("best.joblib",),
         said=(
-            "metrics, losses cannot be saved: nothing is evaluated",
-            "predictions, labels cannot be saved: there is no evaluation data",
+            "metrics, losses, predictions, labels cannot be saved: there is no evaluation data",
             "another training begins: its rounds are numbered from 5 on",
         ),
     ),
@@ -73,8 +72,7 @@ EXPECTED = {
         printed=(Printed("validation_1-logloss", r"logloss ([\d.]+)", first=54, mode=GLOBAL),),
         files=("final.json",),
         said=(
-            "metrics, losses cannot be saved",
-            "predictions, labels cannot be saved",
+            "metrics, losses, predictions, labels cannot be saved",
             # XGBoost 1 has no contributions of the matrix that its estimators make.
             *(["average_shap, full_shap cannot be saved: Not implemented"] if xgboost.__version__ < "2" else []),
             "another training begins: its rounds are numbered from 6 on",
