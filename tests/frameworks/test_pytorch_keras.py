@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 if importlib.util.find_spec("keras") is None or int(version("keras").split(".")[0]) < 3:
     pytest.skip("there is no Keras 3", allow_module_level=True)
 
-from harness.compare import assert_untouched, run_both
+from harness.compare import assert_untouched, run_both, said
 from harness.runner import SUBJECTS
 
 from smd_agent.core.modes import ModeKeys
@@ -175,3 +175,18 @@ def test_another_backend_is_said(backend, runner):
     assert_untouched(both, stderr=False)
     line = f"smd_agent: Keras on the {backend} backend is not captured, only on TensorFlow and PyTorch"
     assert both.said == [f"{line}: nothing of it is saved"]
+
+
+@pytest.mark.cold
+def test_another_backend_is_said_in_one_line_whatever_else_is_imported(runner):
+    if importlib.util.find_spec("jax") is None:
+        pytest.skip("there is no jax")
+    program = runner.write(
+        "import torch, keras, numpy as np\n"
+        "model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])\n"
+        "model.compile('sgd', 'mse')\n"
+        "model.fit(np.ones((8, 3)), np.ones((8, 1)), verbose=0)\n"
+    )
+    result = runner.by_launcher("--out", str(runner.folder / "run"), program, **{**TORCH, "KERAS_BACKEND": "jax"})
+    assert result.returncode == 0, result.stderr
+    assert [line.partition(", ")[0] for line in said(result)] == ["smd_agent: Keras on the jax backend is not captured"]
