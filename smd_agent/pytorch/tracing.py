@@ -46,6 +46,12 @@ _NAME = "FuncTorchDynamicLayerFrontMode"
 _TRANSFORM = getattr(getattr(torch._C, "DispatchKey", None), _NAME, _NAME)
 
 _dispatch_modes = probe(torch, "_C._len_torch_dispatch_stack", 0)
+_pop_mode = probe(torch, "_C._pop_torch_dispatch_stack", None)
+_push_mode = probe(torch, "_C._push_on_torch_dispatch_stack", None)
+_mode_of = probe(torch, "_C._get_dispatch_mode", None)
+# Modes of PyTorch's own under which tensors have no values. Where they are not told apart, any mode may be one.
+_KEYS: Any = getattr(torch._C, "_TorchDispatchModeKey", None) if hasattr(torch._C, "_get_dispatch_mode") else None
+_WITHOUT_VALUES = [getattr(_KEYS, name) for name in ("FAKE", "PROXY", "FUNCTIONAL") if hasattr(_KEYS, name)]
 
 _frames = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
 
@@ -89,16 +95,34 @@ _no_overrides = torch._C.DisableTorchFunction
 def apart(function: F) -> F:
     """Have a function of ours compute past the program's ``__torch_function__``, of tensors and of modes.
 
-    A default device is such a mode, too. Nothing of the program's may be called in it.
+    A default device is such a mode, too. The program's modes of ``__torch_dispatch__`` do not see it either. Nothing of
+    the program's may be called in it.
     """
 
     def run(*args: Any, **kwargs: Any) -> Any:
         with _no_overrides():
+            if _dispatch_modes() and not _has_no_values():
+                return _without_modes(function, args, kwargs)
             return function(*args, **kwargs)
 
     return cast("F", run)
 
 
+def _without_modes(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    modes: list[Any] = []
+    try:
+        modes.extend(_pop_mode(None) for _ in range(_dispatch_modes()))
+        return function(*args, **kwargs)
+    finally:
+        for mode in reversed(modes):
+            _push_mode(mode)
+
+
+def _has_no_values() -> bool:
+    """Whether the modes of ``__torch_dispatch__``, of which there are some, are not the program's alone."""
+    return not _WITHOUT_VALUES or any(_mode_of(key) is not None for key in _WITHOUT_VALUES)
+
+
 def is_opaque() -> bool:
     """Whether the model is being traced, exported or transformed right now."""
-    return is_transformed() or _dispatch_modes() > 0
+    return is_transformed() or (_dispatch_modes() > 0 and _has_no_values())

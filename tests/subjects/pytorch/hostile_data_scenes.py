@@ -20,6 +20,7 @@ from nets import batch
 from notes import note, play
 from torch import nn
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 SCENES = []
 READING = ("get", "items", "keys", "values", "__iter__", "__len__", "__bool__", "__contains__", "__eq__", "__repr__")
@@ -175,6 +176,20 @@ def a_mode_of_functions(layers):
     class Mode(TorchFunctionMode):
         def __torch_function__(self, function, types, args=(), kwargs=None):
             count(getattr(function, "__name__", str(function)))
+            return function(*args, **(kwargs or {}))
+
+    model, optimizer = Net(layers), sgd(layers)
+    for k in range(3):
+        x, y = batch()
+        with Mode():
+            train_step(k, model, optimizer, layers, x, y)
+
+
+@scene
+def a_mode_of_operations(layers):
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            count(str(function))
             return function(*args, **(kwargs or {}))
 
     model, optimizer = Net(layers), sgd(layers)
