@@ -11,6 +11,7 @@ from typing import TypeGuard, cast
 
 import tensorflow as tf
 
+from smd_agent.framework.keras.names import Names
 from smd_agent.framework.keras.names import VariableNames as DistinctNames
 from smd_agent.tensorflow.types import KerasVariable, Nested, Tensor, Variable
 
@@ -40,6 +41,10 @@ def plain_name(variable: Variable) -> str:
     if not isinstance(variable, tf.Variable):
         return cast("KerasVariable", variable).path
     return _REPLICA.sub("", _PORT.sub("", str(variable.name)))
+
+
+# Those of all Keras in the process are distinct.
+NAMES = Names(plain_name)
 
 
 class VariableNames(DistinctNames):

@@ -65,6 +65,22 @@ def test_makers_of_step_functions_that_are_not_keras_own(backend, runner):
     assert trial.tensor("loss").steps(mode=ModeKeys.TRAIN) == list(range(16))
 
 
+def test_a_variable_of_a_loop_with_tapes_and_of_fit_has_one_name(runner):
+    config = {"HookParameters": {"save_interval": 1, "save_all": True}}
+    program = SUBJECTS / "keras/tape_and_predict.py"
+    trial = check(run_both(runner, program, config=config, strict=True, **variables("tensorflow")))
+    names = [*trial.tensor_names(collection="weights"), *trial.tensor_names(collection="biases")]
+    looped = [name for name in names if "looped" in name]
+    assert len(looped) == 4
+    assert all(name.startswith("weights/") for name in looped)
+    fitted = [name for name in names if "fitted" in name]
+    assert len(fitted) == 4
+    assert all(name.startswith("fitted_") for name in fitted)
+    for name in looped + fitted:
+        assert len(trial.tensor(name).steps(mode=ModeKeys.TRAIN)) == 3
+        assert len(trial.tensor(name).steps(mode=ModeKeys.PREDICT)) == 2
+
+
 def test_a_library_that_is_not_known_is_a_backend_more(runner):
     if not KERAS_3 or importlib.util.find_spec("jax") is None:
         pytest.skip("there is no Keras 3 with JAX")

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from smd_agent.framework.identity import Reference
+from smd_agent.framework.identity import Reference, WeakIdentityMap
 from smd_agent.framework.keras.attributes import attribute, flat_layers, have_own_lists, own_variables
 from smd_agent.framework.keras.types import Layer, Model, Optimizer, Variable
 
@@ -86,10 +86,19 @@ class Names:
     def __init__(self, plain_name: Callable[[Any], str]) -> None:
         self.layers = LayerNames()
         self._variables = VariableNames(plain_name)
+        self._weights: WeakIdentityMap[object, str] = WeakIdentityMap()
+        self._told: WeakIdentityMap[object, str] = WeakIdentityMap()
 
     def weight(self, layer: Layer, variable: Variable, model: Model) -> str:
-        """Where the value of a layer's variable is stored."""
-        return f"{self.layers.of(layer, model)}/weights/{self._variables.of(variable)}:0"
+        """Where the value of a layer's variable is stored; as ``known_weight`` was told, if it was."""
+        name = self._told.get(variable)
+        return name or self._weights.set(
+            variable, f"{self.layers.of(layer, model)}/weights/{self._variables.of(variable)}:0"
+        )
+
+    def known_weight(self, variable: object, name: str) -> str:
+        """Where a variable's value has been stored up to now; one that has not been is from now on stored as told."""
+        return self._weights.get(variable) or self._told.set(variable, name)
 
     def variable(self, variable: object) -> str:
         """The variable's name in this run."""

@@ -12,7 +12,6 @@ from smd_agent.core.domains import STEPS
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.backend import Backend, Current, RunningStep, StepsPerCall
-from smd_agent.framework.keras.names import Names
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.tensorflow.graph.traced_tensors import TensorTaps
 from smd_agent.tensorflow.hook import TensorflowHook
@@ -29,10 +28,7 @@ from smd_agent.tensorflow.keras_fit.step_capture import TensorflowCapture
 from smd_agent.tensorflow.keras_fit.tensor_watch import TensorWatch
 from smd_agent.tensorflow.keras_fit.versions import Flavour, leave_untraced
 from smd_agent.tensorflow.replicas import rank_and_size
-from smd_agent.tensorflow.variable_names import plain_name
-
-# Those of all Keras in the process are distinct.
-_NAMES = Names(plain_name)
+from smd_agent.tensorflow.variable_names import NAMES
 
 
 class TensorflowBackend(Backend[TensorflowHook, TensorflowCapture]):
@@ -45,7 +41,7 @@ class TensorflowBackend(Backend[TensorflowHook, TensorflowCapture]):
     end_of_data = (StopIteration, tf.errors.OutOfRangeError)
 
     def __init__(self, flavour: Flavour) -> None:
-        super().__init__(flavour.trainer, flavour.history, _NAMES)
+        super().__init__(flavour.trainer, flavour.history, NAMES)
         self._flavour = flavour
         self._taps = TensorTaps()
         # How often something has happened since which a model may have other variables.

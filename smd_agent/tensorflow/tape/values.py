@@ -13,7 +13,7 @@ from smd_agent.framework.gradient_values import GradientValues
 from smd_agent.framework.keras.names import variables_of
 from smd_agent.tensorflow.last_variables import LastVariables
 from smd_agent.tensorflow.types import Optimizer, Variable
-from smd_agent.tensorflow.variable_names import VariableNames, gradient_name, loss_name, weight_name
+from smd_agent.tensorflow.variable_names import NAMES, VariableNames, gradient_name, loss_name, weight_name
 
 
 class TapeOptimizers(Protocol):
@@ -39,8 +39,8 @@ class TapeNames:
         self._variables = VariableNames()
 
     def weight(self, variable: Variable) -> str:
-        """Where a variable's value is stored."""
-        return weight_name(self._variables.of(variable))
+        """Where a variable's value is stored: where ``fit`` and its like store it, if one of them was first."""
+        return NAMES.known_weight(variable, weight_name(self._variables.of(variable)))
 
     def variable(self, variable: Variable) -> str:
         """The variable's name in this run."""
