@@ -16,6 +16,7 @@ from smd_agent.framework.keras.losses import LOSS, TracedLoss
 from smd_agent.framework.keras.names import Names, numbered
 from smd_agent.framework.keras.types import Call, Layer, Model, Optimizer, Variable
 from smd_agent.framework.optimizer_settings import title_of
+from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.training_facts import INPUT_DIGEST, USAGE
 from smd_agent.tensorflow import loss_calls
 from smd_agent.tensorflow.graph.traced_tensors import TensorTaps
@@ -101,7 +102,7 @@ class TensorWatch:
     @LAYERS.fence("looking at a layer")
     def _saw_layer(self, layer: Layer, inputs: object, outputs: object) -> None:
         step = self._current.step
-        if step is None or isinstance(layer, self._flavour.metric) or is_other_replica(_REPLICAS):
+        if step is None or is_a(layer, self._flavour.metric) or is_other_replica(_REPLICAS):
             return
         if layer is step.model:
             before, after = "inputs", "predictions"
