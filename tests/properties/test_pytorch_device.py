@@ -49,7 +49,7 @@ def test_every_reduction(drawn, ops):
             x = np.abs(numbers_in(tensor).astype(np.float64))
             largest, terms = x.max(), x.sum()
         for (name, _), value, want in zip(ops, row, expected, strict=True):
-            if name in EXACT or not np.isfinite(terms):
+            if name in EXACT or not np.isfinite(largest):
                 np.testing.assert_array_equal(value, want)
                 continue
             if not np.isfinite(want) or largest > 1e150:
@@ -69,7 +69,8 @@ def test_every_histogram(drawn, fine):
         np.testing.assert_array_equal(found, count_by_size(numbers_in(tensor), fine))
         low, high, total, _ = in_order.finite_sums(tensor).tolist()
         assert state_of(tensor) == before
-        x = numbers_in(tensor).astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            x = numbers_in(tensor).astype(np.float64)
         finite = x[np.isfinite(x)]
         if finite.size:
             assert (low, high) == (finite.min(), finite.max())
