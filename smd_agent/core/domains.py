@@ -103,16 +103,18 @@ class Domain:
         """Call a function of ours; None where it fails, and once the domain is switched off."""
         return None if self.off else self.always(doing, action)
 
-    def always(self, doing: str, action: Callable[[], R]) -> R | None:
-        """The same, also once the domain is switched off: for what is undone."""
+    def always(self, doing: str, action: Callable[[], R], again: bool = False) -> R | None:
+        """The same, also once the domain is switched off: for what is undone. ``again`` is as above."""
         found: list[R] = []
         error = guard.attempt(lambda: found.append(action()))
         if error is None:
             return found[0]
+        if again and not guard.strict:
+            guard.attempt(lambda: found.append(action()))
         self.failed(doing, error)
         if guard.strict:
             raise error
-        return None
+        return found[0] if found else None
 
     def failed(self, doing: str, error: Exception) -> None:
         """Say what a failure costs, note it, and switch the domain off where it fails again and again."""

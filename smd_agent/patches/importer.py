@@ -41,13 +41,8 @@ def when_imported(name: str, action: Callable[[ModuleType], object]) -> None:
     replace themselves. Do not register for a module whose import is still under way: wrapt would call back at
     once, with the module half made.
     """
-    try:
-        register_post_import_hook = own_library("wrapt").register_post_import_hook
-    except (ImportError, AttributeError) as error:
-        guard.say_once(
-            "wrapt",
-            f"nothing will be captured: this environment has no usable wrapt ({guard.describe(error)})",
-        )
+    register_post_import_hook = _registrar()
+    if register_post_import_hook is None:
         return
 
     def deliver(module: ModuleType) -> None:
@@ -66,6 +61,21 @@ def when_imported(name: str, action: Callable[[ModuleType], object]) -> None:
             raise failure
 
     register_post_import_hook(deliver, name)
+
+
+def _registrar() -> Callable[..., object] | None:
+    """What wrapt registers hooks with; None, after one line, where there is no wrapt that has it."""
+    try:
+        library = own_library("wrapt")
+    except ImportError as error:
+        why = guard.describe(error)
+    else:
+        found: Callable[..., object] | None = getattr(library, "register_post_import_hook", None)
+        if found is not None:
+            return found
+        why = "it has no register_post_import_hook"
+    guard.say_once("wrapt", f"nothing will be captured: this environment has no usable wrapt ({why})")
+    return None
 
 
 def report_bad_config(error: BaseException) -> None:

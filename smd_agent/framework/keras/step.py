@@ -228,7 +228,9 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
         step: TentativeStep | None = None
         self._current.step = self
         try:
-            step = self._begin(hook, steps, args)
+            step = self._begin(hook, steps)
+            if step is not None:
+                self._open(hook, step, args, steps)
             hook.position.inside = True
             if self._pause_others is not None:
                 self._pause_others(True)
@@ -245,25 +247,27 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
             raise
         finally:
             if self.capture is not None:
-                self.capture.close()
+                STEPS.always("closing a step", self.capture.close, again=True)
             if step is not None:
                 step.keep()
-            if self._pause_others is not None:
-                self._pause_others(False)
             self.capture = None
             hook.position.inside = False
             self._current.step = None
+            if self._pause_others is not None:
+                self._pause_others(False)
         return result
 
+    @STEPS.fence("counting a step", again=True)
+    def _begin(self, hook: H, steps: int) -> TentativeStep:
+        return TentativeStep(hook.recorder, hook.recorder.clocks[self.mode], steps)
+
     @STEPS.fence("opening a step")
-    def _begin(self, hook: H, steps: int, args: Positional) -> TentativeStep:
-        step = TentativeStep(hook.recorder, hook.recorder.clocks[self.mode], steps)
+    def _open(self, hook: H, step: TentativeStep, args: Positional, steps: int) -> None:
         hook.model_runs(self.model)
         if step.due and hook.recorder.open_step():
             self.capture = self._backend.capture(hook, self)
             self.capture.steps = steps
             self.capture.begin(args)
-        return step
 
     def _one_step(self, hook: H, args: Positional) -> Call | None:
         if not self._asked_for_single:

@@ -11,6 +11,7 @@ import weakref
 from types import FunctionType
 from typing import Any
 
+from smd_agent.core.domains import STEPS
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.keras.attributes import own_attributes
@@ -54,7 +55,7 @@ class _Place:
 
     @unseen
     def __get__(self, model: Model | None, kind: type) -> Any:
-        own = {} if model is None else own_attributes(model)
+        own = {} if model is None else object.__getattribute__(model, "__dict__")
         if self._slot not in own:
             raise self._missing(model, kind)
         function = own[self._slot]
@@ -63,17 +64,13 @@ class _Place:
 
     @unseen
     def __set__(self, model: Model, value: Any) -> None:
-        own = own_attributes(model)
-        kept = _kept_by(own.get(self._slot), self._slot)
-        if kept is not None:
-            # Else the two would live until the garbage collector runs.
-            kept.set(model, None)
-        is_own = is_a(value, Placed) and value._model() is model
-        own[self._slot] = value.function if is_own and _keep(model, self._slot, value) else value
+        own = object.__getattribute__(model, "__dict__")
+        before, own[self._slot] = own.get(self._slot), value
+        _settle(model, self._slot, before, value)
 
     @unseen
     def __delete__(self, model: Model) -> None:
-        if own_attributes(model).pop(self._slot, self) is self:
+        if object.__getattribute__(model, "__dict__").pop(self._slot, self) is self:
             raise self._missing(model, type(model))
 
     def _missing(self, model: Model | None, kind: type) -> AttributeError:
@@ -115,6 +112,18 @@ def _kept_by(function: object, slot: str) -> _Kept | None:
     return kept if is_a(kept, _Kept) else None
 
 
+@STEPS.fence("placing a step function", again=True)
+def _settle(model: Model, slot: str, before: object, value: Any) -> None:
+    """Keep the step function that a model has been given beside it, and leave the one that it had."""
+    kept = _kept_by(before, slot)
+    if kept is not None:
+        # Else the two would live until the garbage collector runs.
+        kept.set(model, None)
+    if is_a(value, Placed) and value._model() is model and _keep(model, slot, value):
+        own_attributes(model)[slot] = value.function
+
+
+@STEPS.fence("looking for a step function", again=True)
 def _step_of(function: object, slot: str, model: Model | None) -> Placed | None:
     kept = _kept_by(function, slot)
     step = None if kept is None or model is None else kept.get(model)

@@ -97,6 +97,8 @@ def test_what_is_undone_is_undone_whatever_is_off():
     cats.off = True
     assert cats.run("counting cats", failing(0)) is None
     assert cats.always("counting cats", failing(0)) == "x"
+    assert cats.always("counting cats", failing(1)) is None
+    assert cats.always("counting cats", failing(1), again=True) == "x"
 
 
 def test_a_tensor_that_cannot_be_saved_is_named(capsys):
