@@ -20,7 +20,7 @@ from typing import Any
 
 from smd_agent.descriptors import open_above
 from smd_agent.formats.paths import TEMPORARY_SUFFIX, claim_path
-from smd_agent.regular_file import read_text
+from smd_agent.regular_file import open_to_read, read_text
 from smd_agent.storage.after_fork import do_in_children, leave_to_children
 
 if sys.platform == "win32":
@@ -231,7 +231,7 @@ def _identity(pid: int) -> dict[str, object]:
 def _machine() -> str | None:
     """What tells this machine, from its start on, and its numbering of processes from all others; None if unknown."""
     try:
-        start = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        start = _told_by_system("/proc/sys/kernel/random/boot_id").strip()
         return f"{start} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
         return None
@@ -240,10 +240,16 @@ def _machine() -> str | None:
 def _start_time(pid: int) -> str | None:
     """Linux's start tick of a process, which tells it from a later one with the same pid; None elsewhere."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = _told_by_system(f"/proc/{pid}/stat").rpartition(")")[2].split()
     except OSError:
         return None
     return fields[19]
+
+
+def _told_by_system(path: str) -> str:
+    # A file of no size; and the program may have put something in the place of pathlib's open.
+    with open_to_read(path) as file:
+        return file.readall().decode()
 
 
 def owner_in(text: str) -> dict[str, object] | None:

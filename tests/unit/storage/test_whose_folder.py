@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import errno
 import fcntl
+import io
 import json
 import os
 import signal
@@ -378,3 +380,15 @@ def test_workers_that_meet_late_keep_what_they_have_saved(tmp_path):
     writer.close(end_marker=True)
     trial = create_trial(str(tmp_path / "run"), timeout=0)
     assert trial.steps(show_incomplete_steps=True) == [0, 1]
+
+
+def test_what_a_program_puts_in_the_place_of_open_is_not_called(tmp_path, monkeypatch):
+    claim = Claim(tmp_path)
+    with monkeypatch.context() as mocked:
+        for module in (io, builtins):
+            mocked.setattr(module, "open", None)
+        assert claim.acquire() is None
+        claim.sign()
+        owner = claim.owner()
+    claim.release()
+    assert (owner["pid"], type(owner["started"]), type(owner["machine"])) == (os.getpid(), str, str)
