@@ -201,7 +201,7 @@ def tell(domain: Domain, doing: str, error: Exception) -> None:
     try:
         domain.failed(doing, error)
     except RecursionError:
-        owed.append((domain, doing, error))
+        owed.append((domain, doing, error.with_traceback(None)))
 
 
 def tell_owed() -> None:

@@ -74,7 +74,7 @@ def own_failure(error: BaseException) -> Instead | None:
             return None
         if at is not None and not at.tb_frame.f_code.co_filename.startswith(_OURS):
             return None
-        guard.owed.append((STEPS, _DOING, error))
+        guard.owed.append((STEPS, _DOING, error.with_traceback(None)))
         return Instead(last.tb_frame.f_locals.get("result", _ABSENT), None)
 
 

@@ -40,7 +40,7 @@ for _ in range(4):
 print(w.numpy())
 """
 # What is said of them in any program, also where a module is trained beside them.
-LOOSE = "smd_agent: 1 trained parameters belong to no module: they are not saved"
+LOOSE = "smd_agent: trained parameters that belong to no module are not saved (1)"
 NO_MODULE = "gradients were computed, but of no parameters of a torch.nn.Module"
 NO_BLOCK = "gradients were computed, but of no parameter of a gluon.Block that was called while autograd recorded"
 PROGRAMS = {

@@ -177,7 +177,7 @@ def test_each_limit_is_one_line(models, parts, odd, wrappers):
         "and what is saved begins with step 1",
         "Net gets gradients in evaluation mode: its next calls train it where they are enabled",
         "Net gets gradients in evaluation mode: its next calls train it where they are enabled",
-        "1 trained parameters belong to no module: they are not saved",
+        "trained parameters that belong to no module are not saved (1)",
         "models are called in several threads at once: of calls at the same time only the first is a step",
     ]
     assert [line.partition(":")[0] for line in models.lines] == ["smd_agent"] * 3

@@ -94,7 +94,7 @@ for _ in range(3):
         one.grad = None
 """
     lines = [line for line in run(runner, body).said if "belong to no module" in line]
-    assert lines == ["smd_agent: 1 trained parameters belong to no module: they are not saved"]
+    assert lines == ["smd_agent: trained parameters that belong to no module are not saved (1)"]
 
 
 def test_of_a_model_that_is_attacked_in_evaluation_mode_nobody_says_that_it_is_trained_in_it(runner):

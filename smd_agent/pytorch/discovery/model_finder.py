@@ -392,7 +392,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         for key in keys:
             del self._pending_params[key]
         if keys:
-            say_once("without model", f"{len(keys)} trained parameters belong to no module: they are not saved")
+            say_once("without model", f"trained parameters that belong to no module are not saved ({len(keys)})")
 
 
 def _ids(module: Module) -> set[int]:

@@ -63,7 +63,7 @@ EXPECTED = {
             Printed(numbered("Loss", 3), r"actor_loss=([-\d.]+)", anywhere=True),
         ),
         files=("sac.pt",),
-        said=("1 trained parameters belong to no module", "optimizers take uneven turns"),
+        said=("trained parameters that belong to no module are not saved (1)", "optimizers take uneven turns"),
     ),
     # Two updates of the critic and one of the actor; evaluations are the actions chosen, the targets are never trained.
     "td3": Expected(
