@@ -160,6 +160,9 @@ class Hook(FrameworkHook):
         if all(block is not owner.model for owner in self.owners):
             self.owners = [owner for owner in self.owners if owner.model is not None]
             self.owners.append(TrackedBlock(block))
+            if self.steps.end_with_updates:
+                # What trains it may be another Trainer.
+                updates.follow(self)
 
     def count_call(self, run: Callable[..., Any]) -> Callable[..., Any]:
         """What counts one call that has begun before its block had a counter, and has ``run`` go on with it."""
@@ -178,7 +181,8 @@ class Hook(FrameworkHook):
 
     def trained_parameters(self) -> Iterator[Parameter]:
         """The parameters of all known blocks."""
-        return (parameter for tracked in self.models for _, parameter in tracked.parameters())
+        known = (*self.models, *self.owners)
+        return (parameter for tracked in known for _, parameter in tracked.parameters())
 
     def were_updated(self) -> bool:
         """Whether parameters of blocks that a Trainer has been made for have changed since the last time."""

@@ -12,6 +12,7 @@ from mxnet.gluon import Block
 
 from smd_agent.framework.plain_access import own_dict
 from smd_agent.mxnet.step_counter import TrackedBlock
+from smd_agent.mxnet.structure import own_parameters
 
 
 def owner_of(block: Block, others: set[int]) -> Block | None:
@@ -34,6 +35,11 @@ def owner_of(block: Block, others: set[int]) -> Block | None:
         if held and (best is None or rank < best):
             best, owner = rank, candidate
     return owner
+
+
+def is_one_of_a_block(parameters: set[int]) -> bool:
+    """Whether any of these, given by their ids, belongs to a block that is alive."""
+    return any(id(one) in parameters for block in _living_blocks() for one in own_parameters(block))
 
 
 def _living_blocks() -> list[Block]:

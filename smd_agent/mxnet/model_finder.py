@@ -16,6 +16,7 @@ from mxnet.gluon import Block, Trainer
 from mxnet.gluon.loss import Loss as LossBlock
 from mxnet.ndarray import NDArray
 
+from smd_agent import guard
 from smd_agent.core.domains import STEPS
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.model_finder import PATIENCE, ModelFinder
@@ -28,6 +29,11 @@ from smd_agent.mxnet.hybridized import watch_tracing
 from smd_agent.mxnet.step_counter import TrackedBlock
 from smd_agent.mxnet.structure import can_be_trained, own_parameters, parameters_of
 from smd_agent.mxnet.updates import updates
+
+_LOOSE = (
+    "parameters are trained that belong to no gluon.Block: they are saved by their own names, from the second iteration"
+    " on, which is step 1"
+)
 
 
 class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
@@ -43,6 +49,8 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
         self._depth = threading.local()
         self._leave_passes: list[Callable[[], object]] = []
         self._had_pass = False
+        self._loose: Block | None = None
+        self._asked_for_loose = False
 
     def install(self) -> None:
         """Begin to watch; called once, before the program has got hold of anything of MXNet's."""
@@ -106,6 +114,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
     @STEPS.fence("looking at a Trainer", again=True)
     def _trainer_made(self, trainer: Any) -> None:
         if self.expect(parameter for parameter in parameters_of(trainer) if can_be_trained(parameter)):
+            self._asked_for_loose = False
             self._watch_calls()
 
     # Blocks being called.
@@ -144,8 +153,12 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
         if not own and is_a(block, LossBlock):
             return None
         is_match = bool(own & self.params_without_model() if self.saw_training else own - self.known_params())
-        found = self.adopt(block) if is_match else None
+        are_loose = bool(own) and not is_match and self._trains_loose_parameters()
+        found = self.adopt(block) if is_match or are_loose else None
         if found is not None and self.hook is not None:
+            if are_loose:
+                self._add_loose_parameters(self.hook)
+                found.last = self.hook.step
             self.hook.go_on_with(found)
             self._look_for_owner(block)
         self._calls_without_match += 1
@@ -155,6 +168,27 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
         if found is None or self.hook is None:
             return None
         return self.hook.count_call(original)
+
+    def _trains_loose_parameters(self) -> bool:
+        """Whether, after a first iteration in which no model was found, what is trained belongs to no block."""
+        if self.hook is not None or not self._had_pass or self._asked_for_loose:
+            return False
+        self._asked_for_loose = True
+        loose = self.params_without_model()
+        return bool(loose) and not live_blocks.is_one_of_a_block(loose)
+
+    def _add_loose_parameters(self, hook: Hook) -> None:
+        """Save parameters that belong to no block as those of one of our own, around the block that is called."""
+        # With a prefix of its own it takes no number of the program's blocks.
+        self._loose = Block(prefix="trainer_")
+        for reference in self._pending_params.values():
+            parameter = reference()
+            if parameter is not None:
+                self._loose.params._params[f"{id(parameter)}"] = parameter
+        self._pending_params.clear()
+        hook.add_owner(self._loose)
+        hook.position.begin(hook.position.train)
+        guard.say_once("loose", _LOOSE)
 
     @STEPS.fence("looking at an evaluation")
     def _evaluated(self, block: Block) -> None:
