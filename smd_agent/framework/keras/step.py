@@ -160,8 +160,8 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
     ) -> Any:
         """What a function returns after a failure of ours; the hook is given where it has not counted its steps."""
         if hook is not None:
-            # What follows keeps its numbers.
-            hook.position.begin(hook.recorder.clocks[self.mode], steps)
+            # What follows keeps its numbers, and what is given no earlier step.
+            TentativeStep(hook.recorder, hook.recorder.clocks[self.mode], steps).keep()
         # What it calls in its turn is no step of its own.
         before, self._current.step = self._current.step, self
         try:

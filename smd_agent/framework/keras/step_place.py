@@ -14,7 +14,7 @@ from typing import Any
 from smd_agent.core.domains import STEPS
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.identity import WeakIdentityMap
-from smd_agent.framework.keras.attributes import own_attributes
+from smd_agent.framework.keras.attributes import attribute, own_attributes
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.plain_access import in_class, is_a
 
@@ -83,6 +83,16 @@ def install(trainer: type, slot: str) -> None:
     """Let the models of a class have step functions in an attribute of theirs."""
     if slot not in vars(trainer):
         type.__setattr__(trainer, slot, _Place(slot))
+
+
+def standing(model: Model, slot: str) -> Any:
+    """The function, or step function, that a model runs by an attribute; None where it has none."""
+    place, found = in_class(type(model), slot), None
+    if not is_a(place, _Place):
+        found = attribute(model, slot)
+    elif slot in own_attributes(model):
+        found = place.__get__(model, type(model))
+    return found
 
 
 def put(model: Model, slot: str, step: Placed) -> None:

@@ -9,10 +9,9 @@ from typing import Any, Generic
 from smd_agent.core.domains import METRICS, STEPS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.hook_source import HookSource
-from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.backend import Backend, C, Current, H
 from smd_agent.framework.keras.step import StepFunction
-from smd_agent.framework.keras.step_place import install, put
+from smd_agent.framework.keras.step_place import install, put, standing
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.patching import Make, is_ours, replace, replaced
 from smd_agent.framework.plain_access import is_a
@@ -75,7 +74,7 @@ class KerasWatch(Generic[H, C]):
     def _count(self, model: Model, kind: str) -> Call | None:
         """Have the steps of the function that a model has just made counted; returns what the model calls now."""
         slot = _slot(kind)
-        function: Call | None = attribute(model, slot)
+        function: Call | None = standing(model, slot)
         if function is None or is_a(function, StepFunction):
             return function
         if not self._backend.can_watch(model) or self._source.hook() is None:
@@ -136,7 +135,7 @@ class KerasWatch(Generic[H, C]):
     @METRICS.fence("saving the logs of an epoch")
     def _save_training(self, model: Model) -> None:
         """The training of an epoch is over, and its validation begins."""
-        hook, step = self._source.hook(), attribute(model, "train_function")
+        hook, step = self._source.hook(), standing(model, "train_function")
         if hook is None or not is_a(step, StepFunction) or not isinstance(step.last, Mapping):
             return
         if hook.position.clock is hook.recorder.clock_for(ModeKeys.TRAIN):
