@@ -68,13 +68,13 @@ def _registrar() -> Callable[..., object] | None:
     try:
         library = own_library("wrapt")
     except ImportError as error:
-        why = guard.describe(error)
+        fault = guard.describe(error)
     else:
         found: Callable[..., object] | None = getattr(library, "register_post_import_hook", None)
         if found is not None:
             return found
-        why = "it has no register_post_import_hook"
-    guard.say_once("wrapt", f"nothing will be captured: this environment has no usable wrapt ({why})")
+        fault = "it has no register_post_import_hook"
+    guard.say_once("wrapt", f"nothing will be captured: this environment has no usable wrapt ({fault})")
     return None
 
 

@@ -102,7 +102,7 @@ class Losses:
         self._inside: list[tuple[str, torch.Tensor]] = []
         self._in_training = self._recorder.position.clock.mode is ModeKeys.TRAIN
         self._any = False
-        # The number of the first node that was made after a model had returned.
+        # The number of the first node that was made after a model had returned for the first time.
         self._made_until = 0
         self._had_pass = False
         self.in_module = 0
@@ -189,7 +189,7 @@ class Losses:
     @LOSSES.fence("looking at losses")
     def after_model(self, title: str, output: Any) -> None:
         """A model has returned this."""
-        self._made_until = _next_number()
+        self._made_until = self._made_until or _next_number()
         for place, part in parts_of(output):
             if self._knows(part):
                 continue
