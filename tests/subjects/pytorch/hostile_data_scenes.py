@@ -171,6 +171,14 @@ def tensors_of_a_class_to_the_end(layers):
     train(layers, lambda x: x.as_subclass(Counted))
 
 
+def train_under(mode, layers):
+    model, optimizer = Net(layers), sgd(layers)
+    for k in range(3):
+        x, y = batch()
+        with mode():
+            train_step(k, model, optimizer, layers, x, y)
+
+
 @scene
 def a_mode_of_functions(layers):
     class Mode(TorchFunctionMode):
@@ -178,11 +186,7 @@ def a_mode_of_functions(layers):
             count(getattr(function, "__name__", str(function)))
             return function(*args, **(kwargs or {}))
 
-    model, optimizer = Net(layers), sgd(layers)
-    for k in range(3):
-        x, y = batch()
-        with Mode():
-            train_step(k, model, optimizer, layers, x, y)
+    train_under(Mode, layers)
 
 
 @scene
@@ -192,11 +196,7 @@ def a_mode_of_operations(layers):
             count(str(function))
             return function(*args, **(kwargs or {}))
 
-    model, optimizer = Net(layers), sgd(layers)
-    for k in range(3):
-        x, y = batch()
-        with Mode():
-            train_step(k, model, optimizer, layers, x, y)
+    train_under(Mode, layers)
 
 
 @scene
