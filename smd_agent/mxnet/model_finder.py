@@ -27,7 +27,7 @@ from smd_agent.mxnet.arrays import is_symbolic
 from smd_agent.mxnet.hook import Hook
 from smd_agent.mxnet.hybridized import watch_tracing
 from smd_agent.mxnet.step_counter import TrackedBlock
-from smd_agent.mxnet.structure import can_be_trained, own_parameters, parameters_of
+from smd_agent.mxnet.structure import block_of, can_be_trained, own_parameters, parameters_of
 from smd_agent.mxnet.updates import updates
 
 _LOOSE = (
@@ -179,12 +179,8 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
 
     def _add_loose_parameters(self, hook: Hook) -> None:
         """Save parameters that belong to no block as those of one of our own, around the block that is called."""
-        # With a prefix of its own it takes no number of the program's blocks.
-        self._loose = Block(prefix="trainer_")
-        for reference in self._pending_params.values():
-            parameter = reference()
-            if parameter is not None:
-                self._loose.params._params[f"{id(parameter)}"] = parameter
+        known = (reference() for reference in self._pending_params.values())
+        self._loose = block_of([parameter for parameter in known if parameter is not None])
         self._pending_params.clear()
         hook.add_owner(self._loose)
         hook.position.begin(hook.position.train)

@@ -44,8 +44,18 @@ def _walk(block: Block, found: list[Block], seen: set[int]) -> None:
 
 def own_parameters(block: Block) -> list[Parameter]:
     """The parameters that a block itself has."""
-    held = attribute(attribute(block, "_params"), "_params")
-    return [one for _, one in pairs_of(held) if is_a(one, Parameter)]
+    return [one for _, one in pairs_of(_held(block)) if is_a(one, Parameter)]
+
+
+def block_of(parameters: list[Parameter]) -> Block:
+    """A block of ours that has these parameters; it takes no number of the program's blocks."""
+    block = Block(prefix="trainer_")
+    _held(block).update((f"{id(parameter)}", parameter) for parameter in parameters)
+    return block
+
+
+def _held(block: Block) -> Any:
+    return attribute(attribute(block, "_params"), "_params")
 
 
 def parameter_name(parameter: Parameter) -> str:
