@@ -65,8 +65,7 @@ def _has_source() -> bool:
 
 
 def _arm() -> None:
-    finder = _FrameworkFinder()
-    sys.meta_path.insert(0, finder)
+    sys.meta_path.insert(0, _finder)
     package = os.path.dirname(os.path.abspath(__file__))
     if os.path.dirname(package) not in sys.path:
         from smd_agent import bundled
@@ -74,7 +73,7 @@ def _arm() -> None:
         bundled.find_beside(package)
     for name in FRAMEWORKS:
         if name in sys.modules:
-            finder.catch_up(name)
+            _finder.catch_up(name)
     if env.launch_pid() == os.getpid():
         import atexit
 
@@ -203,6 +202,10 @@ class _FrameworkFinder(_OldNameFinder):
             return
         self.done.add(name)
         _watch(name)
+
+
+# One for the process: a start that is tried twice hands a framework over once.
+_finder = _FrameworkFinder()
 
 
 class _WatchedLoader:

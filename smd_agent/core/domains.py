@@ -187,13 +187,19 @@ def tensor_failed(name: str, error: Exception) -> None:
     Raises:
         Exception: the error, under ``guard.strict``.
     """
-    noted = failures.note(name, "saving it", error)
+    noted = note_missing(name, error)
     why = f"saving it failed ({guard.describe(error)})"
     guard.say_once(("tensor", why), f"{name} is missing in step {noted.step}: {why}; all else goes on")
-    if noted.times == 1:
-        guard.attempt(failures.changed)
     if guard.strict:
         raise error
+
+
+def note_missing(name: str, error: Exception) -> Failure:
+    """Note in the run that a tensor or a collection is missing in the current step; who calls says so in a line."""
+    noted = failures.note(name, "saving it", error)
+    if noted.times == 1:
+        guard.attempt(failures.changed)
+    return noted
 
 
 DOMAINS: list[Domain] = []

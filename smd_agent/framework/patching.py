@@ -100,7 +100,7 @@ def _put_back(owner: Any, name: str, before: Any) -> None:
         setattr(owner, name, before)
 
 
-def replace(owner: Any, name: str, make: Make, *, why: str) -> Function:
+def replace(owner: Any, name: str, make: Make, *, why: str, then: Callable[..., object] | None = None) -> Function:
     """Replace a function for the life of the process; returns what stands in its place.
 
     Args:
@@ -108,9 +108,10 @@ def replace(owner: Any, name: str, make: Make, *, why: str) -> Function:
         name: the attribute.
         make: makes the replacement from the original.
         why: what the agent needs it for, as the register tells it.
+        then: called with the first argument where the replacement has failed and the original has returned; fenced.
     """
     original = getattr(owner, name)
-    replacement = functools.wraps(original)(entrance(original, _named_as(original, make(original))))
+    replacement = functools.wraps(original)(entrance(original, _named_as(original, make(original)), then))
     before = vars(owner).get(name, _ABSENT)
     installed = _like(before, replacement)
     _entries[id(installed)] = (installed, (Replaced(owner, name, why, Until.PROCESS_ENDS),), None)
@@ -143,10 +144,10 @@ def replace_everywhere(function: Function, make: Make, *, why: str) -> Function:
     return replacement
 
 
-def entrance(original: Function, replacement: Function) -> Function:
+def entrance(original: Function, replacement: Function, then: Callable[..., object] | None = None) -> Function:
     """What calls a replacement so that neither shows, in warnings or in tracebacks.
 
-    Where the replacement fails, the original is called; see ``own_failures``.
+    Where the replacement fails, the original is called, and ``then`` with the first argument; see ``own_failures``.
     """
     unseen(replacement)
 
@@ -157,7 +158,10 @@ def entrance(original: Function, replacement: Function) -> Function:
             instead = own_failure(error)
             if instead is None:
                 raise
-        return instead.of(original, *args, **kwargs)
+        result = instead.of(original, *args, **kwargs)
+        if then is not None:
+            then(*args[:1])
+        return result
 
     return unseen(entered)
 

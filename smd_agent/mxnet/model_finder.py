@@ -8,11 +8,11 @@ as it was.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from mxnet import autograd
-from mxnet.gluon import Block, Trainer
+from mxnet.gluon import Block, Parameter, Trainer
 from mxnet.gluon.loss import Loss as LossBlock
 from mxnet.ndarray import NDArray
 
@@ -51,13 +51,16 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
         self._had_pass = False
         self._loose: Block | None = None
         self._asked_for_loose = False
+        # Known since the call in progress, which is not counted yet; and whether loose parameters are trained with it.
+        self._uncounted: tuple[TrackedBlock, bool] | None = None
 
     def install(self) -> None:
         """Begin to watch; called once, before the program has got hold of anything of MXNet's."""
         backward_calls.install()
         watch_tracing()
         updates.install()
-        replace(Trainer, "__init__", self._wrap_init, why="a Trainer knows what is trained")
+        why = "a Trainer knows what is trained"
+        replace(Trainer, "__init__", self._wrap_init, why=why, then=self._trainer_made)
         self._watch_calls()
         self._watch_first_pass()
 
@@ -152,9 +155,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
         own = {id(parameter) for _, parameter in TrackedBlock(block).parameters() if can_be_trained(parameter)}
         if not own and is_a(block, LossBlock):
             return None
-        is_match = bool(own & self.params_without_model() if self.saw_training else own - self.known_params())
-        are_loose = bool(own) and not is_match and self._trains_loose_parameters()
-        found = self.adopt(block) if is_match or are_loose else None
+        found, are_loose = self._newly_known(block, own)
         if found is not None and self.hook is not None:
             if are_loose:
                 self._add_loose_parameters(self.hook)
@@ -167,7 +168,21 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
             self._unwatch_calls()
         if found is None or self.hook is None:
             return None
-        return self.hook.count_call(original)
+        counted = self.hook.count_call(original)
+        self._uncounted = None
+        return counted
+
+    def _newly_known(self, block: Block, own: set[int]) -> tuple[TrackedBlock | None, bool]:
+        """A block that has just become known by its parameters that are trained, and whether loose ones are, too."""
+        if self._uncounted is not None and self._uncounted[0].model is block:
+            # What followed has failed, and is tried again.
+            return self._uncounted
+        is_match = bool(own & self.params_without_model() if self.saw_training else own - self.known_params())
+        are_loose = bool(own) and not is_match and self._trains_loose_parameters()
+        found = self.adopt(block) if is_match or are_loose else None
+        if found is not None:
+            self._uncounted = found, are_loose
+        return found, are_loose
 
     def _trains_loose_parameters(self) -> bool:
         """Whether, after a first iteration in which no model was found, what is trained belongs to no block."""
@@ -179,11 +194,12 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
 
     def _add_loose_parameters(self, hook: Hook) -> None:
         """Save parameters that belong to no block as those of one of our own, around the block that is called."""
-        known = (reference() for reference in self._pending_params.values())
-        self._loose = block_of([parameter for parameter in known if parameter is not None])
-        self._pending_params.clear()
+        if self._loose is None:
+            known = (reference() for reference in self._pending_params.values())
+            self._loose = block_of([parameter for parameter in known if parameter is not None])
         hook.add_owner(self._loose)
-        hook.position.begin(hook.position.train)
+        self._pending_params.clear()
+        self._count_missed(hook, own_parameters(self._loose))
         guard.say_once("loose", _LOOSE)
 
     @STEPS.fence("looking at an evaluation")
@@ -208,4 +224,14 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
     def track(self, hook: Hook, model: Block, inner: list[TrackedBlock]) -> TrackedBlock:
         """Count the steps of a block from now on."""
         self._unwatch_passes()
+        self._count_missed(hook, (parameter for _, parameter in TrackedBlock(model).parameters()))
         return hook.add_model(model)
+
+    @staticmethod
+    def _count_missed(hook: Hook, parameters: Iterable[Parameter]) -> None:
+        """Count the updates of these parameters before any model was known: steps begin with the program's first."""
+        missed = updates.take_missed(parameters)
+        if missed:
+            if hook.position.open:
+                hook.finish_step()
+            hook.position.begin(hook.position.train, missed)

@@ -37,6 +37,8 @@ class _Updates:
         self._trained: Trained | None = None
         # Those of whose parameters a block has been called, if only to evaluate it.
         self._in_use: WeakIdentityMap[Any, bool] = WeakIdentityMap()
+        # By Trainers, how often they had updated before there was one.
+        self._missed: WeakIdentityMap[Any, int] = WeakIdentityMap()
         # Of its steps.
         self._position: RunPosition | None = None
         self._unwatch: Callable[[], None] | None = None
@@ -44,9 +46,10 @@ class _Updates:
     def install(self) -> None:
         """Begin to take note of Trainers; called again, do nothing."""
         if not is_replaced(Trainer, "_update"):
-            replace(Trainer, "__init__", self._wrap_init, why="a Trainer that is made may take turns in a step")
+            why = "a Trainer that is made may take turns in a step"
+            replace(Trainer, "__init__", self._wrap_init, why=why, then=self._made)
             # Trainer.step and Trainer.update both come by here.
-            replace(Trainer, "_update", self._wrap_update, why="an update ends a step")
+            replace(Trainer, "_update", self._wrap_update, why="an update ends a step", then=self._updated)
 
     def follow(self, trained: Trained) -> None:
         """Have the updates that come end the steps of this hook, which has got a block."""
@@ -60,6 +63,14 @@ class _Updates:
         for trainer in map(trainer_of, parameters):
             if trainer is not None:
                 self._in_use.set(trainer, True)
+
+    def take_missed(self, parameters: Iterable[Parameter]) -> int:
+        """How often these parameters were updated before anybody followed; asked once."""
+        trainers = [trainer for trainer in map(trainer_of, parameters) if trainer is not None]
+        found = max((self._missed.get(trainer) or 0 for trainer in trainers), default=0)
+        for trainer in trainers:
+            self._missed.set(trainer, 0)
+        return found
 
     def goes_on_with(self, own: set[int]) -> bool:
         """Whether a round that has ended goes on with a block that alone has these parameters, and is called now."""
@@ -125,6 +136,7 @@ class _Updates:
             result = original(trainer, *args, **kwargs)
             position = self._position
             if position is None:
+                self._updated(trainer)
                 return result
             if rounds.only == id(trainer) and position.clock is position.train and not position.unsure:
                 # As ``TrainingSteps.updated`` does it.
@@ -139,6 +151,7 @@ class _Updates:
     @STEPS.fence("looking at a Trainer's update", again=True)
     def _updated(self, trainer: Any) -> None:
         if self._trained is None:
+            self._missed.set(trainer, (self._missed.get(trainer) or 0) + 1)
             return
         self._end_watch()
         self._trained.steps.updated(trainer)

@@ -12,6 +12,7 @@ from harness.runner import SITE_HOOK
 from robustness.faults import START
 from robustness.survival import said_by
 from robustness.training import GLUON, KERAS, PYTORCH, XGBOOST, Training
+from smd_agent.core.modes import ModeKeys
 
 # A function of ours that fails in each call, what is lost with it, and the domain that is switched off.
 CASES = {
@@ -80,5 +81,39 @@ def test_what_fails_in_each_step_costs_itself_alone(name, prepared):
     assert not any("capture is off" in line for line in lines)
     for command in ("check", "ls", "show", "info"):
         shown = said_by(command, root)
-        assert any(line.startswith("Failed ") for line in shown[:3]) or not domain, (command, shown)
+        assert any(line.startswith("Failed ") for line in shown[:3]), (command, shown)
         assert not any("cut off" in line for line in shown)
+
+
+# What is tried a second time where it fails: then nothing is missing.
+TWICE = {
+    "the start of the process": (GLUON, "config/env.py:launch_pid"),
+    "Gluon's search, when the block has become known": (GLUON, "mxnet/hook.py:Hook.count_call"),
+    "Gluon's update": (GLUON, "mxnet/updates.py:_Updates._wrap_update.update"),
+    "XGBoost's rounds": (XGBOOST, "xgboost/hook.py:Hook.rounds"),
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_what_fails_once_where_a_training_begins_costs_nothing(name, prepared):
+    training, function = TWICE[name]
+    folder = prepared(training)
+    fault = json.dumps({"function": function, "call": 1, "fired": str(folder / "fired"), "site_hook": str(SITE_HOOK)})
+    ended = training.run(folder, START, name=name.replace(" ", "_"), ROBUSTNESS_FAULT=fault)
+    training.check_untouched(ended)
+    (folder / "fired").unlink()
+    assert training.check_values(folder / name.replace(" ", "_")).keys() == training.whole.keys()
+
+
+def test_steps_of_gluon_are_counted_from_the_first_one_on_where_that_is_not_seen(prepared):
+    folder = prepared(GLUON)
+    function = "mxnet/model_finder.py:BlockFinder._call"
+    fault = json.dumps({"function": function, "call": 1, "fired": str(folder / "fired"), "site_hook": str(SITE_HOOK)})
+    ended = GLUON.run(folder, START, name="unseen", ROBUSTNESS_FAULT=fault)
+    (folder / "fired").unlink()
+    assert any("the first step may be incomplete" in line for line in GLUON.check_untouched(ended))
+    found = GLUON.check_values(folder / "unseen", complete=False)
+    needed = {key for key in GLUON.whole if GLUON.kinds[key[0]] != "all else"}
+    assert {key for key in needed - found.keys() if key[1] is ModeKeys.TRAIN} == {
+        key for key in needed if key[1:] == (ModeKeys.TRAIN, 0)
+    }

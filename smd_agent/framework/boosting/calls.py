@@ -131,13 +131,17 @@ class Trainings:
             line = "a training that runs inside or beside another one is not saved"
             guard.say_once("two trainings at once", line)
             return None
-        if self._source is None:
-            self._source = HookSource(hook_class, lambda: self._make(hook_class))
-        hook = self._source.hook()
-        if hook is None:
-            self._running.release()
-            return None
-        return hook.begin_training(training)
+        rounds = None
+        try:
+            if self._source is None:
+                self._source = HookSource(hook_class, lambda: self._make(hook_class))
+            hook = self._source.hook()
+            rounds = None if hook is None else hook.begin_training(training)
+        finally:
+            if rounds is None:
+                # Where this failed, it is tried again.
+                self._running.release()
+        return rounds
 
     def end(self, rounds: Rounds) -> None:
         """The training that was begun has ended, or failed."""

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.domains import note_missing
 from smd_agent.core.ports import StepWriter
 from smd_agent.errors import SMDebugError
 from smd_agent.framework.boosting.collection import FULL_SHAP, LABELS, PREDICTIONS
@@ -108,6 +109,8 @@ class Products(Generic[M, D]):
                 failure = guard.attempt(save) if collection in self._built_in else None
                 if failure is not None:
                     failures.setdefault(self.reason(failure), []).append(collection)
+                    if not isinstance(failure, Unavailable):
+                        note_missing(collection, failure)
                     # What is saved once is not saved in a later round after it was said that it cannot be.
                     self._has_data_facts |= collection == CollectionKeys.DATA_FACTS
         for reason, collections in failures.items():
