@@ -55,8 +55,8 @@ class Replaced(NamedTuple):
 
 # What stands in the attributes (which lives as long as its entry), by its id.
 _entries: dict[int, tuple[Any, tuple[Replaced, ...], Patch | None]] = {}
-# What stood there before what is replaced for good, by the id of what stands there and the name.
-_originals: dict[tuple[int, str], Any] = {}
+# What stood there before what is replaced for good, by the ids of what stands there and its owner, and the name.
+_originals: dict[tuple[int, int, str], Any] = {}
 
 
 def replaced() -> list[Replaced]:
@@ -90,7 +90,7 @@ def undo(before: frozenset[int]) -> None:
             continue
         for owner, name, *_ in entries:
             if vars(owner).get(name) is installed:
-                _put_back(owner, name, _originals.pop((key, name), _ABSENT))
+                _put_back(owner, name, _originals.pop((key, id(owner), name)))
 
 
 def _put_back(owner: Any, name: str, before: Any) -> None:
@@ -115,7 +115,7 @@ def replace(owner: Any, name: str, make: Make, *, why: str, then: Callable[..., 
     before = vars(owner).get(name, _ABSENT)
     installed = _like(before, replacement)
     _entries[id(installed)] = (installed, (Replaced(owner, name, why, Until.PROCESS_ENDS),), None)
-    _originals[id(installed), name] = before
+    _originals[id(installed), id(owner), name] = before
     setattr(owner, name, installed)
     return replacement
 
@@ -138,7 +138,7 @@ def replace_everywhere(function: Function, make: Make, *, why: str) -> Function:
         if isinstance(names, dict):
             for name in [name for name, value in [*names.items()] if value is function]:
                 names[name] = replacement
-                _originals[id(replacement), name] = function
+                _originals[id(replacement), id(module), name] = function
                 places.append(Replaced(module, name, why, Until.PROCESS_ENDS))
     _entries[id(replacement)] = (replacement, tuple(places), None)
     return replacement

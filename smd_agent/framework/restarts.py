@@ -44,7 +44,9 @@ class Restarts:
         self._folder = None if named is None else Path(named)
         self._states: list[TrainingState] = []
         if self._folder is not None:
-            failure = guard.attempt(partial(self._read, self._folder))
+            read = partial(self._read, self._folder)
+            # Tried twice: without them the training's steps would have other numbers.
+            failure = guard.attempt(read) and guard.attempt(read)
             if failure is not None:
                 line = f"{path_of(self._folder)} cannot be read ({guard.describe(failure)}): steps are counted from 0"
                 guard.say_once(("training states", self._folder), line)

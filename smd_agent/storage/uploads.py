@@ -42,6 +42,8 @@ _BATCH_SECONDS = 120.0
 _BYTES_PER_SECOND = 128 << 10
 _FIRST_PAUSE, _LONGEST_PAUSE, _LONGEST_AT_EXIT = 0.25, 30.0, 2.0
 _STANDS_STILL = 30.0
+# Failures of ours, one after the other, with which uploading ends.
+_IN_A_ROW = 3
 # Steps that the store lacks, of those that are noted for a later start.
 _NOTED = 1000
 # How often whoever waits for an answer looks whether the thread is still there.
@@ -275,8 +277,16 @@ class Uploads:
 
     def _work(self) -> None:
         self._loop = new_loop()
+        failed = 0
         while (job := self._next_job()) is not None:
-            job()
+            failure = guard.attempt(job)
+            failed = failed + 1 if failure is not None else 0
+            if failure is None:
+                continue
+            if failed >= _IN_A_ROW:
+                raise failure
+            with self._changed:
+                self._pause_after(failure, has_moved=False)
 
     def _next_job(self) -> Callable[[], None] | None:
         with self._changed:
@@ -288,7 +298,7 @@ class Uploads:
                     return self._renew
                 uploads = bool(self._due) and stay.is_fresh
                 if uploads and now >= self._next:
-                    return partial(self._upload, self._batch())
+                    return self._upload_next
                 until = min(stay.renewed_at, self._next if uploads else math.inf)
                 self._changed.wait(None if until == math.inf else until - now)
         return None
@@ -328,6 +338,11 @@ class Uploads:
             batch[name] = due
         return batch
 
+    def _upload_next(self) -> None:
+        with self._changed:
+            batch = self._batch()
+        self._upload(batch)
+
     def _upload(self, batch: dict[str, _Due]) -> None:
         seconds = _BATCH_SECONDS + sum(due.size for due in batch.values()) / _BYTES_PER_SECOND
         failures: dict[str, BaseException] = {}
@@ -352,11 +367,19 @@ class Uploads:
             done.update({paths.END_MARKER} - failures.keys())
         self._settle(batch, done, failures)
 
+    def _pause_after(self, failure: BaseException, has_moved: bool) -> None:
+        """Have the next batch wait; in the lock."""
+        now = time.monotonic()
+        self._why = reason_of(failure)
+        self._failing_since = self._failing_since or now
+        longest = _LONGEST_AT_EXIT if self._finishing else _LONGEST_PAUSE
+        self._pause = _FIRST_PAUSE if has_moved else min(max(2 * self._pause, _FIRST_PAUSE), longest)
+        self._next = now + self._pause
+
     def _note_progress(self) -> None:
         self._moved += 1
 
     def _settle(self, batch: dict[str, _Due], done: set[str], failures: dict[str, BaseException]) -> None:
-        now = time.monotonic()
         for name in [name for name, due in batch.items() if any(one in failures for one in (name, *due.before))]:
             # The folder is told of where it has gone.
             if not all((self._root / one).exists() for one in (name, *batch[name].before)):
@@ -373,11 +396,7 @@ class Uploads:
             if not failures:
                 self._pause = self._next = 0.0
             else:
-                self._why = reason_of(next(iter(failures.values())))
-                self._failing_since = self._failing_since or now
-                longest = _LONGEST_AT_EXIT if self._finishing else _LONGEST_PAUSE
-                self._pause = _FIRST_PAUSE if done else min(max(2 * self._pause, _FIRST_PAUSE), longest)
-                self._next = now + self._pause
+                self._pause_after(next(iter(failures.values())), has_moved=bool(done))
             self._changed.notify_all()
         for name in done:
             step = paths.parse_step_file(name.rpartition("/")[2])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from robustness.training import EVERYTHING, Training
 
 CHECKPOINTS, METRICS, BOARD, BEFORE, WAY = "checkpoints", "metrics", "board", "before", "way"
 ADDRESS = "s3://bucket/run"
+_IN_ITS_FOLDER = re.compile(r"s3:.*(?:but in|stays in|goes into) (\S+)")
 
 
 @dataclass
@@ -123,6 +125,10 @@ class StoredJob(Job):
             place = folder / name / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)
+        # Where the run is then, a line says.
+        here = _IN_ITS_FOLDER.search(ended.stderr)
+        if here is not None:
+            shutil.copytree(here[1], folder / name, dirs_exist_ok=True)
         return ended
 
     def hook(self, folder: Path, name: str) -> dict[str, Any]:

@@ -8,12 +8,23 @@ from __future__ import annotations
 import functools
 import gc
 import itertools
+import sys
 import types
 import weakref
 
 import pytest
 
-from smd_agent.framework.patching import Patch, Until, is_ours, is_replaced, replace, replaced
+from smd_agent.framework.patching import (
+    Patch,
+    Until,
+    is_ours,
+    is_replaced,
+    replace,
+    replace_everywhere,
+    replaced,
+    standing,
+    undo,
+)
 
 
 def in_module():
@@ -221,3 +232,37 @@ def test_the_register_tells_what_is_replaced_why_and_until_when():
     ours.remove()
     assert [entry.until for entry in replaced() if entry.owner is owner] == [Until.PROCESS_ENDS]
     assert call() == ("for good", "original")
+
+
+def test_what_is_undone_stands_under_all_its_names_again(monkeypatch):
+    def function() -> str:
+        return "original"
+
+    modules = [types.ModuleType(name) for name in ("one_module", "another_module")]
+    for module in modules:
+        module.function = function
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    before = standing()
+    replace_everywhere(function, lambda original: lambda: f"replaced {original()}", why="a test")
+    assert [module.function() for module in modules] == ["replaced original"] * 2
+    undo(before)
+    assert [module.function for module in modules] == [function] * 2
+    assert standing() == before
+
+
+def test_a_replacement_that_fails_lets_somebody_do_what_it_would_have_done():
+    owner = type("Owner", (), {"grow": lambda self, by: by})
+    told = []
+
+    def make(original):
+        def grow(self, by):
+            result = original(self, by)
+            [].missing  # noqa: B018
+            return result
+
+        return grow
+
+    replace(owner, "grow", make, why="a test", then=told.append)
+    one = owner()
+    assert one.grow(2) == 2
+    assert told == [one]
