@@ -22,10 +22,12 @@ from smd_agent import guard, stalled_disk
 from smd_agent.formats import paths
 from smd_agent.formats.training_state import StorePlace
 from smd_agent.printable import count_of
+from smd_agent.storage import upload_pauses
 from smd_agent.storage.forecast import size_text
 from smd_agent.storage.kept_events import KeptEvents
 from smd_agent.storage.store_stay import Earlier, Found, StoreStay
 from smd_agent.storage.stores import StoreFailure, new_loop, reason_of
+from smd_agent.storage.upload_pauses import UploadPauses
 from smd_agent.storage.writer import Thread, start_thread
 
 if TYPE_CHECKING:
@@ -36,12 +38,9 @@ WAITING_BYTES = 4 << 30
 # Uploaded together.
 _BATCH_FILES = 32
 _BATCH_BYTES = 16 << 20
-# In seconds. A batch may take this long, and one more for so many bytes; after a failure there is a pause, which
-# doubles; a store that has taken nothing for so long is told of, and is not waited for any longer at exit.
+# A batch may take so many seconds, and one more for so many bytes.
 _BATCH_SECONDS = 120.0
 _BYTES_PER_SECOND = 128 << 10
-_FIRST_PAUSE, _LONGEST_PAUSE, _LONGEST_AT_EXIT = 0.25, 30.0, 2.0
-_STANDS_STILL = 30.0
 # Failures of ours, one after the other, with which uploading ends.
 _IN_A_ROW = 3
 # Steps that the store lacks, of those that are noted for a later start.
@@ -87,12 +86,9 @@ class Uploads:
         self._kept = KeptEvents(gives_up=on_the_way)
         self._thread: Thread | None = None
         self._over = False
-        # Whenever the store takes something; when it did so last, or began to fail; and when to try again.
+        # Whenever the store takes something.
         self._moved = 0
-        self._failing_since: float | None = None
-        self._finishing = False
-        self._pause = self._next = 0.0
-        self._why = ""
+        self._pauses = UploadPauses()
         # Of the thread.
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -201,25 +197,25 @@ class Uploads:
         begun = seen_at = time.monotonic()
         seen = -1
         with self._changed:
-            self._finishing = True
-            self._next = 0.0
+            self._pauses.at_exit = True
+            self._pauses.over_at = 0.0
             self._changed.notify_all()
             while self._due and self._is_alive():
                 now = time.monotonic()
                 if self._moved != seen:
                     seen, seen_at = self._moved, now
-                limits = begun + self._patience, seen_at + stalled_disk.patience(_STANDS_STILL)
+                limits = begun + self._patience, seen_at + stalled_disk.patience(upload_pauses.STANDS_STILL)
                 if now >= min(limits):
                     break
                 self._changed.wait(min(min(limits) - now, 1.0))
-            self._finishing = False
+            self._pauses.at_exit = False
             left, size = len(self._due), self._waiting
         if not left:
             # What says whose the place is does no harm where it stays: the run has its end marker.
             guard.attempt(lambda: self._ask(self._stay.release))
             self.failed = ""
             return
-        self.failed = self._why or "it does not answer in time"
+        self.failed = self._pauses.why or "it does not answer in time"
         stalled_disk.waited_in_vain(lambda: bool(self._due) and self._is_alive())
         files = f"{count_of(left, 'file')} ({size_text(size)})"
         verb = "are" if left > 1 else "is"
@@ -256,7 +252,7 @@ class Uploads:
         while not done.wait(_LOOK_SECONDS) and self._is_alive() and time.monotonic() < limit:
             pass
         if not done.is_set():
-            self.failed = self._why or "it does not answer in time"
+            self.failed = self._pauses.why or "it does not answer in time"
             stalled_disk.waited_in_vain(lambda: not done.is_set() and self._is_alive())
             raise StoreFailure(self.failed)
         failure = failures[0]
@@ -270,23 +266,21 @@ class Uploads:
         failure = guard.attempt(self._work)
         if failure is not None:
             # Whoever waits for the thread sees that it has ended, and says it.
-            self._why = reason_of(failure)
+            self._pauses.note(failure)
         guard.attempt(self._stay.close)
         if self._loop is not None:
             self._loop.close()
 
     def _work(self) -> None:
         self._loop = new_loop()
-        failed = 0
+        failures = 0
         while (job := self._next_job()) is not None:
             failure = guard.attempt(job)
-            failed = failed + 1 if failure is not None else 0
-            if failure is None:
-                continue
-            if failed >= _IN_A_ROW:
-                raise failure
-            with self._changed:
-                self._pause_after(failure, has_moved=False)
+            failures = 0 if failure is None else failures + 1
+            if failure is not None:
+                if failures >= _IN_A_ROW:
+                    raise failure
+                self._pauses.after(failure, has_moved=False)
 
     def _next_job(self) -> Callable[[], None] | None:
         with self._changed:
@@ -297,9 +291,9 @@ class Uploads:
                 if now >= stay.renewed_at:
                     return self._renew
                 uploads = bool(self._due) and stay.is_fresh
-                if uploads and now >= self._next:
+                if uploads and now >= self._pauses.over_at:
                     return self._upload_next
-                until = min(stay.renewed_at, self._next if uploads else math.inf)
+                until = min(stay.renewed_at, self._pauses.over_at if uploads else math.inf)
                 self._changed.wait(None if until == math.inf else until - now)
         return None
 
@@ -316,8 +310,7 @@ class Uploads:
         taken: list[str | None] = []
         failure = guard.attempt(lambda: taken.append(self._stay.renew()))
         if failure is not None:
-            self._why = reason_of(failure)
-            self._failing_since = self._failing_since or time.monotonic()
+            self._pauses.note(failure)
             self._tell_if_it_stands_still()
         elif taken[0] is not None:
             with self._changed:
@@ -367,15 +360,6 @@ class Uploads:
             done.update({paths.END_MARKER} - failures.keys())
         self._settle(batch, done, failures)
 
-    def _pause_after(self, failure: BaseException, has_moved: bool) -> None:
-        """Have the next batch wait; in the lock."""
-        now = time.monotonic()
-        self._why = reason_of(failure)
-        self._failing_since = self._failing_since or now
-        longest = _LONGEST_AT_EXIT if self._finishing else _LONGEST_PAUSE
-        self._pause = _FIRST_PAUSE if has_moved else min(max(2 * self._pause, _FIRST_PAUSE), longest)
-        self._next = now + self._pause
-
     def _note_progress(self) -> None:
         self._moved += 1
 
@@ -392,11 +376,7 @@ class Uploads:
                     self._waiting -= batch[name].size
             if done:
                 self._moved += 1
-                self._failing_since = None
-            if not failures:
-                self._pause = self._next = 0.0
-            else:
-                self._pause_after(next(iter(failures.values())), has_moved=bool(done))
+            self._pauses.after(next(iter(failures.values()), None), has_moved=bool(done))
             self._changed.notify_all()
         for name in done:
             step = paths.parse_step_file(name.rpartition("/")[2])
@@ -407,9 +387,9 @@ class Uploads:
             self._tell_if_it_stands_still()
 
     def _tell_if_it_stands_still(self) -> None:
-        if self._failing_since is not None and time.monotonic() - self._failing_since > _STANDS_STILL:
-            line = f"{self.address} takes nothing ({self._why}): the run goes on, what is saved waits in {self._root}"
-            guard.say_once((self, "takes nothing"), line)
+        if self._pauses.stands_still:
+            line = f"{self.address} takes nothing ({self._pauses.why})"
+            guard.say_once((self, "takes nothing"), f"{line}: the run goes on, what is saved waits in {self._root}")
 
 
 def _size(path: Path) -> int:

@@ -21,7 +21,7 @@ from smd_agent import guard
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugRuntimeError
 from smd_agent.formats import paths
-from smd_agent.storage import uploads
+from smd_agent.storage import upload_pauses, uploads
 from smd_agent.storage.destination import Destination
 from smd_agent.storage.store_claim import Taken
 
@@ -202,8 +202,8 @@ def test_a_store_that_never_answers_costs_a_moment_at_the_end(store, address, ca
 
 
 def test_a_store_that_fails_for_long_is_told_of_once_and_gets_all_in_the_end(store, address, capfd, monkeypatch):
-    monkeypatch.setattr(uploads, "_STANDS_STILL", 0.5)
-    monkeypatch.setattr(uploads, "_LONGEST_PAUSE", 0.3)
+    monkeypatch.setattr(upload_pauses, "STANDS_STILL", 0.5)
+    monkeypatch.setattr(upload_pauses, "LONGEST_PAUSE", 0.3)
     run = stored(address)
     store.faults.only, store.faults.refuse = "PUT", 10**6
     save(run, *range(3))
