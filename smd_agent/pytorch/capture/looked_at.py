@@ -77,9 +77,10 @@ def length_of(part: torch.Tensor) -> torch.Tensor:
     """The l2 of the elements of a tensor of floats or complex numbers, float32, of shape ``()``."""
     if part.element_size() < _EXACT[part.is_complex()].itemsize:
         part = part.to(_EXACT[part.is_complex()])
+    # Floats side by side are added up in several sums, others and complex numbers in one, which is less exact.
+    part = part.resolve_conj().contiguous()
     if part.is_complex():
-        # The same length: complex numbers are added up one by one, floats in several sums, which is more exact.
-        part = torch.view_as_real(part.resolve_conj())
+        part = torch.view_as_real(part)
     found: torch.Tensor = torch.linalg.vector_norm(part).to(torch.float32)
     if found.is_cpu and not _FEWEST < float(found) < _MOST:
         found = _exact_length(part).to(torch.float32)
