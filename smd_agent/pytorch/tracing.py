@@ -90,6 +90,7 @@ def is_transformed() -> bool:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _no_overrides = torch._C.DisableTorchFunction
+_set_gradients = torch._C._set_grad_enabled
 
 
 def apart(function: F) -> F:
@@ -104,6 +105,24 @@ def apart(function: F) -> F:
             if _dispatch_modes() and not _has_no_values():
                 return _without_modes(function, args, kwargs)
             return function(*args, **kwargs)
+
+    return cast("F", run)
+
+
+def without_gradients(function: F) -> F:
+    """Have a function of ours compute without gradients; it is no generator.
+
+    ``torch.no_grad`` comes and goes by functions of Python, in which a signal handler of the program may raise: then
+    gradients would stay off.
+    """
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        before = torch.is_grad_enabled()
+        try:
+            _set_gradients(False)
+            return function(*args, **kwargs)
+        finally:
+            _set_gradients(before)
 
     return cast("F", run)
 

@@ -24,6 +24,7 @@ from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import local_of
 from smd_agent.pytorch.capture.followed_parameters import FollowedParameters, State, state_of
+from smd_agent.pytorch.tracing import without_gradients
 from smd_agent.pytorch.updates import ids_of
 
 _MOST = 16
@@ -93,7 +94,7 @@ class DiscardedGradients:
             trained = [one for one in parameters if one.requires_grad]
             self._parameters.add(trained[:: len(trained) // _MOST + 1])
 
-    @torch.no_grad()
+    @without_gradients
     @GRADIENT_FACTS.fence("looking at which gradients are discarded")
     def before_backward(self) -> None:
         """A backward pass is about to add to gradients."""
@@ -120,7 +121,7 @@ class DiscardedGradients:
         self._discarded.append(_Discarded(last.place, {*last.gradients}, _length(changed) if changed else None))
         self._weights = self._weights or _parts(self._parameters.weights(last.weights))
 
-    @torch.no_grad()
+    @without_gradients
     @GRADIENT_FACTS.fence("looking at which gradients are discarded")
     def after_backward(self) -> None:
         """It has added to them."""
@@ -131,7 +132,7 @@ class DiscardedGradients:
             self._last = _Pass(self._place, states, self._versions(found)) if found else None
             self._gradients = _parts(found) if self._discarded else {}
 
-    @torch.no_grad()
+    @without_gradients
     @GRADIENT_FACTS.fence("looking at which gradients are discarded")
     def before_optimizer(self, optimizer: Any) -> None:
         """An optimizer is about to use gradients."""

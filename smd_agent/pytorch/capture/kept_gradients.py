@@ -23,6 +23,7 @@ from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import local_of
 from smd_agent.pytorch.capture.followed_parameters import FollowedParameters, State, state_of
 from smd_agent.pytorch.capture.looked_at import length_of
+from smd_agent.pytorch.tracing import without_gradients
 from smd_agent.pytorch.updates import ids_of
 
 _MOST = 64
@@ -114,6 +115,6 @@ class KeptGradients:
                 del self._before[key]
 
 
-@torch.no_grad()
+@without_gradients
 def _lengths(gradients: list[torch.Tensor]) -> list[torch.Tensor]:
     return [length_of(facts.looked_at(local_of(gradient).detach().reshape(-1))) for gradient in gradients]

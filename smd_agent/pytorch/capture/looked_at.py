@@ -17,6 +17,7 @@ from smd_agent.framework.weight_changes import Moved
 from smd_agent.pytorch.arrays import has_memory, in_floats, local_of, tensors_in
 from smd_agent.pytorch.model.trained import was_given
 from smd_agent.pytorch.structure import groups_of, in_group, optimized
+from smd_agent.pytorch.tracing import without_gradients
 
 _SETTINGS = ("lr", "weight_decay", "momentum", "betas", "eps")
 # A length between these is exact enough in float32.
@@ -36,7 +37,7 @@ class Weights:
         """How many elements a parameter has."""
         return parameter.numel()
 
-    @torch.no_grad()
+    @without_gradients
     def looked_at(self, parameter: torch.Tensor) -> torch.Tensor | None:
         """A copy of what is looked at of a parameter, in float32 or float64, contiguous; None if it cannot be read."""
         # Of a parameter that is distributed over ranks, this rank's part.
@@ -47,7 +48,7 @@ class Weights:
         found = in_floats(part)
         return found.clone(memory_format=torch.contiguous_format) if found is part else found
 
-    @torch.no_grad()
+    @without_gradients
     def changes(self, found: Sequence[Moved]) -> list[tuple[Moved, torch.Tensor, torch.Tensor]]:
         """Update and update ratio of each, computed for all of a device and dtype at once."""
         alike: dict[tuple[torch.device, torch.dtype], list[Moved]] = {}
@@ -121,7 +122,7 @@ def settings_of(optimizer: Any) -> dict[str, Any]:
     return dict(facts.settings(groups_of(optimizer), _SETTINGS))
 
 
-@torch.no_grad()
+@without_gradients
 def digest_of(inputs: Any) -> torch.Tensor | None:
     """The digest of what a model is called with, on the device of its tensors; None where they are on several."""
     found = [tensor.detach() for tensor in tensors_in(inputs) if has_memory(tensor)]

@@ -38,7 +38,7 @@ from smd_agent.pytorch.arrays import has_memory
 from smd_agent.pytorch.capture import target_reach
 from smd_agent.pytorch.capture.loss_guesses import LossGuesses
 from smd_agent.pytorch.capture.loss_labels import Counted, row_length
-from smd_agent.pytorch.tracing import graph_task, is_opaque
+from smd_agent.pytorch.tracing import graph_task, is_opaque, without_gradients
 
 _OF_CLASSES = ("cross_entropy_loss", "nll_loss")
 _OF_LOGITS = "binary_cross_entropy_with_logits_loss"
@@ -93,7 +93,7 @@ class LossInputs:
         self._guesses = guesses
         self._calls: dict[str, int] = {}
 
-    @torch.no_grad()
+    @without_gradients
     @LOSS_FACTS.fence("looking at what a loss is given")
     def look_at(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any], loss: Any) -> None:
         """Save what a call of a functional loss was given, and what it has returned."""

@@ -24,7 +24,7 @@ from smd_agent.core.domains import LOSS_FACTS
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import has_memory, tensors_in
-from smd_agent.pytorch.tracing import graph_task, is_opaque
+from smd_agent.pytorch.tracing import graph_task, is_opaque, without_gradients
 
 _LOSSES = (
     *("cross_entropy_loss", "nll_loss", "binary_cross_entropy_loss", "binary_cross_entropy_with_logits_loss"),
@@ -51,7 +51,7 @@ class LossTargets:
         # A copy of a part of what the model was called with last, and its whole shape.
         self._tokens: tuple[torch.Tensor, torch.Size] | None = None
 
-    @torch.no_grad()
+    @without_gradients
     @LOSS_FACTS.fence("looking at the targets of a loss")
     def before_call(self, inputs: Any) -> None:
         """A model is about to be called."""
@@ -62,7 +62,7 @@ class LossTargets:
         if len(found) == 1 and not is_opaque():
             self._tokens = found[0][:_LOOKED_AT, :_LOOKED_AT].clone(), found[0].shape
 
-    @torch.no_grad()
+    @without_gradients
     @LOSS_FACTS.fence("looking at the targets of a loss")
     def look_at(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Save what a call of a functional loss compares with."""

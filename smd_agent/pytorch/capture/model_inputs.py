@@ -17,6 +17,7 @@ from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.training_facts import AS_IT_IS
 from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import has_memory, tensors_in, to_array
+from smd_agent.pytorch.tracing import without_gradients
 
 # Layers that multiply what they are given by weights, and are made for numbers about 1.
 _LAYERS = (torch.nn.Linear, _ConvNd, torch.nn.RNNBase, torch.nn.RNNCellBase, torch.nn.Bilinear)
@@ -93,7 +94,6 @@ def _identity(tensor: torch.Tensor) -> tuple[weakref.ref[torch.Tensor], int, int
     return weakref.ref(tensor), tensor.untyped_storage().data_ptr(), version
 
 
-@torch.no_grad()
 def numbers_of_inputs(inputs: Any, most: int) -> Iterator[tuple[int, Numbers]]:
     """The numbers of each of the first inputs that has floats and can be read, by its place among the tensors."""
     for i, tensor in enumerate(tensors_in(inputs)[:most]):
@@ -101,6 +101,7 @@ def numbers_of_inputs(inputs: Any, most: int) -> Iterator[tuple[int, Numbers]]:
             yield i, _numbers_of(tensor.detach())
 
 
+@without_gradients
 def _numbers_of(tensor: torch.Tensor) -> Numbers:
     shape = tuple(tensor.shape)
     part = looked_at(tensor)

@@ -23,6 +23,7 @@ from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import has_memory, tensors_in
 from smd_agent.pytorch.capture.loss_inputs import SAME_VALUES
+from smd_agent.pytorch.tracing import without_gradients
 
 Shape = tuple[int, ...]
 
@@ -61,7 +62,7 @@ class OwnLosses:
         self._wanted = usage.wanted_in_training
         self._count = 0
 
-    @torch.no_grad()
+    @without_gradients
     @LOSS_FACTS.fence("looking at a loss that is not the framework's")
     def before_backward(self, tensors: Any) -> None:
         """A backward pass is about to start from these."""

@@ -16,7 +16,7 @@ from smd_agent.framework.captured_step import Installed
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.plain_access import is_a, own_dict
 from smd_agent.pytorch.fences import fence
-from smd_agent.pytorch.tracing import apart, is_compiling
+from smd_agent.pytorch.tracing import apart, is_compiling, without_gradients
 
 
 class ScalerFacts:
@@ -75,7 +75,7 @@ class ScalerFacts:
             self._scales.setdefault(title_of(scaler), scale)
 
     @SETTINGS.fence("looking at an update that may be skipped")
-    @torch.no_grad()
+    @without_gradients
     @apart
     def _after(self, scaler: Any, optimizer: Any) -> None:
         if scale_of(scaler) is None:

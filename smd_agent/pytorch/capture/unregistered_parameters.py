@@ -22,6 +22,7 @@ from smd_agent.pytorch.model.step_counter import TrackedModule
 from smd_agent.pytorch.model.trained import was_given
 from smd_agent.pytorch.model.unregistered import unregistered_parameters
 from smd_agent.pytorch.structure import is_training
+from smd_agent.pytorch.tracing import without_gradients
 
 Value = tuple[int, float]
 
@@ -92,7 +93,7 @@ def _unchanged(known: _Known, owned: set[int]) -> Iterator[tuple[str, torch.nn.P
             yield name, parameter
 
 
-@torch.no_grad()
+@without_gradients
 def _value_of(parameter: torch.nn.Parameter) -> Value:
     numbers = looked_at(parameter.detach().reshape(-1))
     return parameter._version, float(numbers.sum(dtype=torch.float64))

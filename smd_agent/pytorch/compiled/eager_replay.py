@@ -25,6 +25,7 @@ from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.compiled.dynamo_bytecode import runs_only_a_graph
 from smd_agent.pytorch.model.watched_calls import WatchedCalls
 from smd_agent.pytorch.structure import own_dict, parameters, parts
+from smd_agent.pytorch.tracing import without_gradients
 
 Seen = list[tuple[str, str, list[torch.Tensor]]]
 
@@ -76,9 +77,9 @@ class EagerReplay:
             return "the compiled region computes something else than the model without the compiler (random numbers?)"
         return seen
 
+    @without_gradients
     def _run(self, seen: Seen) -> Any:
         with ExitStack() as stack:
-            stack.enter_context(torch.no_grad())
             stack.enter_context(torch.compiler.set_stance("force_eager"))
             stack.enter_context(_as_if_compiling())
             stack.enter_context(_random(self._random))

@@ -10,6 +10,7 @@ import torch
 
 from smd_agent.core.reductions.channels import END, EXCEPTION
 from smd_agent.pytorch.device.reductions import HostCopy
+from smd_agent.pytorch.tracing import without_gradients
 
 Wanted = tuple[torch.Tensor, int, Sequence[str]]
 """A tensor, the axis of its channels, and which shares."""
@@ -22,13 +23,13 @@ class DeviceShares:
         wanted: of one device, each tensor of a dtype that is known there; may be overwritten afterwards.
     """
 
+    @without_gradients
     def __init__(self, wanted: Sequence[Wanted]) -> None:
         shares = []
-        with torch.no_grad():
-            for tensor, axis, names in wanted:
-                found = {"dead_share": _dead, "saturated_share": _saturated}
-                shares += [found[name](tensor.detach(), axis) for name in names]
-            self._copy = HostCopy(torch.stack(shares)) if shares else None
+        for tensor, axis, names in wanted:
+            found = {"dead_share": _dead, "saturated_share": _saturated}
+            shares += [found[name](tensor.detach(), axis) for name in names]
+        self._copy = HostCopy(torch.stack(shares)) if shares else None
 
     def ready(self) -> bool:
         """Whether ``result`` would not wait."""

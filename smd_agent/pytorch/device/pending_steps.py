@@ -34,6 +34,7 @@ from smd_agent.pytorch.device.reductions import (
     known_on_device,
     reducible_on_device,
 )
+from smd_agent.pytorch.tracing import without_gradients
 
 WAITING = 2
 
@@ -71,6 +72,7 @@ class LateGroup:
         buffers: memory to use again.
     """
 
+    @without_gradients
     def __init__(
         self,
         names: Sequence[str],
@@ -90,14 +92,13 @@ class LateGroup:
         wanted = list(shares_of(names, {i: tensor.dim() for i, tensor in enumerate(tensors)}, group, axes))
         self._share_tags = tuple(tag for *_, tags in wanted for tag in tags)
         self._shares = DeviceShares([(tensors[i], axis, kinds) for i, axis, kinds, _ in wanted])
-        with torch.no_grad():
-            self._histograms = {i: HostCopy(in_order.histogram_of(tensors[i])) for i in group.histograms}
-            # Counts below 2**53 are float64 as they are, so that one copy brings them and the sums.
-            self._pictured = {
-                i: HostCopy(torch.cat([in_order.finite_sums(tensors[i]), in_order.histogram_of(tensors[i], fine=True)]))
-                for i in group.pictured
-                if tensors[i].numel() > 1 and tensors[i].dtype is not torch.bool
-            }
+        self._histograms = {i: HostCopy(in_order.histogram_of(tensors[i])) for i in group.histograms}
+        # Counts below 2**53 are float64 as they are, so that one copy brings them and the sums.
+        self._pictured = {
+            i: HostCopy(torch.cat([in_order.finite_sums(tensors[i]), in_order.histogram_of(tensors[i], fine=True)]))
+            for i in group.pictured
+            if tensors[i].numel() > 1 and tensors[i].dtype is not torch.bool
+        }
         self._raw = {i: Snapshot(tensors[i], buffers) for i in group.raw}
         self._forgotten: set[str] = set()
 

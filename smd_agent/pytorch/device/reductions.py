@@ -20,6 +20,7 @@ import torch
 from smd_agent.core.names import Ops
 from smd_agent.core.reductions.formulas import FORMULAS, QUANTILES, Sums
 from smd_agent.pytorch.device import in_order
+from smd_agent.pytorch.tracing import without_gradients
 
 WIDTH = 4096
 # In float64 with two more of its size beside it: some 100 MB of the device's memory at most.
@@ -57,20 +58,20 @@ class DeviceReductions:
         ops: ``(name, absolute)`` pairs.
     """
 
+    @without_gradients
     def __init__(self, tensors: Sequence[torch.Tensor], ops: Ops) -> None:
         self._ops = ops
         self._sizes = [tensor.numel() for tensor in tensors]
         self._order: list[int] = []
         parts = []
-        with torch.no_grad():
-            for members in _batches(tensors):
-                self._order += members
-                parts.append(_row_sums([tensors[i].detach().reshape(-1) for i in members]))
-            rows = torch.cat(parts, 1) if parts else torch.empty((len(_ROW_FIELDS), 0), dtype=torch.float64)
-            self._quantiles = [op for op in ops if op[0] in QUANTILES]
-            self._ordered = [i for i, size in enumerate(self._sizes) if size and self._quantiles]
-            elements = [in_order.elements_for(tensors[i], self._quantiles) for i in self._ordered]
-            self._elements = HostCopy(torch.stack(elements)) if elements else None
+        for members in _batches(tensors):
+            self._order += members
+            parts.append(_row_sums([tensors[i].detach().reshape(-1) for i in members]))
+        rows = torch.cat(parts, 1) if parts else torch.empty((len(_ROW_FIELDS), 0), dtype=torch.float64)
+        self._quantiles = [op for op in ops if op[0] in QUANTILES]
+        self._ordered = [i for i, size in enumerate(self._sizes) if size and self._quantiles]
+        elements = [in_order.elements_for(tensors[i], self._quantiles) for i in self._ordered]
+        self._elements = HostCopy(torch.stack(elements)) if elements else None
         self._copy = HostCopy(rows)
 
     def ready(self) -> bool:
