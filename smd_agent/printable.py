@@ -43,3 +43,11 @@ def shortened_within(name: str, width: int) -> str:
 def count_of(number: int, noun: str) -> str:
     """Write a number of things."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def number_text(value: float | None) -> str:
+    """Write a number in eight characters, with up to four digits; ``-`` for None."""
+    if value is None:
+        return "-"
+    texts = (f"{value:.{digits}g}" for digits in (4, 3, 2))
+    return next((text for text in texts if len(text) <= 8), f"{value:.1g}")

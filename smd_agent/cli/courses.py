@@ -7,8 +7,8 @@ import sys
 
 from smd_agent.cli.findings import times
 from smd_agent.cli.sparkline import sparkline
-from smd_agent.cli.table import WIDTH, few_text, number_text, share_text
-from smd_agent.printable import count_of, shortened_within
+from smd_agent.cli.table import WIDTH, few_text, share_text
+from smd_agent.printable import count_of, number_text, shortened_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ cannot be compared.
 
 from __future__ import annotations
 
-import json
-
 from smd_agent import guard
+from smd_agent.cli.diff_report import as_json, diff_lines
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
-from smd_agent.cli.output import emit, progress
-from smd_agent.cli.parting import as_json, diff_lines
+from smd_agent.cli.output import emit_all, emit_json, progress
 from smd_agent.cli.run_folder import open_run
+from smd_agent.compare.runs import Outcome, compare
+from smd_agent.core.modes import ModeKeys
 from smd_agent.printable import count_of
 
 TYPE_CHECKING = False
@@ -50,19 +50,15 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print where the runs part; the exit code says whether they do."""
-    from smd_agent.compare.runs import Outcome, compare
-
     here, there = open_run(args.run), open_run(args.other)
     with progress("compared {} of {} steps") as tell:
         found = compare(here, there, args.tolerance or "auto", tell)
     if not found.steps or not found.tensors:
         raise CommandError(_nothing_in_common(here, there, found), USAGE_ERROR)
     if args.json:
-        emit_lines = json.dumps(as_json(found, here, there), indent=2).splitlines()
+        emit_json(as_json(found, here, there))
     else:
-        emit_lines = list(diff_lines(found, here, there, args.all))
-    for line in emit_lines:
-        emit(line)
+        emit_all(diff_lines(found, here, there, args.all))
     for problem in found.problems:
         guard.say(problem)
     same = (Outcome.IDENTICAL, Outcome.NOISE) if args.tolerance else (Outcome.IDENTICAL,)
@@ -82,8 +78,6 @@ def _nothing_in_common(here: Trial, there: Trial, found: Comparison) -> str:
 
 
 def _steps(trial: Trial) -> str:
-    from smd_agent.core.modes import ModeKeys
-
     table = trial.step_table
     steps = table.steps(ModeKeys.GLOBAL, incomplete=True)
     if not steps:

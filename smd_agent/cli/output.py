@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 import time
@@ -11,7 +12,7 @@ from smd_agent.printable import printable, without_secrets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 # In seconds: what is done sooner needs no progress, and nobody reads faster.
 _FIRST_AFTER, _AGAIN_AFTER = 1.0, 0.2
@@ -23,6 +24,23 @@ _HOME, _REST_OF_LINE, _REST_OF_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
 def emit(line: str = "") -> None:
     """Print a line; what would act on the terminal, or is not in its character set, is written as in Python."""
     print(_fitting(line))
+
+
+def emit_all(lines: Iterable[str]) -> None:
+    """Print lines, each as soon as it is known."""
+    for line in lines:
+        emit(line)
+
+
+def emit_json(content: object) -> None:
+    """Print what a command has found as one JSON object; of a dataclass its attributes."""
+    emit_all(json.dumps(content, indent=2, default=vars).splitlines())
+
+
+def facts(rows: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
+    """Yield labels and texts as lines, the texts below each other."""
+    for label, text in rows:
+        yield f"{label:<{width}}{text}"
 
 
 def _fitting(line: str) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from smd_agent import guard
 from smd_agent.cli.output import emit
-from smd_agent.cli.table import WIDTH, few_text, number_text, shape_text, share_text
-from smd_agent.printable import shortened
+from smd_agent.cli.table import WIDTH, few_text, shape_text, share_text
+from smd_agent.printable import number_text, shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

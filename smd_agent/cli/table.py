@@ -52,14 +52,6 @@ def shape_text(shape: Sequence[int]) -> str:
     return "x".join(map(str, shape)) or "()"
 
 
-def number_text(value: float | None) -> str:
-    """Write a number in eight characters, with up to four digits; ``-`` for None."""
-    if value is None:
-        return "-"
-    texts = (f"{value:.{digits}g}" for digits in (4, 3, 2))
-    return next((text for text in texts if len(text) <= 8), f"{value:.1g}")
-
-
 def few_text(count: float | None) -> str:
     """Write a number of elements in four characters; ``-`` for None."""
     if count is None:

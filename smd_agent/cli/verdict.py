@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from textwrap import wrap
 
-from smd_agent.cli.table import WIDTH, number_text
-from smd_agent.printable import count_of, shortened_within
+from smd_agent.cli.table import WIDTH
+from smd_agent.printable import count_of, number_text, shortened_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

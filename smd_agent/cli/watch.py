@@ -18,9 +18,8 @@ from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import draw, emit, own_screen
 from smd_agent.cli.run_folder import is_awaited, open_run
 from smd_agent.cli.runs import incomplete_lines
-from smd_agent.cli.table import number_text
 from smd_agent.cli.verdict import group_lines
-from smd_agent.printable import count_of, printable, shortened_within
+from smd_agent.printable import count_of, number_text, printable, shortened_within
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from smd_agent.compare.apart import Apart, values_apart
+from smd_agent.compare.distance import Distance, values_apart
 from smd_agent.compare.flow import Kind, in_order, kinds_of
 from smd_agent.compare.noise import UNITS
 from smd_agent.compare.reading import Side, common
@@ -150,7 +150,7 @@ class Layout:
         known = [pair.dtypes for pair in self.pairs if pair.kind in _ARITHMETIC and pair.dtypes]
         return {one[0] for one in known}, {one[1] for one in known}
 
-    def apart(self, here: Side, there: Side, problems: dict[str, None]) -> Iterator[tuple[TensorPair, Apart]]:
+    def apart(self, here: Side, there: Side, problems: dict[str, None]) -> Iterator[tuple[TensorPair, Distance]]:
         """Compare two steps, and yield the tensors that are not the same; what cannot be read is a problem."""
         singles, statistics = self._columns
         look = set(self._others)

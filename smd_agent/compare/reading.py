@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from smd_agent.analysis.statistics import compute
-from smd_agent.compare.apart import STATISTICS_AGREE, Apart, counts_apart, statistics_apart, values_apart
+from smd_agent.compare.distance import STATISTICS_AGREE, Distance, counts_apart, statistics_apart, values_apart
 from smd_agent.core.reduction_config import CHANNEL_SHARES, HISTOGRAM_OP, OPS
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Common:
         return here, there
 
     @property
-    def apart(self) -> Apart | None:
+    def apart(self) -> Distance | None:
         """How far they are apart; None if they are the same."""
         if self.values is not None:
             return values_apart(*self.values)

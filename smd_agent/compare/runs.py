@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from smd_agent.compare.apart import Apart
+from smd_agent.compare.distance import Distance
 from smd_agent.compare.flow import UPDATE_RATIO, Kind, layer_of
 from smd_agent.compare.layout import Layout, TensorPair
 from smd_agent.compare.noise import PROFILES, UNITS, Noise, coarsest
@@ -51,7 +51,7 @@ class Difference:
     """A tensor of one worker that is not the same at a step; ``bound`` is how far float noise reaches there."""
 
     tensor: TensorPair
-    apart: Apart
+    apart: Distance
     bound: float
     worker: str
 
@@ -151,7 +151,7 @@ class _Reach:
         found: the tensors that differ.
     """
 
-    def __init__(self, noise: Noise, updates: int, found: Collection[tuple[TensorPair, Apart]]) -> None:
+    def __init__(self, noise: Noise, updates: int, found: Collection[tuple[TensorPair, Distance]]) -> None:
         self._noise, self._updates = noise, updates
         self._ratios = {tensor.here: apart for tensor, apart in found if tensor.here.startswith(UPDATE_RATIO)}
         self._scales: dict[str, float] = {}
@@ -160,7 +160,7 @@ class _Reach:
                 layer = layer_of(tensor.here)
                 self._scales[layer] = max(self._scales.get(layer, 0.0), apart.scale)
 
-    def bound(self, tensor: TensorPair, apart: Apart) -> float:
+    def bound(self, tensor: TensorPair, apart: Distance) -> float:
         """Return how far apart rounding can have brought the values of a tensor."""
         if tensor.kind is Kind.GRADIENT:
             # A gradient that is 0 but for rounding, as of a bias before a batch norm, has the noise of its layer.

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from smd_agent.core.reduction_config import CHANNEL_SHARES
+from smd_agent.printable import number_text, shortened, shortened_within
 
 Array = npt.NDArray[Any]
 
@@ -32,10 +33,12 @@ _PLAIN = ("mean", "std", "median", "p5", "p50", "p95")
 _TYPICAL = (*_PLAIN, *(f"abs_{name}" for name in _PLAIN))
 # A few elements on the other side of 0 are what rounding does.
 _SHARE_BY_ROUNDING = 0.02
+# In a text: the longest value, and what stands before the first difference.
+_LONGEST_VALUE, _CONTEXT = 24, 8
 
 
 @dataclass(frozen=True)
-class Apart:
+class Distance:
     """Two values that are not the same.
 
     Attributes:
@@ -56,14 +59,24 @@ class Apart:
     size: int | None = None
     scale: float = 0.0
 
+    def texts(self) -> tuple[str, str]:
+        """Write both values, with as many digits as tell them apart."""
+        if self.what == "text":
+            return _from_first_difference(str(self.here), str(self.there))
+        here, there = _value_text(self.here), _value_text(self.there)
+        if here == there and not isinstance(self.here, str) and not isinstance(self.there, str):
+            texts = ((f"{self.here:.{digits}g}", f"{self.there:.{digits}g}") for digits in (6, 9, 12, 17))
+            return next((pair for pair in texts if pair[0] != pair[1]), (here, there))
+        return here, there
 
-def values_apart(here: Array, there: Array) -> Apart | None:
+
+def values_apart(here: Array, there: Array) -> Distance | None:
     """Compare two whole values; None if they are the same."""
     if here.dtype.kind not in _NUMBERS or there.dtype.kind not in _NUMBERS:
         same = here.shape == there.shape and np.array_equal(here, there)
         return None if same else _texts_apart(here, there)
     if here.size != there.size or (here.shape != there.shape and here.size != 1):
-        return Apart(NOT_COMPARABLE, "shape", _shape_text(here), _shape_text(there))
+        return Distance(NOT_COMPARABLE, "shape", _shape_text(here), _shape_text(there))
     first, second = here.reshape(-1), there.reshape(-1)
     differ = np.flatnonzero(~((first == second) | ((first != first) & (second != second))))
     if not len(differ):
@@ -74,12 +87,12 @@ def values_apart(here: Array, there: Array) -> Apart | None:
         relative, worst, scale = NOT_COMPARABLE, int(differ[0]), 0.0
     place = ", ".join(map(str, np.unravel_index(worst, here.shape))) if here.ndim else ""
     what = f"element ({place})" if here.size > 1 else "value"
-    return Apart(relative, what, _number(first[worst]), _number(second[worst]), len(differ), first.size, scale)
+    return Distance(relative, what, _number(first[worst]), _number(second[worst]), len(differ), first.size, scale)
 
 
 def statistics_apart(
     here: Mapping[str, float], there: Mapping[str, float], size: int | None = None, agree: float = 0.0
-) -> Apart | None:
+) -> Distance | None:
     """Compare the statistics that both have, and return by which one they are furthest apart; None if all are the same.
 
     Args:
@@ -88,7 +101,7 @@ def statistics_apart(
         size: number of elements, where it is known.
         agree: relative distance up to which they are the same.
     """
-    furthest: Apart | None = None
+    furthest: Distance | None = None
     for name in here:
         mine, its = here[name], there.get(name)
         if its is None or mine == its or (mine != mine and its != its):
@@ -97,22 +110,22 @@ def statistics_apart(
         if agree and relative <= agree:
             continue
         if furthest is None or relative > furthest.relative:
-            furthest = Apart(relative, name, mine, its, None, size, _largest((here, there), (*_TYPICAL, *_EXTREMES)))
+            furthest = Distance(relative, name, mine, its, None, size, _largest((here, there), (*_TYPICAL, *_EXTREMES)))
     return furthest
 
 
-def counts_apart(here: Array, there: Array) -> Apart | None:
+def counts_apart(here: Array, there: Array) -> Distance | None:
     """Compare two histograms: how many of the elements are counted elsewhere; None if none are."""
     if here.shape == there.shape and np.array_equal(here, there):
         return None
     total, other = int(here.sum()), int(there.sum())
     if here.shape != there.shape or total != other:
-        return Apart(NOT_COMPARABLE, "size", float(total), float(other))
+        return Distance(NOT_COMPARABLE, "size", float(total), float(other))
     # As floats: int64 differences of damaged counts may overflow.
     moved = float(np.abs(here.astype(np.float64) - there.astype(np.float64)).sum()) / 2
     worst = int(np.argmax(np.abs(here.astype(np.float64) - there.astype(np.float64))))
     relative = _beyond_rounding(moved / max(total, 1), total)
-    return Apart(relative, f"histogram {worst}", float(here[worst]), float(there[worst]), None, total)
+    return Distance(relative, f"histogram {worst}", float(here[worst]), float(there[worst]), None, total)
 
 
 def _relative(first: Array, second: Array, differ: npt.NDArray[np.intp]) -> tuple[float, int, float]:
@@ -164,11 +177,11 @@ def _largest(both: tuple[Mapping[str, float], Mapping[str, float]], names: tuple
     return max((number for number in found if math.isfinite(number)), default=0.0)
 
 
-def _texts_apart(here: Array, there: Array) -> Apart:
+def _texts_apart(here: Array, there: Array) -> Distance:
     first, second = (list(map(str, one.reshape(-1).tolist())) for one in (here, there))
     pairs = [pair for pair in zip(first, second, strict=False) if pair[0] != pair[1]]
     mine, its = pairs[0] if pairs else (_shape_text(here), _shape_text(there))
-    return Apart(NOT_COMPARABLE, "text" if pairs else "shape", mine, its)
+    return Distance(NOT_COMPARABLE, "text" if pairs else "shape", mine, its)
 
 
 def _shape_text(value: Array) -> str:
@@ -180,3 +193,14 @@ def _number(value: Any) -> float | str:
     if isinstance(value, np.integer):
         return str(int(value))
     return str(complex(value)) if isinstance(value, np.complexfloating) else float(value)
+
+
+def _from_first_difference(here: str, there: str) -> tuple[str, str]:
+    """Cut off what two texts begin with alike, but for a few characters."""
+    same = next((at for at, (mine, its) in enumerate(zip(here, there, strict=False)) if mine != its), 0)
+    start = max(same - _CONTEXT, 0)
+    return shortened(here[start:], _LONGEST_VALUE), shortened(there[start:], _LONGEST_VALUE)
+
+
+def _value_text(value: float | str) -> str:
+    return shortened_within(value, _LONGEST_VALUE) if isinstance(value, str) else number_text(value)
