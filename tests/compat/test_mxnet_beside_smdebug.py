@@ -36,7 +36,8 @@ def runs(tmp_path_factory):
     @functools.cache
     def trained(kind):
         folder = tmp_path_factory.mktemp(kind)
-        run_script(OLD_PYTHON, HERE / "train_gluon.py", kind, folder / "theirs", modules=("mxnet",))
+        theirs = folder / "theirs"
+        run_script(OLD_PYTHON, HERE / "train_gluon.py", kind, theirs, modules=("mxnet",), alone=theirs)
         session.forget()
         TRAINING["train"](smd, kind, folder / "ours")
         session.forget()

@@ -27,7 +27,7 @@ def old_run(tmp_path_factory):
     @functools.cache
     def trained(kind):
         root = tmp_path_factory.mktemp("old") / kind
-        beside.run_script(OLD_PYTHON, HERE / "train_with_smdebug.py", kind, root, modules=("torch",))
+        beside.run_script(OLD_PYTHON, HERE / "train_with_smdebug.py", kind, root, modules=("torch",), alone=root)
         return root
 
     return trained

@@ -111,7 +111,8 @@ def their_run(tmp_path_factory):
     @functools.cache
     def trained(kind):
         root = tmp_path_factory.mktemp("theirs") / "run"
-        beside.run_script(OLD_PYTHON, HERE / "train_xgboost.py", kind, root, modules=("xgboost", "smdebug.xgboost"))
+        modules = ("xgboost", "smdebug.xgboost")
+        beside.run_script(OLD_PYTHON, HERE / "train_xgboost.py", kind, root, modules=modules, alone=root)
         return root
 
     return trained

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import trial_dump
+from harness.kept_runs import kept
 from harness.warm import warm_process
 from smd_agent.analysis.trial import create_trial
 from smd_agent.core.modes import ModeKeys
@@ -29,11 +30,26 @@ def run_code(python: str, code: str) -> str:
     return done.stdout
 
 
-def run_script(python: str, script: Path, *words: object, modules: tuple[str, ...], **variables: str) -> str:
-    """Run a script, which has to succeed, in a fork of a process that has imported ``modules``; return its stdout."""
+def run_script(
+    python: str, script: Path, *words: object, modules: tuple[str, ...], alone: Path | None = None, **variables: str
+) -> str:
+    """Run a script, which has to succeed, in a fork of a process that has imported ``modules``; return its stdout.
+
+    Args:
+        python: an interpreter.
+        script: its path.
+        words: its arguments.
+        modules: what has been imported.
+        alone: for a script that uses none of our code, the only folder that it reads and changes; see ``kept``.
+        variables: of the environment.
+    """
     environment = {**clean_environment(), "TF_CPP_MIN_LOG_LEVEL": "3", **variables}
-    process = warm_process(modules, environment, (python, "-W", "ignore"))
-    done = process.run([str(script), *map(str, words)], environment, Path.cwd())
+    command = [str(script), *map(str, words)]
+
+    def run() -> subprocess.CompletedProcess[str]:
+        return warm_process(modules, environment, (python, "-W", "ignore")).run(command, environment, Path.cwd())
+
+    done = run() if alone is None else kept(command, environment, alone, run, python, modules)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -10,6 +10,7 @@ import sysconfig
 from pathlib import Path
 
 import smd_agent
+from harness.kept_runs import kept
 from harness.warm import warm_process
 
 SUBJECTS = Path(__file__).parents[1] / "subjects"
@@ -52,7 +53,9 @@ class Runner:
         return path
 
     def plain(self, script, *args, **variables):
-        return self._run_script(script, args, environment(**variables))
+        env = environment(**variables)
+        words = [*map(str, (script, *args))]
+        return kept(words, env, self.folder, lambda: self._run_script(script, args, env), sys.executable, self.warm)
 
     def by_variable(self, script, *args, name="run", config=None, **variables):
         file = self.hook_file(name, config or {})
