@@ -8,9 +8,11 @@ OTHERS := $(patsubst tests/environments/%.txt,.venv-%,$(wildcard tests/environme
 # Needed by "make bench" alone.
 MEASURED := .venv-smdebug-tensorflow
 TESTED := $(patsubst tests/environments/%.txt,.venv-%,$(shell grep -l '^. tests: ' tests/environments/*.txt))
-INTERPRETERS = SMDEBUG_PYTHON="$$(cat .venv-smdebug/.python)" OLDEST_PYTHON="$$(cat .venv-oldest/.python)" \
-  SMDEBUG_MXNET_PYTHON="$$(cat .venv-smdebug-mxnet/.python)" MXNET_PYTHON="$$(cat .venv-mxnet/.python)" \
-  TENSORBOARD_PYTHON="$$(cat .venv-tensorboard/.python)"
+# Those that are not there yet stay empty.
+named = "$$(cat .venv-$(1)/.python 2>/dev/null)"
+INTERPRETERS = SMDEBUG_PYTHON=$(call named,smdebug) OLDEST_PYTHON=$(call named,oldest) \
+  SMDEBUG_MXNET_PYTHON=$(call named,smdebug-mxnet) MXNET_PYTHON=$(call named,mxnet) \
+  TENSORBOARD_PYTHON=$(call named,tensorboard)
 SOURCES := $(shell find smd_agent -name '*.py' -o -name '*.c' -o -name py.typed) \
   $(wildcard smd_agent.pth smd_agent.start) sitecustomize.py hatch_build.py pyproject.toml README.md LICENSE
 DEMO_RUN := smd_runs/digits
@@ -22,12 +24,17 @@ SPREAD = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # The slowest tests are shown, so that nobody need guess what to make faster.
 SLOWEST := --durations=25 --durations-min=1
 
-.PHONY: help setup environments demo test lint bench scenarios robustness accuracy docs dist check clean
+# What the tests of each environment took, by files.
+RESULTS := build/test-results
+
+.PHONY: help setup environments demo test test-all durations lint bench scenarios robustness accuracy docs dist check clean
 .SILENT:
 
 help:
 	echo 'make demo    train the example under the agent, list and show what was saved; then one with a fault, and its report'
-	echo 'make test    all tests and a build of the documentation, against the installed wheel; with the oldest frameworks too'
+	echo 'make test    the quick tests, against the installed wheel, in about ten minutes'
+	echo 'make test-all  all tests and a build of the documentation; with the oldest frameworks and the real smdebug too'
+	echo 'make durations  note what each file of the tests took in the last "make test-all", for the order of the next'
 	echo 'make lint    ruff, mypy, import floors'
 	echo 'make bench   what it costs, as a table'
 	echo 'make scenarios  write docs/pytorch-scenarios.md: what is captured of each, and what it costs'
@@ -35,7 +42,7 @@ help:
 	echo 'make accuracy  write docs/rules-measured.md: trainings without and with a fault, and what the rules say of them'
 	echo 'make docs    build the documentation into build/docs; broken links and missing pages fail'
 	echo 'make dist    build the sdist and the wheel into dist, those of the import name smdebug into dist/smdebug'
-	echo 'make check   lint and test'
+	echo 'make check   lint and test-all'
 	echo 'make setup   only make the environments'
 	echo 'make clean   remove the environments and the demo runs'
 
@@ -62,20 +69,28 @@ demo: $(VENV)/.demo
 	echo; echo 'The same with XGBoost: $(VENV)/bin/python -m smd_agent --out smd_runs/cancer --save all --every 20 examples/xgboost_cancer.py'
 	echo 'And with MXNet, after "make setup": .venv-mxnet/bin/python -m smd_agent --out smd_runs/gluon --every 20 examples/gluon_digits.py'
 
-# Environments are made side by side, the tests of each are spread over the processors; WORKERS=0 keeps them in one process.
-# The script pytest, not "python -m pytest": the latter would put the source tree before the installed wheel. Where ARGS
-# picks none of an environment's tests, pytest ends with 5.
-test:
+# The script pytest, not "python -m pytest": the latter would put the source tree before the installed wheel. Tests are
+# spread over the processors; WORKERS=0 keeps them in one process. What ARGS names by its path is run, thorough or not.
+test: $(VENV)/.test
+	$(INTERPRETERS) $(VENV)/bin/pytest $(SPREAD) $(if $(filter tests%,$(ARGS)),,-m 'not thorough') $(ARGS)
+
+# Environments are made side by side. Where ARGS picks none of an environment's tests, pytest ends with 5.
+test-all:
 	$(MAKE) --no-print-directory --jobs $(JOBS) $(VENV)/.test \
 	  $(patsubst %,%/.python,$(filter-out $(MEASURED),$(OTHERS))) $(TESTED:=/.wheel)
-	$(INTERPRETERS) $(VENV)/bin/pytest $(SPREAD) $(SLOWEST) $(ARGS)
-	for venv in $(TESTED); do \
-	  test -s $$venv/.python || continue; \
+	rm -rf $(RESULTS)
+	for venv in $(VENV) $(TESTED); do \
+	  test -x $$venv/bin/pytest || continue; \
 	  echo "make: tests in $$venv"; \
-	  paths="$$(sed -n 's/^# tests: //p' tests/environments/$${venv#.venv-}.txt)"; \
-	  $(INTERPRETERS) $$venv/bin/pytest -o testpaths="$$paths" $(SPREAD) $(SLOWEST) $(ARGS) \
+	  paths=tests; list="tests/environments/$${venv#.venv-}.txt"; \
+	  test ! -e "$$list" || paths="$$(sed -n 's/^# tests: //p' "$$list")"; \
+	  $(INTERPRETERS) $$venv/bin/pytest -o testpaths="$$paths" $(SPREAD) $(SLOWEST) \
+	    -o junit_family=xunit1 --junitxml=$(RESULTS)/$${venv#.}.xml $(ARGS) \
 	    $(if $(ARGS),|| test $$? = 5) || exit 1; \
 	done
+
+durations:
+	$(VENV)/bin/python tests/durations.py $(RESULTS)/*.xml
 
 lint: $(VENV)/.lint
 	$(VENV)/bin/ruff check
@@ -110,7 +125,7 @@ dist: $(VENV)/.dist
 	$(VENV)/bin/python -m build --outdir dist
 	$(VENV)/bin/python -m build --outdir dist/smdebug distributions/smdebug
 
-check: lint test
+check: lint test-all
 
 clean:
 	rm -rf $(VENV) $(OTHERS) smd_runs build dist

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -14,17 +15,28 @@ pytest.register_assert_rewrite("harness")
 HERE = Path(__file__).parent
 # Threads of OpenMP wait without using the processors, which several tests share.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-# Folders whose tests take longest come first: at the end no processor shall wait for one long file.
-ORDER = ("frameworks", "compat", "process")
+# Seconds that files take, by "make durations". The longest come first: at the end no processor shall wait for one.
+DURATIONS = json.loads((HERE / "durations.json").read_text())
+# Folders and files that "make test" leaves out and "make test-all" runs: they take long, build something, or hold our
+# work against another library. So are tests marked "cold".
+THOROUGH = (
+    "accuracy",
+    "compat",
+    "robustness",
+    "test_documents.py",
+)
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items):
-    def place(item):
-        folder = item.path.relative_to(HERE).parts[0]
-        return ORDER.index(folder) if folder in ORDER else len(ORDER)
+    def file(item):
+        return item.path.relative_to(HERE).as_posix()
 
-    items.sort(key=place)
+    for item in items:
+        if file(item).startswith(THOROUGH) or item.get_closest_marker("cold"):
+            item.add_marker("thorough")
+    yield
+    items.sort(key=lambda item: -DURATIONS.get(file(item), 0))
 
 
 @pytest.fixture(autouse=True)
