@@ -32,7 +32,7 @@ from smd_agent.formats.tfrecord import FRAME_BYTES
 from smd_agent.printable import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 _PAYLOAD_KEY = '"tensor_payload"'
 _CORRUPT = "Empty/Corrupt Index File"
@@ -126,6 +126,11 @@ class Index:
     event_file: str | None
     payload: Payload
 
+    @property
+    def meta(self) -> dict[str, Any]:
+        """Its ``meta``."""
+        return {"mode": self.mode.name, "mode_step": self.mode_step, "event_file_name": self.event_file}
+
 
 class IndexParser:
     """Reads the index files of one run."""
@@ -151,10 +156,7 @@ class IndexParser:
             if len(self._payloads) >= _REMEMBERED:
                 self._payloads.clear()
             self._payloads[tail] = payload
-        mode, mode_step, event_file = _meta(fields)
-        if event_file is None and payload.starts:
-            raise IndexReaderException("meta section has no event_file_name")
-        return Index(mode, mode_step, event_file, payload)
+        return read_index(fields, payload)
 
     def _new_payload(self, text: str, head: str, tail: str) -> tuple[dict[str, Any], Payload]:
         parts = _PLACE.split(tail)
@@ -179,7 +181,7 @@ class IndexParser:
         try:
             # A name that comes twice: the later record counts.
             places = {_name(entry): _place(entry) for entry in fields.get("tensor_payload", ())}
-            shapes = {_name(entry): _shape(entry) for entry in fields.get("shape_payload", ())}
+            shapes = read_shapes(fields.get("shape_payload", ()))
             starts = array("q", (start for start, _ in places.values()))
             lengths = array("q", (length for _, length in places.values()))
         except (KeyError, TypeError, ValueError, OverflowError):
@@ -195,6 +197,35 @@ class IndexParser:
             positions = {name: position for position, name in enumerate(names)}
             known = self._names[names] = Names(names, positions)
         return known
+
+
+def read_index(fields: dict[str, Any], payload: Payload) -> Index:
+    """Return the index whose ``meta`` stands in these fields.
+
+    Raises:
+        IndexReaderException: it says what no index file may say.
+    """
+    mode, mode_step, event_file = _meta(fields)
+    if event_file is None and payload.starts:
+        raise IndexReaderException("meta section has no event_file_name")
+    return Index(mode, mode_step, event_file, payload)
+
+
+def read_shapes(entries: Iterable[dict[str, Any]]) -> Shapes:
+    """Return the shapes of a ``shape_payload``; of a name that comes twice the later one.
+
+    Raises:
+        KeyError, TypeError, ValueError: it says what no index file may say.
+    """
+    return {_name(entry): _shape(entry) for entry in entries}
+
+
+def shape_payload(shapes: Shapes) -> list[dict[str, Any]]:
+    """Return the ``shape_payload`` of noted shapes."""
+    return [
+        {"tensorname": name, "originalname": noted.original_name, "shape": noted.shape, "dtype": noted.dtype}
+        for name, noted in shapes.items()
+    ]
 
 
 def _numbers(starts: Sequence[str], lengths: Sequence[str]) -> tuple[array[int], array[int]] | None:

@@ -292,22 +292,6 @@ def payload_of(names=("t",), starts=(0,), lengths=(20,), shapes=None):
     return Payload(IndexParser().shared(names), array("q", starts), array("q", lengths), shapes or {})
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
-        cached(payload_of(("a\0b",))),
-        cached(payload_of(("\ud800",))),
-        cached(payload_of(shapes={"t": NotedShape("a\1", (1,))})),
-        cached(payload_of(), mode_step=2**63),
-        cached(payload_of(), path="000000000/\udcff_worker_0.json"),
-        cached(payload_of(), signature=(2**63, 0)),
-    ],
-)
-def test_what_has_no_form_is_left_out(file):
-    sound = cached(payload_of(("sound",)), path="000000000/000000000002_worker_0.json")
-    assert form.decode(form.encode([file, sound]), IndexParser()).keys() == {sound.path}
-
-
 def test_all_that_an_index_can_say_comes_back():
     shapes = {"t": NotedShape("ö", ()), "u": NotedShape("", (2**70, 0), "bfloat16")}
     files = [
@@ -315,6 +299,9 @@ def test_all_that_an_index_can_say_comes_back():
         cached(payload_of((), (), (), shapes), None, path="000000000/000000000002_worker_0.json"),
         cached(payload_of(), "events/000000000003/000000000003_/job.tfevents", path="0/3__job.json"),
         cached(payload_of(), "events/000000000004/000000000004_w.tfevents", path="0/000000000004_w.json"),
+        cached(payload_of(("a\0b", "\ud800"), (0, 20), (20, 20)), path="1"),
+        cached(payload_of(shapes={"t": NotedShape("a\1", (1,))}), mode_step=2**63, path="000000000/\udcff_w.json"),
+        cached(payload_of(), signature=(2**63, 0), path="2"),
     ]
     found = form.decode(form.encode(files), IndexParser())
     assert [*found] == [file.path for file in files]
@@ -333,6 +320,41 @@ def test_a_path_that_leaves_the_run_is_refused():
     for path in ("../x", "/etc/passwd", "a//b", "x" * 2000):
         with pytest.raises(form.UnusableCache):
             form.decode(form.encode([cached(payload_of(), path)]), IndexParser())
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        [],
+        {},
+        {"files": 5},
+        {"files": [["a", 1, 1, {"mode": "TRAIN", "mode_step": 0}, 0]]},
+        {"files": [["a", 1, 1, {"mode": "TRAIN", "mode_step": -1, "event_file_name": "b"}, 0]]},
+        {"files": [["a", 1, 1, {"mode": ["TRAIN"], "mode_step": 1, "event_file_name": "b"}, 0]]},
+        {"files": [[["a"], 1, 1, {"mode": "TRAIN", "mode_step": 1, "event_file_name": "b"}, 0]]},
+        {"files": [["a", 1, 1, None, 0]]},
+        {"names": [["t", "t"]]},
+        {"names": [[5]]},
+        {"names": [5]},
+        {"shapes": [[{"tensorname": "t", "originalname": "t", "shape": [-1]}]]},
+        {"shapes": [["t"]]},
+        {"payloads": [[0, 1, 0]]},
+        {"payloads": [["0", "0", 0]]},
+        {"payloads": [[0, 0, 1]]},
+        {"payloads": []},
+    ],
+    ids=json.dumps,
+)
+def test_a_head_that_says_what_no_index_may_say_is_refused(head):
+    content = form.encode([cached(payload_of(), path="a")])
+    start = len(form._MAGIC) + 4
+    size, count = form._SIZES.unpack_from(content, start)
+    fields = json.loads(content[form._HEAD_START : form._HEAD_START + size])
+    changed = json.dumps({**fields, **head} if head else head).encode()
+    numbers = content[form._HEAD_START + size :]
+    harmed = signed(content[:start] + form._SIZES.pack(len(changed), count) + changed + numbers)
+    with pytest.raises(form.UnusableCache):
+        form.decode(harmed, IndexParser())
 
 
 def test_problems_are_told_as_without_a_cache(steps):
