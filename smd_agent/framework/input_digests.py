@@ -9,9 +9,10 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import DIGESTS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
+from smd_agent.framework.step_events import ModelCall, Probe, on
 
 
-class InputDigests:
+class InputDigests(Probe, domain=DIGESTS, doing="looking at a model's inputs"):
     """The digests of one step.
 
     Args:
@@ -22,7 +23,7 @@ class InputDigests:
     def __init__(self, writer: StepWriter, digest: Callable[[Any], Any | None]) -> None:
         self._writer = writer
         self._digest = digest
-        self._wanted = CollectionKeys.INPUT_DIGESTS in writer.collections_due()
+        self.wanted = CollectionKeys.INPUT_DIGESTS in writer.collections_due()
         self._calls: dict[str, int] = {}
 
     @property
@@ -30,13 +31,11 @@ class InputDigests:
         """Whether a model was called, in a step that saves them."""
         return bool(self._calls)
 
-    @DIGESTS.fence("looking at a model's inputs")
-    def before_call(self, model: str, inputs: Any) -> None:
+    @on(ModelCall)
+    def save(self, call: ModelCall) -> None:
         """Save the digest of a model's inputs; none where a call has no tensors."""
-        if not self._wanted:
-            return
-        call = self._calls.get(model, 0)
-        self._calls[model] = call + 1
-        found = self._digest(inputs)
+        number = self._calls.get(call.name, 0)
+        self._calls[call.name] = number + 1
+        found = self._digest(call.inputs)
         if found is not None:
-            self._writer.save_tensors((f"{facts.INPUT_DIGEST}{model}_{call}",), (found,))
+            self._writer.save_tensors((f"{facts.INPUT_DIGEST}{call.name}_{number}",), (found,))

@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 from smd_agent.core.domains import INPUTS
 from smd_agent.framework import training_facts as facts
-from smd_agent.framework.usage import Usage
+from smd_agent.framework.step_events import ModelCall, on
+from smd_agent.framework.usage import Usage, UsageProbe
 
 Numbers = dict[str, Any]
 
@@ -35,7 +36,7 @@ _FEWEST, _MOST = 1e-15, 1e15
 _INPUTS = 4
 
 
-class ModelInputs:
+class ModelInputs(UsageProbe, domain=INPUTS, doing="looking at the scales of a model's inputs"):
     """The inputs of models in one step that is saved.
 
     Args:
@@ -45,22 +46,22 @@ class ModelInputs:
     """
 
     def __init__(self, usage: Usage, numbers_of: Callable[[Any, int], Iterable[tuple[int, Numbers]]]) -> None:
-        self._usage = usage
+        super().__init__(usage)
         self._numbers_of = numbers_of
         self._told: set[str] = set()
 
-    @INPUTS.fence("looking at the scales of a model's inputs")
-    def before_call(self, model: str, inputs: Any) -> None:
+    @on(ModelCall)
+    def before_call(self, call: ModelCall) -> None:
         """Save the numbers of a model's inputs, once a step."""
-        for title, numbers in self.of_first_call(model, inputs):
-            self._usage.save(title, numbers)
+        if self.wanted and call.name not in self._told:
+            self._told.add(call.name)
+            found = self._numbers_of(call.inputs, _INPUTS)
+            self._save(call, [(f"{facts.USED_INPUT}/{call.name}_{i}", numbers) for i, numbers in found])
 
-    def of_first_call(self, model: str, inputs: Any) -> list[tuple[str, Numbers]]:
-        """The inputs of a model by title, with their numbers; none in its second call."""
-        if not self._usage.wanted or model in self._told:
-            return []
-        self._told.add(model)
-        return [(f"{facts.USED_INPUT}/{model}_{i}", numbers) for i, numbers in self._numbers_of(inputs, _INPUTS)]
+    def _save(self, call: ModelCall, found: list[tuple[str, Numbers]]) -> None:
+        """Save the numbers of the inputs of a model's first call, by their titles."""
+        for title, numbers in found:
+            self._usage.save(title, numbers)
 
 
 def is_table(shape: tuple[int, ...]) -> bool:

@@ -11,6 +11,7 @@ from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.parameter_roles import ParameterRoles
+from smd_agent.framework.step_events import AfterUpdate, BeforeUpdate, Probe, on
 from smd_agent.framework.tracked_model import free_name
 
 _titles: WeakIdentityMap[Any, str] = WeakIdentityMap()
@@ -31,39 +32,37 @@ def title_of(optimizer: Any, name: str | None = None, is_over: Callable[[Any], o
     return title
 
 
-class OptimizerSettings:
+class OptimizerSettings(Probe, domain=SETTINGS, doing="looking at the settings of an optimizer"):
     """The settings of one step that is saved; of each optimizer those of its first update.
 
     Args:
         writer: takes the values.
         roles: keep them out of the weights.
+        settings: gives the settings of an optimizer by name, such as those of ``training_facts.settings``.
         title: gives the title of an optimizer.
-
-    Attributes:
-        wanted: whether the step saves them.
     """
 
-    def __init__(self, writer: StepWriter, roles: ParameterRoles, title: Callable[[Any], str] = title_of) -> None:
+    def __init__(
+        self,
+        writer: StepWriter,
+        roles: ParameterRoles,
+        settings: Callable[[Any], Mapping[str, Any]],
+        title: Callable[[Any], str] = title_of,
+    ) -> None:
         self.wanted = CollectionKeys.OPTIMIZER in writer.collections_due()
         self._writer = writer
         self._roles = roles
+        self._settings = settings
         self._title = title
         self._told: set[str] = set()
 
-    @SETTINGS.fence("looking at the settings of an optimizer")
-    def save(self, optimizer: Any, settings: Callable[[Any], Mapping[str, Any]]) -> None:
-        """Save the settings of an optimizer, unless that has been done in this step.
-
-        Args:
-            optimizer: what is about to update parameters, or has done so.
-            settings: gives its settings by name, such as those of ``training_facts.settings``.
-        """
-        if not self.wanted:
-            return
-        title = self._title(optimizer)
+    @on(AfterUpdate)
+    def save(self, update: BeforeUpdate | AfterUpdate) -> None:
+        """Save the settings of an optimizer, unless that has been done in this step."""
+        title = self._title(update.optimizer)
         if title not in self._told:
             self._told.add(title)
-            found = settings(optimizer)
+            found = self._settings(update.optimizer)
             names = [f"{facts.OPTIMIZER}{title}/{setting}" for setting in found]
             self._roles.keep_out(names)
             self._writer.save_tensors(names, list(found.values()))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import PARAMETERS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
+from smd_agent.framework.step_events import BeforeOptimizer, NewParameters, Probe, StepEnd, on
 
 
 class Parameters(Protocol):
@@ -28,23 +29,29 @@ class Parameters(Protocol):
         """Whether any optimizer was given a parameter."""
 
 
-class ParameterFacts:
+class ParameterFacts(Probe, domain=PARAMETERS, doing="looking at a model's parameters"):
     """The facts of one step that is saved.
 
     Args:
         writer: takes the text.
         told: the text that was saved last, by model; of the whole run.
         parameters: knows the parameters.
-
-    Attributes:
-        wanted: whether the step saves them.
+        unregistered: gives those that a model uses and does not know of, with names; of these only those are told of
+            that have a gradient and no optimizer.
     """
 
-    def __init__(self, writer: StepWriter, told: dict[str, str], parameters: Parameters) -> None:
+    def __init__(
+        self,
+        writer: StepWriter,
+        told: dict[str, str],
+        parameters: Parameters,
+        unregistered: Callable[[Any], Iterable[tuple[str, Any]]] = lambda _: (),
+    ) -> None:
         self._writer = writer
         self.wanted = CollectionKeys.PARAMETERS in writer.collections_due()
         self._told = told
         self._parameters = parameters
+        self._unregistered_of = unregistered
         # Weakly: a step stays open until the next one begins, and a model that the program lets go must go.
         self._models: dict[str, list[tuple[str, int, weakref.ref[Any]]]] = {}
         self._unregistered: set[int] = set()
@@ -52,22 +59,16 @@ class ParameterFacts:
         self._facts: dict[int, dict[str, object]] = {}
         self._optimizers: dict[int, str] = {}
 
-    @PARAMETERS.fence("looking at a model's parameters")
-    def add_parameters(
-        self, model: str, pairs: Iterable[tuple[str, Any]], unregistered: Sequence[tuple[str, Any]] = ()
-    ) -> None:
-        """Tell of these parameters too, of the model of this title; they can be referred to weakly.
+    @on(NewParameters)
+    def add_parameters(self, new: NewParameters) -> None:
+        """Tell of these parameters too; they can be referred to weakly."""
+        unregistered = [*self._unregistered_of(new.model)]
+        every = (*new.pairs, *unregistered)
+        self._models[new.title] = [(name, id(parameter), weakref.ref(parameter)) for name, parameter in every]
+        self._unregistered.update(id(parameter) for _, parameter in unregistered)
 
-        Of ``unregistered``, which the model uses and does not know of, only those are told that have a gradient and no
-        optimizer.
-        """
-        if self.wanted:
-            every = (*pairs, *unregistered)
-            self._models[model] = [(name, id(parameter), weakref.ref(parameter)) for name, parameter in every]
-            self._unregistered.update(id(parameter) for _, parameter in unregistered)
-
-    @PARAMETERS.fence("looking at a model's parameters")
-    def before_optimizer(self, optimizer: Any) -> None:
+    @on(BeforeOptimizer)
+    def before_optimizer(self, use: BeforeOptimizer) -> None:
         """Take note of the parameters whose gradients an optimizer is about to use.
 
         What another optimizer has updated already in this step stays as it was then.
@@ -75,7 +76,7 @@ class ParameterFacts:
         if not self._models:
             return
         own = {}
-        for group, members in self._parameters.groups_of(optimizer).items():
+        for group, members in self._parameters.groups_of(use.optimizer).items():
             own.update(dict.fromkeys(map(id, members), group))
         for parameters in self._models.values():
             for _, key, reference in parameters:
@@ -102,8 +103,8 @@ class ParameterFacts:
         fact["registered"] = False
         return bool(fact["gradient"]) and fact["optimizer"] is None
 
-    @PARAMETERS.fence("saving what is known of parameters")
-    def close(self) -> None:
+    @on(StepEnd)
+    def close(self, _: StepEnd) -> None:
         """Save what has changed since it was told last, if there has been an update."""
         models, self._models = self._models, {}
         if not self._optimizers:

@@ -10,6 +10,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.parameter_roles import ParameterRoles
+from smd_agent.framework.step_events import Probe
 
 
 class Usage:
@@ -44,3 +45,16 @@ class Usage:
         self.any = self.any or bool(names)
         self._roles.keep_out(names)
         self.writer.save_tensors(names, list(numbers.values()))
+
+
+class UsageProbe(Probe):
+    """A probe whose numbers are of the collection ``usage``.
+
+    Args:
+        usage: takes the numbers.
+        in_training: whether there are none of it in evaluations.
+    """
+
+    def __init__(self, usage: Usage, in_training: bool = False) -> None:
+        self._usage = usage
+        self.wanted = usage.wanted_in_training if in_training else usage.wanted

@@ -18,6 +18,7 @@ from smd_agent.core.domains import UPDATES
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.parameter_roles import ParameterRoles
+from smd_agent.framework.step_events import AfterUpdate, BeforeUpdate, NewParameters, Probe, StepEnd, on
 
 # A sum of squares between these is exact enough in float32.
 _FEWEST, _MOST = 1e-30, 1e30
@@ -57,55 +58,49 @@ class Weights(Protocol):
         """Of each parameter, in any order: its update and its update ratio; see ``training_facts``."""
 
 
-class WeightChanges:
+class WeightChanges(Probe, domain=UPDATES, doing="looking at weights around an update"):
     """The updates of one step that is saved.
 
     Args:
         writer: takes the values.
         roles: of the parameters.
         weights: looks at them.
-
-    Attributes:
-        wanted: whether the step saves them.
+        updating: tells whether an update is under way, as where a closure calls the model.
     """
 
-    def __init__(self, writer: StepWriter, roles: ParameterRoles, weights: Weights) -> None:
+    def __init__(
+        self, writer: StepWriter, roles: ParameterRoles, weights: Weights, updating: Callable[[], bool] = bool
+    ) -> None:
         self._writer = writer
         self._roles = roles
         self._weights = weights
+        self._updating = updating
         self.wanted = CollectionKeys.UPDATES in writer.collections_due()
         self._names: dict[int, list[str]] = {}
         self._before: dict[int, tuple[Any, Any]] = {}
         self._updated: set[int] = set()
 
-    @UPDATES.fence("looking at weights before an update")
-    def add_parameters(self, pairs: Sequence[tuple[str, Any]], updating: Callable[[], bool] = bool) -> None:
-        """Save the updates of these too, under these names; a parameter may have several.
-
-        Args:
-            pairs: names and parameters.
-            updating: tells whether an update is under way, as where a closure calls the model.
-        """
-        if not self.wanted:
-            return
-        for name, parameter in pairs:
+    @on(NewParameters)
+    def add_parameters(self, new: NewParameters) -> None:
+        """Save the updates of these too, under these names; a parameter may have several."""
+        for name, parameter in new.pairs:
             self._names.setdefault(id(parameter), []).append(name)
-        if updating():
-            self._remember(parameter for _, parameter in pairs)
+        if self._updating():
+            self._remember(parameter for _, parameter in new.pairs)
 
-    @UPDATES.fence("looking at weights before an update")
-    def before_update(self, optimizer: Any) -> None:
+    @on(BeforeUpdate)
+    def before_update(self, update: BeforeUpdate) -> None:
         """Remember the parameters of an optimizer."""
         if self._names:
-            self._remember(self._weights.owned_by(optimizer))
+            self._remember(self._weights.owned_by(update.optimizer))
 
-    @UPDATES.fence("looking at weights after an update")
-    def after_update(self, optimizer: Any) -> None:
+    @on(AfterUpdate)
+    def after_update(self, update: AfterUpdate) -> None:
         """Save how far the optimizer has moved its parameters."""
         if not self._before:
             return
         found = []
-        for parameter in self._weights.owned_by(optimizer):
+        for parameter in self._weights.owned_by(update.optimizer):
             key = id(parameter)
             known = self._before.pop(key, None)
             if known is None or known[0] is not parameter:
@@ -116,7 +111,8 @@ class WeightChanges:
                 found.append(Moved(self._names[key], self._weights.size_of(parameter), before, after))
         self._save(found)
 
-    def close(self) -> None:
+    @on(StepEnd)
+    def close(self, _: StepEnd) -> None:
         """Let go of what is remembered."""
         self._before.clear()
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from mxnet import autograd
-from mxnet.gluon import Block
 from mxnet.gluon.loss import KLDivLoss, SigmoidBinaryCrossEntropyLoss, SoftmaxCrossEntropyLoss
 from mxnet.ndarray import NDArray
 
@@ -19,14 +18,15 @@ from smd_agent.core.domains import LOSS_FACTS
 from smd_agent.framework import loss_facts
 from smd_agent.framework.loss_facts import Array, Numbers
 from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.step_events import LossCall, on
 from smd_agent.framework.training_facts import LOOKED_AT
-from smd_agent.framework.usage import Usage
+from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.mxnet.arrays import plain, to_array
 
 _LOOKED_AT = (SoftmaxCrossEntropyLoss, SigmoidBinaryCrossEntropyLoss, KLDivLoss)
 
 
-class LossInputs:
+class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is given"):
     """The inputs of losses of one step that is saved.
 
     Args:
@@ -34,15 +34,16 @@ class LossInputs:
     """
 
     def __init__(self, usage: Usage) -> None:
-        self._usage = usage
+        super().__init__(usage)
         self._calls: dict[str, int] = {}
 
-    @LOSS_FACTS.fence("looking at what a loss is given")
-    def look_at(self, block: Block, args: tuple[Any, ...]) -> None:
+    @on(LossCall)
+    def look_at(self, call: LossCall) -> None:
         """Save what a loss is about to be called with."""
-        if not self._usage.wanted or type(block) not in _LOOKED_AT:
+        block = call.loss
+        if type(block) not in _LOOKED_AT:
             return
-        pred, label, weight = (_plain(one) for one in (*args, None, None, None)[:3])
+        pred, label, weight = (_plain(one) for one in (*call.args, None, None, None)[:3])
         if not (_is_dense(pred) and _is_dense(label) and pred.size and label.size):
             return
         name = type(block).__name__

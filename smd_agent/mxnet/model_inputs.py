@@ -16,11 +16,11 @@ from smd_agent.core.domains import INPUTS
 from smd_agent.framework.model_inputs import ModelInputs as AnyInputs
 from smd_agent.framework.model_inputs import Numbers, looked_at, numbers_of
 from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.step_events import LayerReturn, ModelCall, StepEnd, on
 from smd_agent.framework.training_facts import AS_IT_IS
 from smd_agent.framework.usage import Usage
 from smd_agent.mxnet.arrays import arrays_in, plain, to_array
 from smd_agent.mxnet.hybridized import graph_of, is_active, trace_of
-from smd_agent.mxnet.structure import name_of
 
 # Blocks that multiply what they are given by weights, and are made for numbers about 1.
 _LAYERS = (nn.Dense, _Conv, _RNNLayer, rnn.RecurrentCell)
@@ -28,7 +28,7 @@ _LAYERS = (nn.Dense, _Conv, _RNNLayer, rnn.RecurrentCell)
 _SAME = (nn.Flatten,)
 
 
-class ModelInputs:
+class ModelInputs(AnyInputs, domain=INPUTS, doing="looking at the scales of a model's inputs"):
     """The inputs of models in one step that is saved.
 
     Args:
@@ -36,8 +36,7 @@ class ModelInputs:
     """
 
     def __init__(self, usage: Usage) -> None:
-        self._usage = usage
-        self._inputs = AnyInputs(usage, _numbers)
+        super().__init__(usage, _numbers)
         # Of the model that runs: its block, the titles of its inputs and their numbers.
         self._model: int | None = None
         self._given: list[tuple[str, Numbers]] = []
@@ -45,22 +44,21 @@ class ModelInputs:
         self._origins: dict[object, str] = {}
         self._arrays: list[Any] = []
 
-    @INPUTS.fence("looking at the scales of a model's inputs")
-    def before_call(self, block: Block, inputs: Any) -> None:
-        """A model is about to be called."""
-        found = self._inputs.of_first_call(name_of(block), inputs)
+    def _save(self, call: ModelCall, found: list[tuple[str, Numbers]]) -> None:
+        # When the model returns, it is known what its layers were given.
         if not found:
             return
         # What a call has left that has raised an error.
-        self.close()
-        self._model, self._given = id(block), found
-        arrays = arrays_in(inputs)
+        self._forget()
+        self._model, self._given = id(call.model), found
+        arrays = arrays_in(call.inputs)
         for title, _ in found:
             self._note(arrays[int(title.rpartition("_")[2])], title)
 
-    @INPUTS.fence("looking at what a block is given")
-    def after_block(self, block: Block, inputs: Any, outputs: Any) -> None:
+    @on(LayerReturn)
+    def after_block(self, call: LayerReturn) -> None:
         """A block of a model has returned."""
+        block, inputs, outputs = call
         if self._model is None:
             return
         arrays = arrays_in(inputs)
@@ -73,13 +71,15 @@ class ModelInputs:
         if trace is not None and trace.graph is graph_of(block):
             names = [symbol.name for symbol in trace.graph[0]]
             known = {name: self._origins.get(id(array), "") for name, array in zip(names, arrays, strict=False)}
-            for call in trace.calls:
-                symbols = [origin for symbol in call.inputs if (origin := known.get(symbol.name))]
-                self._call(call.kind, symbols)
-                if symbols and issubclass(call.kind, _SAME):
-                    known.update((symbol.name, symbols[0]) for symbol in call.outputs)
+            for traced in trace.calls:
+                symbols = [origin for symbol in traced.inputs if (origin := known.get(symbol.name))]
+                self._call(traced.kind, symbols)
+                if symbols and issubclass(traced.kind, _SAME):
+                    known.update((symbol.name, symbols[0]) for symbol in traced.outputs)
         if self._model == id(block):
-            self._save()
+            given = self._given
+            self._forget()
+            super()._save(ModelCall("", block, inputs), given)
 
     def _note(self, array: Any, origin: str) -> None:
         self._arrays.append(array)
@@ -92,14 +92,12 @@ class ModelInputs:
             for title, numbers in self._given:
                 numbers[AS_IT_IS] = max(float(title in taken), numbers.get(AS_IT_IS, 0.0))
 
-    def _save(self) -> None:
-        given = self._given
-        self.close()
-        for title, numbers in given:
-            self._usage.save(title, numbers)
-
-    def close(self) -> None:
+    @on(StepEnd)
+    def close(self, _: StepEnd) -> None:
         """Let go of everything."""
+        self._forget()
+
+    def _forget(self) -> None:
         self._model, self._given = None, []
         self._origins.clear()
         self._arrays.clear()

@@ -21,6 +21,7 @@ from mxnet.ndarray import NDArray
 
 from smd_agent import guard
 from smd_agent.core.domains import CHANNELS, GRADIENTS, INPUTS, LAYERS, LOSSES, PARAMETERS, STEPS, WEIGHTS
+from smd_agent.framework import step_events as events
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.patching import Patch, Until
@@ -104,7 +105,7 @@ class SavedStep(CapturedStep):
     def close(self) -> None:
         """Save what was waiting, and remove everything that was installed."""
         GRADIENTS.run("saving the last gradients", self._gradients.at_end)
-        PARAMETERS.run("saving what is known of parameters", self._facts.close)
+        PARAMETERS.run("saving what is known of parameters", lambda: self._facts.emit(events.StepEnd()))
         self._returned.clear()
         self.installed.close()
 
@@ -151,12 +152,12 @@ class SavedStep(CapturedStep):
         """Run a block and save what it gets and returns."""
         is_loss = self._blocks.losses.has(block)
         if id(block) in self._calls:
-            self._facts.before_call(block, (args, kwargs))
+            self._facts.emit(events.ModelCall(name_of(block), block, (args, kwargs)))
         if is_loss:
-            self._facts.losses.look_at(block, args)
+            self._facts.emit(events.LossCall(block, args, kwargs))
         inputs = self._hold(args, kwargs)
         result = self._run(original, block, args, kwargs)
-        self._facts.after_block(block, (args, kwargs), result)
+        self._facts.emit(events.LayerReturn(block, (args, kwargs), result))
         if is_a(block, HybridBlock):
             self._remember_inner_losses(block, result)
         if is_loss:

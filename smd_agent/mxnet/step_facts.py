@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from mxnet import autograd
-from mxnet.gluon import Block, Parameter
+from mxnet.gluon import Parameter
 from mxnet.ndarray import NDArray
 
 from smd_agent import guard
@@ -19,6 +19,13 @@ from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.input_digests import InputDigests
 from smd_agent.framework.optimizer_settings import OptimizerSettings
 from smd_agent.framework.parameter_facts import ParameterFacts
+from smd_agent.framework.step_events import (
+    AfterUpdate,
+    BeforeOptimizer,
+    BeforeUpdate,
+    NewParameters,
+    Probes,
+)
 from smd_agent.framework.tracked_model import free_name
 from smd_agent.framework.usage import Usage
 from smd_agent.framework.weight_changes import Moved, WeightChanges, changes, part_of
@@ -41,29 +48,31 @@ from smd_agent.mxnet.structure import (
 from smd_agent.mxnet.trainer_settings import TrainerSettings, groups_of
 
 
-class StepFacts:
+class StepFacts(Probes):
     """The facts of one saved step.
 
     Args:
         blocks: those that are trained.
         has_gradient: tells whether a backward pass of this step has reached a parameter.
-
-    Attributes:
-        losses: what they are given.
     """
 
     def __init__(self, blocks: TrainedBlocks, has_gradient: Callable[[Parameter], bool]) -> None:
         writer = blocks.recorder
         self._blocks = blocks
         self._trainers = TrainerSettings(self._is_over)
-        self._settings = OptimizerSettings(writer, blocks.roles, self._trainers.title_of)
-        self._changes = WeightChanges(writer, blocks.roles, _Weights())
-        self._parameters = ParameterFacts(writer, blocks.facts_told, _Parameters(self._trainers.title_of, has_gradient))
-        self._digests = InputDigests(writer, digest_of)
+        self._settings = OptimizerSettings(writer, blocks.roles, self._trainers.settings_of, self._trainers.title_of)
         usage = Usage(writer, blocks.roles)
-        self._inputs = ModelInputs(usage)
-        self._modes = LayerModes(usage)
-        self.losses = LossInputs(usage)
+        super().__init__(
+            (
+                self._settings,
+                WeightChanges(writer, blocks.roles, _Weights()),
+                ParameterFacts(writer, blocks.facts_told, _Parameters(self._trainers.title_of, has_gradient)),
+                InputDigests(writer, digest_of),
+                ModelInputs(usage),
+                LayerModes(usage),
+                LossInputs(usage),
+            )
+        )
         self._wants_updates = CollectionKeys.UPDATES in writer.collections_due()
         self._known: set[int] = set()
         self._titles: set[str] = set()
@@ -90,8 +99,7 @@ class StepFacts:
             title = free_name(name_of(tracked.model), self._titles.__contains__)
             self._titles.add(title)
             found = [(names[id(parameter)], parameter) for parameter in own]
-            self._parameters.add_parameters(title, found)
-            self._changes.add_parameters(found)
+            self.emit(NewParameters(title, tracked, found))
             if self._wants_updates:
                 self._tell_of_sparse(found)
 
@@ -102,21 +110,11 @@ class StepFacts:
                 line = f"{facts.UPDATE}{name} is not saved: {name} is a sparse parameter"
                 guard.say_once(("sparse update", name), line)
 
-    def before_call(self, block: Block, inputs: Any) -> None:
-        """A model is about to be called."""
-        self._digests.before_call(name_of(block), inputs)
-        self._inputs.before_call(block, inputs)
-
-    def after_block(self, block: Block, inputs: Any, outputs: Any) -> None:
-        """A block of a model, or the model itself, has returned."""
-        self._inputs.after_block(block, inputs, outputs)
-        self._modes.before_call(block)
-
     @unseen
     def around_update(self, trainer: Any, update: Callable[[], Any]) -> Any:
         """Run what updates the parameters of a Trainer, and save how."""
-        self._parameters.before_optimizer(trainer)
-        self._changes.before_update(trainer)
+        self.emit(BeforeOptimizer(trainer))
+        self.emit(BeforeUpdate(trainer))
         done = self._trainers.before_update(trainer) if self._settings.wanted else None
         raise_pending_error()
         try:
@@ -126,16 +124,9 @@ class StepFacts:
                 done()
         # Not after a failure of ours, which has switched the capture off.
         if self._blocks.recorder.position.saving:
-            self._settings.save(trainer, self._trainers.settings_of)
-            self._changes.after_update(trainer)
+            self.emit(AfterUpdate(trainer))
             raise_pending_error()
         return result
-
-    def close(self) -> None:
-        """The step ends."""
-        self._parameters.close()
-        self._changes.close()
-        self._inputs.close()
 
 
 class _Weights:

@@ -14,6 +14,8 @@ from mxnet.gluon import loss as losses
 from mxnet.gluon import nn, rnn
 
 import smd_agent.mxnet as smd
+from smd_agent.rules import DropoutTooLarge
+from smd_agent.rules.judging import Judging
 
 SOFTMAX, SIGMOID = "loss/SoftmaxCrossEntropyLoss", "loss/SigmoidBinaryCrossEntropyLoss"
 
@@ -192,7 +194,13 @@ def test_modes_of_layers(out, hybridize):
     with autograd.train_mode():
         net(rows(6))
     found = saved(hook)
-    assert modes_of(found) == {"training": [1, 1, 0, 1], "dropout": [1, 1, 0, 1], "batch_norm": [0.5, 0.5, 0, 0.5]}
+    dropped = [pytest.approx(0.3)] * 4
+    assert modes_of(found) == {
+        "training": [1, 1, 0, 1],
+        "dropout": [1, 1, 0, 1],
+        "dropped": dropped,
+        "batch_norm": [0.5, 0.5, 0, 0.5],
+    }
     trial = smd.create_trial(hook.out_dir)
     assert trial.tensor("usage/model/net/training").steps(mode=smd.modes.EVAL) == [0, 1]
 
@@ -204,7 +212,20 @@ def test_dropout_between_the_layers_of_a_recurrent_one(out):
     net.initialize()
     hook = usage(out, net)
     train(net, lambda net, step: (net(rows(step).expand_dims(1)) ** 2).mean())
-    assert modes_of(saved(hook)) == {"training": [1], "dropout": [1]}
+    assert modes_of(saved(hook)) == {"training": [1], "dropout": [1], "dropped": [pytest.approx(0.2)]}
+
+
+def test_dropout_of_a_share_to_keep_is_found(out):
+    net = nn.HybridSequential(prefix="net_")
+    with net.name_scope():
+        net.add(nn.Dense(6, in_units=6), nn.Dropout(0.9), nn.Dense(3, in_units=6))
+    net.initialize()
+    hook = usage(out, net)
+    train(net, lambda net, step: losses.SoftmaxCrossEntropyLoss()(net(rows(step)), nd.ones(8)), 3)
+    hook.close()
+    judging = Judging(trial_of(hook), [DropoutTooLarge()])
+    judging.take_new()
+    assert "usage/model/net/dropped" in {finding.tensor for finding in judging.verdict().findings}
 
 
 def test_nothing_is_saved_unasked_and_nothing_of_it_is_a_weight(out):

@@ -19,6 +19,7 @@ from torch.nn import functional as F
 from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.step_events import LossCall, ModelCall, StepEnd
 from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.capture.loss_guesses import LossGuesses
 from smd_agent.pytorch.capture.loss_inputs import LossInputs
@@ -80,10 +81,10 @@ def called(function, args):
     kept = Kept()
     before = [state_of(one) for one in args]
     looked = LossInputs(Usage(kept, Roles()), LossGuesses())
-    looked.look_at(function, tuple(args), {}, loss)
+    looked.look_at(LossCall(function, tuple(args), {}, loss))
     targets = LossTargets(Usage(kept, Roles()))
-    targets.look_at(function, tuple(args), {})
-    targets.close()
+    targets.look_at(LossCall(function, tuple(args), {}))
+    targets.close(StepEnd())
     # A tensor computed from others may not have been computed at all before.
     assert [state_of(one) for one in args] == before
     return loss, kept.found
@@ -213,7 +214,7 @@ def test_what_a_loss_of_yes_and_no_is_given(drawn, front, reduction, logits, tar
     kept = Kept()
     before = [state_of(one) for one in (values, target)]
     name = "binary_cross_entropy_with_logits_loss" if logits else function
-    LossInputs(Usage(kept, Roles()), LossGuesses()).look_at(name, tuple(args), {}, loss)
+    LossInputs(Usage(kept, Roles()), LossGuesses()).look_at(LossCall(name, tuple(args), {}, loss))
     assert [state_of(one) for one in (values, target)] == before
     if drawn.form not in READABLE or not values.numel():
         return
@@ -296,9 +297,9 @@ def test_targets_that_are_the_next_tokens(shape, dtype, kind, axis, seed):
     model = torch.from_numpy(tokens).to(getattr(torch, dtype))
     kept = Kept()
     looked = LossTargets(Usage(kept, Roles()))
-    looked.before_call([model, {"mask": torch.ones(3)}])
+    looked.before_call(ModelCall("Net_0", None, [model, {"mask": torch.ones(3)}]))
     wanted = torch.from_numpy(np.ascontiguousarray(target))
-    looked.look_at("cross_entropy_loss", (torch.zeros(1), wanted), {})
+    looked.look_at(LossCall("cross_entropy_loss", (torch.zeros(1), wanted), {}))
     found = kept.found
     if not target.size:
         assert not found

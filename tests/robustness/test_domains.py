@@ -27,7 +27,7 @@ CASES = {
     "PyTorch's updates": (PYTORCH, "framework/weight_changes.py:WeightChanges._remember", "all else", "updates"),
     "PyTorch's layers": (PYTORCH, "pytorch/capture/saved_step.py:SavedStep.save_io", "all else", "inputs and outputs"),
     "Keras's weights": (KERAS, "framework/keras/variables.py:ModelVariables.weights", "weights", "weights"),
-    "Keras's inputs": (KERAS, "framework/keras/facts.py:StepFacts._save_inputs", "all else", "inputs' scales"),
+    "Keras's inputs": (KERAS, "framework/keras/facts.py:_Inputs._save", "all else", "inputs' scales"),
     "Keras's logs": (KERAS, "framework/keras/capture.py:KerasCapture._save_logs", "losses", "losses"),
     "Keras's notes": (
         KERAS,

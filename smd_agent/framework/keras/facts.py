@@ -28,6 +28,15 @@ from smd_agent.framework.model_inputs import ModelInputs, Numbers
 from smd_agent.framework.optimizer_settings import OptimizerSettings, title_of
 from smd_agent.framework.parameter_facts import ParameterFacts
 from smd_agent.framework.parameter_roles import ParameterRoles
+from smd_agent.framework.step_events import (
+    AfterUpdate,
+    BeforeOptimizer,
+    BeforeUpdate,
+    ModelCall,
+    NewParameters,
+    Probes,
+    StepEnd,
+)
 from smd_agent.framework.usage import Usage
 from smd_agent.framework.weight_changes import Moved, WeightChanges, Weights
 
@@ -84,7 +93,7 @@ class FactsSaver(Protocol):
         """What was told last of the variables of each model."""
 
 
-class StepFacts:
+class StepFacts(Probes):
     """The facts of one step.
 
     Args:
@@ -102,11 +111,11 @@ class StepFacts:
         self.given = GivenVariables()
         self.digests = InputDigests(saver.recorder, look.digest_of)
         self.usage = Usage(saver.recorder, saver.roles)
-        self._inputs = ModelInputs(self.usage, look.numbers_of)
         self._saver = saver
         self._ever = ever
         self._changes = WeightChanges(saver.recorder, saver.roles, look)
-        self._settings = OptimizerSettings(saver.recorder, saver.roles)
+        self._settings = OptimizerSettings(saver.recorder, saver.roles, self._settings_of)
+        super().__init__((self.digests, _Inputs(self.usage, look.numbers_of), self._changes))
         self._seen: dict[str, dict[str, Any]] = {}
 
     @property
@@ -116,25 +125,15 @@ class StepFacts:
 
     def before_call(self, title: str, model: Any, inputs: Sequence[Any]) -> None:
         """A model of this title is called with these tensors."""
-        self.digests.before_call(title, inputs)
-        self._save_inputs(title, model, inputs)
-
-    @INPUTS.fence("looking at the scales of a model's inputs")
-    def _save_inputs(self, title: str, model: Any, inputs: Sequence[Any]) -> None:
-        found = self._inputs.of_first_call(title, inputs)
-        taken = taken_as_they_are(model, len(inputs)) if found else []
-        for name, numbers in found:
-            known = taken[int(name.rpartition("_")[2])]
-            self.usage.save(name, numbers if known is None else {**numbers, facts.AS_IT_IS: known})
+        self.emit(ModelCall(title, model, inputs))
 
     def add(self, names: Sequence[str], variables: Sequence[Any]) -> None:
         """Save the updates of these variables, of these names in the run, if an optimizer is given them."""
-        if self._changes.wanted:
-            self._changes.add_parameters([*zip(names, variables, strict=True)])
+        self.emit(NewParameters("", None, [*zip(names, variables, strict=True)]))
 
     def before_update(self, variables: Sequence[Any]) -> None:
         """Remember the values of variables that are about to be updated."""
-        self._changes.before_update(variables)
+        self.emit(BeforeUpdate(variables))
 
     @LOSS_FACTS.fence("looking at the scale of a loss")
     def before_optimizers(self, optimizers: Iterable[Any]) -> None:
@@ -151,13 +150,13 @@ class StepFacts:
 
     def after_update(self, variables: Sequence[Any]) -> None:
         """Save how far variables have moved."""
-        self._changes.after_update(variables)
+        self.emit(AfterUpdate(variables))
 
     def after_optimizers(self, optimizers: Iterable[Any]) -> None:
         """Save the settings of optimizers that have updated."""
         if self._settings.wanted:
             for optimizer in with_inner(optimizers):
-                self._settings.save(optimizer, self._settings_of)
+                self._settings.save(AfterUpdate(optimizer))
 
     def tell_of_variables(
         self,
@@ -179,17 +178,27 @@ class StepFacts:
         if not self.given:
             return
         known = Knowledge(self.given, self._ever, trainable, differentiated)
-        found = ParameterFacts(self._saver.recorder, self._saver.facts_told, known)
-        found.add_parameters(model, zip(names, variables, strict=True))
-        found.before_optimizer(self.given)
-        found.close()
+        probes = Probes([ParameterFacts(self._saver.recorder, self._saver.facts_told, known)])
+        probes.emit(NewParameters(model, None, [*zip(names, variables, strict=True)]))
+        probes.emit(BeforeOptimizer(self.given))
+        probes.emit(StepEnd())
 
     def close(self) -> None:
         """Let go of what is remembered."""
-        self._changes.close()
+        self.emit(StepEnd())
 
     def _settings_of(self, optimizer: Any) -> dict[str, Any]:
         return {**settings_of(optimizer), **self._seen.get(title_of(optimizer), {})}
+
+
+class _Inputs(ModelInputs, domain=INPUTS, doing="looking at the scales of a model's inputs"):
+    """Inputs of models, and which of them a layer is given as they are."""
+
+    def _save(self, call: ModelCall, found: list[tuple[str, Numbers]]) -> None:
+        taken = taken_as_they_are(call.model, len(call.inputs)) if found else []
+        for name, numbers in found:
+            known = taken[int(name.rpartition("_")[2])]
+            self._usage.save(name, numbers if known is None else {**numbers, facts.AS_IT_IS: known})
 
 
 def learning_rate_name(optimizer: Any) -> str:

@@ -15,13 +15,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
 from smd_agent.core.domains import GRADIENT_FACTS
 from smd_agent.framework.optimizer_settings import title_of
-from smd_agent.framework.usage import Usage
+from smd_agent.framework.step_events import (
+    AfterBackward,
+    AfterUpdate,
+    BeforeBackward,
+    BeforeOptimizer,
+    NewParameters,
+    StepEnd,
+    on,
+)
+from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.pytorch.arrays import local_of
 from smd_agent.pytorch.capture.followed_parameters import FollowedParameters, State, state_of
 from smd_agent.pytorch.tracing import without_gradients
@@ -62,7 +71,7 @@ class _Discarded(NamedTuple):
     left: torch.Tensor | None
 
 
-class DiscardedGradients:
+class DiscardedGradients(UsageProbe, domain=GRADIENT_FACTS, doing="looking at which gradients are discarded"):
     """The gradients of one step that is saved.
 
     Args:
@@ -70,8 +79,7 @@ class DiscardedGradients:
     """
 
     def __init__(self, usage: Usage) -> None:
-        self._usage = usage
-        self._wanted = usage.wanted_in_training
+        super().__init__(usage, in_training=True)
         self._parameters = FollowedParameters()
         self._told: set[str] = set()
         self._updating = False
@@ -87,18 +95,17 @@ class DiscardedGradients:
         self._weights: Parts = {}
         self._gradients: Parts = {}
 
-    @GRADIENT_FACTS.fence("looking at which gradients are discarded")
-    def add_parameters(self, parameters: Iterable[torch.Tensor]) -> None:
+    @on(NewParameters)
+    def add_parameters(self, new: NewParameters) -> None:
         """Look at the gradients of these too, of a model."""
-        if self._wanted:
-            trained = [one for one in parameters if one.requires_grad]
-            self._parameters.add(trained[:: len(trained) // _MOST + 1])
+        trained = [parameter for _, parameter in new.pairs if parameter.requires_grad]
+        self._parameters.add(trained[:: len(trained) // _MOST + 1])
 
+    @on(BeforeBackward)
     @without_gradients
-    @GRADIENT_FACTS.fence("looking at which gradients are discarded")
-    def before_backward(self) -> None:
+    def before_backward(self, _: BeforeBackward) -> None:
         """A backward pass is about to add to gradients."""
-        if not self._wanted or self._updating:
+        if self._updating:
             return
         if self._updated:
             self._begin_anew()
@@ -121,42 +128,40 @@ class DiscardedGradients:
         self._discarded.append(_Discarded(last.place, {*last.gradients}, _length(changed) if changed else None))
         self._weights = self._weights or _parts(self._parameters.weights(last.weights))
 
+    @on(AfterBackward)
     @without_gradients
-    @GRADIENT_FACTS.fence("looking at which gradients are discarded")
-    def after_backward(self) -> None:
+    def after_backward(self, _: AfterBackward) -> None:
         """It has added to them."""
-        if self._wanted and not self._updating:
+        if not self._updating:
             self._passes += 1
             found = self._parameters.gradients(self._parameters.keys)
             states = {key: state_of(gradient) for key, gradient in found.items()}
             self._last = _Pass(self._place, states, self._versions(found)) if found else None
             self._gradients = _parts(found) if self._discarded else {}
 
+    @on(BeforeOptimizer)
     @without_gradients
-    @GRADIENT_FACTS.fence("looking at which gradients are discarded")
-    def before_optimizer(self, optimizer: Any) -> None:
+    def before_optimizer(self, use: BeforeOptimizer) -> None:
         """An optimizer is about to use gradients."""
-        if not self._wanted:
-            return
         self._updating = True
-        title, last = title_of(optimizer), self._last
+        title, last = title_of(use.optimizer), self._last
         if last is None or title in self._told:
             return
-        own = ids_of(optimizer)
+        own = ids_of(use.optimizer)
         used = self._parameters.gradients(key for key in self._parameters.keys if key in own)
         if used:
             self._told.add(title)
             numbers = {"passes": self._passes, "discarded_passes": self._count(used, last)}
             self._usage.save(f"optimizer/{title}", numbers)
 
-    @GRADIENT_FACTS.fence("looking at which gradients are discarded")
-    def after_update(self) -> None:
+    @on(AfterUpdate)
+    def after_update(self, _: AfterUpdate) -> None:
         """It has used them."""
         self._updating = False
         self._updated = True
 
-    @GRADIENT_FACTS.fence("looking at which gradients are discarded")
-    def close(self) -> None:
+    @on(StepEnd)
+    def close(self, _: StepEnd) -> None:
         """The step ends."""
         self._begin_anew()
         self._parameters.clear()

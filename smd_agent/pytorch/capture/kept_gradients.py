@@ -12,14 +12,14 @@ over several passes, and from those that one model's loss leaves in another mode
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import torch
 
 from smd_agent.core.domains import GRADIENT_FACTS
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.optimizer_settings import title_of
-from smd_agent.framework.usage import Usage
+from smd_agent.framework.step_events import AfterBackward, AfterUpdate, BeforeBackward, NewParameters, StepEnd, on
+from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.pytorch.arrays import local_of
 from smd_agent.pytorch.capture.followed_parameters import FollowedParameters, State, state_of
 from smd_agent.pytorch.capture.looked_at import length_of
@@ -29,7 +29,7 @@ from smd_agent.pytorch.updates import ids_of
 _MOST = 64
 
 
-class KeptGradients:
+class KeptGradients(UsageProbe, domain=GRADIENT_FACTS, doing="looking at which gradients were kept"):
     """The gradients of one step that is saved.
 
     Args:
@@ -37,8 +37,7 @@ class KeptGradients:
     """
 
     def __init__(self, usage: Usage) -> None:
-        self._usage = usage
-        self._wanted = usage.wanted_in_training
+        super().__init__(usage, in_training=True)
         self._parameters = FollowedParameters()
         self._had_pass = False
         # By the ids of their parameters: l2 before the first pass, and what they were when they were looked at last.
@@ -47,17 +46,14 @@ class KeptGradients:
         # The parameters that each optimizer has updated.
         self._updated: dict[str, set[int]] = {}
 
-    @GRADIENT_FACTS.fence("looking at which gradients were kept")
-    def add_parameters(self, parameters: Iterable[torch.Tensor]) -> None:
+    @on(NewParameters)
+    def add_parameters(self, new: NewParameters) -> None:
         """Look at the gradients of these too."""
-        if self._wanted:
-            self._parameters.add(one for one in parameters if one.requires_grad)
+        self._parameters.add(parameter for _, parameter in new.pairs if parameter.requires_grad)
 
-    @GRADIENT_FACTS.fence("looking at which gradients were kept")
-    def before_backward(self) -> None:
+    @on(BeforeBackward)
+    def before_backward(self, _: BeforeBackward) -> None:
         """A backward pass is about to add to gradients."""
-        if not self._wanted:
-            return
         if self._had_pass:
             self._drop_changed()
             return
@@ -67,22 +63,22 @@ class KeptGradients:
         self._before = dict(zip(found, _lengths([*found.values()]), strict=True))
         self._states = {key: state_of(gradient) for key, gradient in found.items()}
 
-    @GRADIENT_FACTS.fence("looking at which gradients were kept")
-    def after_backward(self) -> None:
+    @on(AfterBackward)
+    def after_backward(self, _: AfterBackward) -> None:
         """It has added to them, in place."""
         self._note(self._before)
 
-    @GRADIENT_FACTS.fence("looking at which gradients were kept")
-    def after_update(self, optimizer: Any) -> None:
+    @on(AfterUpdate)
+    def after_update(self, update: AfterUpdate) -> None:
         """An optimizer has used them."""
-        if self._wanted and self._had_pass:
-            own = ids_of(optimizer)
-            self._updated.setdefault(title_of(optimizer), set()).update(own)
+        if self._had_pass:
+            own = ids_of(update.optimizer)
+            self._updated.setdefault(title_of(update.optimizer), set()).update(own)
             # Gradients may have been clipped and unscaled in place, which leaves what was there in them.
             self._note(own & self._before.keys())
 
-    @GRADIENT_FACTS.fence("saving which gradients were kept")
-    def close(self) -> None:
+    @on(StepEnd)
+    def close(self, _: StepEnd) -> None:
         """Save what has been seen, if there was a backward pass and an update."""
         updated, self._updated = self._updated, {}
         gone = {key for key in self._before if self._parameters.weight(key) is None}

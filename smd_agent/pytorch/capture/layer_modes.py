@@ -1,56 +1,33 @@
-"""Whether a model is called in training mode, with those of its layers that behave differently then.
-
-``usage/model/<name>/training``    1 if the model itself is in training mode, else 0.
-``usage/model/<name>/dropout``     the share of its dropout layers that are, of those that drop anything.
-``usage/model/<name>/dropped``     the largest share of its input that one of those drops.
-``usage/model/<name>/batch_norm``  the share of its normalisations with running statistics that are.
-
-They are those of the step's first call, before it. A model without such layers has no number for them.
-"""
+"""Modes of models and layers of PyTorch; see ``framework.layer_modes``."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 import torch
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 
 from smd_agent.core.domains import MODES
+from smd_agent.framework.layer_modes import LayerModes as AnyModes
+from smd_agent.framework.layer_modes import Modes
 from smd_agent.framework.plain_access import is_a
-from smd_agent.framework.usage import Usage
+from smd_agent.framework.step_events import ModelCall, on
 from smd_agent.pytorch.structure import held, is_training, own_dict, parts
 
 
-class LayerModes:
-    """The modes of one step that is saved.
+class LayerModes(AnyModes, domain=MODES, doing="looking at the modes of layers"):
+    """The modes of one step that is saved."""
 
-    Args:
-        usage: takes the numbers.
-    """
+    @on(ModelCall)
+    def before_call(self, call: ModelCall) -> None:
+        """Save the modes of a model that is about to be called."""
+        if call.model is not None:
+            self.save(call.name, call.model)
 
-    def __init__(self, usage: Usage) -> None:
-        self._usage = usage
-        self._told: set[str] = set()
-
-    @MODES.fence("looking at the modes of layers")
-    def before_call(self, name: str, model: torch.nn.Module | None) -> None:
-        """A model is about to be called."""
-        if not self._usage.wanted or name in self._told or model is None:
-            return
-        self._told.add(name)
+    def modes_of(self, model: torch.nn.Module) -> Modes:
+        """Return the modes of a module."""
         layers = parts(model)
-        numbers = {"training": float(is_training(model))}
-        dropping = [layer for layer in layers if _dropped(layer) > 0]
-        numbers |= _share("dropout", [*map(is_training, dropping)])
-        numbers |= {"dropped": max(map(_dropped, dropping))} if dropping else {}
-        numbers |= _share("batch_norm", [is_training(layer) for layer in layers if _has_statistics(layer)])
-        self._usage.save(f"model/{name}", numbers)
-
-
-def _share(kind: str, modes: Iterable[bool]) -> dict[str, float]:
-    found = [*modes]
-    return {kind: sum(found) / len(found)} if found else {}
+        dropping = [(is_training(layer), share) for layer in layers if (share := _dropped(layer)) > 0]
+        return Modes(is_training(model), dropping, [is_training(layer) for layer in layers if _has_statistics(layer)])
 
 
 def _dropped(layer: torch.nn.Module) -> float:

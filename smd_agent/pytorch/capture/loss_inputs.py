@@ -32,8 +32,9 @@ import torch
 from smd_agent.core.domains import LOSS_FACTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.step_events import LossCall, on
 from smd_agent.framework.training_facts import LOOKED_AT
-from smd_agent.framework.usage import Usage
+from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.pytorch.arrays import has_memory
 from smd_agent.pytorch.capture import target_reach
 from smd_agent.pytorch.capture.loss_guesses import LossGuesses
@@ -80,7 +81,7 @@ _SOME_VALUES = {
 _OPAQUE_NODES = ("CompiledFunctionBackward",)
 
 
-class LossInputs:
+class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is given"):
     """The inputs of losses of one step that is saved.
 
     Args:
@@ -89,15 +90,16 @@ class LossInputs:
     """
 
     def __init__(self, usage: Usage, guesses: LossGuesses) -> None:
-        self._usage = usage
+        super().__init__(usage)
         self._guesses = guesses
         self._calls: dict[str, int] = {}
 
+    @on(LossCall)
     @without_gradients
-    @LOSS_FACTS.fence("looking at what a loss is given")
-    def look_at(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any], loss: Any) -> None:
+    def look_at(self, call: LossCall) -> None:
         """Save what a call of a functional loss was given, and what it has returned."""
-        if not self._usage.wanted or function not in _ARGUMENTS:
+        function, args, kwargs, loss = call
+        if function not in _ARGUMENTS:
             return
         given: dict[str, Any] = {**dict(zip(_ARGUMENTS[function], args, strict=False)), **kwargs}
         values: Any = given.get("input")

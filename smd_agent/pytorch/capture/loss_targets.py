@@ -22,7 +22,8 @@ import torch
 
 from smd_agent.core.domains import LOSS_FACTS
 from smd_agent.framework.plain_access import is_a
-from smd_agent.framework.usage import Usage
+from smd_agent.framework.step_events import LossCall, ModelCall, StepEnd, on
+from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.pytorch.arrays import has_memory, tensors_in
 from smd_agent.pytorch.tracing import graph_task, is_opaque, without_gradients
 
@@ -37,7 +38,7 @@ _LOOKED_AT = 64
 _AXES = 2
 
 
-class LossTargets:
+class LossTargets(UsageProbe, domain=LOSS_FACTS, doing="looking at the targets of a loss"):
     """The targets of losses of one step that is saved.
 
     Args:
@@ -45,30 +46,28 @@ class LossTargets:
     """
 
     def __init__(self, usage: Usage) -> None:
-        self._usage = usage
-        self._wanted = usage.wanted_in_training
+        super().__init__(usage, in_training=True)
         self._calls: dict[str, int] = {}
         # A copy of a part of what the model was called with last, and its whole shape.
         self._tokens: tuple[torch.Tensor, torch.Size] | None = None
 
+    @on(ModelCall)
     @without_gradients
-    @LOSS_FACTS.fence("looking at the targets of a loss")
-    def before_call(self, inputs: Any) -> None:
+    def before_call(self, call: ModelCall) -> None:
         """A model is about to be called."""
-        if not self._wanted:
-            return
-        found = [one for one in tensors_in(inputs) if one.dim() == _AXES and _is_whole(one) and has_memory(one)]
+        found = [one for one in tensors_in(call.inputs) if one.dim() == _AXES and _is_whole(one) and has_memory(one)]
         self._tokens = None
         if len(found) == 1 and not is_opaque():
             self._tokens = found[0][:_LOOKED_AT, :_LOOKED_AT].clone(), found[0].shape
 
+    @on(LossCall)
     @without_gradients
-    @LOSS_FACTS.fence("looking at the targets of a loss")
-    def look_at(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def look_at(self, call: LossCall) -> None:
         """Save what a call of a functional loss compares with."""
-        if not self._wanted or function not in _LOSSES:
+        function = call.loss
+        if function not in _LOSSES:
             return
-        target: Any = args[1] if len(args) > 1 else kwargs.get("target")
+        target: Any = call.args[1] if len(call.args) > 1 else call.kwargs.get("target")
         if not is_a(target, torch.Tensor) or graph_task() != -1 or is_opaque() or not has_memory(target):
             return
         number = self._calls.get(function, 0)
@@ -82,8 +81,8 @@ class LossTargets:
                 numbers |= _next(*self._tokens, target, axis)
         self._usage.save(f"target/{function}_{number}", numbers)
 
-    @LOSS_FACTS.fence("looking at the targets of a loss")
-    def close(self) -> None:
+    @on(StepEnd)
+    def close(self, _: StepEnd) -> None:
         """Let go of what is remembered."""
         self._tokens = None
 

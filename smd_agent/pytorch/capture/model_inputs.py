@@ -14,6 +14,7 @@ from smd_agent.core.domains import INPUTS
 from smd_agent.framework.model_inputs import ModelInputs as AnyInputs
 from smd_agent.framework.model_inputs import Numbers, is_table, looked_at, numbers_of
 from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.step_events import LayerCall, ModelCall, ModelReturn, StepEnd, on
 from smd_agent.framework.training_facts import AS_IT_IS
 from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import has_memory, tensors_in, to_array
@@ -37,7 +38,7 @@ class _Given(NamedTuple):
     version: int
 
 
-class ModelInputs:
+class ModelInputs(AnyInputs, domain=INPUTS, doing="looking at the scales of a model's inputs"):
     """The inputs of models in one step that is saved.
 
     Args:
@@ -45,48 +46,44 @@ class ModelInputs:
     """
 
     def __init__(self, usage: Usage) -> None:
-        self._usage = usage
-        self._inputs = AnyInputs(usage, numbers_of_inputs)
+        super().__init__(usage, numbers_of_inputs)
         self._given: dict[str, list[_Given]] = {}
         self._calls = 0
 
-    @INPUTS.fence("looking at the scales of a model's inputs")
-    def before_call(self, name: str, inputs: Any) -> None:
-        """A model is about to be called."""
-        found = self._inputs.of_first_call(name, inputs)
-        if not found:
-            return
-        tensors = tensors_in(inputs)
-        self._given[name] = [
+    def _save(self, call: ModelCall, found: list[tuple[str, Numbers]]) -> None:
+        # When the model returns, it is known what its layers were given.
+        tensors = tensors_in(call.inputs)
+        self._given[call.name] = [
             _Given(title, numbers, *_identity(tensors[int(title.rpartition("_")[2])])) for title, numbers in found
         ]
 
-    @INPUTS.fence("looking at what a layer is given")
-    def before_layer(self, layer: torch.nn.Module, inputs: Any) -> None:
+    @on(LayerCall)
+    def before_layer(self, call: LayerCall) -> None:
         """A layer is about to be called, in a model."""
-        if not self._given or not is_a(layer, _LAYERS) or self._calls == _CALLS:
+        if not self._given or not is_a(call.layer, _LAYERS) or self._calls == _CALLS:
             return
         self._calls += 1
-        known = {_identity(tensor)[1:] for tensor in tensors_in(inputs)[:_INPUTS] if has_memory(tensor)}
+        tensors = tensors_in((call.args, call.kwargs))
+        known = {_identity(tensor)[1:] for tensor in tensors[:_INPUTS] if has_memory(tensor)}
         for given in self._given.values():
             for one in given:
                 taken = (one.storage, one.version) in known and one.tensor() is not None
                 one.numbers[AS_IT_IS] = max(float(taken), one.numbers.get(AS_IT_IS, 0.0))
 
-    @INPUTS.fence("saving the scales of a model's inputs")
-    def after_call(self, name: str) -> None:
+    @on(ModelReturn)
+    def after_call(self, call: ModelReturn) -> None:
         """A model has returned."""
-        for one in self._given.pop(name, ()):
+        for one in self._given.pop(call.name, ()):
             self._usage.save(one.title, one.numbers)
 
-    def close(self) -> None:
+    @on(StepEnd)
+    def close(self, _: StepEnd) -> None:
         """Let go of everything."""
         self._given.clear()
 
-
-def looks_at(layer: torch.nn.Module) -> bool:
-    """Whether a layer may be given a model's inputs."""
-    return is_a(layer, _LAYERS)
+    def looks_at(self, layer: torch.nn.Module) -> bool:
+        """Whether a layer may be given a model's inputs."""
+        return self.wanted and is_a(layer, _LAYERS)
 
 
 def _identity(tensor: torch.Tensor) -> tuple[weakref.ref[torch.Tensor], int, int]:

@@ -20,7 +20,8 @@ import torch
 
 from smd_agent.core.domains import LOSS_FACTS
 from smd_agent.framework.plain_access import is_a
-from smd_agent.framework.usage import Usage
+from smd_agent.framework.step_events import BeforeBackward, on
+from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.pytorch.arrays import has_memory, tensors_in
 from smd_agent.pytorch.capture.loss_inputs import SAME_VALUES
 from smd_agent.pytorch.tracing import without_gradients
@@ -50,7 +51,7 @@ _ELEMENTWISE = {
 }
 
 
-class OwnLosses:
+class OwnLosses(UsageProbe, domain=LOSS_FACTS, doing="looking at a loss that is not the framework's"):
     """The losses of one step that is saved.
 
     Args:
@@ -58,17 +59,14 @@ class OwnLosses:
     """
 
     def __init__(self, usage: Usage) -> None:
-        self._usage = usage
-        self._wanted = usage.wanted_in_training
+        super().__init__(usage, in_training=True)
         self._count = 0
 
+    @on(BeforeBackward)
     @without_gradients
-    @LOSS_FACTS.fence("looking at a loss that is not the framework's")
-    def before_backward(self, tensors: Any) -> None:
+    def before_backward(self, backward: BeforeBackward) -> None:
         """A backward pass is about to start from these."""
-        if not self._wanted:
-            return
-        for start in tensors_in(tensors):
+        for start in tensors_in(backward.tensors):
             if self._count >= _LOSSES or start.grad_fn is None:
                 return
             repeated = _Walk().repeated(start.grad_fn)

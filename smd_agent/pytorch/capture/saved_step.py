@@ -16,6 +16,7 @@ import torch
 from smd_agent import guard
 from smd_agent.core.domains import GIVEN, LAYERS, LOSS_FACTS, LOSSES, STEPS, UPDATES, WEIGHTS
 from smd_agent.core.modes import ModeKeys
+from smd_agent.framework import step_events as events
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.hidden_frames import unseen
@@ -103,7 +104,7 @@ class SavedStep(CapturedStep):
         self.installed.close()
         self._gradients.close()
         self._losses.close()
-        self._facts.close()
+        self._facts.emit(events.StepEnd())
         self._channels.close()
         WEIGHTS.run("saving weights that nothing trains", self._roles.close)
         self._closed = True
@@ -123,7 +124,7 @@ class SavedStep(CapturedStep):
             pairs = list(tracked.parameters())
             WEIGHTS.run("telling weights from biases", lambda: self._roles.settle(tracked, pairs))
             self._gradients.add_parameters(pairs)
-            self._facts.add_parameters(tracked, pairs)
+            self._facts.emit(events.NewParameters(tracked.title, tracked, pairs))
             self._save_weights(tracked, pairs)
             WEIGHTS.run("keeping weights for the end", lambda: self._models.last_weights.keep(tracked, pairs))
 
@@ -134,8 +135,7 @@ class SavedStep(CapturedStep):
 
     @fence("saving weights that turned out to be trained", WEIGHTS)
     def _save_doubtful(self, differentiated: list[int]) -> None:
-        for pair in self._roles.turned_out_trained(differentiated):
-            self._write([pair])
+        self._write([*self._roles.turned_out_trained(differentiated)])
 
     def _save_late_weights(self, tracked: TrackedModule) -> None:
         """Save parameters that had no values before the forward."""
@@ -221,7 +221,7 @@ class SavedStep(CapturedStep):
     def _after_forward(self, tracked: TrackedModule, name: str | None, output: Any) -> None:
         self._save_late_weights(tracked)
         if name is not None:
-            self._facts.after_call(name)
+            self._facts.emit(events.ModelReturn(name))
             if is_a(tracked.model, LossModule):
                 self._save_loss(name, output)
                 self._losses.is_saved(output)
@@ -230,13 +230,11 @@ class SavedStep(CapturedStep):
         self._losses.after_model(tracked.title, output)
 
     @fence("saving a layer", LAYERS)
-    def _save_layer_input(
-        self, name: str, layer: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
+    def _save_layer_input(self, name: str, layer: torch.nn.Module, args: Any, kwargs: Any) -> None:
         # Another thread may run the same model at the same time, in no step.
         if self._models.in_this_thread:
             if self._is_computing():
-                self._facts.before_layer(name, layer, args, kwargs)
+                self._facts.emit(events.LayerCall(name, layer, args, kwargs))
             self.save_io(name, "input", (args, kwargs))
 
     @fence("saving a layer", LAYERS)
@@ -314,7 +312,7 @@ class SavedStep(CapturedStep):
     def _after_loss_function(self, function: str, args: tuple[Any, ...], kwargs: dict[str, Any], loss: Any) -> None:
         """A functional loss has been computed of this."""
         if self.writer.position.step == self.step and not self._left_out():
-            self._facts.after_loss_function(function, args, kwargs, loss)
+            self._facts.emit(events.LossCall(function, args, kwargs, loss))
 
     def _is_of_training(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a loss that is about to be computed is another step's: the training step's, which has waited."""
@@ -339,7 +337,7 @@ class SavedStep(CapturedStep):
         if self._left_out():
             return
         self._gradients.before_optimizer(optimizer)
-        self._facts.before_optimizer(optimizer)
+        self._facts.emit(events.BeforeOptimizer(optimizer))
         self._look_outside()
         self._notice_training_in_evaluation(optimizer)
 
@@ -355,13 +353,13 @@ class SavedStep(CapturedStep):
     def before_update(self, optimizer: Any) -> None:
         """An optimizer is about to update its parameters."""
         if not self._left_out():
-            self._facts.before_update(optimizer)
+            self._facts.emit(events.BeforeUpdate(optimizer))
 
     @UPDATES.fence("looking at an update")
     def after_update(self, optimizer: Any) -> None:
         """It has updated them."""
         if not self._left_out():
-            self._facts.after_update(optimizer)
+            self._facts.emit(events.AfterUpdate(optimizer))
 
     @STEPS.fence("looking at the mode of a step")
     def _notice_training_in_evaluation(self, optimizer: Any) -> None:
@@ -380,7 +378,7 @@ class SavedStep(CapturedStep):
             scale = self._before_backward(tensors)
             result = original(tensors, *args, **kwargs)
             self._had_pass = True
-            self._facts.after_backward()
+            self._after_pass()
             if scale is not None and not self._left_out():
                 changed = self._gradients.after_backward(scale)
                 if self._roles.is_waiting and changed:
@@ -390,9 +388,13 @@ class SavedStep(CapturedStep):
         return backward
 
     @fence("looking at a backward pass", STEPS)
+    def _after_pass(self) -> None:
+        self._facts.emit(events.AfterBackward())
+
+    @fence("looking at a backward pass", STEPS)
     def _before_backward(self, tensors: Any) -> float | None:
         self._gradients.before_backward()
-        self._facts.before_backward(tensors)
+        self._facts.emit(events.BeforeBackward(tensors))
         scale = self._losses.before_backward(tensors)
         # Gradients need it whatever has become of the losses.
         return self._gradients.scale_behind(tensors) if scale is None else scale

@@ -17,7 +17,8 @@ import torch
 
 from smd_agent.core.domains import INPUTS
 from smd_agent.framework.plain_access import is_a
-from smd_agent.framework.usage import Usage
+from smd_agent.framework.step_events import LayerCall, ModelCall, on
+from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.structure import own_dict
 
@@ -30,7 +31,7 @@ _DIMENSIONS = 3
 _MASK = 5
 
 
-class SequenceLayers:
+class SequenceLayers(UsageProbe, domain=INPUTS, doing="looking at layers over sequences"):
     """The layers of one step that is saved.
 
     Args:
@@ -38,21 +39,20 @@ class SequenceLayers:
     """
 
     def __init__(self, usage: Usage) -> None:
-        self._usage = usage
-        self._wanted = usage.wanted_in_training
+        super().__init__(usage, in_training=True)
         self._told: set[str] = set()
         self._batch: int | None = None
 
-    @INPUTS.fence("looking at layers over sequences")
-    def before_call(self, inputs: Any) -> None:
+    @on(ModelCall)
+    def before_call(self, call: ModelCall) -> None:
         """A model is about to be called."""
-        if self._wanted:
-            self._batch = next((tensor.shape[0] for tensor in tensors_in(inputs) if tensor.dim() > 1), None)
+        self._batch = next((tensor.shape[0] for tensor in tensors_in(call.inputs) if tensor.dim() > 1), None)
 
-    @INPUTS.fence("looking at layers over sequences")
-    def before_layer(self, name: str, layer: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    @on(LayerCall)
+    def before_layer(self, call: LayerCall) -> None:
         """A layer is about to be called."""
-        if not self._wanted or not is_a(layer, _LAYERS) or name in self._told or len(self._told) == _MOST:
+        name, layer, args, kwargs = call
+        if not is_a(layer, _LAYERS) or name in self._told or len(self._told) == _MOST:
             return
         is_attention = is_a(layer, _ATTENTION)
         given: Any = args[0] if args else kwargs.get("query" if is_attention else "input")
@@ -70,7 +70,6 @@ class SequenceLayers:
             numbers |= {"length": given.shape[1 if batch_first else 0], "masked": float(masked)}
         self._usage.save(f"layer/{name}", numbers)
 
-
-def looks_at(layer: torch.nn.Module) -> bool:
-    """Whether something is said of a layer."""
-    return is_a(layer, _LAYERS)
+    def looks_at(self, layer: torch.nn.Module) -> bool:
+        """Whether something is said of a layer."""
+        return self.wanted and is_a(layer, _LAYERS)

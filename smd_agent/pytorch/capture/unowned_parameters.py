@@ -15,7 +15,8 @@ import torch
 from smd_agent.core.domains import PARAMETERS
 from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.optimizer_settings import title_of
-from smd_agent.framework.usage import Usage
+from smd_agent.framework.step_events import BeforeOptimizer, on
+from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.pytorch.model.live_modules import living_modules
 from smd_agent.pytorch.structure import optimized, own_parameters
 
@@ -25,8 +26,8 @@ _first_seen: WeakIdentityMap[Any, dict[int, int]] = WeakIdentityMap()
 _searched: WeakIdentityMap[Any, tuple[set[int], int]] = WeakIdentityMap()
 
 
-class UnownedParameters:
-    """Counts them in one step that is saved.
+class UnownedParameters(UsageProbe, domain=PARAMETERS, doing="looking at parameters without a model"):
+    """Their numbers in one step that is saved.
 
     Args:
         usage: takes the numbers.
@@ -34,15 +35,16 @@ class UnownedParameters:
     """
 
     def __init__(self, usage: Usage, owned: Callable[[], set[int]]) -> None:
-        self._usage = usage
+        super().__init__(usage)
         self._owned = owned
         self._told: set[str] = set()
 
-    @PARAMETERS.fence("looking at parameters without a model")
-    def before_optimizer(self, optimizer: Any) -> None:
+    @on(BeforeOptimizer)
+    def before_optimizer(self, use: BeforeOptimizer) -> None:
         """Save what is to be said of an optimizer that is about to use gradients, once a step."""
+        optimizer = use.optimizer
         title = title_of(optimizer)
-        if not self._usage.wanted or title in self._told:
+        if title in self._told:
             return
         self._told.add(title)
         parameters = [parameter for parameter in optimized(optimizer) if parameter.requires_grad]

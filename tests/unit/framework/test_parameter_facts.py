@@ -7,6 +7,7 @@ import json
 import pytest
 
 from smd_agent.framework.parameter_facts import ParameterFacts
+from smd_agent.framework.step_events import BeforeOptimizer, NewParameters, Probes, StepEnd
 
 
 class Parameter:
@@ -53,8 +54,8 @@ def begin():
 
     def step(known):
         writer = Writer()
-        facts = ParameterFacts(writer, told, known)
-        facts.add_parameters("Net", [("a", a), ("b", b), ("c", c)])
+        facts = Probes([ParameterFacts(writer, told, known)])
+        facts.emit(NewParameters("Net", None, [("a", a), ("b", b), ("c", c)]))
         return facts, writer.saved
 
     return step
@@ -68,11 +69,11 @@ def test_a_parameter_is_as_its_own_optimizer_finds_it(begin):
     known = Known()
     facts, saved = begin(known)
     known.gradients = {b}
-    facts.before_optimizer(["first", a])
+    facts.emit(BeforeOptimizer(["first", a]))
     known.gradients, known.frozen = {a, c}, {a, b}
-    facts.before_optimizer(["second", b])
+    facts.emit(BeforeOptimizer(["second", b]))
     known.given.add(c)
-    facts.close()
+    facts.emit(StepEnd())
     assert saved == {
         "parameters/Net": {"a": fact("first", False), "b": fact("second", False, trained=False), "c": fact(None, True)}
     }
@@ -81,13 +82,13 @@ def test_a_parameter_is_as_its_own_optimizer_finds_it(begin):
 def test_only_what_has_changed_is_told_again_and_nothing_without_an_update(begin):
     known = Known()
     facts, saved = begin(known)
-    facts.close()
+    facts.emit(StepEnd())
     assert saved == {}
     known.given.add(c)
     for expected in (fact("another", False), None, fact(None, False)):
         facts, saved = begin(known)
-        facts.before_optimizer(["only", a])
-        facts.close()
+        facts.emit(BeforeOptimizer(["only", a]))
+        facts.emit(StepEnd())
         assert (saved["parameters/Net"]["c"] if saved else None) == expected
         if expected is None:
             known.given.clear()
