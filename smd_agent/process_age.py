@@ -1,4 +1,4 @@
-"""How long this process has lived.
+"""The age of this process.
 
 Standard library only.
 """

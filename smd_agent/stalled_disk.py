@@ -1,4 +1,4 @@
-"""How long a thread that the program needs waits for a disk that stands still: half a minute in all, then hardly.
+"""A bounded wait for a disk that stands still: half a minute in all for a thread that the program needs, then hardly.
 
 A system call that has to wait for a disk, such as one of a server that is gone, cannot be ended from outside. So it is
 made on a thread that may be left behind.

@@ -1,4 +1,4 @@
-"""How one tensor goes over the steps, and what is unusual about that."""
+"""The course of one tensor over the steps, and what is unusual about it."""
 
 from __future__ import annotations
 

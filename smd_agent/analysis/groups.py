@@ -1,4 +1,4 @@
-"""Which collection a tensor is listed under: the smallest of those it belongs to."""
+"""The collection that a tensor is listed under: the smallest of those it belongs to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is stored under which name in a step: tensors, and reductions of them."""
+"""Names stored in a step: tensors, and reductions of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run takes on the disk."""
+"""The size of a run on the disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which steps a run has, how the modes count them, and which of them are complete.
+"""The steps of a run, how the modes count them, and which of them are complete.
 
 A step is complete when every worker has written it. Workers write in order, so a complete step also completes all
 before it: what a worker has not written by then, it never will.

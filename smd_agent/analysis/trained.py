@@ -1,4 +1,4 @@
-"""Which parameters of a run are trained, by what the agent has noted of them in the collection ``parameters``."""
+"""Parameters of a run that are trained, by what the agent has noted of them in the collection ``parameters``."""
 
 from __future__ import annotations
 

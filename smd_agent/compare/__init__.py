@@ -1,1 +1,1 @@
-"""Where two runs part: the first step and tensor, told apart from float noise. `compare` of ``runs`` does it."""
+"""The first step and tensor in which two runs differ, told apart from float noise. `compare` of ``runs`` finds it."""

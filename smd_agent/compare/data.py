@@ -1,4 +1,4 @@
-"""How the inputs of two runs differ: workers have each other's, the order is another one, or the data is."""
+"""Differences between the inputs of two runs: workers have each other's, the order is another one, or the data is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tensors of two steps are compared, and how they are read; worked out once for all steps that are alike."""
+"""Pairs of tensors of two steps that are compared, and how they are read; worked out once for steps that are alike."""
 
 from __future__ import annotations
 

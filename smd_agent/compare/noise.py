@@ -1,4 +1,4 @@
-"""How far two runs of the same mathematics may be apart by rounding alone.
+"""Bounds of rounding: how far two runs of the same mathematics may be apart by it alone.
 
 Each layer rounds what it stores, by at most the unit roundoff u of its type, and adds up n products in float32 or
 wider, which rounds by about √n u (Higham and Mary, "A new approach to probabilistic rounding error analysis", 2019).

@@ -1,4 +1,4 @@
-"""What two runs have in common of a tensor at a step: both values, or the statistics that both have."""
+"""Values that two runs have in common of a tensor at a step: the tensor itself, or statistics that both have."""
 
 from __future__ import annotations
 

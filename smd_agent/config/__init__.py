@@ -1,1 +1,1 @@
-"""What the user can set: the environment (`env`) and the hook file, of which `load` makes frozen `settings`."""
+"""Settings of the user: the environment (`env`) and the hook file, of which `load` makes frozen `settings`."""

@@ -1,4 +1,4 @@
-"""What a hook file comes to once its layers are merged: plain frozen objects, complete and checked."""
+"""Settings of a hook file once its layers are merged: plain frozen objects, complete and checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where TensorBoard's files are wanted: by the hook's parameters, or by the file in which a training job names it."""
+"""The folder for TensorBoard's files: named by the hook's parameters, or by the file of a training job."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is saved and when: modes, steps, collections, reductions. Knows no framework and no environment."""
+"""Modes, steps, collections, reductions: what is saved and when. Knows no framework and no environment."""

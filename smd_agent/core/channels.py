@@ -1,4 +1,4 @@
-"""Where the channels of layers' outputs are: said by who captures them, asked by who reduces them."""
+"""Axes of the channels of layers' outputs: set by who captures them, asked for by who reduces them."""
 
 from __future__ import annotations
 

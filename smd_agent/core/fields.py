@@ -1,4 +1,4 @@
-"""What must stand in a JSON object that is read back, and the sentence for what stands there instead."""
+"""Checks of JSON objects that are read back, and the sentence for what stands there instead."""
 
 from __future__ import annotations
 

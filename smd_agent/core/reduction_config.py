@@ -1,4 +1,4 @@
-"""Which summaries of a tensor are saved, and whether the tensor itself is.
+"""The summaries of a tensor that are saved, and whether the tensor itself is.
 
 Stored names are `min ... l2` with an optional `abs_`, and the counts and the shares of channels, which have none. The
 text form adds `_norm` to l1 and l2, as in old files, and both spellings are read. `statistics` stands for nine that one

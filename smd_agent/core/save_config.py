@@ -1,4 +1,4 @@
-"""When to save: the step rule of one mode, and one rule for each mode.
+"""Step rules: when one mode is saved, and one rule for each mode.
 
 A step is saved if it is one of `save_steps`, or if `start_step <= step < end_step` and it is a multiple of
 `save_interval`.

@@ -1,4 +1,4 @@
-"""Which tensors a run saves and when: its collections, and the plan that is made of them."""
+"""The tensors that a run saves and when: its collections, and the plan that is made of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which worker of a run a process is, and whether it may write."""
+"""The worker of a run that a process is, and whether it may write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker notes of itself beside its steps: with what it ran, where, and how much of its time saving took.
+"""Notes of a worker on itself, beside its steps: with what it ran, where, and how much of its time saving took.
 
 A file of JSON for each worker, ``about/<worker>.json``: ``environment`` has facts as text, by group and name, and
 ``took`` the seconds of the agent and those of the program, once the run has ended.

@@ -1,4 +1,4 @@
-"""Which NumPy dtype is which type number of the event files (TensorFlow's ``DataType`` enumeration)."""
+"""NumPy dtypes and their type numbers in event files (TensorFlow's ``DataType`` enumeration)."""
 
 from __future__ import annotations
 

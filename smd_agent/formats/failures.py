@@ -1,4 +1,4 @@
-"""What failed of the agent's in one worker, as a file of the run: JSON, ``failures/<worker>.json``.
+"""Failures of the agent in one worker, as a file of the run: JSON, ``failures/<worker>.json``.
 
 ``failures`` is a list, the first one first; each has the fields of ``core.failure.Failure``. The file is there only if
 something failed.

@@ -1,4 +1,4 @@
-"""Where a training stood when a checkpoint of it was written: the states in ``metadata.json`` beside the checkpoints.
+"""States of a training at its checkpoints: ``metadata.json`` beside the checkpoints.
 
 The file is a JSON list with an object for each state. smdebug's keys are ``training-run``, ``latest-global-step-saved``
 (null if none was), ``latest-global-step-seen`` and ``latest-mode-step`` (by mode's name); ours are ``run-folder`` and,

@@ -1,4 +1,4 @@
-"""Where a training runs, as facts that the process knows without asking for anything: noted once, for who compares.
+"""Facts of where a training runs that the process knows without asking for anything: noted once, for who compares.
 
 Nothing is computed, loaded or initialised for it, and no state is changed. No name of a user, a host or a folder is
 among the facts, no argument of the command line, and no variable of the environment.

@@ -1,4 +1,4 @@
-"""What a step of differentiated variables holds: the losses, the variables as they were, and their gradients."""
+"""Values of a step of differentiated variables: the losses, the variables as they were, and their gradients."""
 
 from __future__ import annotations
 

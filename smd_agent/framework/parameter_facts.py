@@ -1,4 +1,4 @@
-"""What is known of each parameter of a model in a step of training: trained, frozen, forgotten, without a gradient."""
+"""Facts of each parameter of a model in a step of training: trained, frozen, forgotten, without a gradient."""
 
 from __future__ import annotations
 

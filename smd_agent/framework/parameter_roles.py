@@ -1,4 +1,4 @@
-"""What a parameter is for, which tells whether it is in ``weights`` or in ``biases``: its name need not say so.
+"""Roles of parameters, which tell whether one is in ``weights`` or in ``biases``: its name need not say so.
 
 A parameter that is trained is in one of the two. Names that say "weight" or "bias" decide by the collections' regexes.
 Of the others, ``beta``, as normalisations call their offset, and vectors called ``b``, ``b1``, ``b_hidden`` are biases;

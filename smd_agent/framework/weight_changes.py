@@ -1,4 +1,4 @@
-"""How far an optimizer moves each parameter in a step that is saved.
+"""Updates of parameters: how far an optimizer moves each one in a step that is saved.
 
 Of a large parameter a part is looked at, see ``training_facts``; so little is copied and little computed.
 Where an optimizer updates several times in a step, its first update is what is saved, as of the gradients.

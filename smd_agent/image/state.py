@@ -1,4 +1,4 @@
-"""What can be said of this Python: whether it starts the agent, by what, and if not, why not."""
+"""The state of this Python: whether it starts the agent, by what, and if not, why not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an interpreter that has started the agent knows of it, told to the one that started that interpreter."""
+"""The report of an interpreter that has started the agent, for the one that started that interpreter."""
 
 from __future__ import annotations
 

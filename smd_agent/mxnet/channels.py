@@ -1,4 +1,4 @@
-"""Where the channels of the outputs of Gluon's blocks are.
+"""Axes of the channels of Gluon's blocks' outputs.
 
 A layer with a layout, and a normalization, say it themselves; dense and recurrent layers and embeddings have them last.
 Other blocks, such as activations, have them as the layers of their model do: of three dimensions and of four or more,

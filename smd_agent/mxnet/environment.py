@@ -1,4 +1,4 @@
-"""What MXNet knows of where it runs: its version. It keeps no seed that could be asked for."""
+"""Facts that MXNet knows of where it runs: its version. It keeps no seed that could be asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Gluon's losses are given; see ``framework.loss_facts``.
+"""Inputs of Gluon's losses; see ``framework.loss_facts``.
 
 ``usage/loss/<class>_<i>/<fact>``, of the step's first calls of losses that expect logits, probabilities or their
 logarithms. A class that a program has derived from one of these may do with labels what it likes, and is not looked at.

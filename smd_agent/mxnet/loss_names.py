@@ -1,4 +1,4 @@
-"""Which blocks return losses, and what they are called.
+"""Blocks that return losses, and their names.
 
 Blocks of ``gluon.loss`` do, those that the user has registered, and any other from whose result a backward pass has
 started. A program may make a new loss block in each step, and Gluon numbers them all: one that takes the place of

@@ -1,4 +1,4 @@
-"""Where MXNet Gluon trains, for the observer of `verify`, which loads this file; it imports nothing of the package."""
+"""Gluon's training for the observer of `verify`, which loads this file; it imports nothing of the package."""
 
 from __future__ import annotations
 

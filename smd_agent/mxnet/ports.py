@@ -1,4 +1,4 @@
-"""What the capture of a Gluon step asks of the hook that it saves with."""
+"""Interface by which the capture of a Gluon step asks the hook that it saves with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which parameters of a Gluon block are trained, and their roles."""
+"""Parameters of a Gluon block that are trained, and their roles."""
 
 from __future__ import annotations
 

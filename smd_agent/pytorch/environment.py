@@ -1,4 +1,4 @@
-"""What PyTorch knows of where it runs: versions, devices in use, settings that change numbers, seeds."""
+"""Facts that PyTorch knows of where it runs: versions, devices in use, settings that change numbers, seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What modules and optimizers are made of, read from their own dicts: nothing that a class can override is called.
+"""Parts of modules and optimizers, read from their own dicts: nothing that a class can override is called.
 
 ``parameters``, ``modules``, ``named_children`` and their like may be the program's, with other arguments, other results
 or side effects, and so may ``__getattr__``, ``__len__``, ``__eq__`` and ``__hash__``. Modules are told apart by their

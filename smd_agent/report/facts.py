@@ -1,4 +1,4 @@
-"""What a run has saved and what not, and its configuration as far as it stores that, as parts of the page."""
+"""The saved tensors of a run, what it lacks, and its configuration as far as it stores that, as parts of the page."""
 
 from __future__ import annotations
 

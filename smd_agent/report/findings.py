@@ -1,4 +1,4 @@
-"""What rules say of a run, as a part of the page: the verdict in one line, then each finding, linked to its place."""
+"""Findings of rules, as a part of the page: the verdict in one line, then each finding, linked to its place."""
 
 from __future__ import annotations
 

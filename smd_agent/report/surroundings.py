@@ -1,4 +1,4 @@
-"""What saving a run took, and with what it ran, as parts of the page."""
+"""The cost of saving a run, and with what it ran, as parts of the page."""
 
 from __future__ import annotations
 

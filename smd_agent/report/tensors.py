@@ -1,4 +1,4 @@
-"""What the page says of a single tensor: its form, statistics of its first and last step, a histogram."""
+"""A single tensor on the page: its form, statistics of its first and last step, a histogram."""
 
 from __future__ import annotations
 

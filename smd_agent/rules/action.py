@@ -1,4 +1,4 @@
-"""What a rule does where its condition is met, as old programs ask for it: a JSON string of one action or a list.
+"""Actions of a rule whose condition is met, as old programs ask for them: a JSON string of one action or a list.
 
 There are ``{"name": "stoptraining", "training_job_prefix": ...}`` and ``{"name": "sms" or "email", "endpoint": ...}``.
 All of them need a service of the cloud, so they are accepted, and a line says that they do nothing here.

@@ -1,4 +1,4 @@
-"""What all rules of ours are made on: steps come one by one, findings are kept by tensor.
+"""Base of all rules of ours: steps come one by one, findings are kept by tensor.
 
 A rule is a class in a file of its own in ``smd_agent/rules/builtin/``, which is all that it takes to add one. It says
 what it is, what it needs and what its numbers mean, and has a method `BuiltInRule.take` that looks at one step.

@@ -1,4 +1,4 @@
-"""What a rule has found, and what it could not judge."""
+"""Findings of a rule, and values that it could not judge."""
 
 from __future__ import annotations
 

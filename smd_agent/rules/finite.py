@@ -1,4 +1,4 @@
-"""Which tensors of a step are not finite, asked of all of them at once."""
+"""Tensors of a step that are not finite, asked of all of them at once."""
 
 from __future__ import annotations
 

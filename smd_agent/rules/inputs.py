@@ -1,4 +1,4 @@
-"""Which tensors of a step are what its models were called with."""
+"""Tensors of a step that are what its models were called with."""
 
 from __future__ import annotations
 

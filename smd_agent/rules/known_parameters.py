@@ -1,4 +1,4 @@
-"""What a run says of its models' parameters: trained, frozen, forgotten; read from the collection ``parameters``."""
+"""Parameters of models as a run tells of them: trained, frozen, forgotten; read from the collection ``parameters``."""
 
 from __future__ import annotations
 

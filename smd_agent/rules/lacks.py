@@ -1,4 +1,4 @@
-"""What rules lack that could not judge a run: what could have been saved, and what the training does not have."""
+"""Reasons why rules could not judge a run: what could have been saved, and what the training does not have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a loss expects to be given: known by its name in PyTorch, and by what was saved of it elsewhere.
+"""The kind of input that a loss expects: known by its name in PyTorch, and by what was saved of it elsewhere.
 
 Also the base of the rules that look at that.
 """

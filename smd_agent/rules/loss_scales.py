@@ -1,4 +1,4 @@
-"""What a step says of the scalers of losses: by what each multiplies, and whether it left the update out."""
+"""Scalers of losses in a step: by what each multiplies, and whether it left the update out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rule can be told: its parameters, with their defaults and what they mean."""
+"""Parameters of a rule, with their defaults and what they mean."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rules there are: those of ours, each in a file of its own, and those of a user's file."""
+"""The rules that there are: those of ours, each in a file of its own, and those of a user's file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often the units of a layer are active: seen in its values, or in statistics of them."""
+"""Activity of the units of a layer: seen in its values, or in statistics of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What TensorFlow knows of where it runs: its version, GPUs, and the seed that it was given."""
+"""Facts that TensorFlow knows of where it runs: its version, GPUs, and the seed that it was given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where TensorFlow runs what it has compiled, for the observer of `verify`; it imports nothing of the package.
+"""TensorFlow's compiled steps for the observer of `verify`; this file imports nothing of the package.
 
 What is trained is seen by Keras's optimizers, whose part asks after each of these calls.
 """

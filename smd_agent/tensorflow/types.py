@@ -1,4 +1,4 @@
-"""What the agent uses of TensorFlow's objects. TensorFlow comes without types, so they are written down here.
+"""Types of TensorFlow's objects, as far as the agent uses them. TensorFlow comes without types.
 
 A tensor of a graph has a name, an operation and a graph; an eager one has values. ``Tensor`` stands for both: which of
 them it is, the place where it comes up knows.

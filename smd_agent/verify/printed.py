@@ -1,4 +1,4 @@
-"""What runs of one program have printed, line by line; what differs without the agent is known for it."""
+"""Printed lines of the runs of one program; what differs without the agent is known for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an observed run has written down, step by step; `smd_agent/framework/observer.py` writes it."""
+"""Records of an observed run, step by step; `smd_agent/framework/observer.py` writes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where two observed runs part: at which step, and in which loss, weight or generator of random numbers first."""
+"""The step in which two observed runs part, and the loss, weight or generator of random numbers that is the first."""
 
 from __future__ import annotations
 

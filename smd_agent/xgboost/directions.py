@@ -1,4 +1,4 @@
-"""Which metrics XGBoost wants small: those of its own, and what early stopping goes by."""
+"""Metrics that XGBoost wants small: those of its own, and what early stopping goes by."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What XGBoost knows of where it runs: its version. Its seed is among the hyperparameters."""
+"""Facts that XGBoost knows of where it runs: its version. Its seed is among the hyperparameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where XGBoost trains, for the observer of `verify`, which loads this file; it imports nothing of the package."""
+"""XGBoost's training for the observer of `verify`, which loads this file; it imports nothing of the package."""
 
 from __future__ import annotations
 

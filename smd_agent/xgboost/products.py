@@ -1,4 +1,4 @@
-"""What XGBoost gives of one boosting round."""
+"""Products of one boosting round of XGBoost."""
 
 from __future__ import annotations
 

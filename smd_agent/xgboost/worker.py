@@ -1,4 +1,4 @@
-"""Which worker of a distributed training this process is."""
+"""The worker of a distributed training that this process is."""
 
 from __future__ import annotations
 

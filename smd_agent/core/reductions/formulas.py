@@ -1,4 +1,4 @@
-"""What each reduction is, and the few sums over a tensor that most are made of.
+"""Formulas of the reductions, and the few sums over a tensor that most are made of.
 
 All of them are over the flattened tensor, accumulate in float64, and come out as float64. Those before the line let
 NaN and Inf through, as NumPy does: one NaN makes them NaN.

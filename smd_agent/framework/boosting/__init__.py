@@ -1,1 +1,1 @@
-"""What the libraries of boosted trees have in common: rounds as steps, what is saved of one, calls that train."""
+"""Parts that libraries of boosted trees share: rounds as steps, what is saved of one, calls that train."""

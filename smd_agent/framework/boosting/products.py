@@ -1,4 +1,4 @@
-"""What is saved of one boosting round, collection by collection; one that fails is reported, the others are saved."""
+"""Collections of one boosting round; one that fails is reported, the others are saved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the channels of the outputs of Keras's layers are: last, unless a layer says otherwise."""
+"""The axis of the channels of Keras's layers' outputs: the last one, unless a layer says otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Keras knows of where it runs: its version, what it computes with, and the seed that it was given."""
+"""Facts that Keras knows of where it runs: its version, what it computes with, and the seed that it was given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which inputs of a Keras model a layer with weights is given as they are, told by how the model is put together."""
+"""Inputs of a Keras model that a layer with weights is given unchanged, told by how the model is put together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Keras's losses are given, whatever Keras computes with; see ``framework.loss_facts``.
+"""Inputs of Keras's losses, whatever Keras computes with; see ``framework.loss_facts``.
 
 Looked at are the cross entropies, by class, by name or by function; a loss of the program's own is none of them.
 """

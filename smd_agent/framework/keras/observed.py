@@ -1,4 +1,4 @@
-"""Where Keras trains, for the observer of `verify`, which loads this file; it imports nothing of the package.
+"""Keras's training for the observer of `verify`, which loads this file; it imports nothing of the package.
 
 An optimizer counts its updates. It is asked after each call of a compiled function, after each update that is not
 compiled, and, in `fit`, when a batch is over.

@@ -1,4 +1,4 @@
-"""Where step functions are: beside their models, which the program copies, pickles and compares as without us.
+"""Places of step functions: beside their models, which the program copies, pickles and compares as without us.
 
 Keras runs what the attribute ``train_function`` of a model gives, and its like. The class that makes these functions
 gets a descriptor for each, which gives the step function of what stands in the model. The step function is kept by the

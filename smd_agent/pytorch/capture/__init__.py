@@ -1,1 +1,1 @@
-"""What is saved of a step while it runs: weights, inputs, outputs, losses, gradients."""
+"""Capture of a step while it runs: weights, inputs, outputs, losses, gradients."""

@@ -1,4 +1,4 @@
-"""Where the channels of a module's output are: told by its class, else by the values that flow through it.
+"""The axis of the channels of a module's output: told by its class, else by the values that flow through it.
 
 PyTorch has images as (batch, channels, height, width), and what dense layers give, tokens among it, with the features
 last. A class of ``torch.nn`` says which of both it computes. A module without parameters that keeps the shape, such as

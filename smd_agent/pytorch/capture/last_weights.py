@@ -1,4 +1,4 @@
-"""Whether weights are finite when the program ends, after steps that were not saved.
+"""A look at the weights when the program ends, after steps that were not saved: whether they are finite.
 
 A loss that is NaN makes the gradients NaN, and the update the weights, all of those that are trained. So a few small
 parameters of each model tell whether a training has broken since its last saved step. What they share their memory with

@@ -1,4 +1,4 @@
-"""What a loss of classes would be for one who knows nothing but how frequent each label is.
+"""The loss of a guess: what a loss of classes would be for one who knows only how frequent each label is.
 
 ``guess``  what the loss of a call would be for one who always answers with the frequencies of all labels so far.
 ``least``  what it would be with each label known: above 0 where labels are no certainties.

@@ -1,4 +1,4 @@
-"""What losses are given: whether it has been through softmax or sigmoid before, which classes are meant, which shapes.
+"""Inputs of losses: whether they have been through softmax or sigmoid, which classes are meant, which shapes.
 
 ``usage/loss/<function>_<i>/<fact>``, of the step's first calls of ``cross_entropy_loss``, ``nll_loss`` and
 ``binary_cross_entropy_with_logits_loss``:

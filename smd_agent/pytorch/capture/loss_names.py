@@ -1,4 +1,4 @@
-"""Which outputs of modules are losses: by the module's name, and by what it returns.
+"""Outputs of modules that are losses: by the module's name, and by what it returns.
 
 The collection's regex takes in what ends in "loss". A layer that has the word in front, such as ``loss_fn``, is put
 there by name. No part of a loss module is a loss of its own, nor is what has many values, unless the module says that

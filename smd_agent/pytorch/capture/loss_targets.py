@@ -1,4 +1,4 @@
-"""What losses compare with: how many targets there are, and whether they are the next tokens of the model's input.
+"""Targets of losses: how many there are, and whether they are the next tokens of the model's input.
 
 ``usage/target/<function>_<i>/<fact>``, of the step's first calls of each of the losses that are named below:
 

@@ -1,4 +1,4 @@
-"""What recurrent layers and attention are given: which axis they run over, and whether they see what comes later.
+"""Inputs of recurrent layers and attention: which axis they run over, and whether they see what comes later.
 
 ``usage/layer/<name>/<fact>``, of the step's first calls of ``RNN``, ``LSTM``, ``GRU`` and ``MultiheadAttention`` of
 ``torch.nn`` that are trained, which the layers of a transformer are made of:

@@ -1,4 +1,4 @@
-"""Whether an activation before a loss of numbers lets the prediction reach its target."""
+"""Targets out of reach: whether an activation before a loss of numbers lets the prediction reach its target."""
 
 from __future__ import annotations
 

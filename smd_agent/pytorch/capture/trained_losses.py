@@ -1,4 +1,4 @@
-"""What the losses that backward passes start from are made of, learned in training.
+"""Parts of the losses that backward passes start from, learned in training.
 
 An evaluation computes the same loss, but nothing starts from it. By what is known here it gets the name that it has in
 training: it comes from the same function, or is the same part of what the model returns.

@@ -1,4 +1,4 @@
-"""Which parameters of the models of one saved step are trained, and what they are for."""
+"""Trained parameters of the models of one saved step, and their roles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where step counters are: beside their modules, which the program copies, pickles and compares as without us.
+"""Places of step counters: beside their modules, which the program copies, pickles and compares as without us.
 
 ``Module.__call__`` runs what the attribute ``_compiled_call_impl`` holds: None by the class, unless ``Module.compile``
 has put something into the module. So the class of a module with a counter gets a descriptor, which knows the counters

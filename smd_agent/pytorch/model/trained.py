@@ -1,4 +1,4 @@
-"""Which parameters are trained: those that an optimizer was given, as long as they can be differentiated."""
+"""Parameters that are trained: those that an optimizer was given, as long as they can be differentiated."""
 
 from __future__ import annotations
 
