@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import sys
@@ -15,15 +16,29 @@ pytest.register_assert_rewrite("harness")
 HERE = Path(__file__).parent
 # Threads of OpenMP wait without using the processors, which several tests share.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-# Seconds that files take, by "make durations". The longest come first: at the end no processor shall wait for one.
+# Seconds that files take, by "make durations". The longest come first, so that no processor waits for one at the end;
+# before them those that nobody has measured.
 DURATIONS = json.loads((HERE / "durations.json").read_text())
-# Folders and files that "make test" leaves out and "make test-all" runs: they take long, build something, or hold our
-# work against another library. So are tests marked "cold".
+# Folders and files that "make test" leaves out and "make test-all" runs. So are tests marked "cold".
 THOROUGH = (
+    # Our work beside that of the real smdebug; many trainings, faults and examples; what is built.
     "accuracy",
     "compat",
+    "properties",
     "robustness",
+    "process/test_stores.py",
+    "process/test_wheel.py",
     "test_documents.py",
+    # Several processes or a compiler in each test, or a wait for the time that a verdict has.
+    "frameworks/test_pytorch_compile_scenes.py",
+    "frameworks/test_pytorch_distributed.py",
+    "frameworks/test_tensorflow_canned_estimators.py",
+    "frameworks/test_tensorflow_estimator.py",
+    "frameworks/test_tensorflow_keras_workers.py",
+    "frameworks/test_verdict.py",
+    "frameworks/test_xgboost_dask.py",
+    # Programs of one field each; those of every field are quick.
+    "frameworks/test_pytorch_special_programs.py",
 )
 
 
@@ -36,7 +51,7 @@ def pytest_collection_modifyitems(items):
         if file(item).startswith(THOROUGH) or item.get_closest_marker("cold"):
             item.add_marker("thorough")
     yield
-    items.sort(key=lambda item: -DURATIONS.get(file(item), 0))
+    items.sort(key=lambda item: -DURATIONS.get(file(item), math.inf))
 
 
 @pytest.fixture(autouse=True)
