@@ -13,8 +13,7 @@ from smd_agent.core.homes import Homes, settle
 from smd_agent.core.reduction_config import HISTOGRAM_OP
 from smd_agent.core.reductions.histogram import BUCKETS
 from smd_agent.errors import SMDebugError, SMDebugRuntimeError
-from smd_agent.storage.board_files import BoardFiles
-from smd_agent.storage.board_step import BoardStep
+from smd_agent.storage.board_files import BoardFiles, BoardStep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

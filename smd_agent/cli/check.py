@@ -55,7 +55,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print what rules say; the exit code says it, too."""
     from smd_agent.rules.registry import applied_unasked
-    from smd_agent.storage.read_failures import read_failures
+    from smd_agent.storage.worker_notes import read_failures
 
     chosen = _chosen(args.rules)
     if args.list:

@@ -15,8 +15,8 @@ from smd_agent.rules.by_default import rules_of_run
 from smd_agent.rules.finding import alike
 from smd_agent.rules.judging import Judging
 from smd_agent.rules.short_look import ShortLook
-from smd_agent.storage.read_failures import read_failures
 from smd_agent.storage.state import describe_state
+from smd_agent.storage.worker_notes import read_failures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

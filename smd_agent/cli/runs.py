@@ -63,7 +63,7 @@ def lost_lines(root: Path) -> Iterator[str]:
 def failure_lines(root: Path) -> Iterator[str]:
     """Say what failed of the agent's in a run, and what that has cost."""
     from smd_agent.formats.failures import in_words
-    from smd_agent.storage.read_failures import read_failures
+    from smd_agent.storage.worker_notes import read_failures
 
     found = read_failures(root)
     several = len({one.worker for one in found}) > 1

@@ -16,8 +16,8 @@ from smd_agent.report.surroundings import cost_rows
 from smd_agent.report.words import count_of, size_text, time_text
 from smd_agent.rules.lacks import grouped
 from smd_agent.storage.lost_steps import read_lost_steps
-from smd_agent.storage.read_failures import read_failures
 from smd_agent.storage.state import describe_state
+from smd_agent.storage.worker_notes import read_failures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

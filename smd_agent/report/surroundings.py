@@ -10,7 +10,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.printable import shortened
 from smd_agent.report.markup import Element, element, table
 from smd_agent.report.words import count_of, size_text
-from smd_agent.storage.about_files import read_about
+from smd_agent.storage.worker_notes import read_about
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from smd_agent.rules.finding import Finding, Severity, alike
 from smd_agent.rules.judging import Judging, Verdict
 from smd_agent.rules.limits import Limits, OutOfTime, Stopwatch
 from smd_agent.rules.step_view import RunView, StepView
-from smd_agent.storage.read_failures import read_failures
+from smd_agent.storage.worker_notes import read_failures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -10,7 +10,7 @@ import logging
 import os
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -33,10 +33,9 @@ from smd_agent.storage import open_runs
 from smd_agent.storage.event_file import head_of, payload_of, read_head, read_payload, read_range, read_records
 from smd_agent.storage.folders import change_time, names_in
 from smd_agent.storage.index_files import IndexFiles, StepIndex
-from smd_agent.storage.kept import kept
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     import numpy.typing as npt
@@ -44,6 +43,9 @@ if TYPE_CHECKING:
     from smd_agent.formats.index import Names
 
 logger = logging.getLogger("smd_agent")
+
+_Key = TypeVar("_Key")
+_Kept = TypeVar("_Kept")
 
 EVENT_FILE_POLL_SECONDS = 2.0
 # In bytes; nearly all of it can be the name.
@@ -55,6 +57,8 @@ _MOST_BETWEEN = 32
 _AROUND = 1 << 12
 # Of a file that is asked twice, so many bytes are read.
 _WHOLE = 1 << 20
+# What was made for a key and is wanted again: so many at a time.
+_MOST_KEPT = 64
 
 
 class _Records(NamedTuple):
@@ -213,7 +217,7 @@ class RunReader:
         if found.data is None:
             return self._column_by_name(place, names)
         kind = names, found.lengths.tobytes()
-        made = kept(self._columns, kind, lambda: ScalarColumn(names, found.lengths, found.data or b"", found.starts))
+        made = _kept(self._columns, kind, lambda: ScalarColumn(names, found.lengths, found.data or b"", found.starts))
         return made.values(found.data, found.starts)
 
     def rows(self, place: StepIndex, names: tuple[str, ...]) -> Rows:
@@ -225,7 +229,7 @@ class RunReader:
         if found is None or found.data is None:
             return []
         data, kind = found.data, (names, found.lengths.tobytes())
-        made = kept(self._array_columns, kind, lambda: ArrayColumn(names, found.lengths, data, found.starts))
+        made = _kept(self._array_columns, kind, lambda: ArrayColumn(names, found.lengths, data, found.starts))
         return made.rows(data, found.starts)
 
     def _known_payload(self, path: str, start: int, length: int) -> bytes | None:
@@ -247,7 +251,7 @@ class RunReader:
         payload = place.index.payload
         if not names or place.index.event_file is None:
             return None
-        chosen = kept(self._places, (payload.tensors, names), lambda: _positions(payload.tensors, names))
+        chosen = _kept(self._places, (payload.tensors, names), lambda: _positions(payload.tensors, names))
         starts, lengths = (np.frombuffer(numbers, np.int64)[chosen] for numbers in (payload.starts, payload.lengths))
         first = int(starts.min())
         size = int((starts + lengths).max()) - first
@@ -315,3 +319,12 @@ def _positions(tensors: Names, names: tuple[str, ...]) -> npt.NDArray[np.int64]:
 
 def _reason(error: RecordError | NotARegularFile) -> str:
     return str(error.strerror) if isinstance(error, NotARegularFile) else str(error)
+
+
+def _kept(known: dict[_Key, _Kept], key: _Key, make: Callable[[], _Kept]) -> _Kept:
+    """Return what was made for a key, made now if it is not known any more."""
+    if key not in known:
+        if len(known) >= _MOST_KEPT:
+            known.clear()
+        known[key] = make()
+    return known[key]

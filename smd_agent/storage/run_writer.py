@@ -20,8 +20,7 @@ from smd_agent.formats import about
 from smd_agent.formats.encoder import Stamp
 from smd_agent.formats.failures import to_text
 from smd_agent.formats.paths import END_MARKER
-from smd_agent.storage.board_files import FOLDER
-from smd_agent.storage.board_step import BoardStep
+from smd_agent.storage.board_files import FOLDER, BoardStep
 from smd_agent.storage.disk_failures import PASSING, Beginning, DiskFailures
 from smd_agent.storage.forecast import FIRST_STEPS, LARGE_STEP, tell
 from smd_agent.storage.layouts import Layouts

@@ -29,7 +29,7 @@ from smd_agent.formats.encoder import (
 from smd_agent.formats.index import index_text, tensor_fragment
 from smd_agent.formats.paths import event_path, index_path
 from smd_agent.formats.tfrecord import FRAME_HEADER_BYTES
-from smd_agent.storage.board_step import BoardStep
+from smd_agent.storage.board_files import BoardStep
 from smd_agent.storage.copying import copy_large
 from smd_agent.storage.layouts import Layouts
 from smd_agent.storage.metrics_file import MetricStep

@@ -22,7 +22,7 @@ from smd_agent.formats.event import decode_tensor, peek_form
 from smd_agent.formats.index import IndexParser
 from smd_agent.formats.scalars import scalar_value
 from smd_agent.formats.tfrecord import FRAME_HEADER_BYTES, read_record
-from smd_agent.storage.board_step import BoardStep
+from smd_agent.storage.board_files import BoardStep
 from smd_agent.storage.run_writer import RunWriter
 from smd_agent.storage.step_file import StepFile
 
