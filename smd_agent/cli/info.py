@@ -17,38 +17,32 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+from itertools import takewhile
 from pathlib import Path
 
 import smd_agent
 from smd_agent.cli import run as launcher
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
-from smd_agent.cli.output import emit
+from smd_agent.cli.output import emit_all, emit_json, facts
 from smd_agent.cli.run_folder import is_awaited, open_run
 from smd_agent.cli.runs import incomplete_lines, runs_in, state_of
+from smd_agent.cli.situation import WHEN, situation
 from smd_agent.cli.table import size_text, table
 from smd_agent.config import keys
-from smd_agent.framework.patching import Until
 from smd_agent.printable import count_of, shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any
+    from collections.abc import Iterator, Sequence
 
-    from smd_agent.cli.asked import Asked, Missing
     from smd_agent.cli.libraries import Framework
-    from smd_agent.cli.situation import Situation
-    from smd_agent.patches.declared import Declared
+    from smd_agent.cli.request_report import Missing, RequestReport
+    from smd_agent.cli.situation import Replaced, Situation
 
-_WHEN = {
-    Until.PROCESS_ENDS: "always",
-    Until.MODEL_IS_FOUND: "until the model is found",
-    Until.STEP_CLOSES: "in saved steps",
-    Until.CALL_RETURNS: "in some calls of saved steps",
-}
 _FUNCTIONS_SHOWN = 2
 # Where they are defaults, too.
 _ALWAYS_SHOWN = ("collections", "always saved", "save_interval", "reductions")
+_LABEL = 10
 _LONGEST = 60
 
 
@@ -78,52 +72,21 @@ def run(args: argparse.Namespace) -> int:
         if target[1:] not in ([], ["--json"]):
             raise CommandError(f"a run has no arguments: {shortened(shlex.join(target[1:]))}", USAGE_ERROR)
         return _of_run(target[0], args.json or bool(target[1:]))
-    from smd_agent.cli.situation import situation
-
     options = {
         name: "" if value is True else value
         for name in (*launcher.VALUE_OPTIONS, *launcher.FLAGS)
         if (value := getattr(args, name[2:])) not in (None, False)
     }
     found = situation(options, target)
-    _print(_as_json(found) if args.json else _lines(found, options, target, args.patches))
+    if args.json:
+        emit_json(found)
+    else:
+        emit_all(_verdict(found, options, target))
+        emit_all(_lines(found, args.patches))
     return 1 if found.problems else 0
 
 
-def _print(lines: Iterable[str]) -> None:
-    for line in lines:
-        emit(line)
-
-
 # Of a Python and a program.
-
-
-def _lines(found: Situation, options: dict[str, str], target: list[str], patches: bool) -> Iterator[str]:
-    yield from _verdict(found, options, target)
-    yield ""
-    python, made_on = found.interpreter, ", ".join(f"{one.name} {one.version or 'missing'}" for one in found.libraries)
-    with_flags = f", started with {' '.join(python.flags)}" if python.flags else ""
-    yield f"Python    {python.version} (supported: {python.supported}){with_flags}: {python.path}"
-    kernel = "compiled" if found.kernel else "none, NumPy does the reductions and is slower"
-    yield f"Agent     {smd_agent.__version__}: {os.path.dirname(os.path.abspath(smd_agent.__file__))}"
-    yield f"          kernel: {kernel}; {made_on}"
-    yield from _script(found)
-    yield from _output(found)
-    yield ""
-    yield from _settings(found)
-    yield ""
-    yield from table(
-        ("WAY IN", "STATE", "WHERE, OR WHY NOT"), [(one.name, one.state, one.detail) for one in found.doors]
-    )
-    yield ""
-    yield from table(
-        ("FRAMEWORK", "VERSION", "SUPPORTED", "FUNCTIONS REPLACED (--patches: WHICH, WHY)"),
-        [_row(one, found) for one in found.relevant()],
-    )
-    if patches:
-        for name, declared in found.patches.items():
-            yield ""
-            yield from _patches(name, declared)
 
 
 def _verdict(found: Situation, options: dict[str, str], target: list[str]) -> Iterator[str]:
@@ -133,8 +96,10 @@ def _verdict(found: Situation, options: dict[str, str], target: list[str]) -> It
         for number, problem in enumerate(found.problems, 1):
             yield f"  {number}. {problem}"
     elif target:
-        yield f"Ready: {shortened(_command(options, target))} would capture {names}."
-    elif found.configuration.settings is None:
+        words = [word for pair in options.items() for word in pair if word]
+        command = shlex.join(["python", "-m", "smd_agent", *words, *target])
+        yield f"Ready: {shortened(command)} would capture {names}."
+    elif not found.configuration.values:
         yield "Nothing says what to capture. To capture a script:"
         yield "  python -m smd_agent script.py, or SMDEBUG_CONFIG_FILE_PATH=hook.json python script.py"
     else:
@@ -142,56 +107,66 @@ def _verdict(found: Situation, options: dict[str, str], target: list[str]) -> It
         yield f"Ready: programs{by} would be captured that train with {names}."
 
 
-def _command(options: dict[str, str], target: list[str]) -> str:
-    words = [word for pair in options.items() for word in pair if word]
-    return shlex.join(["python", "-m", "smd_agent", *words, *target])
+def _lines(found: Situation, patches: bool) -> Iterator[str]:
+    yield ""
+    yield from facts(_facts(found), _LABEL)
+    yield ""
+    yield from _settings(found)
+    yield ""
+    if found.variables:
+        rows = [(one["name"], shortened(one["value"], _LONGEST), one["meaning"]) for one in found.variables]
+        yield from table(("VARIABLE", "VALUE", "MEANING"), rows)
+    else:
+        yield "No variable of the agent's is set."
+    yield ""
+    yield from table(
+        ("WAY IN", "STATE", "WHERE, OR WHY NOT"), [(one.name, one.state, one.detail) for one in found.doors]
+    )
+    yield ""
+    yield from table(
+        ("FRAMEWORK", "VERSION", "SUPPORTED", "FUNCTIONS REPLACED (--patches: WHICH, WHY)"),
+        [_row(one, found.patches.get(one.name, ())) for one in found.relevant()],
+    )
+    for name, replaced in found.patches.items() if patches else ():
+        yield ""
+        shown = [(_together(one.functions), one.when, one.why) for one in replaced]
+        yield from table((f"REPLACED OF {name.upper()}", "WHEN", "WHY"), shown)
 
 
-def _script(found: Situation) -> Iterator[str]:
-    if found.plan is None:
-        return
-    plan = found.plan
-    yield f"Starts    {shortened(shlex.join([plan.program, *plan.argv[1:]]))}"
-    if plan.through:
-        path = f" (PYTHONPATH begins with {plan.pythonpath})" if plan.pythonpath else ""
-        yield f"          the agent by {plan.through}{path}"
-    if found.look is not None and found.look.imports:
-        texts = (
-            f"{one.framework} ({one.place}{'' if one.by == one.framework else f', by {one.by}'})"
-            for one in found.look.imports
-        )
-        yield f"Imports   {', '.join(texts)}"
-
-
-def _output(found: Situation) -> Iterator[str]:
-    if found.output is None:
-        return
-    output = found.output
-    origin = next(one.origin for one in found.configuration.values if one.name == keys.LOCAL_PATH.name)
-    yield f"Output    {output.path} ({_origin(origin)})"
-    free = "" if output.free is None else f"; {size_text(output.free)} free"
-    yield f"          {output.holds}{free}"
-    if output.goes_to != output.path:
-        yield f"          the run would go to {output.goes_to}"
+def _facts(found: Situation) -> Iterator[tuple[str, str]]:
+    python, start, output = found.interpreter, found.starts, found.output
+    with_flags = f", started with {' '.join(python.flags)}" if python.flags else ""
+    yield "Python", f"{python.version} (supported: {python.supported}){with_flags}: {python.path}"
+    yield "Agent", f"{found.version}: {os.path.dirname(os.path.abspath(smd_agent.__file__))}"
+    kernel = "compiled" if found.kernel else "none, NumPy does the reductions and is slower"
+    made_on = ", ".join(f"{name} {version or 'missing'}" for name, version in found.libraries.items())
+    yield "", f"kernel: {kernel}; {made_on}"
+    if start is not None:
+        yield "Starts", shortened(shlex.join([start.program, *start.argv[1:]]))
+        if start.through:
+            path = f" (PYTHONPATH begins with {start.pythonpath})" if start.pythonpath else ""
+            yield "", f"the agent by {start.through}{path}"
+    if found.imports:
+        by = ((one, "" if one.by == one.framework else f", by {one.by}") for one in found.imports)
+        yield "Imports", ", ".join(f"{one.framework} ({one.place}{brought})" for one, brought in by)
+    if output is not None:
+        origin = next(one.origin for one in found.configuration.values if one.name == keys.LOCAL_PATH.name)
+        yield "Output", f"{output.path} ({_origin(origin)})"
+        yield "", output.holds + ("" if output.free is None else f"; {size_text(output.free)} free")
+        if output.goes_to != output.path:
+            yield "", f"the run would go to {output.goes_to}"
 
 
 def _settings(found: Situation) -> Iterator[str]:
-    configuration = found.configuration
-    if configuration.source:
-        yield f"Settings  {configuration.source}"
-    values = [one for one in configuration.values if one.name != keys.LOCAL_PATH.name]
+    if found.configuration.source:
+        yield f"{'Settings':<{_LABEL}}{found.configuration.source}"
+    values = [one for one in found.configuration.values if one.name != keys.LOCAL_PATH.name]
     if values:
-        shown = [one for one in values if not one.is_default or one.name.startswith(_ALWAYS_SHOWN)]
+        shown = [one for one in values if one.origin != "default" or one.name.startswith(_ALWAYS_SHOWN)]
         rows = [(one.name, shortened(one.value, _LONGEST), _origin(one.origin)) for one in shown]
         yield ""
         yield from table(("SETTING", "VALUE", "FROM"), rows)
         yield f"{len(values) - len(shown)} more have their defaults: --json lists them"
-    yield ""
-    if found.variables:
-        rows = [(one.name, shortened(one.value, _LONGEST), one.meaning) for one in found.variables]
-        yield from table(("VARIABLE", "VALUE", "MEANING"), rows)
-    else:
-        yield "No variable of the agent's is set."
 
 
 def _origin(origin: str) -> str:
@@ -199,69 +174,31 @@ def _origin(origin: str) -> str:
     return f"{os.path.basename(file) or file}: {key}" if colon else origin
 
 
-def _row(one: Framework, found: Situation) -> tuple[str, ...]:
+def _row(one: Framework, replaced: Sequence[Replaced]) -> tuple[str, ...]:
     if not one.version:
         return one.name, "-", one.supported, "not installed"
-    declared = found.patches.get(one.name, ())
-    counts = {when: sum(len(own.functions) for own in declared if own.until is when) for when in Until}
-    text = ", ".join(f"{count} {_WHEN[when]}" for when, count in counts.items() if count)
+    counts = {when: sum(len(own.functions) for own in replaced if own.when == when) for when in WHEN.values()}
+    text = ", ".join(f"{count} {when}" for when, count in counts.items() if count)
     return one.name, one.version, one.supported, "; ".join(filter(None, (one.note, text)))
 
 
-def _patches(name: str, declared: Sequence[Declared]) -> Iterator[str]:
-    rows = []
-    for one in declared:
-        more = len(one.functions) - _FUNCTIONS_SHOWN
-        shown = _together(one.functions[:_FUNCTIONS_SHOWN])
-        rows.append((f"{shown} and {more} more" if more > 0 else shown, _WHEN[one.until], one.why))
-    yield from table((f"REPLACED OF {name.upper()}", "WHEN", "WHY"), rows)
-
-
 def _together(functions: Sequence[str]) -> str:
-    """Name functions one after the other; what the names begin with alike stands there once."""
-    first, *others = functions
-    common = 0
-    for one in others:
-        parts = zip(first.split("."), one.split("."), strict=False)
-        common = next((number for number, (here, there) in enumerate(parts) if here != there), 0)
-    return ", ".join((first, *(".".join(one.split(".")[common:]) for one in others)))
-
-
-def _as_json(found: Situation) -> Iterator[str]:
-    configuration = found.configuration
-    yield from _dumped(
-        {
-            "version": smd_agent.__version__,
-            "problems": found.problems,
-            "is_off": found.is_off,
-            "interpreter": found.interpreter._asdict(),
-            "kernel": found.kernel,
-            "libraries": {one.name: one.version for one in found.libraries},
-            "doors": [one._asdict() for one in found.doors],
-            "configuration": {
-                "source": configuration.source,
-                "error": configuration.error,
-                "warnings": configuration.warnings,
-                "values": [one._asdict() for one in configuration.values],
-            },
-            "variables": [one._asdict() for one in found.variables],
-            "output": None if found.output is None else found.output._asdict(),
-            "starts": None if found.plan is None else found.plan._asdict(),
-            "imports": None if found.look is None else [one._asdict() for one in found.look.imports],
-            "frameworks": [one._asdict() for one in found.frameworks],
-            "patches": {
-                name: [{"functions": one.functions, "when": _WHEN[one.until], "why": one.why} for one in declared]
-                for name, declared in found.patches.items()
-            },
-        }
+    """Name the first functions, and count the others; what the names begin with alike stands there once."""
+    first, *others = functions[:_FUNCTIONS_SHOWN]
+    more = len(functions) - _FUNCTIONS_SHOWN
+    alike = takewhile(
+        lambda parts: len({*parts}) == 1, zip(*(one.split(".") for one in (first, *others)), strict=False)
     )
+    common = len([*alike])
+    shown = ", ".join((first, *(".".join(one.split(".")[common:]) for one in others)))
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 # Of a run.
 
 
 def _of_run(path: str, as_json: bool) -> int:
-    from smd_agent.cli.asked import asked_of
+    from smd_agent.cli.request_report import request_report
 
     if runs_in(Path(path)):
         raise CommandError(
@@ -270,25 +207,26 @@ def _of_run(path: str, as_json: bool) -> int:
     if is_awaited(path):
         raise CommandError(f"{path} holds no run, and no __main__.py that could be started", USAGE_ERROR)
     trial = open_run(path)
-    found = asked_of(trial)
-    state = state_of(Path(path)) or "no run"
-    lacking = list(incomplete_lines(trial.root))
-    _print(_run_as_json(path, state, found) if as_json else (*lacking, *_run_lines(path, state, found, bool(lacking))))
+    found = request_report(trial, path, state_of(Path(path)) or "no run")
+    if as_json:
+        emit_json(found)
+    else:
+        lacking = list(incomplete_lines(trial.root))
+        emit_all(lacking)
+        emit_all(_run_lines(found, bool(lacking), trial.collection_manager.asked_for is not None))
     return 1 if trial.problems else 0
 
 
-def _run_lines(path: str, state: str, found: Asked, failed: bool) -> Iterator[str]:
-    if found.missing:
+def _run_lines(found: RequestReport, failed: bool, tells: bool) -> Iterator[str]:
+    if found.never_came_up:
         yield "Never came up:"
-        for missing in found.missing:
+        for missing in found.never_came_up:
             yield from _missing(missing)
     else:
         yield "All that was asked for came up, if not in every step." if failed else "All that was asked for came up."
     yield ""
-    yield f"Run       {path}"
-    yield f"State     {state}"
-    if not found.tells:
-        yield "          it does not tell which collections were asked for"
+    unknown = [] if tells else [("", "it does not tell which collections were asked for")]
+    yield from facts([("Run", found.run), ("State", found.state), *unknown], _LABEL)
     yield ""
     rows = []
     for one in found.collections:
@@ -297,38 +235,15 @@ def _run_lines(path: str, state: str, found: Asked, failed: bool) -> Iterator[st
         rows.append((one.name, asked, steps, one.form, str(one.tensors)))
     yield from table(("COLLECTION", "ASKED FOR", "STEPS", "FORM", "TENSORS"), rows, right="TENSORS")
     yield ""
-    if not found.steps:
+    if found.steps:
+        saved = [(one.mode, str(one.number), str(one.first), str(one.last)) for one in found.steps]
+        yield from table(("MODE", "SAVED", "FIRST", "LAST"), saved, right="SAVED FIRST LAST")
+    else:
         yield "No step has been saved."
-        return
-    saved = [(one.mode, str(one.number), str(one.first), str(one.last)) for one in found.steps]
-    yield from table(("MODE", "SAVED", "FIRST", "LAST"), saved, right="SAVED FIRST LAST")
 
 
 def _missing(one: Missing) -> Iterator[str]:
-    if one.what == "include_regex":
-        yield f"  {shortened(one.name)}: include_regex {shortened(one.asked, _LONGEST)}: {one.why}"
-    elif one.what == "steps":
-        yield f"  {one.name}: steps {one.asked}: {one.why}"
-    else:
-        yield f"  {shortened(one.name)}: {one.why}"
+    what = {"include_regex": f"include_regex {shortened(one.asked, _LONGEST)}: ", "steps": f"steps {one.asked}: "}
+    yield f"  {shortened(one.name)}: {what.get(one.what, '')}{one.why}"
     if one.nearest:
         yield f"    nearest: {', '.join(map(shortened, one.nearest))}"
-
-
-def _run_as_json(path: str, state: str, found: Asked) -> Iterator[str]:
-    yield from _dumped(
-        {
-            "run": path,
-            "state": state,
-            "tensors": found.tensors,
-            "collections": [one._asdict() for one in found.collections],
-            "steps": [one._asdict() for one in found.steps],
-            "never_came_up": [one._asdict() for one in found.missing],
-        }
-    )
-
-
-def _dumped(content: dict[str, Any]) -> list[str]:
-    import json
-
-    return json.dumps(content, indent=2).splitlines()

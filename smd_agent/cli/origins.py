@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from smd_agent.cli import run
 from smd_agent.cli.errors import CommandError
@@ -14,7 +13,6 @@ from smd_agent.config.hook_file import Source, read_object, shown
 from smd_agent.config.load import load_settings
 from smd_agent.config.precedence import MODE_PREFIXES
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.reduction_config import STATISTICS
 from smd_agent.errors import ConfigError
 from smd_agent.printable import shortened
 
@@ -42,30 +40,19 @@ _OPTIONS = {
 _OF_COLLECTION = frozenset(key.name for key in (*keys.STEPS, *keys.FORM, keys.SAVE_HISTOGRAM))
 
 
-class Value(NamedTuple):
+@dataclass(frozen=True)
+class Value:
     """A value that counts.
 
-    name: the key; with the mode or the collection that it is for.
-    value: as it stands in a hook file.
-    origin: the file and the key in it, an option of the command line, or which default it is.
+    Attributes:
+        name: the key; with the mode or the collection that it is for.
+        value: as it stands in a hook file.
+        origin: the file and the key in it, an option of the command line, or which default it is.
     """
 
     name: str
     value: str
     origin: str
-
-    @property
-    def is_default(self) -> bool:
-        """Whether nobody has asked for it."""
-        return self.origin == DEFAULT
-
-
-class Given(NamedTuple):
-    """A variable of the environment that is set."""
-
-    name: str
-    value: str
-    meaning: str
 
 
 @dataclass
@@ -74,20 +61,18 @@ class Configuration:
 
     Attributes:
         source: where it is written, in words; empty where nothing says what to capture.
-        values: all that counts.
-        warnings: what is ignored, and why.
         error: why it cannot be used; empty if it can.
-        settings: the same for the agent; None where there are none.
+        warnings: what is ignored, and why.
+        values: all that counts; none where there is no configuration that can be used.
     """
 
     source: str = ""
-    values: list[Value] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
     error: str = ""
-    settings: HookSettings | None = None
+    warnings: list[str] = field(default_factory=list)
+    values: list[Value] = field(default_factory=list)
 
 
-def configuration(options: Mapping[str, str], target: list[str]) -> Configuration:
+def configuration(options: dict[str, str], target: list[str]) -> Configuration:
     """Return what would count.
 
     Args:
@@ -96,27 +81,30 @@ def configuration(options: Mapping[str, str], target: list[str]) -> Configuratio
     """
     found = Configuration()
     try:
-        source = run.source_for(dict(options))
-        if source is None and not target and not options:
+        source = run.source_for(options)
+        if source is None and not (target or options):
             return found
         found.source = _named(source)
-        if source is not None:
-            found.warnings = [*load_settings(source).warnings]
-        content = run.content_for(source, dict(options)) if target or options else None
-        counts = content if content is not None or source is None else read_object(source)[0]
-        found.settings = load_settings(Source(_label(source), text=json.dumps(counts)))
+        warnings = [] if source is None else load_settings(source).warnings
+        content = run.content_for(source, options) if target or options else None
+        if content is None and source is not None:
+            content = read_object(source)[0]
+        settings = load_settings(Source(_label(source), text=json.dumps(content)))
     except (ConfigError, CommandError) as error:
-        found.error = str(error.message if isinstance(error, CommandError) else error)
+        found.error = error.message if isinstance(error, CommandError) else str(error)
         return found
-    found.warnings = [*dict.fromkeys((*found.warnings, *found.settings.warnings))]
-    found.values = [*_Values(_label(source), counts or {}, options, source is not None, found.settings).all(target)]
+    found.warnings = [*dict.fromkeys((*warnings, *settings.warnings))]
+    found.values = [*_Values(source, content or {}, options, settings).all(target)]
     return found
 
 
-def variables() -> list[Given]:
+def variables() -> list[dict[str, str]]:
     """Return the variables of ours that are set; one of a job that is set to nothing counts, too."""
-    values = ((one, env.get(one.name)) for one in env.VARIABLES)
-    return [Given(one.name, value, one.meaning) for one, value in values if value is not None]
+    return [
+        {"name": one.name, "value": value, "meaning": one.meaning}
+        for one in env.VARIABLES
+        if (value := env.get(one.name)) is not None
+    ]
 
 
 def _named(source: Source | None) -> str:
@@ -133,28 +121,21 @@ def _label(source: Source | None) -> str:
 
 
 class _Values:
-    """Finds the origins of the values of one configuration.
+    """The values of a configuration, each with its origin.
 
     Args:
-        label: of the file, in origins.
+        source: the hook file, below the options; None where there is none.
         content: what counts, as a hook file.
         options: that were laid over it.
-        has_file: whether there is a hook file, below the options.
         settings: what the content comes to.
     """
 
     def __init__(
-        self,
-        label: str,
-        content: Mapping[str, Any],
-        options: Mapping[str, str],
-        has_file: bool,
-        settings: HookSettings,
+        self, source: Source | None, content: Mapping[str, Any], options: Mapping[str, str], settings: HookSettings
     ) -> None:
-        self._label = label
+        self._source = source
         self._content = content
         self._options = options
-        self._has_file = has_file
         self._settings = settings
         self._hook: Mapping[str, Any] = content.get(keys.HOOK_PARAMETERS.name) or {}
 
@@ -163,91 +144,80 @@ class _Values:
         yield self._folder(target)
         yield self._collections()
         yield Value("always saved", _ALWAYS, DEFAULT)
-        yield from self._steps()
+        for step_key in keys.STEPS:
+            yield from self._of_modes(step_key)
         for key in (*keys.FORM, *keys.OF_HOOK):
             if key is not keys.INCLUDE_COLLECTIONS:
-                yield self._of_hook(key)
+                text = "none, tensors are saved whole" if key is keys.REDUCTIONS else key.default or "none"
+                yield Value(key.name, *self._in_hook(key, [key.name], text))
         yield from self._of_collections()
-        for number, entry in enumerate(self._content.get(keys.RULES.name) or ()):
-            parameters = dict(entry.get(keys.RULE_PARAMETERS.name) or {})
-            rule = parameters.pop(keys.RULE_TO_INVOKE.name, None) or entry.get(keys.RULE_CONFIGURATION_NAME.name)
-            told = ", ".join(f"{name} {_text(value)}" for name, value in parameters.items())
-            yield Value(f"rule {_text(rule)}", told or "-", self._in_file(f"{keys.RULES.name}[{number}]"))
+        yield from self._rules()
 
     def _folder(self, target: list[str]) -> Value:
         name = keys.LOCAL_PATH.name
         if self._content.get(name) is not None:
             return Value(name, self._settings.out_dir, self._origin(name, name))
-        if target and not self._has_file:
+        if target and self._source is None:
             new = os.path.join(os.getcwd(), run.RUNS_FOLDER, f"{run.stem_of(target)}-<date>-<time>")
             return Value(name, new, LAUNCHER)
         return Value(name, self._settings.out_dir, DEFAULT)
 
     def _collections(self) -> Value:
-        listed = [_text(entry.get("CollectionName")) for entry in self._content.get(keys.COLLECTIONS.name) or ()]
-        named = keys.INCLUDE_COLLECTIONS
-        included = [*(named.kind(self._hook[named.name]) if self._hook.get(named.name) else ())]
-        origins = []
-        if listed:
-            origins.append(self._origin(keys.COLLECTIONS.name, keys.COLLECTIONS.name))
-        if included:
-            origins.append(self._in_file(f"{keys.HOOK_PARAMETERS.name}.{named.name}"))
-        names = dict.fromkeys((*included, *listed))
-        return Value("collections", ", ".join(names) or "none but those always saved", " and ".join(origins) or DEFAULT)
+        own, named = keys.COLLECTIONS.name, keys.INCLUDE_COLLECTIONS
+        listed = [_text(entry.get(keys.COLLECTION_NAME.name)) for entry in self._content.get(own) or ()]
+        included = named.kind(self._hook[named.name]) if self._hook.get(named.name) else ()
+        origins = [self._origin(own, own)] if listed else []
+        origins += [self._origin(named.name, f"{keys.HOOK_PARAMETERS.name}.{named.name}")] if included else []
+        names = ", ".join(dict.fromkeys((*included, *listed))) or "none but those always saved"
+        return Value("collections", names, " and ".join(origins) or DEFAULT)
 
-    def _steps(self) -> Iterator[Value]:
-        """Yield a value for each key of steps; of modes that have the same of the same origin, one together."""
-        for key in keys.STEPS:
-            by_mode = {mode: self._step(key, mode) for mode in MODE_PREFIXES}
-            for value in dict.fromkeys(by_mode.values()):
-                modes = [mode for mode, own in by_mode.items() if own == value]
-                more = "" if len(modes) == len(by_mode) else f" ({', '.join(modes)})"
-                yield Value(f"{key.name}{more}", *value)
+    def _of_modes(self, key: keys.Key[Any]) -> Iterator[Value]:
+        """Yield the values of a key of steps; of modes that have the same of the same origin, one together."""
+        by_mode = {mode: self._of_mode(key, mode) for mode in MODE_PREFIXES}
+        for value in dict.fromkeys(by_mode.values()):
+            modes = [mode for mode, own in by_mode.items() if own == value]
+            more = "" if len(modes) == len(by_mode) else f" ({', '.join(modes)})"
+            yield Value(f"{key.name}{more}", *value)
 
-    def _step(self, key: keys.Key[Any], mode: str) -> tuple[str, str]:
-        for name in (f"{mode}.{key.name}", key.name):
-            given = next((one for one in self._hook if one.lower() == name and self._hook[one] is not None), None)
-            if given is not None:
-                whose = f"{keys.HOOK_PARAMETERS.name}.{given}"
-                # Of all modes alike, so that they stand in one line.
-                return _text(self._hook[given]), self._origin(key.name, whose.replace(f".{mode}.", ".<mode>."))
+    def _of_mode(self, key: keys.Key[Any], mode: str) -> tuple[str, str]:
         value = getattr(self._settings.save_config.get_save_config(ModeKeys[mode.upper()]), key.name)
         text = "none" if value in (None, []) else str(value)
-        origin = self._governing(key.name) or DEFAULT
-        return (f"{text}, of XGBoost 10" if key is keys.SAVE_INTERVAL and origin == DEFAULT else text), origin
+        if key is keys.SAVE_INTERVAL and self._origin(key.name) == DEFAULT:
+            text += ", of XGBoost 10"
+        return self._in_hook(key, [f"{mode}.{key.name}", key.name], text)
 
-    def _of_hook(self, key: keys.Key[Any]) -> Value:
-        given = self._hook.get(key.name)
-        if given is not None:
-            return Value(key.name, _text(given), self._origin(key.name, f"{keys.HOOK_PARAMETERS.name}.{key.name}"))
-        text = "none, tensors are saved whole" if key is keys.REDUCTIONS else key.default or "none"
-        return Value(key.name, text, self._governing(key.name) or DEFAULT)
+    def _in_hook(self, key: keys.Key[Any], names: list[str], default: str) -> tuple[str, str]:
+        """Return the value of the first of some names, or the default, and where it comes from."""
+        for name in names:
+            given = next((one for one in self._hook if one.lower() == name and self._hook[one] is not None), None)
+            if given is not None:
+                # Of all modes alike, so that they stand in one line.
+                place = given if name == key.name else f"<mode>.{key.name}"
+                return _text(self._hook[given]), self._origin(key.name, f"{keys.HOOK_PARAMETERS.name}.{place}")
+        return default, self._origin(key.name)
 
     def _of_collections(self) -> Iterator[Value]:
         for entry in self._content.get(keys.COLLECTIONS.name) or ():
             name = _text(entry.get(keys.COLLECTION_NAME.name))
             for key, value in (entry.get(keys.COLLECTION_PARAMETERS.name) or {}).items():
-                if key.rpartition(".")[2] not in _OF_COLLECTION:
-                    continue
-                path = f"{keys.COLLECTIONS.name}[{name}].{_text(key)}"
-                yield Value(f"{name}: {_text(key)}", _text(value), self._in_file(path))
+                if key.rpartition(".")[2] in _OF_COLLECTION:
+                    place = f"{keys.COLLECTIONS.name}[{name}].{_text(key)}"
+                    yield Value(f"{name}: {_text(key)}", _text(value), f"{_label(self._source)}: {place}")
 
-    def _governing(self, name: str) -> str | None:
-        """The option that decides about a key."""
-        given = [option for option in _OPTIONS.get(name, ()) if option in self._options]
-        return " ".join(given) or None
+    def _rules(self) -> Iterator[Value]:
+        for number, entry in enumerate(self._content.get(keys.RULES.name) or ()):
+            parameters = dict(entry.get(keys.RULE_PARAMETERS.name) or {})
+            rule = parameters.pop(keys.RULE_TO_INVOKE.name, None) or entry.get(keys.RULE_CONFIGURATION_NAME.name)
+            told = ", ".join(f"{name} {_text(value)}" for name, value in parameters.items())
+            yield Value(f"rule {_text(rule)}", told or "-", f"{_label(self._source)}: {keys.RULES.name}[{number}]")
 
-    def _origin(self, name: str, path: str) -> str:
-        option = self._governing(name)
-        if option is not None:
-            return option
-        return self._in_file(path) if self._has_file else LAUNCHER
-
-    def _in_file(self, path: str) -> str:
-        return f"{self._label}: {path}"
+    def _origin(self, name: str, place: str = "") -> str:
+        """The options that decide about a key, else the place where the content has it, else the default."""
+        options = [option for option in _OPTIONS.get(name, ()) if option in self._options]
+        if options or not place:
+            return " ".join(options) or DEFAULT
+        return LAUNCHER if self._source is None else f"{self._source.name}: {place}"
 
 
 def _text(value: object) -> str:
-    if value == STATISTICS or isinstance(value, str):
-        return shortened(str(value))
-    return shown(value)
+    return shortened(value) if isinstance(value, str) else shown(value)

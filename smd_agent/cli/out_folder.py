@@ -5,29 +5,31 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from smd_agent.cli.runs import state_of
 from smd_agent.config import env
 from smd_agent.config.keys import DEFAULT_OUT_DIR
 
 
-class OutFolder(NamedTuple):
-    """What is known of a run's folder.
+@dataclass(frozen=True)
+class OutFolder:
+    """The folder of a run.
 
-    path: that was asked for.
-    holds: what is in it, in words.
-    goes_to: where the run would be written: another folder where that one holds a run already.
-    free: room on its disk, in bytes; None where that cannot be told.
-    problem: why no run can be written; empty if one can.
+    Attributes:
+        path: that was asked for.
+        holds: what is in it, in words.
+        goes_to: where the run would be written: another folder where that one holds a run already.
+        free: room on its disk, in bytes; None where that cannot be told.
+        problem: why no run can be written; empty if one can.
     """
 
     path: str
     holds: str
     goes_to: str
     free: int | None
-    problem: str = ""
+    problem: str
 
 
 def look_into(path: str) -> OutFolder:
@@ -35,15 +37,16 @@ def look_into(path: str) -> OutFolder:
     folder = Path(path)
     standing = next(one for one in (folder, *folder.parents) if os.path.lexists(one))
     holds, goes_to = _contents(folder)
-    found = OutFolder(path, holds, goes_to, _free(standing))
-    if not standing.is_dir():
-        return found._replace(problem=f"{standing} is no folder")
+    free = _free(standing)
     place = standing if standing != folder or goes_to == path else folder.parent
-    if not os.access(place, os.W_OK | os.X_OK):
-        return found._replace(problem=f"{place} cannot be written by this user")
-    if found.free == 0:
-        return found._replace(problem=f"the disk of {standing} is full")
-    return found
+    problem = ""
+    if not standing.is_dir():
+        problem = f"{standing} is no folder"
+    elif not os.access(place, os.W_OK | os.X_OK):
+        problem = f"{place} cannot be written by this user"
+    elif free == 0:
+        problem = f"the disk of {standing} is full"
+    return OutFolder(path, holds, goes_to, free, problem)
 
 
 def _contents(folder: Path) -> tuple[str, str]:

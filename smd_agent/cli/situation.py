@@ -1,89 +1,109 @@
-"""All that `info` tells of a Python and of a program that is to run in it, and what is wrong with it."""
+"""The situation of a Python and of a program that is to run in it, for `info`, and what is wrong with it."""
 
 from __future__ import annotations
 
 import os
 import sys
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from smd_agent.cli import doors, libraries, origins, out_folder, program, script_look
+import smd_agent
+from smd_agent.cli import entry_points, libraries, origins, out_folder, program, script_imports
 from smd_agent.cli.errors import CommandError
-from smd_agent.config import env
+from smd_agent.config import env, keys
+from smd_agent.framework.patching import Until
 from smd_agent.patches import FRAMEWORKS
-from smd_agent.patches.declared import Declared, declared_for
+from smd_agent.patches.declared import declared_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from smd_agent.cli.doors import Door, Interpreter
-    from smd_agent.cli.libraries import Framework, Library
-    from smd_agent.cli.origins import Configuration, Given
+    from smd_agent.cli.entry_points import EntryPoint, Interpreter
+    from smd_agent.cli.libraries import Framework
+    from smd_agent.cli.origins import Configuration
     from smd_agent.cli.out_folder import OutFolder
-    from smd_agent.cli.script_look import Look
+    from smd_agent.cli.script_imports import Import, Look
 
+WHEN = {
+    Until.PROCESS_ENDS: "always",
+    Until.MODEL_IS_FOUND: "until the model is found",
+    Until.STEP_CLOSES: "in saved steps",
+    Until.CALL_RETURNS: "in some calls of saved steps",
+}
 # A framework that brings another one, which is captured for itself.
 _WITH = {"tensorflow": "keras"}
 
 
-class Plan(NamedTuple):
+@dataclass(frozen=True)
+class Start:
     """What the launcher would do with a program.
 
-    program: the file that is executed.
-    argv: its arguments, the first of which is its own name.
-    through: the file that starts the agent in it; empty where it cannot.
-    pythonpath: the folder that is put first on PYTHONPATH for that; empty where there is no need.
+    Attributes:
+        program: the file that is executed.
+        argv: its arguments, the first of which is its own name.
+        through: the file that starts the agent in it; empty where it cannot.
+        pythonpath: the folder that is put first on PYTHONPATH for that; empty where there is no need.
     """
 
     program: str
-    argv: tuple[str, ...]
-    through: str
-    pythonpath: str
+    argv: list[str]
+    through: str = ""
+    pythonpath: str = ""
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """Functions of a framework that are replaced together: when, in words, and why."""
+
+    functions: tuple[str, ...]
+    when: str
+    why: str
 
 
 @dataclass
 class Situation:
-    """All of it.
+    """All of it, as it is printed for programs.
 
     Attributes:
-        interpreter: this Python.
-        doors: the ways in.
-        configuration: what would be captured, and where that is said.
-        variables: those that are set.
-        frameworks: all that can be captured.
-        libraries: what the agent is made on.
-        kernel: whether there is a compiled one.
-        output: the run's folder; None where nothing says what to capture.
-        plan: what the launcher would do; None without a program.
-        look: what the program imports; None without one.
-        patches: what is replaced of each framework that matters here.
+        version: of the agent.
         problems: what is wrong, a sentence each; the first is the most serious.
         is_off: whether ``USE_SMDEBUG`` has switched everything off.
+        interpreter: this Python.
+        kernel: whether there is a compiled one.
+        libraries: the releases of what the agent is made on.
+        doors: the entry points.
+        configuration: what would be captured, and where that is said.
+        variables: those that are set: name, value, meaning.
+        output: the run's folder; None where nothing says what to capture.
+        starts: what the launcher would do; None without a program.
+        imports: what the program imports; None without one.
+        frameworks: all that can be captured.
+        patches: what is replaced of each framework that matters here.
     """
 
+    version: str
+    problems: list[str]
+    is_off: bool
     interpreter: Interpreter
-    doors: list[Door]
-    configuration: Configuration
-    variables: list[Given]
-    frameworks: list[Framework]
-    libraries: list[Library]
     kernel: bool
-    output: OutFolder | None = None
-    plan: Plan | None = None
-    look: Look | None = None
-    patches: dict[str, tuple[Declared, ...]] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-    is_off: bool = False
+    libraries: dict[str, str]
+    doors: list[EntryPoint]
+    configuration: Configuration
+    variables: list[dict[str, str]]
+    output: OutFolder | None
+    starts: Start | None
+    imports: list[Import] | None
+    frameworks: list[Framework]
+    patches: dict[str, list[Replaced]] = field(default_factory=dict)
 
     def relevant(self) -> list[Framework]:
         """The frameworks that matter: of a program that shows what it imports, those and what they bring; else all."""
-        imported = [one.framework for one in self.look.imports] if self.look is not None else []
+        imported = [one.framework for one in self.imports or ()]
         named = {*imported, *(_WITH[name] for name in imported if name in _WITH)}
         return [one for one in self.frameworks if one.name in named or not named]
 
 
-def situation(options: Mapping[str, str], target: list[str]) -> Situation:
+def situation(options: dict[str, str], target: list[str]) -> Situation:
     """Return what there is; nothing is imported, made or started but interpreters that do nothing.
 
     Args:
@@ -93,93 +113,92 @@ def situation(options: Mapping[str, str], target: list[str]) -> Situation:
     Raises:
         CommandError: there is no such program.
     """
+    configuration = origins.configuration(options, target)
+    folder = next((one.value for one in configuration.values if one.name == keys.LOCAL_PATH.name), None)
+    problems = [*_absent(target)]
+    look = script_imports.look_at(target) if target else None
+    start, refused = _start(target) if target else (None, "")
     found = Situation(
-        doors.interpreter(),
-        doors.doors(),
-        origins.configuration(options, target),
-        origins.variables(),
-        libraries.frameworks(),
-        libraries.libraries(),
-        libraries.has_kernel(),
+        version=smd_agent.__version__,
+        problems=problems + [refused] * bool(refused),
         is_off=not env.use_smdebug(),
+        interpreter=entry_points.interpreter(),
+        kernel=libraries.has_kernel(),
+        libraries=libraries.libraries(),
+        doors=entry_points.entry_points(),
+        configuration=configuration,
+        variables=origins.variables(),
+        output=None if folder is None else out_folder.look_into(folder),
+        starts=start,
+        imports=None if look is None else look.imports,
+        frameworks=libraries.frameworks(),
     )
-    if found.configuration.settings is not None:
-        folder = next(value for value in found.configuration.values if value.name == "LocalPath")
-        found.output = out_folder.look_into(folder.value)
-    if target:
-        found.problems += _absent(target)
-        found.look = script_look.look_at(target)
-        found.plan, refused = _plan(target)
-        found.problems += [refused] if refused else []
     for one in found.relevant():
         if one.captured:
-            found.patches[one.name] = declared_for(one.name, one.version, one.backend)
-    found.problems += _problems(found)
+            declared = declared_for(one.name, one.version, one.backend)
+            found.patches[one.name] = [Replaced(own.functions, WHEN[own.until], own.why) for own in declared]
+    found.problems += _problems(found, look)
     return found
 
 
 def _absent(target: list[str]) -> Iterator[str]:
-    if target[0] == "-m" and len(target) > 1 and not script_look.is_found(target[1]):
+    if target[:1] == ["-m"] and len(target) > 1 and not script_imports.is_found(target[1]):
         yield f"there is no module called {target[1]}"
-    elif target[0].endswith(program.PYTHON_ENDINGS) and not os.path.exists(target[0]):
+    elif target and target[0].endswith(program.PYTHON_ENDINGS) and not os.path.exists(target[0]):
         yield f"there is no file called {target[0]}"
 
 
-def _plan(target: list[str]) -> tuple[Plan, str]:
+def _start(target: list[str]) -> tuple[Start, str]:
     path, argv = program.resolve(target)
     try:
         way = program.way_into(path)
     except CommandError as error:
-        return Plan(path, tuple(argv), "", ""), error.message
-    return Plan(path, tuple(argv), way.through, way.folder), ""
+        return Start(path, argv), error.message
+    return Start(path, argv, way.through, way.folder), ""
 
 
-def _problems(found: Situation) -> Iterator[str]:
+def _problems(found: Situation, look: Look | None) -> Iterator[str]:
     if found.is_off:
         yield f"everything is switched off: {env.USE} is {env.get(env.USE)}"
     if found.configuration.error:
         yield found.configuration.error
     yield from _of_doors(found)
     if not sys.flags.no_site:
-        missing = [library.name for library in found.libraries if not library.version]
+        missing = [name for name, version in found.libraries.items() if not version]
         if missing:
             yield f"not installed, and nothing is captured without: {', '.join(missing)}"
-        yield from _of_frameworks(found)
+        yield from _of_frameworks(found, look)
     if found.output is not None and found.output.problem:
         yield f"no run can be written into {found.output.path}: {found.output.problem}"
     yield from found.configuration.warnings
 
 
 def _of_doors(found: Situation) -> Iterator[str]:
-    broken = [door for door in found.doors if door.state == doors.BROKEN]
-    launcher = [door for door in broken if door.name == "launcher"]
+    broken = [one for one in found.doors if one.state == entry_points.BROKEN]
+    launcher = [one for one in broken if one.name == entry_points.LAUNCHER]
     if sys.flags.no_site and launcher:
         # All that is installed seems to be missing then, which is one mistake.
         broken = launcher
-    for door in broken:
+    for one in broken:
         # Of a program it is said what keeps the agent out of that.
-        if door.name != "launcher" or found.plan is None:
-            yield f"{door.name}: {door.detail}"
+        if one.name != entry_points.LAUNCHER or found.starts is None:
+            yield f"{one.name}: {one.detail}"
 
 
-def _of_frameworks(found: Situation) -> Iterator[str]:
+def _of_frameworks(found: Situation, look: Look | None) -> Iterator[str]:
     by_name = {one.name: one for one in found.frameworks}
-    imports = found.look.imports if found.look is not None else ()
-    for one in imports:
+    for one in found.imports or ():
         framework = by_name[one.framework]
         if not framework.version:
             yield f"{one.framework}, which {one.place} imports, is not installed in this Python"
         elif not framework.captured:
             yield f"{one.framework} {framework.version}, which {one.place} imports: {framework.note}"
-    if imports:
+    if found.imports:
         return
-    if found.look is not None and found.look.problem:
-        yield found.look.problem
-    elif found.look is not None and found.look.file:
-        yield f"{found.look.file} imports no framework that is captured, as far as its text tells: {_names()}"
+    names = ", ".join(sorted(FRAMEWORKS))
+    if look is not None and look.problem:
+        yield look.problem
+    elif look is not None and look.file:
+        yield f"{look.file} imports no framework that is captured, as far as its text tells: {names}"
     if not any(one.captured for one in found.frameworks):
-        yield f"no framework that is captured is installed in this Python: {_names()}"
-
-
-def _names() -> str:
-    return ", ".join(sorted(FRAMEWORKS))
+        yield f"no framework that is captured is installed in this Python: {names}"

@@ -17,12 +17,12 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 from smd_agent import guard
 from smd_agent.cli import program as user_program
 from smd_agent.cli.certificate import as_json, certificate_lines
-from smd_agent.cli.doors import variables
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit, progress
 from smd_agent.cli.run_folder import open_run
@@ -31,6 +31,7 @@ from smd_agent.config import env
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from smd_agent.analysis.trial import Trial
     from smd_agent.verify.running import Run
@@ -136,11 +137,24 @@ def _run_all(target: list[str], options: list[str], out: Path, steps: int, folde
 
         # Where the training service has put a hook file, nothing else keeps the agent from following it.
         off = {env.USE: "0"} if os.path.isfile(env.DEFAULT_CONFIG_PATH) else {}
-        with variables({**_WITHOUT, **off}):
+        with _variables({**_WITHOUT, **off}):
             for number in (1, 2):
                 observed(number, program, words)
         observed(3, sys.executable, [*launcher, f"--out={out}", "--", *target])
     return runs[0], runs[1], runs[2]
+
+
+@contextmanager
+def _variables(values: dict[str, str | None]) -> Iterator[None]:
+    """Variables of the environment for as long as children are started; None unsets one."""
+    before = {name: env.get(name) for name in values}
+    for name, value in values.items():
+        env.put(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            env.put(name, value)
 
 
 def _try(launcher: list[str], out: Path) -> None:

@@ -55,7 +55,7 @@ def look(options: Sequence[str] = (), *, by_path: bool = True, facts: bool = Fal
     """
     code = _CODE.format(then=_TELL if facts else _ARMED)
     # Whether it is switched off says nothing about the Python.
-    changes: dict[str, str | None] = {env.HOOK: "{}", env.USE: None}
+    changes: dict[str, str | None] = {env.HOOK: "{}", env.USE: None, env.STRICT: None}
     if not by_path:
         changes["PYTHONPATH"] = None
     try:

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from smd_agent.cli import libraries, out_folder
-from smd_agent.cli.asked import form_text, literals, nearest_names, rule_text
 from smd_agent.cli.info import _together
-from smd_agent.cli.script_look import look_at
+from smd_agent.cli.request_report import form_text, literals, nearest_names, rule_text
+from smd_agent.cli.script_imports import look_at
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfigMode
 from smd_agent.patches import FRAMEWORKS

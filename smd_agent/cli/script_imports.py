@@ -1,42 +1,40 @@
-"""A look at a script that does not run it: which frameworks it, and the modules that lie beside it, import."""
+"""The frameworks that a script, and the modules beside it, import; the script is read and not run."""
 
 from __future__ import annotations
 
 import ast
 import os
 import sys
-from collections.abc import Iterator
+from dataclasses import dataclass, field
 from importlib.machinery import PathFinder
-from typing import NamedTuple
 
 from smd_agent.patches import FRAMEWORKS
 from smd_agent.regular_file import read_text
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 # Libraries that import a framework for the program.
-BRING = {
-    "accelerate": "torch",
-    "fastai": "torch",
-    "lightning": "torch",
-    "pytorch_lightning": "torch",
-    "sentence_transformers": "torch",
-    "timm": "torch",
-    "torchvision": "torch",
-    "transformers": "torch",
+_BRING = {
+    **dict.fromkeys(("accelerate", "fastai", "lightning", "pytorch_lightning"), "torch"),
+    **dict.fromkeys(("sentence_transformers", "timm", "torchvision", "transformers"), "torch"),
+    **dict.fromkeys(("gluoncv", "gluonnlp"), "mxnet"),
     "tensorflow_probability": "tensorflow",
-    "gluoncv": "mxnet",
-    "gluonnlp": "mxnet",
 }
 _IMPORTERS = ("import_module", "__import__")
 _MOST_FILES = 50
 _LARGEST_BYTES = 4 << 20
 
 
-class Import(NamedTuple):
-    """Where a framework is imported.
+@dataclass(frozen=True)
+class Import:
+    """The first import of a framework.
 
-    framework: by its import name.
-    place: file and line of the first import.
-    by: the library that brings it; the framework itself where the program names that.
+    Attributes:
+        framework: by its import name.
+        place: file and line.
+        by: the library that brings it; the framework itself where the program names that.
     """
 
     framework: str
@@ -44,16 +42,18 @@ class Import(NamedTuple):
     by: str
 
 
-class Look(NamedTuple):
+@dataclass(frozen=True)
+class Look:
     """What a script shows without being run.
 
-    file: that was looked at; empty where there is none, such as of a command that is no Python.
-    imports: of frameworks, each once.
-    problem: why less was seen than there may be; empty if nothing stood in the way.
+    Attributes:
+        file: that was read; empty where there is none, such as of a command that is no Python.
+        imports: of frameworks, each once.
+        problem: why less was seen than there may be; empty if nothing stood in the way.
     """
 
-    file: str
-    imports: tuple[Import, ...]
+    file: str = ""
+    imports: list[Import] = field(default_factory=list)
     problem: str = ""
 
 
@@ -67,11 +67,11 @@ def look_at(target: list[str]) -> Look:
         return _looked("the code", target[1] if len(target) > 1 else "", os.getcwd())
     file = _file_of(target)
     if not file:
-        return Look("", ())
+        return Look()
     try:
         text = read_text(file, encoding="utf-8-sig", largest=_LARGEST_BYTES)
     except (OSError, ValueError) as error:
-        return Look(file, (), f"{file} cannot be read: {error}")
+        return Look(file, problem=f"{file} cannot be read: {error}")
     folder = os.path.dirname(os.path.abspath(file))
     if target[0] == "-m":
         # Its imports begin where the outermost package lies.
@@ -112,45 +112,43 @@ def _located(module: str, path: list[str]) -> str:
 
 
 def _looked(file: str, text: str, folder: str) -> Look:
-    found: dict[str, Import] = {}
+    name = os.path.basename(file)
     try:
-        waiting = [(os.path.basename(file), ast.parse(text))]
+        waiting = [(name, ast.parse(text))]
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = f" at line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        return Look(file, (), f"{file} is no Python of this release{line}: {getattr(error, 'msg', error)}")
-    seen = {os.path.basename(file)}
-    while waiting:
-        name, tree = waiting.pop(0)
+        return Look(file, problem=f"{file} is no Python of this release{line}: {getattr(error, 'msg', error)}")
+    found: dict[str, Import] = {}
+    seen = {name}
+    for name, tree in waiting:
         for module, number in _imports(tree):
             top = module.partition(".")[0]
-            framework = top if top in FRAMEWORKS else BRING.get(top)
+            framework = top if top in FRAMEWORKS else _BRING.get(top)
             if framework is not None:
                 found.setdefault(framework, Import(framework, f"{name}:{number}", top))
             elif len(seen) < _MOST_FILES:
-                beside = _beside(module, folder, seen)
-                waiting += beside
-                seen.update(name for name, _ in beside)
-    return Look(file, tuple(found.values()))
+                waiting += _beside(module, folder, seen)
+    return Look(file, [*found.values()])
 
 
-def _beside(module: str, folder: str, seen: set[str]) -> list[tuple[str, ast.Module]]:
-    """The text of a module that lies in the script's folder, and of the packages on the way to it."""
+def _beside(module: str, folder: str, seen: set[str]) -> Iterator[tuple[str, ast.Module]]:
+    """Yield the text of a module that lies in the script's folder, and of the packages on the way to it."""
     parts = module.split(".")
-    found = []
     for length in range(1, len(parts) + 1):
         stem = os.path.join(*parts[:length])
         for name in (f"{stem}.py", os.path.join(stem, "__init__.py")):
             path = os.path.join(folder, name)
             if name not in seen and os.path.isfile(path):
                 try:
-                    found.append((name, ast.parse(read_text(path, encoding="utf-8-sig", largest=_LARGEST_BYTES))))
+                    tree = ast.parse(read_text(path, encoding="utf-8-sig", largest=_LARGEST_BYTES))
                 except (OSError, SyntaxError, ValueError, RecursionError):
                     continue
-    return found
+                seen.add(name)
+                yield name, tree
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Dotted names of what a text imports, in the order of the text, with their lines."""
+    """Yield dotted names of what a text imports, in the order of the text, with their lines."""
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
@@ -160,18 +158,11 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, int]]:
         if isinstance(node, ast.Import):
             yield from ((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield from _imported_from(node)
+            # A relative import is of what lies beside: a script is in no package, a module's package is there.
+            names = [f"{node.module}.{alias.name}" if node.module else alias.name for alias in node.names]
+            yield from ((name, node.lineno) for name in filter(None, (node.module, *names)))
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in _IMPORTERS:
             first = node.args[0] if node.args else None
             if isinstance(first, ast.Constant) and isinstance(first.value, str):
                 yield first.value, node.lineno
         waiting += reversed([*ast.iter_child_nodes(node)])
-
-
-def _imported_from(node: ast.ImportFrom) -> Iterator[tuple[str, int]]:
-    # A relative import is of what lies beside the script: a script is in no package, a module's package is there.
-    module = node.module or ""
-    if module:
-        yield module, node.lineno
-    for alias in node.names:
-        yield f"{module}.{alias.name}" if module else alias.name, node.lineno

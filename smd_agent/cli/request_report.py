@@ -1,10 +1,11 @@
-"""What was asked of a run, what came up of it, and what never did, with the names that are nearest to it."""
+"""The report on what was requested of a run: what came up, and what never did, with the names that are nearest."""
 
 from __future__ import annotations
 
+import difflib
 import re
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
+from itertools import islice
 
 from smd_agent.core.collection_keys import BUILT_IN_NAMES, CollectionKeys
 from smd_agent.core.modes import ModeKeys
@@ -33,26 +34,29 @@ _TOKEN = re.compile(
 )
 
 
-class Wanted(NamedTuple):
-    """A collection that was asked for, or that tensors are in.
+@dataclass(frozen=True)
+class Wanted:
+    """A collection that was requested, or that tensors are in.
 
-    name: its name.
-    asked: whether somebody asked for it; None in a run that does not tell.
-    steps: when it is saved, in words, by mode; one entry ``""`` for all modes alike.
-    form: in which form, in words.
-    regexes: by which tensors join it.
-    tensors: how many have.
+    Attributes:
+        name: its name.
+        asked: whether somebody requested it; None in a run that does not tell.
+        steps: when it is saved, in words, by mode; one entry ``""`` for all modes alike.
+        form: in which form, in words.
+        regexes: by which tensors join it.
+        tensors: how many have.
     """
 
     name: str
     asked: bool | None
     steps: dict[str, str]
     form: str
-    regexes: tuple[str, ...]
+    regexes: list[str]
     tensors: int
 
 
-class Steps(NamedTuple):
+@dataclass(frozen=True)
+class Steps:
     """The steps of a mode that were saved, as the mode counts them."""
 
     mode: str
@@ -61,14 +65,16 @@ class Steps(NamedTuple):
     last: int
 
 
-class Missing(NamedTuple):
-    """Something that was asked for and never came up.
+@dataclass(frozen=True)
+class Missing:
+    """Something that was requested and never came up.
 
-    what: ``collection``, ``include_regex`` or ``steps``.
-    name: of the collection; of steps, their mode.
-    asked: the text that was asked for: name, regex or step numbers.
-    why: in words.
-    nearest: names in the run that are like it.
+    Attributes:
+        what: ``collection``, ``include_regex`` or ``steps``.
+        name: of the collection; of steps, their mode.
+        asked: the text that was requested: name, regex or step numbers.
+        why: in words.
+        nearest: names in the run that are like it.
     """
 
     what: str
@@ -78,27 +84,29 @@ class Missing(NamedTuple):
     nearest: tuple[str, ...] = ()
 
 
-@dataclass
-class Asked:
-    """All of it.
+@dataclass(frozen=True)
+class RequestReport:
+    """All of it, as it is printed for programs.
 
     Attributes:
-        collections: those that were asked for, and others with tensors.
-        steps: that were saved, by mode.
-        missing: what never came up.
+        run: its folder.
+        state: what has become of it, in words.
         tensors: how many there are.
-        tells: whether the run tells which collections were asked for.
+        collections: those that were requested, and others with tensors.
+        steps: that were saved, by mode.
+        never_came_up: what is missing.
     """
 
-    collections: list[Wanted] = field(default_factory=list)
-    steps: list[Steps] = field(default_factory=list)
-    missing: list[Missing] = field(default_factory=list)
-    tensors: int = 0
-    tells: bool = True
+    run: str
+    state: str
+    tensors: int
+    collections: list[Wanted]
+    steps: list[Steps]
+    never_came_up: list[Missing]
 
 
-def asked_of(trial: Trial) -> Asked:
-    """Return what was asked of a run, and what came of it."""
+def request_report(trial: Trial, path: str, state: str) -> RequestReport:
+    """Return what was requested of a run, and what came of it."""
     names = trial.tensor_names()
     known = trial.collection_manager.asked_for
     steps = _saved_steps(trial)
@@ -107,19 +115,18 @@ def asked_of(trial: Trial) -> Asked:
     asked = [*dict.fromkeys((*(known or ()), *own))]
     everything = CollectionKeys.ALL in asked
     listed = [name for name in members if members[name] or (name in asked and name != CollectionKeys.ALL)]
-    modes = [step.mode for step in steps]
-    found = Asked(steps=steps, tensors=len(names), tells=known is not None)
+    collections = []
     for name in sorted(listed, key=lambda name: (name not in asked, name)):
         collection = trial.collections()[name]
         is_asked = None if known is None and name not in own else everything or name in asked
         form = form_text(collection.reduction_config)
-        text = steps_by_mode(collection, modes)
-        found.collections.append(Wanted(name, is_asked, text, form, tuple(collection.include_regex), members[name]))
-    found.missing = [
+        text = steps_by_mode(collection, [step.mode for step in steps])
+        collections.append(Wanted(name, is_asked, text, form, list(collection.include_regex), members[name]))
+    missing = [
         *_missing_collections(trial, asked, members, names, steps),
         *_missing_steps(trial, [name for name in listed if members[name]], steps),
     ]
-    return found
+    return RequestReport(path, state, len(names), collections, steps, missing)
 
 
 def steps_by_mode(collection: Collection, modes: Sequence[str]) -> dict[str, str]:
@@ -141,8 +148,7 @@ def rule_text(rule: SaveConfigMode) -> str:
         if rule.end_step is not None:
             parts[0] += f" to {rule.end_step - 1}"
     if rule.save_steps:
-        shown = ",".join(map(str, rule.save_steps[:_MOST_STEPS]))
-        parts.append(f"{shown},..." if len(rule.save_steps) > _MOST_STEPS else shown)
+        parts.append(_numbers(rule.save_steps))
     return " and ".join(parts) or "never"
 
 
@@ -156,20 +162,16 @@ def form_text(config: ReductionConfig | None) -> str:
 
 def nearest_names(pattern: str, names: Iterable[str]) -> tuple[str, ...]:
     """Return the names that are most like what a regular expression, or a plain name, says; the best first."""
-    import difflib
-
     found: dict[str, float] = {}
     for literal in literals(pattern):
         matcher = difflib.SequenceMatcher(autojunk=False)
         matcher.set_seq2(literal)
-        for name, _ in zip(names, range(_MOST_NAMES), strict=False):
+        for name in islice(names, _MOST_NAMES):
             matcher.set_seq1(name.lower()[:_LONGEST_TEXT])
-            shared = sum(
-                block.size for block in matcher.get_matching_blocks() if block.size >= min(_PIECE, len(literal))
-            )
-            share, ratio = shared / len(literal), matcher.ratio()
-            if max(share, ratio) >= _LEAST_SHARE:
-                found[name] = max(found.get(name, 0.0), share + ratio)
+            pieces = [block.size for block in matcher.get_matching_blocks()]
+            share = sum(size for size in pieces if size >= min(_PIECE, len(literal))) / len(literal)
+            if max(share, matcher.ratio()) >= _LEAST_SHARE:
+                found[name] = max(found.get(name, 0.0), share + matcher.ratio())
     return tuple(sorted(found, key=lambda name: (-found[name], name))[:_SHOWN])
 
 
@@ -182,6 +184,10 @@ def literals(pattern: str) -> list[str]:
         else:
             parts[-1] += found["escaped"] or found["plain"] or ""
     return [part.lower()[:_LONGEST_TEXT] for part in parts if len(part) > 1]
+
+
+def _numbers(steps: Sequence[int]) -> str:
+    return ",".join(map(str, steps[:_MOST_STEPS])) + (",..." if len(steps) > _MOST_STEPS else "")
 
 
 def _saved_steps(trial: Trial) -> list[Steps]:
@@ -199,24 +205,24 @@ def _missing_collections(
 ) -> Iterator[Missing]:
     for name in asked:
         collection = trial.collections().get(name)
-        nothing_joins = collection is None or not (collection.include_regex or collection.tensor_names)
-        if collection is None or (nothing_joins and name not in BUILT_IN_NAMES):
+        built_in = name in BUILT_IN_NAMES
+        if collection is None or not (built_in or collection.include_regex or collection.tensor_names):
             # A hook leaves it out.
             known = sorted({*members, *BUILT_IN_NAMES} - {name})
             why = "it is not built in and has no include_regex"
             yield Missing("collection", name, name, why, nearest_names(name, known))
-        elif not members[name] and name != CollectionKeys.ALL:
-            late = _never_due(collection, steps)
-            regexes = collection.include_regex if name not in BUILT_IN_NAMES or name == CollectionKeys.DEFAULT else ()
-            if late or not regexes:
-                like = () if late else nearest_names(name, [one for one in members if members[one] and one != name])
-                reason = trial.collection_manager.cannot_save.get(name)
-                why = f"no tensor of it came up{f': {reason}' if reason else ''}"
-                yield Missing("collection", name, name, late or why, like)
-            else:
-                yield from _missing_regexes(name, regexes, names)
-        elif name not in BUILT_IN_NAMES or name == CollectionKeys.DEFAULT:
-            yield from _missing_regexes(name, collection.include_regex, names)
+            continue
+        own_regexes = [] if built_in and name != CollectionKeys.DEFAULT else collection.include_regex
+        late = "" if members[name] or name == CollectionKeys.ALL else _never_due(collection, steps)
+        if late:
+            yield Missing("collection", name, name, late)
+        elif own_regexes or members[name] or name == CollectionKeys.ALL:
+            yield from _missing_regexes(name, own_regexes, names)
+        else:
+            like = nearest_names(name, [one for one in members if members[one] and one != name])
+            reason = trial.collection_manager.cannot_save.get(name)
+            why = f"no tensor of it came up{f': {reason}' if reason else ''}"
+            yield Missing("collection", name, name, why, like)
 
 
 def _missing_regexes(name: str, regexes: Iterable[str], names: Sequence[str]) -> Iterator[Missing]:
@@ -246,8 +252,7 @@ def _missing_steps(trial: Trial, collections: Iterable[str], steps: Sequence[Ste
         rules = {name: one.get_save_config(ModeKeys[step.mode]) for name, one in configs.items() if one is not None}
         listed = sorted({one for rule in rules.values() for one in rule.save_steps if one > step.last})
         if listed:
-            numbers = ",".join(map(str, listed[:_MOST_STEPS])) + (",..." if len(listed) > _MOST_STEPS else "")
-            never.setdefault(numbers, []).append(step)
+            never.setdefault(_numbers(listed), []).append(step)
         for start in sorted({rule.start_step for rule in rules.values() if rule.start_step > step.last}):
             names = ", ".join(name for name, rule in rules.items() if rule.start_step == start)
             never.setdefault(f"from {start} on ({names})", []).append(step)
