@@ -5,7 +5,12 @@ Standard library only, and below everything else.
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 LONGEST_NAME = 200
+_SIZE_UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 def printable(text: str) -> str:
@@ -51,3 +56,17 @@ def number_text(value: float | None) -> str:
         return "-"
     texts = (f"{value:.{digits}g}" for digits in (4, 3, 2))
     return next((text for text in texts if len(text) <= 8), f"{value:.1g}")
+
+
+def size_text(size: float) -> str:
+    """Write a number of bytes with three digits and a unit; units are powers of 1000."""
+    for unit in _SIZE_UNITS:
+        if size < 999.5 or unit == _SIZE_UNITS[-1]:
+            break
+        size /= 1000
+    return f"{size:.3g} {unit}"
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """Write a shape as 16x3x3x3; a scalar as ()."""
+    return "x".join(map(str, shape)) or "()"

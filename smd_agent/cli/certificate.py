@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 
+import smd_agent
 from smd_agent.printable import count_of, shortened
+from smd_agent.verify.verdict import Outcome, Verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,19 +17,20 @@ if TYPE_CHECKING:
     from smd_agent.verify.printed import Printed
     from smd_agent.verify.running import Run
     from smd_agent.verify.steps import Difference
-    from smd_agent.verify.verdict import Verdict
 
     Runs = tuple[Run, Run, Run]
 
-_LABEL = 11
+LABEL = 11
 _LONGEST = 160
 _LISTED = 3
 # What they are called, by their import names.
 _NAMES = {"torch": "PyTorch", "tensorflow": "TensorFlow", "keras": "Keras", "mxnet": "MXNet", "xgboost": "XGBoost"}
 
 
-def certificate_lines(verdict: Verdict, runs: Runs, trial: Trial | None, steps: int, kept: str | None) -> Iterator[str]:
-    """Yield the lines.
+def certificate(
+    verdict: Verdict, runs: Runs, trial: Trial | None, steps: int, kept: str | None
+) -> Iterator[tuple[str, str]]:
+    """Yield labels and texts.
 
     Args:
         verdict: on the runs.
@@ -36,13 +39,6 @@ def certificate_lines(verdict: Verdict, runs: Runs, trial: Trial | None, steps: 
         steps: after which the script was ended; 0 for none.
         kept: folder in which that stays.
     """
-    for label, text in _facts(verdict, runs, trial, steps, kept):
-        yield f"{label:<{_LABEL}}{text}"
-
-
-def _facts(
-    verdict: Verdict, runs: Runs, trial: Trial | None, steps: int, kept: str | None
-) -> Iterator[tuple[str, str]]:
     yield "Verdict", _verdict(verdict, trial)
     for failure in verdict.failures[:_LISTED]:
         yield "Failure", shortened(failure, _LONGEST)
@@ -59,8 +55,6 @@ def _facts(
 
 
 def _verdict(verdict: Verdict, trial: Trial | None) -> str:
-    from smd_agent.verify.verdict import Outcome
-
     if verdict.outcome is Outcome.DIFFERENT:
         return f"different: with the agent the script does something else{_from(verdict.difference)}"
     if verdict.outcome is Outcome.NOT_DETERMINISTIC:
@@ -79,8 +73,6 @@ def _from(found: Difference | None) -> str:
 
 
 def _difference(verdict: Verdict, found: Difference) -> Iterator[tuple[str, str]]:
-    from smd_agent.verify.verdict import Outcome
-
     where = " at the end of the program" if found.at_end else "" if found.step is None else f" at step {found.step}"
     yield "First", f"{found.what}{where}{f', {found.process}' if found.process else ''}"
     labels = ("Without", "With") if verdict.outcome is Outcome.DIFFERENT else ("One run", "The other")
@@ -148,8 +140,6 @@ def _saved(trial: Trial | None, agent: Run, kept: str | None) -> str:
 
 
 def _versions(verdict: Verdict) -> Iterator[tuple[str, str]]:
-    import smd_agent
-
     yield "Python", ".".join(map(str, sys.version_info[:3]))
     for name, version in verdict.versions.items():
         yield _NAMES.get(name, name), version

@@ -19,10 +19,19 @@ import os
 
 from smd_agent import guard
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
-from smd_agent.cli.output import emit, progress
+from smd_agent.cli.output import emit, emit_all, emit_json, progress
 from smd_agent.cli.run_folder import open_run
 from smd_agent.cli.runs import incomplete_lines
 from smd_agent.cli.verdict import list_lines, verdict_lines
+from smd_agent.config.hook_file import Source
+from smd_agent.config.load import load_settings
+from smd_agent.errors import SMDebugValueError
+from smd_agent.rules.built_in import BuiltInRule
+from smd_agent.rules.configured import configured_rules
+from smd_agent.rules.judging import Judging, Verdict
+from smd_agent.rules.lacks import with_reasons
+from smd_agent.rules.registry import applied_unasked, built_in_rules, rules_of_file
+from smd_agent.storage.worker_notes import read_failures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +41,6 @@ if TYPE_CHECKING:
 
     from smd_agent.analysis.trial import Trial
     from smd_agent.rules.finding import NotJudged
-    from smd_agent.rules.judging import Verdict
     from smd_agent.rules.rule import Rule
 
 PROBLEM, NOT_JUDGED = 1, 2
@@ -54,14 +62,9 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what rules say; the exit code says it, too."""
-    from smd_agent.rules.registry import applied_unasked
-    from smd_agent.storage.worker_notes import read_failures
-
     chosen = _chosen(args.rules)
     if args.list:
-        for line in list_lines(chosen, args.json):
-            emit(line)
-        return 0
+        return _list(chosen, args.json)
     if args.run is None:
         raise CommandError("name the folder of a run", USAGE_ERROR)
     trial = open_run(args.run)
@@ -72,8 +75,12 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             emit("Rules    those of the configuration, as it has them; --rules all asks all")
     verdict = _judge(trial, chosen if args.rules else applied_unasked(chosen), configured, other, args.dask)
-    for line in verdict_lines(trial, verdict, args.json, list(incomplete_lines(trial.root))):
-        emit(line)
+    failures = list(incomplete_lines(trial.root))
+    if args.json:
+        failed = {"capture_failures": [line.partition(" ")[2].strip() for line in failures]} if failures else {}
+        emit_json({"run": trial.path, **failed, **verdict.to_json()})
+    else:
+        emit_all(verdict_lines(trial, verdict, failures))
     for problem in verdict.problems:
         guard.say(problem)
     if verdict.has_problem:
@@ -83,6 +90,19 @@ def run(args: argparse.Namespace) -> int:
     named = {*_words(args.rules)} | {name for name, _ in configured}
     lacking = [one for one in verdict.not_judged if _counts(one, verdict, named)]
     return NOT_JUDGED if lacking or verdict.problems or trial.problems else 0
+
+
+def _list(rules: Mapping[str, type[Rule]], as_json: bool) -> int:
+    unasked = applied_unasked(rules)
+    meanings = {
+        name: (rule.meaning if issubclass(rule, BuiltInRule) else "", name not in unasked)
+        for name, rule in rules.items()
+    }
+    if as_json:
+        emit_json({name: {"meaning": one, "only_by_name": by_name} for name, (one, by_name) in meanings.items()})
+    else:
+        emit_all(list_lines(meanings))
+    return 0
 
 
 def _counts(one: NotJudged, verdict: Verdict, named: Collection[str]) -> bool:
@@ -96,9 +116,6 @@ def _configured(trial: Trial, config: str | None) -> list[tuple[str, dict[str, A
     """Return the rules of the hook file, of the one that the run was saved with unless another is named."""
     if config is None:
         return trial.collection_manager.rules
-    from smd_agent.config.hook_file import Source
-    from smd_agent.config.load import load_settings
-
     found = load_settings(Source(config, origin="--config")).rules
     if not found:
         raise CommandError(f"{config} has no RuleConfigurations", USAGE_ERROR)
@@ -112,12 +129,6 @@ def _judge(
     other: Trial | None,
     cluster: str | None,
 ) -> Verdict:
-    from smd_agent.rules.built_in import BuiltInRule
-    from smd_agent.rules.configured import configured_rules
-    from smd_agent.rules.judging import Judging
-    from smd_agent.rules.lacks import with_reasons
-    from smd_agent.rules.registry import built_in_rules
-
     others = None if other is None else [other]
     rules = [
         rule(other_trials=others) if issubclass(rule, BuiltInRule) else _made(rule, trial)
@@ -153,9 +164,6 @@ def _words(text: str | None) -> list[str]:
 
 
 def _chosen(words: str | None) -> dict[str, type[Rule]]:
-    from smd_agent.errors import SMDebugValueError
-    from smd_agent.rules.registry import applied_unasked, built_in_rules, rules_of_file
-
     known = built_in_rules()
     if words is None:
         return dict(known)

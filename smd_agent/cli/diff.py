@@ -20,7 +20,7 @@ from smd_agent.cli.diff_report import as_json, diff_lines
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit_all, emit_json, progress
 from smd_agent.cli.run_folder import open_run
-from smd_agent.compare.runs import Outcome, compare
+from smd_agent.compare.runs import Comparison, Outcome, compare
 from smd_agent.core.modes import ModeKeys
 from smd_agent.printable import count_of
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import argparse
 
     from smd_agent.analysis.trial import Trial
-    from smd_agent.compare.runs import Comparison
 
 TOLERANCES = ("auto", "float64", "float32", "device", "tf32", "float16", "bfloat16")
 DIFFERENT, NOT_COMPARED = 1, 2

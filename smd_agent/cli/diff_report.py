@@ -16,7 +16,7 @@ from smd_agent.compare.divergence import (
     step_text,
     verdict,
 )
-from smd_agent.compare.environments import RANDOM_STATE, SEEDS, facts_apart, spoken
+from smd_agent.compare.environments import RANDOM_STATE, SEEDS, FactPair, facts_apart, spoken
 from smd_agent.printable import count_of, shortened, shortened_within
 
 TYPE_CHECKING = False
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from smd_agent.analysis.trial import Trial
-    from smd_agent.compare.environments import FactPair
     from smd_agent.compare.runs import Comparison, Difference, StepDifferences
     from smd_agent.compare.steps import StepPair
 

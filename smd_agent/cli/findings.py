@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from smd_agent.analysis.course import FADING, FINDINGS, GROWING, NOT_FINITE, SAME, Course
+from smd_agent.analysis.trained import FORGOTTEN, FROZEN, NO_GRADIENT
 from smd_agent.cli.table import WIDTH
 from smd_agent.printable import count_of, shortened_within
 
@@ -9,7 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from smd_agent.analysis.course import Course
     from smd_agent.analysis.overview import Overview
 
 _LONGEST_NAME = 40
@@ -17,8 +18,6 @@ _LONGEST_NAME = 40
 
 def finding_lines(overview: Overview) -> Iterator[str]:
     """Say what is unusual, the most unusual first; where steps were left out, how many were looked at."""
-    from smd_agent.analysis.course import FINDINGS
-
     if overview.looked_at < overview.steps or overview.unread:
         large = f", not at {count_of(len(overview.unread), 'large tensor')}" if overview.unread else ""
         yield f"Looked   at {overview.looked_at} of {count_of(overview.steps, 'step')}{large}"
@@ -35,8 +34,6 @@ def finding_lines(overview: Overview) -> Iterator[str]:
 
 def untrained(trained: Mapping[str, str]) -> dict[str, list[str]]:
     """The parameters that are not trained, by what is the matter; ``trained`` says it of every parameter."""
-    from smd_agent.analysis.trained import FORGOTTEN, FROZEN, NO_GRADIENT
-
     found = {
         state: [name for name, own in trained.items() if own == state] for state in (FORGOTTEN, NO_GRADIENT, FROZEN)
     }
@@ -45,8 +42,6 @@ def untrained(trained: Mapping[str, str]) -> dict[str, list[str]]:
 
 def trained_lines(trained: Mapping[str, str]) -> Iterator[str]:
     """Say which parameters are not trained, and why, in a line for each reason."""
-    from smd_agent.analysis.trained import FORGOTTEN, FROZEN, NO_GRADIENT
-
     reasons = {FORGOTTEN: "in no optimizer", NO_GRADIENT: "without a gradient", FROZEN: "frozen"}
     found = untrained(trained)
     left = len(trained) - sum(map(len, found.values()))
@@ -58,8 +53,6 @@ def trained_lines(trained: Mapping[str, str]) -> Iterator[str]:
 
 
 def _where(finding: str, courses: Sequence[Course]) -> str:
-    from smd_agent.analysis.course import FADING, GROWING, NOT_FINITE, SAME
-
     if finding == NOT_FINITE:
         first = min(course.not_finite_from for course in courses if course.not_finite_from is not None)
         on = " on" if all(course.stays_not_finite and len(course.points) > 1 for course in courses) else ""

@@ -24,20 +24,18 @@ import smd_agent
 from smd_agent.cli import run as launcher
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit_all, emit_json, facts
-from smd_agent.cli.run_folder import is_awaited, open_run
+from smd_agent.cli.request_report import Missing, RequestReport, request_report
 from smd_agent.cli.runs import incomplete_lines, runs_in, state_of
-from smd_agent.cli.situation import WHEN, situation
-from smd_agent.cli.table import size_text, table
+from smd_agent.cli.situation import WHEN, Replaced, Situation, situation
+from smd_agent.cli.table import table
 from smd_agent.config import keys
-from smd_agent.printable import count_of, shortened
+from smd_agent.printable import count_of, shortened, size_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from smd_agent.cli.libraries import Framework
-    from smd_agent.cli.request_report import Missing, RequestReport
-    from smd_agent.cli.situation import Replaced, Situation
 
 _FUNCTIONS_SHOWN = 2
 # Where they are defaults, too.
@@ -198,7 +196,8 @@ def _together(functions: Sequence[str]) -> str:
 
 
 def _of_run(path: str, as_json: bool) -> int:
-    from smd_agent.cli.request_report import request_report
+    # It takes NumPy, without which the rest can be told.
+    from smd_agent.cli.run_folder import is_awaited, open_run
 
     if runs_in(Path(path)):
         raise CommandError(

@@ -18,17 +18,20 @@ from __future__ import annotations
 import sys
 
 from smd_agent import guard
-from smd_agent.cli.output import emit
+from smd_agent.cli.output import emit, emit_all, facts
 from smd_agent.cli.program import interpreter_options
+from smd_agent.image import start_files
+from smd_agent.image.prepare import prepare, take_away
+from smd_agent.image.state import NEWEST_TESTED, State, state
 from smd_agent.printable import count_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
-    from smd_agent.image.state import State
 
-_SHOWN = 6
+_SHOWN, _LABEL = 6, 9
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -43,11 +46,9 @@ def run(args: argparse.Namespace) -> int:
     if args.uninstall:
         return _uninstall()
     problem = "" if args.check else _prepare()
-    from smd_agent.image.state import state
 
     found = state(_options())
-    for line in _lines(found):
-        emit(line)
+    emit_all(_lines(found))
     if problem:
         guard.say(problem)
     return 1 if found.wrong or problem else 0
@@ -60,8 +61,6 @@ def _options() -> list[str]:
 
 
 def _prepare() -> str:
-    from smd_agent.image.prepare import prepare
-
     done = prepare()
     for path in done.written:
         emit(f"wrote {path}")
@@ -73,8 +72,6 @@ def _prepare() -> str:
 
 
 def _uninstall() -> int:
-    from smd_agent.image.prepare import take_away
-
     removed, left, problem = take_away()
     start_up = [path for path in removed if not path.endswith(".pyc")]
     for path in start_up:
@@ -90,16 +87,16 @@ def _uninstall() -> int:
     return 1 if problem else 0
 
 
-def _lines(found: State) -> list[str]:
+def _lines(found: State) -> Iterator[str]:
     verdict = f"does not capture programs: {found.wrong}" if found.wrong else "starts the agent"
     rows = [("Verdict", f"this Python {verdict}"), ("Python", f"{_version()} at {sys.executable}")]
     if found.door:
         rows.append(("Started", f"by {found.door}" + (f"; not with {found.shut}" if found.shut else ", with -I too")))
-    facts = found.seen.facts
-    if facts:
-        rows.append(("Package", f"smd_agent {facts['version']} in {facts['package']}"))
-        rows.append(("Needs", ", ".join(f"{name} {version}".rstrip() for name, version in facts["libraries"].items())))
-        rows.append(("Kernel", facts["kernel"] + "; NumPy does it" if facts["kernel"] else "compiled"))
+    seen = found.seen.facts
+    if seen:
+        rows.append(("Package", f"smd_agent {seen['version']} in {seen['package']}"))
+        rows.append(("Needs", ", ".join(f"{name} {version}".rstrip() for name, version in seen["libraries"].items())))
+        rows.append(("Kernel", seen["kernel"] + "; NumPy does it" if seen["kernel"] else "compiled"))
     if found.compiled == found.files:
         rows.append(("Bytecode", f"of all {found.files} files"))
     else:
@@ -107,19 +104,15 @@ def _lines(found: State) -> list[str]:
     beside = _beside()
     if beside:
         rows.append(("Beside", beside))
-    return [f"{name:<9}{text}" for name, text in rows]
+    return facts(rows, _LABEL)
 
 
 def _version() -> str:
-    from smd_agent.image.state import NEWEST_TESTED
-
     newer = "" if sys.version_info[:2] <= NEWEST_TESTED else ", newer than what is tested"
     return f"{sys.version_info[0]}.{sys.version_info[1]}.{sys.version_info[2]}{newer}"
 
 
 def _beside() -> str:
-    from smd_agent.image import start_files
-
     paths = [str(path) for path in [*start_files.others(), *start_files.customizers()]]
     more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
     return ", ".join(paths[:_SHOWN]) + more

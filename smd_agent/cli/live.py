@@ -12,7 +12,7 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.paths import index_path
 from smd_agent.rules.by_default import rules_of_run
-from smd_agent.rules.finding import alike
+from smd_agent.rules.finding import Finding, alike
 from smd_agent.rules.judging import Judging
 from smd_agent.rules.short_look import ShortLook
 from smd_agent.storage.state import describe_state
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from smd_agent.analysis.course import Course
     from smd_agent.analysis.trial import Trial
-    from smd_agent.rules.finding import Finding
 
 # Read at a look: a run that is long already is read evenly in parts, within a second or two.
 _EFFORT = Effort(numbers=100_000, bytes=100_000_000, largest=1_000_000)

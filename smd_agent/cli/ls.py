@@ -20,14 +20,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from smd_agent import guard
+from smd_agent.analysis.groups import UNGROUPED, collections_of, members_of
+from smd_agent.analysis.overview import Effort, Overview, look_at
+from smd_agent.analysis.size import bytes_of
+from smd_agent.analysis.trained import trained_states
 from smd_agent.cli.findings import finding_lines, trained_lines, untrained
-from smd_agent.cli.output import emit
+from smd_agent.cli.output import emit, emit_all
 from smd_agent.cli.run_folder import open_run
 from smd_agent.cli.runs import further_runs, incomplete_lines, list_runs, runs_in
-from smd_agent.cli.table import shape_text, size_text, table
+from smd_agent.cli.table import table
 from smd_agent.config import env
-from smd_agent.printable import count_of, shortened
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.core.modes import ModeKeys
+from smd_agent.formats.paths import index_path
+from smd_agent.printable import count_of, shape_text, shortened, size_text
+from smd_agent.rules.short_look import in_one_line, look_shortly
+from smd_agent.storage.state import describe_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,9 +47,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from smd_agent.analysis.names import Contents
-    from smd_agent.analysis.overview import Overview
     from smd_agent.analysis.trial import Trial
-    from smd_agent.core.modes import ModeKeys
     from smd_agent.storage.index_files import StepIndex
 
 # Lists up to the first length are printed whole, longer ones are cut to the second for each collection.
@@ -60,10 +69,8 @@ def run(args: argparse.Namespace) -> int:
     """Print what was saved; 1 if a part of it cannot be read."""
     found = runs_in(Path(args.run).expanduser())
     if found:
-        for line in list_runs(Path(args.run), found):
-            emit(line)
+        emit_all(list_runs(Path(args.run), found))
         return 0
-    from smd_agent.analysis.groups import members_of
 
     trial = open_run(args.run)
     lines = tensor_lines(trial)
@@ -83,14 +90,12 @@ def run(args: argparse.Namespace) -> int:
         *trained_lines(trained),
         *finding_lines(overview),
     )
-    for line in (*head, "", *_steps(trial), "", *_collections(members, lines)):
-        emit(line)
+    emit_all((*head, "", *_steps(trial), "", *_collections(members, lines)))
     groups = _groups(members, lines)
     limit = SHORT_LIST if len(lines) > WHOLE_LIST and not args.all else len(lines)
     if lines:
         emit()
-    for line in _tensors(groups, limit):
-        emit(line)
+    emit_all(_tensors(groups, limit))
     return 1 if trial.problems else 0
 
 
@@ -169,10 +174,8 @@ def tensor_lines(trial: Trial) -> dict[str, TensorLine]:
 
 
 def _alike_files(trial: Trial) -> dict[Contents, _Alike]:
-    import numpy as np
-
     found: dict[Contents, _Alike] = {}
-    for step in trial.step_table.steps(_global(), incomplete=True):
+    for step in trial.step_table.steps(ModeKeys.GLOBAL, incomplete=True):
         for file in trial.step_table.files(step).values():
             lengths = np.array(file.index.payload.lengths, np.int64)
             alike = found.setdefault(trial.contents(file), _Alike(file, np.zeros_like(lengths)))
@@ -183,27 +186,20 @@ def _alike_files(trial: Trial) -> dict[Contents, _Alike]:
 
 
 def _overview(trial: Trial, lines: dict[str, TensorLine]) -> Overview:
-    from smd_agent.analysis.overview import Effort, look_at
-
-    steps = trial.step_table.steps(_global(), incomplete=True)
+    steps = trial.step_table.steps(ModeKeys.GLOBAL, incomplete=True)
     effort = Effort(_NUMBERS, _BYTES, _LARGEST)
-    return look_at(trial, sorted(lines), trial.collections(), _global(), steps, effort)
+    return look_at(trial, sorted(lines), trial.collections(), ModeKeys.GLOBAL, steps, effort)
 
 
 def _trained(trial: Trial, lines: dict[str, TensorLine]) -> dict[str, str]:
     """Whether each parameter is trained, by name; empty where the run does not tell."""
-    from smd_agent.analysis.trained import trained_states
-    from smd_agent.core.collection_keys import CollectionKeys
-
     noted = trial.collections().get(CollectionKeys.PARAMETERS)
     return {} if noted is None else trained_states(trial, noted, sorted(lines))
 
 
 def _verdict(trial: Trial) -> Iterator[str]:
-    from smd_agent.rules.short_look import in_one_line, look_shortly
-
     seconds = env.verdict_seconds()
-    steps = trial.step_table.steps(_global(), incomplete=True)
+    steps = trial.step_table.steps(ModeKeys.GLOBAL, incomplete=True)
     if not steps or not seconds:
         return
     look = look_shortly(trial, steps, trial.step_table.files, seconds, attempt=guard.attempt)
@@ -214,12 +210,8 @@ def _verdict(trial: Trial) -> Iterator[str]:
 
 
 def _heading(trial: Trial, lines: dict[str, TensorLine]) -> Iterator[str]:
-    from smd_agent.analysis.size import bytes_of
-    from smd_agent.formats.paths import index_path
-    from smd_agent.storage.state import describe_state
-
     root = trial.root
-    steps = trial.step_table.steps(_global(), incomplete=True)
+    steps = trial.step_table.steps(ModeKeys.GLOBAL, incomplete=True)
     last = next(iter(trial.step_table.files(steps[-1]))) if steps else None
     last_file = root / index_path(steps[-1], last) if last else None
     yield f"Run      {trial.path}"
@@ -234,7 +226,7 @@ def _heading(trial: Trial, lines: dict[str, TensorLine]) -> Iterator[str]:
 def _steps(trial: Trial) -> Iterator[str]:
     found = trial.step_table
     by_mode: dict[ModeKeys, list[int]] = {}
-    for step in found.steps(_global(), incomplete=True):
+    for step in found.steps(ModeKeys.GLOBAL, incomplete=True):
         mode, _ = trial.mode_modestep(step)
         if mode is not None:
             by_mode.setdefault(mode, []).append(step)
@@ -259,8 +251,6 @@ def _collections(members: dict[str, set[str]], lines: dict[str, TensorLine]) -> 
 
 def _groups(members: dict[str, set[str]], lines: dict[str, TensorLine]) -> dict[str, list[TensorLine]]:
     """Put every tensor into the smallest collection it belongs to; those that are unusual come first."""
-    from smd_agent.analysis.groups import UNGROUPED, collections_of
-
     own = collections_of(lines.keys(), members)
     groups: dict[str, list[TensorLine]] = {}
     for name, line in sorted(lines.items(), key=lambda item: (not item[1].note, item[0])):
@@ -285,9 +275,3 @@ def _tensors(groups: dict[str, list[TensorLine]], limit: int) -> Iterator[str]:
         left = len(lines) - len(shown[group])
         if left:
             yield f"  ... and {left} more: --all lists them"
-
-
-def _global() -> ModeKeys:
-    from smd_agent.core.modes import ModeKeys
-
-    return ModeKeys.GLOBAL

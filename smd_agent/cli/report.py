@@ -19,8 +19,13 @@ from pathlib import Path
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit, progress
 from smd_agent.cli.run_folder import open_run
-from smd_agent.cli.table import size_text
 from smd_agent.formats.addresses import is_address
+from smd_agent.printable import size_text
+from smd_agent.report.live import LivePage, waiting_page
+from smd_agent.report.page import made_page
+from smd_agent.report.serving import PageServer
+from smd_agent.rules.by_default import judge
+from smd_agent.storage.whole_file import replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +50,6 @@ def run(args: argparse.Namespace) -> int:
     """Write the page, or serve it; 1 if a part of the run cannot be read, which the page says, too."""
     if args.serve:
         return _serve(args)
-    from smd_agent.report.page import made_page
 
     path = Path(args.out or DEFAULT).expanduser()
     if path.is_dir():
@@ -67,10 +71,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _serve(args: argparse.Namespace) -> int:
     import webbrowser
-
-    from smd_agent.report.live import LivePage, waiting_page
-    from smd_agent.report.page import made_page
-    from smd_agent.report.serving import PageServer
 
     if args.out is not None:
         raise CommandError("--serve writes no file: leave -o out", USAGE_ERROR)
@@ -101,15 +101,11 @@ def _serve(args: argparse.Namespace) -> int:
 
 
 def _judged(trial: Trial) -> Verdict:
-    from smd_agent.rules.by_default import judge
-
     with progress("looked at {} of {} steps") as tell:
         return judge(trial, tell)
 
 
 def _write(path: Path, page: bytes) -> None:
-    from smd_agent.storage.whole_file import replace_file
-
     try:
         replace_file(path.absolute().parent, path.name, page)
     except OSError as error:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from smd_agent import guard
+from smd_agent.analysis.statistics import Measured, measure
 from smd_agent.cli.output import emit
-from smd_agent.cli.table import WIDTH, few_text, shape_text, share_text
-from smd_agent.printable import number_text, shortened
+from smd_agent.cli.table import WIDTH, few_text, share_text
+from smd_agent.printable import number_text, shape_text, shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from typing import Any
 
-    from smd_agent.analysis.statistics import Measured
     from smd_agent.analysis.trial import Trial
     from smd_agent.core.modes import ModeKeys
     from smd_agent.formats.event import Form, SavedTensor
@@ -88,8 +90,6 @@ class Rows:
             self._show_one(name, file, first)
 
     def _show_one(self, name: str, file: StepIndex, usual: Form | None) -> None:
-        from smd_agent.analysis.statistics import measure
-
         index = file.index
         cells = {"MODE": index.mode.name, "STEP": str(index.mode_step), "GLOBAL": str(file.step)}
         cells["WORKER"] = shortened(file.worker)
@@ -139,8 +139,6 @@ def _form_text(form: Form | None) -> str:
 
 
 def _print_values(record: SavedTensor) -> None:
-    import numpy as np
-
     text: Any = np.array2string(record.value, max_line_width=WIDTH - 4, separator=", ")
     for line in text.split("\n"):
         emit(f"    {line}")

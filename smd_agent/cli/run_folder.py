@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from smd_agent.analysis.trial import Trial, create_trial
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
+from smd_agent.errors import MissingCollectionFiles, SMDebugError
+from smd_agent.formats import paths
 from smd_agent.formats.addresses import is_address, plain
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from smd_agent.analysis.trial import Trial
+from smd_agent.storage.store_reader import is_run
 
 
 def open_run(path: str) -> Trial:
@@ -18,9 +18,6 @@ def open_run(path: str) -> Trial:
     Raises:
         CommandError: there is no readable run.
     """
-    from smd_agent.analysis.trial import create_trial
-    from smd_agent.errors import MissingCollectionFiles, SMDebugError
-
     try:
         trial = create_trial(path, timeout=0)
         trial.maybe_refresh()
@@ -34,12 +31,7 @@ def open_run(path: str) -> Trial:
 
 def is_awaited(path: str) -> bool:
     """Whether a run may yet come where there is none: no folder, an empty one, or one without collections and steps."""
-    from smd_agent.formats import paths
-
     if is_address(path):
-        from smd_agent.errors import SMDebugError
-        from smd_agent.storage.store_reader import is_run
-
         try:
             return not is_run(plain(path))
         except SMDebugError as error:

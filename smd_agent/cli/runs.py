@@ -6,7 +6,11 @@ import os
 from pathlib import Path
 
 from smd_agent.cli.table import table
-from smd_agent.printable import shortened
+from smd_agent.formats.failures import in_words
+from smd_agent.printable import count_of, shortened
+from smd_agent.storage.lost_steps import read_lost_steps
+from smd_agent.storage.state import describe_state
+from smd_agent.storage.worker_notes import read_failures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +32,7 @@ def list_runs(folder: Path, runs: list[Path]) -> Iterator[str]:
     rows = []
     for run in runs:
         newest, count = _newest_index(run)
-        rows.append((run.name, str(count), _state(run, newest)))
+        rows.append((run.name, str(count), describe_state(run, newest)))
     yield f"Runs     {folder}"
     yield ""
     yield from table(("RUN", "STEPS", "STATE"), rows, right="STEPS")
@@ -36,7 +40,7 @@ def list_runs(folder: Path, runs: list[Path]) -> Iterator[str]:
 
 def state_of(folder: Path) -> str | None:
     """Say what has become of the run in a folder; None where there is none."""
-    return _state(folder, _newest_index(folder)[0]) if _is_run(folder) else None
+    return describe_state(folder, _newest_index(folder)[0]) if _is_run(folder) else None
 
 
 def further_runs(root: Path) -> list[str]:
@@ -48,23 +52,18 @@ def further_runs(root: Path) -> list[str]:
 
 def lost_lines(root: Path) -> Iterator[str]:
     """Say what the workers of a run could not save."""
-    from smd_agent.storage.lost_steps import read_lost_steps
-
     for lost in read_lost_steps(root):
         if lost.count:
             why = f" ({shortened(lost.reason)})" if lost.reason else ""
             more = ", ..." if lost.count > _LISTED else ""
             steps = ", ".join(map(str, lost.steps[:_LISTED]))
-            yield f"{_steps(lost.count)} of {shortened(lost.worker)}{why}: {steps}{more}"
+            yield f"{count_of(lost.count, 'step')} of {shortened(lost.worker)}{why}: {steps}{more}"
         if lost.gone:
-            yield f"{_steps(lost.gone)} of {shortened(lost.worker)}, with a folder that was removed or moved"
+            yield f"{count_of(lost.gone, 'step')} of {shortened(lost.worker)}, with a folder that was removed or moved"
 
 
 def failure_lines(root: Path) -> Iterator[str]:
     """Say what failed of the agent's in a run, and what that has cost."""
-    from smd_agent.formats.failures import in_words
-    from smd_agent.storage.worker_notes import read_failures
-
     found = read_failures(root)
     several = len({one.worker for one in found}) > 1
     for worker, failure in found[:_LISTED]:
@@ -78,10 +77,6 @@ def incomplete_lines(root: Path) -> Iterator[str]:
     yield from failure_lines(root)
     for line in lost_lines(root):
         yield f"Lost     {line}"
-
-
-def _steps(number: int) -> str:
-    return "1 step" if number == 1 else f"{number} steps"
 
 
 def _is_run(folder: Path) -> bool:
@@ -110,9 +105,3 @@ def _newest_index(run: Path) -> tuple[Path | None, int]:
         steps.update(name.partition("_")[0] for name in names)
         newest = folder / names[-1] if names else newest
     return newest, len(steps)
-
-
-def _state(run: Path, newest: Path | None) -> str:
-    from smd_agent.storage.state import describe_state
-
-    return describe_state(run, newest)

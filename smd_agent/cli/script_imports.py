@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.machinery import PathFinder
 
 from smd_agent.patches import FRAMEWORKS
@@ -53,7 +53,7 @@ class Look:
     """
 
     file: str = ""
-    imports: list[Import] = field(default_factory=list)
+    imports: tuple[Import, ...] = ()
     problem: str = ""
 
 
@@ -128,7 +128,7 @@ def _looked(file: str, text: str, folder: str) -> Look:
                 found.setdefault(framework, Import(framework, f"{name}:{number}", top))
             elif len(seen) < _MOST_FILES:
                 waiting += _beside(module, folder, seen)
-    return Look(file, [*found.values()])
+    return Look(file, tuple(found.values()))
 
 
 def _beside(module: str, folder: str, seen: set[str]) -> Iterator[tuple[str, ast.Module]]:

@@ -17,17 +17,22 @@ population.
 
 from __future__ import annotations
 
+import difflib
 import re
 from contextlib import suppress
 
 from smd_agent import guard
+from smd_agent.analysis.overview import Effort, Overview, look_at
 from smd_agent.cli.courses import MOST_LINES, course_lines
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.findings import finding_lines
-from smd_agent.cli.output import emit
+from smd_agent.cli.output import emit, emit_all
 from smd_agent.cli.rows import Rows
 from smd_agent.cli.run_folder import open_run
 from smd_agent.cli.runs import incomplete_lines
+from smd_agent.core.modes import ModeKeys
+from smd_agent.core.patterns import UnfitPattern, name_pattern
+from smd_agent.framework.training_facts import USAGE
 from smd_agent.printable import LONGEST_NAME, shortened
 
 TYPE_CHECKING = False
@@ -36,9 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from smd_agent.analysis.names import Contents
-    from smd_agent.analysis.overview import Overview
     from smd_agent.analysis.trial import Trial
-    from smd_agent.core.modes import ModeKeys
 
 MODES = ("train", "eval", "predict", "global")
 ORDERS = ("unusual", "name")
@@ -69,8 +72,6 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what is unusual, lines and rows; 1 if nothing matches or a record is damaged."""
-    from smd_agent.core.modes import ModeKeys
-
     trial = open_run(args.run)
     mode = ModeKeys[(args.mode or "global").upper()]
     names = _matching(trial, args.tensors)
@@ -84,8 +85,7 @@ def run(args: argparse.Namespace) -> int:
     if not steps:
         raise CommandError(_no_steps(names, every, trial, mode, first))
     said: set[str] = set()
-    for line in incomplete_lines(trial.root):
-        emit(line)
+    emit_all(incomplete_lines(trial.root))
     if len(steps) > 1:
         overview = _overview(trial, names, mode, steps, args)
         # Text has no course.
@@ -108,8 +108,6 @@ def _overview(
     trial: Trial, names: Sequence[str], mode: ModeKeys, steps: Sequence[int], args: argparse.Namespace
 ) -> Overview:
     """Print findings and a line for each tensor; the courses come back in the order of the lines."""
-    from smd_agent.analysis.overview import Effort, look_at
-
     effort = Effort(_NUMBERS, _BYTES)
     overview = look_at(trial, names, trial.collections(), mode, steps, effort, args.worker)
     by_name = args.sort == "name"
@@ -119,8 +117,7 @@ def _overview(
         most = len(overview.courses) if args.all else MOST_LINES
         several = len({course.mode for course in overview.courses}) > 1
         lines += ([""] if lines else []) + list(course_lines(overview.courses, several, most))
-    for line in lines:
-        emit(line)
+    emit_all(lines)
     for problem in overview.problems:
         guard.say(problem)
     return overview
@@ -141,8 +138,6 @@ def _rows_to_show(chosen: dict[str, list[int]], args: argparse.Namespace) -> dic
 
 
 def _matching(trial: Trial, wanted: str) -> list[str]:
-    from smd_agent.core.patterns import UnfitPattern, name_pattern
-
     names = trial.tensor_names()
     members = next((one for name, one in trial.collections().items() if name.lower() == wanted.lower()), None)
     try:
@@ -164,8 +159,6 @@ def _matching(trial: Trial, wanted: str) -> list[str]:
 
 def _without_usage(names: Sequence[str], wanted: str) -> list[str]:
     """Leave out how things are used: "loss" rather means CrossEntropyLoss than what such a loss was given."""
-    from smd_agent.framework.training_facts import USAGE
-
     if not wanted or USAGE.startswith(wanted.lower()) or wanted.lower().startswith(USAGE):
         return list(names)
     return [name for name in names if not name.startswith(USAGE)]
@@ -185,8 +178,6 @@ def _steps_of(trial: Trial, names: Sequence[str], mode: ModeKeys) -> dict[str, s
 
 
 def _nearest(regex: str, names: Sequence[str]) -> list[str]:
-    import difflib
-
     plain = re.sub(r"[^\w/. ]|\.\*", "", regex[:LONGEST_NAME]).lower()
     by_case = {name[:LONGEST_NAME].lower(): name for name in names}
     return [by_case[name] for name in difflib.get_close_matches(plain, by_case, NAMES_TO_SUGGEST, cutoff=0)]

@@ -92,7 +92,7 @@ class Situation:
     variables: list[dict[str, str]]
     output: OutFolder | None
     starts: Start | None
-    imports: list[Import] | None
+    imports: tuple[Import, ...] | None
     frameworks: list[Framework]
     patches: dict[str, list[Replaced]] = field(default_factory=dict)
 

@@ -35,23 +35,6 @@ def aligned(row: Sequence[str], widths: Sequence[int], at_right: Sequence[bool])
     return GAP.join(text.rjust(width) if right else text.ljust(width) for text, width, right in cells).rstrip()
 
 
-def size_text(size: int) -> str:
-    """Write a number of bytes with three digits and a unit; units are powers of 1000."""
-    if size < 1000:
-        return f"{size} B"
-    value = float(size)
-    for unit in ("kB", "MB", "GB"):
-        value /= 1000
-        if value < 999.5:
-            return f"{value:.3g} {unit}"
-    return f"{value / 1000:.3g} TB"
-
-
-def shape_text(shape: Sequence[int]) -> str:
-    """Write a shape as 16x3x3x3; a scalar as ()."""
-    return "x".join(map(str, shape)) or "()"
-
-
 def few_text(count: float | None) -> str:
     """Write a number of elements in four characters; ``-`` for None."""
     if count is None:

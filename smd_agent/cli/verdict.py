@@ -1,35 +1,28 @@
-"""What rules say of a run, as lines for people and as JSON for programs."""
+"""The verdict of rules on a run, and the list of rules, as lines for people."""
 
 from __future__ import annotations
 
-import json
 from textwrap import wrap
 
 from smd_agent.cli.table import WIDTH
 from smd_agent.printable import count_of, number_text, shortened_within
+from smd_agent.rules.finding import Finding, NotJudged, Severity, alike
+from smd_agent.rules.lacks import grouped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from smd_agent.analysis.trial import Trial
-    from smd_agent.rules.finding import Finding, NotJudged
     from smd_agent.rules.judging import Verdict
-    from smd_agent.rules.rule import Rule
 
 _NAMES_SHOWN = 3
 _LONGEST_NAME = 60
 _LABEL = 10
 
 
-def verdict_lines(trial: Trial, verdict: Verdict, as_json: bool, failures: Sequence[str] = ()) -> Iterator[str]:
+def verdict_lines(trial: Trial, verdict: Verdict, failures: Sequence[str] = ()) -> Iterator[str]:
     """Yield what was found, the worst first, then what could not be judged; ``failures`` are the agent's, in lines."""
-    from smd_agent.rules.finding import alike
-
-    if as_json:
-        failed = {"capture_failures": [line.partition(" ")[2].strip() for line in failures]} if failures else {}
-        yield from json.dumps({"run": trial.path, **failed, **verdict.to_json()}, indent=2).splitlines()
-        return
     yield f"Run      {trial.path}"
     yield from failures
     yield f"Judged   {_summary(verdict, 'no findings in what was saved' if failures else 'nothing found')}"
@@ -54,8 +47,6 @@ def _left_out(not_judged: Sequence[NotJudged]) -> dict[str, list[NotJudged]]:
 
 
 def _not_judged_lines(heading: str, rules: Sequence[NotJudged]) -> Iterator[str]:
-    from smd_agent.rules.lacks import grouped
-
     yield ""
     yield heading
     for (reason, option), names in grouped(rules).items():
@@ -65,26 +56,15 @@ def _not_judged_lines(heading: str, rules: Sequence[NotJudged]) -> Iterator[str]
             yield f"    {option}"
 
 
-def list_lines(rules: Mapping[str, type[Rule]], as_json: bool) -> Iterator[str]:
+def list_lines(meanings: Mapping[str, tuple[str, bool]]) -> Iterator[str]:
     """Yield what each rule looks for, and whether it is applied only where it is asked for by its name."""
-    from smd_agent.rules.built_in import BuiltInRule
-    from smd_agent.rules.registry import applied_unasked
-
-    meanings = {name: rule.meaning if issubclass(rule, BuiltInRule) else "" for name, rule in rules.items()}
-    unasked = applied_unasked(rules)
-    if as_json:
-        told = {name: {"meaning": meanings[name], "only_by_name": name not in unasked} for name in rules}
-        yield from json.dumps(told, indent=2).splitlines()
-        return
     width = max(map(len, meanings))
-    for name, meaning in meanings.items():
-        by_name = "" if name in unasked else f" (only by --rules {name})"
+    for name, (meaning, only_by_name) in meanings.items():
+        by_name = f" (only by --rules {name})" if only_by_name else ""
         yield f"{name:<{width}}  {meaning}{by_name}".rstrip()
 
 
 def _summary(verdict: Verdict, nothing: str) -> str:
-    from smd_agent.rules.finding import Severity, alike
-
     counts = dict.fromkeys(Severity, 0)
     for group in alike(verdict.findings):
         counts[group[0].severity] += 1

@@ -12,7 +12,7 @@ could be compared. 3: the script does not do the same twice without the agent ei
 
 from __future__ import annotations
 
-import json
+import argparse
 import os
 import subprocess
 import sys
@@ -22,11 +22,14 @@ from pathlib import Path
 
 from smd_agent import guard
 from smd_agent.cli import program as user_program
-from smd_agent.cli.certificate import as_json, certificate_lines
+from smd_agent.cli.certificate import LABEL, as_json, certificate
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
-from smd_agent.cli.output import emit, progress
+from smd_agent.cli.output import emit_all, emit_json, facts, progress
 from smd_agent.cli.run_folder import open_run
 from smd_agent.config import env
+from smd_agent.verify.running import Run
+from smd_agent.verify.running import run as observe
+from smd_agent.verify.verdict import Outcome, judge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from smd_agent.analysis.trial import Trial
-    from smd_agent.verify.running import Run
 
 DIFFERENT, NOT_DETERMINISTIC = 1, 3
 _HANDED_ON = ("config", "save", "every", "reductions", "tensorboard")
@@ -45,8 +47,6 @@ _WITHOUT = {env.USE: None, env.HOOK: None, env.CONFIG_PATH: None}
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    import argparse
-
     parser.usage = f"{parser.prog} [options] (script.py | -m module | -c code | command) [args ...]"
     parser.add_argument("words", metavar="script.py [args ...]", nargs=argparse.REMAINDER, help="the script")
     parser.add_argument("-m", metavar="MODULE", nargs=argparse.REMAINDER, help="a module in its place")
@@ -63,8 +63,6 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the certificate, or the first difference; the exit code says which."""
-    from smd_agent.verify.verdict import Outcome, judge
-
     target = _target(args)
     with tempfile.TemporaryDirectory(prefix="smd-verify-") as name:
         folder = Path(name)
@@ -73,11 +71,9 @@ def run(args: argparse.Namespace) -> int:
         verdict = judge(*runs)
         trial = _saved(out)
         if args.json:
-            lines = json.dumps(as_json(verdict, runs, trial, args.steps), indent=2).splitlines()
+            emit_json(as_json(verdict, runs, trial, args.steps))
         else:
-            lines = [*certificate_lines(verdict, runs, trial, args.steps, kept=args.out)]
-    for line in lines:
-        emit(line)
+            emit_all(facts(certificate(verdict, runs, trial, args.steps, kept=args.out), LABEL))
     if verdict.outcome is Outcome.DIFFERENT:
         return DIFFERENT
     if verdict.outcome is Outcome.NOT_DETERMINISTIC:
@@ -113,8 +109,6 @@ def _out(given: str | None, folder: Path) -> Path:
 
 
 def _run_all(target: list[str], options: list[str], out: Path, steps: int, folder: Path) -> tuple[Run, Run, Run]:
-    from smd_agent.verify.running import run as observe
-
     program, words = user_program.resolve(target)
     if program == sys.executable and (sys.flags.no_site or sys.flags.ignore_environment):
         raise CommandError("a script cannot be observed under python -S, -E or -I", USAGE_ERROR)

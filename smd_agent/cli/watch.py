@@ -15,11 +15,13 @@ import time
 from smd_agent import guard
 from smd_agent.cli.courses import course_lines
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
-from smd_agent.cli.output import draw, emit, own_screen
+from smd_agent.cli.live import LiveRun, Look
+from smd_agent.cli.output import draw, emit, emit_all, own_screen
 from smd_agent.cli.run_folder import is_awaited, open_run
 from smd_agent.cli.runs import incomplete_lines
 from smd_agent.cli.verdict import group_lines
 from smd_agent.printable import count_of, number_text, printable, shortened_within
+from smd_agent.rules.short_look import in_one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 
     from smd_agent.analysis.course import Course
     from smd_agent.analysis.trial import Trial
-    from smd_agent.cli.live import LiveRun, Look
 
 SECONDS = 2.0
 _SHORTEST = 0.1
@@ -47,8 +48,6 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show the run until it has ended; 1 if a rule has found a problem."""
-    from smd_agent.cli.live import LiveRun
-
     if not args.every >= _SHORTEST:
         raise CommandError(f"--every is {args.every:g}, and {_SHORTEST:g} seconds is the shortest", USAGE_ERROR)
     live = LiveRun(_awaited(args.run, args.every))
@@ -75,8 +74,7 @@ def _on_screen(live: LiveRun, seconds: float) -> Look:
                 break
             draw(list(_screen(live, look)))
             time.sleep(seconds)
-    for line in _screen(live, look):
-        emit(line)
+    emit_all(_screen(live, look))
     return look
 
 
@@ -89,14 +87,12 @@ def _in_lines(live: LiveRun, seconds: float) -> Look:
             emit(_line(live, look))
             sys.stdout.flush()
         for group in look.findings:
-            for line in group_lines(group, several):
-                emit(line)
+            emit_all(group_lines(group, several))
             sys.stdout.flush()
         if look.ended:
             break
         time.sleep(seconds)
-    for line in (*incomplete_lines(live.trial.root), _state(look), _verdict(look)):
-        emit(line)
+    emit_all((*incomplete_lines(live.trial.root), _state(look), _verdict(look)))
     return look
 
 
@@ -120,8 +116,6 @@ def _state(look: Look) -> str:
 
 
 def _verdict(look: Look) -> str:
-    from smd_agent.rules.short_look import in_one_line
-
     return f"Verdict  {in_one_line(look.verdict, so_far=not look.ended)}"
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from smd_agent.core.reduction_config import CHANNEL_SHARES
-from smd_agent.printable import number_text, shortened, shortened_within
+from smd_agent.printable import number_text, shape_text, shortened, shortened_within
 
 Array = npt.NDArray[Any]
 
@@ -76,7 +76,7 @@ def values_apart(here: Array, there: Array) -> Distance | None:
         same = here.shape == there.shape and np.array_equal(here, there)
         return None if same else _texts_apart(here, there)
     if here.size != there.size or (here.shape != there.shape and here.size != 1):
-        return Distance(NOT_COMPARABLE, "shape", _shape_text(here), _shape_text(there))
+        return Distance(NOT_COMPARABLE, "shape", shape_text(here.shape), shape_text(there.shape))
     first, second = here.reshape(-1), there.reshape(-1)
     differ = np.flatnonzero(~((first == second) | ((first != first) & (second != second))))
     if not len(differ):
@@ -180,12 +180,8 @@ def _largest(both: tuple[Mapping[str, float], Mapping[str, float]], names: tuple
 def _texts_apart(here: Array, there: Array) -> Distance:
     first, second = (list(map(str, one.reshape(-1).tolist())) for one in (here, there))
     pairs = [pair for pair in zip(first, second, strict=False) if pair[0] != pair[1]]
-    mine, its = pairs[0] if pairs else (_shape_text(here), _shape_text(there))
+    mine, its = pairs[0] if pairs else (shape_text(here.shape), shape_text(there.shape))
     return Distance(NOT_COMPARABLE, "text" if pairs else "shape", mine, its)
-
-
-def _shape_text(value: Array) -> str:
-    return "x".join(map(str, value.shape)) or "()"
 
 
 def _number(value: Any) -> float | str:

@@ -10,10 +10,10 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugError
 from smd_agent.formats.failures import in_words
 from smd_agent.formats.paths import index_path
-from smd_agent.printable import shortened
+from smd_agent.printable import shortened, size_text
 from smd_agent.report.markup import Element, element, table
 from smd_agent.report.surroundings import cost_rows
-from smd_agent.report.words import count_of, size_text, time_text
+from smd_agent.report.words import count_of, time_text
 from smd_agent.rules.lacks import grouped
 from smd_agent.storage.lost_steps import read_lost_steps
 from smd_agent.storage.state import describe_state

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from smd_agent.analysis.size import bytes_of
 from smd_agent.compare.environments import environment_of, spoken
 from smd_agent.core.modes import ModeKeys
-from smd_agent.printable import shortened
+from smd_agent.printable import shortened, size_text
 from smd_agent.report.markup import Element, element, table
-from smd_agent.report.words import count_of, size_text
+from smd_agent.report.words import count_of
 from smd_agent.storage.worker_notes import read_about
 
 if TYPE_CHECKING:

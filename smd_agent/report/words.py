@@ -6,8 +6,6 @@ import time
 
 from smd_agent.printable import shortened
 
-_UNITS = ("B", "kB", "MB", "GB", "TB")
-
 
 def count_of(number: int, noun: str) -> str:
     """Return a number of things."""
@@ -21,23 +19,9 @@ def number_text(value: object) -> str:
     return shortened(str(value))
 
 
-def size_text(size: float) -> str:
-    """Return a number of bytes with three digits and a unit; units are powers of 1000."""
-    for unit in _UNITS:
-        if size < 999.5 or unit == _UNITS[-1]:
-            break
-        size /= 1000
-    return f"{size:.3g} {unit}"
-
-
 def time_text(seconds: float) -> str:
     """Return a moment, in seconds since the epoch, as date and time of UTC."""
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
     except (OverflowError, ValueError, OSError):
         return "-"
-
-
-def shape_text(shape: list[int]) -> str:
-    """Return a shape as 16x3x3x3, that of a scalar as ()."""
-    return "x".join(map(str, shape)) or "()"
