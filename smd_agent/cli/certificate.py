@@ -1,4 +1,4 @@
-"""What `verify` prints: what was compared of three runs of a script, and the first difference if there is one."""
+"""The certificate of `verify`: a comparison of three runs of a script, and the first difference if there is one."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _list(rules: Mapping[str, type[Rule]], as_json: bool) -> int:
 
 
 def _counts(one: NotJudged, verdict: Verdict, named: Collection[str]) -> bool:
-    """Whether it is a lack that a rule could not judge: another run of the program could have what it needs."""
+    """True for a rule that could not judge where another run of the program could have what it needs."""
     if not verdict.judged or (one.rule in named and not one.too_few_steps):
         return True
     return not (one.too_few_steps or one.never_came_up)

@@ -115,7 +115,7 @@ def _python_path() -> EntryPoint:
 
 
 def _is_ours(folder: str) -> bool:
-    """Whether a sitecustomize.py is ours: inside of the installed package, or beside it in a source tree."""
+    """True for a folder whose sitecustomize.py is ours: inside of the package, or beside it in a source tree."""
     path = os.path.abspath(folder)
     inside = os.path.basename(path) == "_site"
     return os.path.isfile(os.path.join(os.path.dirname(path) if inside else f"{path}/smd_agent", "boot.py"))

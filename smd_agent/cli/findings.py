@@ -1,4 +1,4 @@
-"""What is unusual about the tensors of a run, in a line for each kind, and numbers as they stand in tables."""
+"""Unusual tensors of a run, in a line for each kind, and parameters that are not trained."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Framework:
 
     @property
     def backend(self) -> str:
-        """What a Keras computes with."""
+        """The backend that a Keras computes with."""
         return keras_backend() if self.name == "keras" and not self.version.startswith("2.") else "tensorflow"
 
 
@@ -67,7 +67,7 @@ def libraries() -> dict[str, str]:
 
 
 def has_kernel() -> bool:
-    """Whether reductions are computed by the compiled kernel; without NumPy, which it is loaded by, they are not."""
+    """True where the compiled kernel computes reductions; without NumPy, which it is loaded by, it does not."""
     try:
         from smd_agent.core import reductions
     except ImportError:

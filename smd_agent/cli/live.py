@@ -33,7 +33,7 @@ _RATED = 20
 
 @dataclass
 class Look:
-    """What a look at a run has brought.
+    """The news that a look at a run has brought.
 
     Attributes:
         steps: the steps that are new, counted over all modes.

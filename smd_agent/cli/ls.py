@@ -192,7 +192,7 @@ def _overview(trial: Trial, lines: dict[str, TensorLine]) -> Overview:
 
 
 def _trained(trial: Trial, lines: dict[str, TensorLine]) -> dict[str, str]:
-    """Whether each parameter is trained, by name; empty where the run does not tell."""
+    """The state of each parameter, trained or not, by name; empty where the run does not tell."""
     noted = trial.collections().get(CollectionKeys.PARAMETERS)
     return {} if noted is None else trained_states(trial, noted, sorted(lines))
 

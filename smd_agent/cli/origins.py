@@ -57,7 +57,7 @@ class Value:
 
 @dataclass
 class Configuration:
-    """What a program would be captured by.
+    """The configuration that a program would be captured by.
 
     Attributes:
         source: where it is written, in words; empty where nothing says what to capture.

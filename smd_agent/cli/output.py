@@ -1,4 +1,4 @@
-"""What commands print: the one way to stdout of what comes from a run or a user, and to say how far something is."""
+"""The printer of all commands: the one way to stdout of what comes from a run or a user, and to show progress."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def _suggestion(word: str, commands: Iterable[str]) -> str:
 
 
 class WayIn(NamedTuple):
-    """How the agent gets into a program.
+    """The way by which the agent gets into a program.
 
     folder: is to be put first on PYTHONPATH; empty where the agent starts without.
     through: the file that starts it.

@@ -86,7 +86,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class RequestReport:
-    """All of it, as it is printed for programs.
+    """The report, as it is printed for programs.
 
     Attributes:
         run: its folder.

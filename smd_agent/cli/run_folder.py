@@ -30,7 +30,7 @@ def open_run(path: str) -> Trial:
 
 
 def is_awaited(path: str) -> bool:
-    """Whether a run may yet come where there is none: no folder, an empty one, or one without collections and steps."""
+    """True where a run may yet come: there is no folder, or one that is empty or without collections and steps."""
     if is_address(path):
         try:
             return not is_run(plain(path))

@@ -44,7 +44,7 @@ class Import:
 
 @dataclass(frozen=True)
 class Look:
-    """What a script shows without being run.
+    """A look at a script that is not run.
 
     Attributes:
         file: that was read; empty where there is none, such as of a command that is no Python.
@@ -82,7 +82,7 @@ def look_at(target: list[str]) -> Look:
 
 
 def is_found(module: str) -> bool:
-    """Whether there is a module of this name where the launcher's program would look, or the package it is in."""
+    """True where a module of this name, or the package it is in, lies where the launcher's program would look."""
     return PathFinder.find_spec(module.partition(".")[0], [os.getcwd(), *sys.path]) is not None
 
 

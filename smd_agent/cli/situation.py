@@ -36,7 +36,7 @@ _WITH = {"tensorflow": "keras"}
 
 @dataclass(frozen=True)
 class Start:
-    """What the launcher would do with a program.
+    """The start of a program as the launcher would do it.
 
     Attributes:
         program: the file that is executed.
@@ -62,7 +62,7 @@ class Replaced:
 
 @dataclass
 class Situation:
-    """All of it, as it is printed for programs.
+    """The situation, as it is printed for programs.
 
     Attributes:
         version: of the agent.

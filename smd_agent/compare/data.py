@@ -19,7 +19,7 @@ _MOST_STEPS = 2000
 
 
 class Data(enum.Enum):
-    """How inputs differ: `SWAPPED` between workers, the `SAME` batches in another order, `OTHER` ones, or not known."""
+    """A way to differ: `SWAPPED` between workers, the `SAME` batches in another order, `OTHER` ones, or not known."""
 
     SWAPPED = "swapped between workers"
     SAME = "the same batches in another order"

@@ -1,4 +1,4 @@
-"""How far apart two values of a tensor are: element by element, or by the statistics that both have.
+"""The distance of two values of a tensor: element by element, or by the statistics that both have.
 
 Bits that are the same are the same values, as are NaN and NaN. Else the distance is relative to the size of the tensor:
 the largest of |a - b|₂ / |a|₂ and max |a - b| / max |a|, with the larger one of both below the line.

@@ -84,7 +84,7 @@ def likely_cause(found: Comparison, here: Trial, there: Trial) -> str:
 
 
 def may_be_random(found: Comparison) -> bool:
-    """Whether what differs first may come of random numbers."""
+    """True where what differs first may come of random numbers."""
     shown = found.parted or found.first
     return shown is not None and shown.found[0].tensor.kind in (Kind.INPUT, Kind.WEIGHT, Kind.OUTPUT)
 

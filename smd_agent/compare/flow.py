@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Kind(enum.IntEnum):
-    """What a tensor is, in the order of a step."""
+    """The kinds of tensors, in the order of a step."""
 
     CONFIGURATION = 0
     INPUT = 1

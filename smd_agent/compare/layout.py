@@ -61,7 +61,7 @@ class _Column:
 
 
 class Layout:
-    """How the tensors of two steps are compared.
+    """The way in which tensors of two steps are compared.
 
     Attributes:
         pairs: those that both have in a form that can be compared, in the order of the step.

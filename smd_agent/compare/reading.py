@@ -75,7 +75,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Common:
-    """What two runs have of a tensor: whole values, or else statistics by name; ``size`` in elements, if known."""
+    """The common part of a tensor of two runs: whole values, or else statistics by name; ``size`` in elements."""
 
     values: tuple[npt.NDArray[Any], npt.NDArray[Any]] | None = None
     statistics: tuple[dict[str, float], dict[str, float]] = ({}, {})
@@ -93,7 +93,7 @@ class Common:
 
     @property
     def apart(self) -> Distance | None:
-        """How far they are apart; None if they are the same."""
+        """Their distance; None if they are the same."""
         if self.values is not None:
             return values_apart(*self.values)
         found = statistics_apart(*self.statistics, self.size, STATISTICS_AGREE if self.computed else 0.0)

@@ -32,7 +32,7 @@ _SET_FROM_OUTSIDE = (Kind.CONFIGURATION, Kind.INPUT, Kind.SETTING)
 
 
 class Outcome(enum.Enum):
-    """What two runs are to each other.
+    """The result of a comparison.
 
     IDENTICAL: all that both have is the same.
     NOISE: they differ, and never by more than rounding does.
@@ -57,7 +57,7 @@ class Difference:
 
     @property
     def beyond(self) -> float:
-        """How many times the bound of float noise it is."""
+        """The distance in bounds of float noise."""
         return self.apart.relative / self.bound
 
 
@@ -76,7 +76,7 @@ class StepDifferences:
 
 @dataclass
 class Comparison:
-    """What was found.
+    """A comparison of two runs.
 
     Attributes:
         here: folder of the first run.
@@ -143,7 +143,7 @@ def compare(
 
 
 class _Reach:
-    """How far float noise reaches for tensors of one step.
+    """The reach of float noise for tensors of one step.
 
     Args:
         noise: the bounds.
@@ -286,7 +286,7 @@ class _Comparing:
 
 
 class _Seen:
-    """What all layouts together say of two runs."""
+    """The facts that all layouts together tell of two runs."""
 
     def __init__(self) -> None:
         self._pairs: dict[str, TensorPair] = {}

@@ -30,7 +30,7 @@ class StepPair(NamedTuple):
 
     @property
     def after_gap(self) -> bool:
-        """Whether steps that were not compared lie before it."""
+        """True where steps that were not compared lie before it."""
         return self.previous != self.step - 1
 
 
