@@ -140,6 +140,6 @@ class RunOutput:
         ENVIRONMENT.run("noting the environment", lambda: self.sink.write_about(self._environment, None))
         self.note_failures()
         self.export_collections(anew=True)
-        why = f" ({self.sink.detour})" if self.sink.detour else ""
+        why = f" ({self.sink.relocated_because})" if self.sink.relocated_because else ""
         where = f"{self.sink.location}{why}"
         guard.say_once((self, "saving", where), f"saving {self._selection.describe()} to {where}")

@@ -63,7 +63,7 @@ class RunSink(Protocol):
         """Whether ``start`` has succeeded."""
 
     @property
-    def detour(self) -> str | None:
+    def relocated_because(self) -> str | None:
         """Why ``location`` is not the place that was asked for; None if it is."""
 
     def start(self, worker: str, alone: bool) -> str | None:

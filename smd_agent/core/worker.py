@@ -38,7 +38,7 @@ class Worker:
         """Write nothing more until placed again: the workers have met, and this one's number is ``rank``."""
         if self._sink.started:
             self._sink.leave()
-            if rank != self.rank or self._sink.detour is not None:
+            if rank != self.rank or self._sink.relocated_because is not None:
                 line = f"what rank {rank} has saved before is {worker_name(self.rank)} in {self._sink.location}"
                 guard.say(f"the ranks have met only now: {line}")
         self.writes = None

@@ -180,7 +180,7 @@ class FrameworkHook(BaseHook):
         if self._board is None:
             return None
         root = Path(self._output.sink.folder or self.out_dir)
-        return str(self._board.folder_for(root, as_asked=self._output.sink.detour is None))
+        return str(self._board.folder_for(root, as_asked=self._output.sink.relocated_because is None))
 
     def has_default_hook_configuration(self) -> bool:
         """Whether the collections that are saved are those that hooks of this framework save by themselves."""

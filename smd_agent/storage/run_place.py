@@ -59,7 +59,7 @@ class RunPlace:
         return str(self.root) if self.store.leaves_all else None
 
     @property
-    def detour(self) -> str | None:
+    def relocated_because(self) -> str | None:
         """Why that is not the folder that was asked for; None if it is."""
         return self.store.reason or self.folder.reason
 

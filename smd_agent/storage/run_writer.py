@@ -110,9 +110,9 @@ class RunWriter:
         return self._at.whole_folder
 
     @property
-    def detour(self) -> str | None:
+    def relocated_because(self) -> str | None:
         """Why that is not the folder that was asked for; None if it is."""
-        return self._at.detour
+        return self._at.relocated_because
 
     @property
     def place(self) -> StorePlace | None:
@@ -295,7 +295,7 @@ class RunWriter:
             if beginning.given_up or beginning.failure.errno in PASSING:
                 self._failures.write_failed(failure)
         if beginning.given_up and self._at.entered:
-            self._failures.start_made_up(self._named, self.detour)
+            self._failures.start_made_up(self._named, self.relocated_because)
 
     def _entering(self, beginning: Beginning, worker: str, alone: bool) -> Exception | None:
         def enter() -> None:

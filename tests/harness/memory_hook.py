@@ -36,7 +36,7 @@ class MemoryStep:
 
 class MemoryRun:
     location = "memory"
-    detour = None
+    relocated_because = None
 
     def __init__(self, dry_run=False, owner=None):
         self.dry_run, self.owner = dry_run, owner

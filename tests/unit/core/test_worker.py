@@ -12,7 +12,7 @@ class Folder:
     """A run folder, as far as the workers of a run use it."""
 
     location = "folder"
-    detour = None
+    relocated_because = None
 
     def __init__(self, owner=None):
         self.owner, self.started, self.calls = owner, False, []

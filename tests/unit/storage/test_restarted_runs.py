@@ -26,7 +26,7 @@ def test_one_that_goes_on_stays_in_its_folder_and_makes_the_later_steps_anew(tmp
     (folder / "lost").mkdir()
     (folder / "lost/worker_0.json").write_text('{"count": 2, "gone": 0, "steps": [1, 5], "reason": "full"}')
     writer = go_on(folder, after=2)
-    assert (writer.root, writer.detour, writer.steps_lost) == (folder, None, 1)
+    assert (writer.root, writer.relocated_because, writer.steps_lost) == (folder, None, 1)
     assert not (folder / "training_job_end.ts").exists()
     save(writer, 3, 2.0)
     assert values(folder) == [1.0, 1.0, 1.0, 2.0]
@@ -42,7 +42,7 @@ def test_what_it_goes_on_with_may_be_beside_the_named_folder(tmp_path):
     cut_off(tmp_path / "run-2", steps=3)
     writer = go_on(tmp_path / "run", after=1, root=tmp_path / "run-2")
     assert writer.root == tmp_path / "run-2"
-    assert "goes on" in writer.detour
+    assert "goes on" in writer.relocated_because
     assert is_folder_of(tmp_path / "run-2", tmp_path / "run")
     assert is_folder_of(tmp_path / "run" / "run-3", tmp_path / "run")
     assert not is_folder_of(tmp_path / "running-2", tmp_path / "run")
@@ -59,7 +59,7 @@ def test_what_another_process_writes_is_not_gone_on_with(tmp_path):
 
 def test_where_its_folder_has_gone_it_begins_one(tmp_path):
     writer = go_on(tmp_path / "run", after=5)
-    assert (writer.root, writer.detour) == (tmp_path / "run", None)
+    assert (writer.root, writer.relocated_because) == (tmp_path / "run", None)
 
 
 def test_each_of_several_workers_that_go_on_removes_its_own_later_steps_once(tmp_path):

@@ -104,7 +104,7 @@ def test_it_goes_on_at_its_address_and_makes_the_later_steps_anew(store, address
     # Such as a file whose index was still to come.
     store.pipe_file(f"{address}/{paths.event_path(12, 'worker_0')}", b"a part")
     second = begun(address, last)
-    assert (second.location, second.detour) == (address, None)
+    assert (second.location, second.relocated_because) == (address, None)
     assert said(capfd) == [
         f"smd_agent: step 3 is not in {address}, which had not taken all when the training was cut off",
         f"smd_agent: 4 steps from 6 on are removed from {address}: the training makes them anew",
@@ -120,7 +120,7 @@ def test_it_goes_on_at_its_address_and_makes_the_later_steps_anew(store, address
     # What stays of the claim names nobody, and a third start finds its run by it.
     assert json.loads(contents(address)["claim.smd"]) == {"run": last.store.mark}
     third = begun(address, TrainingState(2, 8, 8, {}, None, second.place))
-    assert (third.location, third.detour) == (address, None)
+    assert (third.location, third.relocated_because) == (address, None)
     third.close(True)
     third.clear_away()
 
@@ -145,7 +145,7 @@ def test_what_this_machine_still_has_goes_to_the_store(store, address, gone, cap
     claimed = json.loads(contents(address)["claim.smd"])
     store.pipe_file(f"{address}/claim.smd", json.dumps({**claimed, **gone}).encode())
     second = begun(address, TrainingState(1, 3, 3, {}, str(first.root), place))
-    assert (second.root, second.location, second.detour) == (first.root, address, None)
+    assert (second.root, second.location, second.relocated_because) == (first.root, address, None)
     save(second, 4, 5)
     second.close(True)
     second.clear_away()
@@ -179,7 +179,7 @@ def test_a_place_that_is_not_its_own_any_more_is_left_alone(store, address, gone
     before = contents(address)
     second = begun(address, last)
     assert second.location == f"{address}-2"
-    assert second.detour == f"{address} holds another run than this training's"
+    assert second.relocated_because == f"{address} holds another run than this training's"
     second.close(True)
     second.clear_away()
     assert contents(address) == before
@@ -196,7 +196,7 @@ def test_one_that_may_live_keeps_its_place(store, address, where, monkeypatch):
     second = begun(address, last)
     writes = "is writing" if where == "here" else "may be writing"
     assert second.location == f"{address}-2"
-    assert second.detour == f"process {named['pid']} on {named['host']} {writes} to {address}"
+    assert second.relocated_because == f"process {named['pid']} on {named['host']} {writes} to {address}"
     second.close(True)
     second.clear_away()
     assert contents(address) == before

@@ -134,7 +134,7 @@ def test_a_place_that_holds_a_run_is_left_alone(store, address, capfd):
         save(run, 1)
         end(run)
     first = contents(address)
-    assert (run.location, run.detour) == (f"{address}-2", f"{address} holds a finished run")
+    assert (run.location, run.relocated_because) == (f"{address}-2", f"{address} holds a finished run")
     going_on = stored(f"{address}-3")
     saved(going_on, 5)
     third = stored(address)

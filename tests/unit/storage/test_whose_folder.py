@@ -78,9 +78,9 @@ def test_a_second_run_goes_beside_the_first_and_says_why(tmp_path):
     first = start(tmp_path / "run")
     second = start(tmp_path / "run")
     assert first.root == tmp_path / "run"
-    assert first.detour is None
+    assert first.relocated_because is None
     assert second.root == tmp_path / "run-2"
-    assert second.detour == f"this process is writing to {tmp_path / 'run'}"
+    assert second.relocated_because == f"this process is writing to {tmp_path / 'run'}"
     for writer, value in ((first, 1.0), (second, 2.0)):
         save(writer, 0, value)
         writer.close(end_marker=True)
@@ -99,14 +99,14 @@ def test_a_run_that_has_ended_meanwhile_is_not_written_into(tmp_path):
     late.close(end_marker=True)
     assert values(tmp_path / "run") == [1.0]
     assert values(tmp_path / "run-2") == [2.0]
-    assert "holds a finished run" in late.detour
+    assert "holds a finished run" in late.relocated_because
 
 
 def test_what_was_cut_off_stays_as_it_is(tmp_path):
     cut_off(tmp_path / "run", steps=3, value=1.0)
     claim = (tmp_path / "run/claim.smd").read_text()
     again = start(tmp_path / "run")
-    assert "was cut off" in again.detour
+    assert "was cut off" in again.relocated_because
     for step in range(2):
         save(again, step, 2.0)
     again.close(end_marker=True)
@@ -119,7 +119,7 @@ def test_a_run_that_was_given_up_without_an_end_mark_stays_as_it_is(tmp_path):
     first = start(tmp_path / "run")
     save(first, 0, 1.0)
     first.close(end_marker=False)
-    assert start(tmp_path / "run").detour == f"{tmp_path / 'run'} holds a run"
+    assert start(tmp_path / "run").relocated_because == f"{tmp_path / 'run'} holds a run"
 
 
 def test_a_folder_that_was_claimed_and_holds_no_step_is_used_again(tmp_path):
@@ -200,7 +200,7 @@ def test_a_claim_that_is_no_file_is_left_alone(tmp_path, what):
     {"folder": claim.mkdir, "pipe": lambda: os.mkfifo(claim), "link": lambda: claim.symlink_to(tmp_path / "x")}[what]()
     writer = start(root)
     assert writer.root == tmp_path / "run-2"
-    assert str(claim) in writer.detour
+    assert str(claim) in writer.relocated_because
     assert not (tmp_path / "x").exists()
 
 
@@ -245,8 +245,8 @@ def test_without_locks_the_file_that_may_be_removed_is_named(tmp_path, field, ot
     file.write_text(json.dumps({**json.loads(file.read_text()), field: other}))
     again = start(tmp_path / "run")
     assert again.root == tmp_path / "run-2"
-    assert f"{file}" in again.detour
-    assert "remove the file if it is" in again.detour
+    assert f"{file}" in again.relocated_because
+    assert "remove the file if it is" in again.relocated_because
 
 
 @pytest.mark.usefixtures("no_locks")
@@ -257,7 +257,7 @@ def test_without_locks_what_a_process_of_this_machine_has_left_behind_is_in_nobo
     cut_off(tmp_path / "other", steps=2)
     before = (tmp_path / "other/claim.smd").read_text()
     again = start(tmp_path / "other")
-    assert again.detour == f"{tmp_path / 'other'} holds a run that was cut off"
+    assert again.relocated_because == f"{tmp_path / 'other'} holds a run that was cut off"
     assert (tmp_path / "other/claim.smd").read_text() == before
     goes_on = RunWriter(str(tmp_path / "other"), continued=Continuation(tmp_path / "other", 0))
     assert goes_on.start("worker_0", alone=True) is None
@@ -302,7 +302,7 @@ def test_several_workers_share_a_folder_and_none_is_there_twice(tmp_path):
     first, second = workers(tmp_path / "run"), workers(tmp_path / "run")
     assert {writer.root for writer in first} == {tmp_path / "run"}
     assert {writer.root for writer in second} == {tmp_path / "run-2"}
-    assert second[1].detour == f"this process is writing to {tmp_path / 'run'}"
+    assert second[1].relocated_because == f"this process is writing to {tmp_path / 'run'}"
 
 
 def test_several_workers_do_not_write_into_a_finished_run_but_into_one_whose_first_worker_has_ended(tmp_path):
@@ -316,7 +316,7 @@ def test_several_workers_do_not_write_into_a_finished_run_but_into_one_whose_fir
     for number in (2, 3):
         again = workers(folder)
         assert {writer.root for writer in again} == {tmp_path / f"run-{number}"}
-        assert again[0].detour == f"{folder} holds a finished run"
+        assert again[0].relocated_because == f"{folder} holds a finished run"
         for writer in again:
             save(writer, 0)
             # The second time, one that was killed is in the way.
@@ -334,7 +334,7 @@ def test_several_workers_of_a_container_that_was_started_again_save_all_the_same
     os.waitpid(pid, 0)
     again = workers(tmp_path / "run")
     assert {writer.root for writer in again} == {tmp_path / "run-2"}
-    assert "on container-1 is named in" in again[0].detour
+    assert "on container-1 is named in" in again[0].relocated_because
     for writer in again:
         save(writer, 0, 2.0)
     monkeypatch.setattr(socket, "gethostname", lambda: "container-3")
