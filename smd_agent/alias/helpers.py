@@ -9,11 +9,8 @@ from smd_agent.config import env, values
 from smd_agent.formats.addresses import is_address, plain
 from smd_agent.formats.paths import END_MARKER, collections_path
 from smd_agent.storage.run_folder import absolute, holds_finished_run
+from smd_agent.storage.stores import Store
 from smd_agent.storage.whole_file import replace_file
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from smd_agent.storage.stores import Store
 
 # Numbers and no more: scripts take it apart at its dots.
 __version__ = "1.0.34"
@@ -73,7 +70,7 @@ def has_training_ended(trial_prefix: str | os.PathLike[str]) -> bool:
     """
     place = plain(os.fspath(trial_prefix))
     if is_address(place):
-        return END_MARKER in _store(place).infos(END_MARKER)
+        return END_MARKER in Store(place).infos(END_MARKER)
     return holds_finished_run(absolute(place))
 
 
@@ -89,15 +86,8 @@ def training_has_ended(trial_prefix: str | os.PathLike[str]) -> None:
         return
     place = plain(os.fspath(trial_prefix))
     if is_address(place):
-        _store(place).write(END_MARKER, b"")
+        Store(place).write(END_MARKER, b"")
     else:
         folder = absolute(place)
         folder.mkdir(parents=True, exist_ok=True)
         replace_file(folder, END_MARKER, b"")
-
-
-def _store(address: str) -> Store:
-    # Asyncio is imported with it.
-    from smd_agent.storage.stores import Store
-
-    return Store(address)

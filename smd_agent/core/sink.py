@@ -64,7 +64,7 @@ class RunSink(Protocol):
 
     @property
     def relocated_because(self) -> str | None:
-        """Why ``location`` is not the place that was asked for; None if it is."""
+        """The reason why ``location`` is not the place that was asked for; None if it is."""
 
     def start(self, worker: str, alone: bool) -> str | None:
         """Make ready for this worker; the reason why it cannot write there, or None."""

@@ -198,7 +198,7 @@ class Claim:
             return "another process"
         if is_own(owner):
             return "this process"
-        return f"process {owner['pid']} on {owner.get('host')}"
+        return owner_text(owner)
 
 
 def _lock(descriptor: int) -> bool | None:
@@ -252,13 +252,18 @@ def _told_by_system(path: str) -> str:
         return file.readall().decode()
 
 
-def owner_in(text: str) -> dict[str, object] | None:
+def owner_in(text: str | bytes) -> dict[str, object] | None:
     """Whoever the text of a claim file names; None when it names nobody."""
     try:
         owner = json.loads(text)
     except (ValueError, RecursionError):
         return None
     return owner if isinstance(owner, dict) and isinstance(owner.get("pid"), int) else None
+
+
+def owner_text(owner: dict[str, object]) -> str:
+    """The process that a claim file names, for messages."""
+    return f"process {owner['pid']} on {owner.get('host')}"
 
 
 def is_own(owner: dict[str, object]) -> bool:

@@ -1,4 +1,4 @@
-"""Where a run is written and where it goes from there: a folder alone, a folder and a store, or a store alone.
+"""The destination of a run: a folder alone, a folder and a store, or a store alone.
 
 Every run is written into a folder. One that goes to a store alone has a folder of its own for the way, which goes when
 the program ends and the store has everything.
@@ -12,21 +12,21 @@ import shutil
 import stat
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smd_agent import guard
-from smd_agent.errors import SMDebugRuntimeError
 from smd_agent.formats.addresses import is_address, last_part, plain
 from smd_agent.formats.paths import claim_path
 from smd_agent.stalled_disk import in_time
-from smd_agent.storage.run_folder import Continuation, absolute, is_folder_of, refuse_finished_run
+from smd_agent.storage.run_folder import Continuation, absolute, is_folder_of, refusal, refuse_finished_run
+from smd_agent.storage.stores import StoreFailure
+from smd_agent.storage.uploads import Uploads
 
 if TYPE_CHECKING:
     from smd_agent.formats.training_state import TrainingState
-    from smd_agent.storage.uploads import Uploads
 
 # Where runs lie for which nobody has named a folder.
 RUNS_FOLDER = "smd_runs"
@@ -36,15 +36,15 @@ _WAY = "smd_agent-"
 
 @dataclass
 class Destination:
-    """Where a run is written.
+    """The destination of a run.
 
     Attributes:
         folder: of the run.
-        uploads: brings it into a store; None where it stays.
+        uploads: bring it into a store, if it goes into one.
     """
 
     folder: str
-    uploads: Uploads | None = None
+    uploads: Uploads = field(default_factory=Uploads)
 
     @classmethod
     def of(cls, out_dir: str, upload_to: str | None, patience: float) -> Destination:
@@ -59,13 +59,15 @@ class Destination:
         if not on_the_way and upload_to is None:
             return cls(plain(out_dir))
         address = plain(out_dir if upload_to is None else upload_to)
-        uploads, failure = _opened(address, patience, on_the_way)
-        instead = _instead_of(address) if failure else _on_the_way(address)
-        folder = str(instead) if on_the_way else plain(out_dir)
-        if failure:
+        uploads = Uploads(address, patience, on_the_way)
+        try:
+            uploads.open()
+        except StoreFailure as failure:
+            folder = str(_instead_of(address)) if on_the_way else plain(out_dir)
             verb = "goes into" if on_the_way else "stays in"
-            guard.say_once(("store", address), f"{address} is not used ({failure}): the run {verb} {folder}")
-        return cls(folder, None if failure else uploads)
+            guard.say_once(("store", address), f"{address} is not used ({failure.strerror}): the run {verb} {folder}")
+            return cls(folder)
+        return cls(str(_on_the_way(address)) if on_the_way else plain(out_dir), uploads)
 
     def go_on_with(self, last: TrainingState | None) -> Continuation | None:
         """Prepare for a training that may be started again, and go on with the run of an earlier start.
@@ -76,20 +78,13 @@ class Destination:
         Args:
             last: where the training stood last; None if it begins.
         """
-        store = None if last is None else last.store
-        if self.uploads is not None:
-            from smd_agent.storage.store_claim import is_place_of
-            from smd_agent.storage.store_stay import Earlier
-
-            if store is not None and not is_place_of(store, self.uploads.address):
-                store = None
-            self.uploads.go_on_with(None if store is None or last is None else Earlier(store, last.seen))
+        store = self.uploads.go_on_with(last)
         if last is None or last.folder is None:
             return None
         root = Path(last.folder)
-        if self.uploads is not None and self.uploads.on_the_way:
+        if self.uploads.on_the_way:
             # What one process has left on its way; the folders of several are known to nobody but them.
-            if store is None or store.claim != claim_path() or not _is_way(root, self.uploads.address):
+            if store is None or store.claim != claim_path() or not _is_way(root, Path(self.folder).name):
                 return None
             self.folder = str(root)
         return Continuation(root, last.seen) if is_folder_of(root, absolute(self.folder)) else None
@@ -101,11 +96,8 @@ class Destination:
             SMDebugRuntimeError: there is.
         """
         refuse_finished_run(self.folder)
-        if self.uploads is not None and self.uploads.finished_before:
-            raise SMDebugRuntimeError(
-                f"The path:{self.uploads.address} already exists and holds a finished run. "
-                "Please provide a directory path that does not already exist."
-            )
+        if self.uploads.finished_before:
+            raise refusal(self.uploads.finished_before)
 
 
 def make_way(folder: Path) -> None:
@@ -124,29 +116,15 @@ def clear_way(folder: Path) -> None:
         folder.parent.rmdir()
 
 
-def _opened(address: str, patience: float, on_the_way: bool) -> tuple[Uploads, str]:
-    """The way into a store, and why it cannot be used; empty if it can."""
-    # Not for every program: asyncio takes a while to import.
-    from smd_agent.storage.stores import StoreFailure
-    from smd_agent.storage.uploads import Uploads
-
-    uploads = Uploads(address, patience, on_the_way)
-    try:
-        uploads.open()
-    except StoreFailure as failure:
-        return uploads, str(failure.strerror)
-    return uploads, ""
-
-
 def _on_the_way(address: str) -> Path:
     # Not from `random`, whose state belongs to the program.
     return Path(tempfile.gettempdir(), f"{_WAY}{os.urandom(6).hex()}", last_part(address))
 
 
-def _is_way(folder: Path, address: str) -> bool:
-    """Whether a folder has been made for the way to an address by a process of this user's on this machine."""
+def _is_way(folder: Path, name: str) -> bool:
+    """True if a folder of this name has been made for a run's way by a process of this user's on this machine."""
     around = folder.parent
-    named = around.parent == Path(tempfile.gettempdir()) and folder.name == last_part(address)
+    named = around.parent == Path(tempfile.gettempdir()) and folder.name == name
     if not named or re.fullmatch(f"{_WAY}[0-9a-f]{{12}}", around.name) is None:
         return False
     try:

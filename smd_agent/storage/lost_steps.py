@@ -81,7 +81,7 @@ def take_lost_steps(root: Path, worker: str, until: int) -> list[int]:
     return [] if found is None else [step for step in found.steps if step <= until]
 
 
-def parse_lost_steps(worker: str, text: str) -> Lost | None:
+def parse_lost_steps(worker: str, text: str | bytes) -> Lost | None:
     """Read the text of a worker's file; None if it is none."""
     try:
         fields: dict[str, Any] = json.loads(text)

@@ -22,7 +22,7 @@ from smd_agent.errors import SMDebugRuntimeError
 from smd_agent.formats import paths
 from smd_agent.formats.addresses import is_address
 from smd_agent.stalled_disk import in_time
-from smd_agent.storage.claim import Claim, alive, is_gone
+from smd_agent.storage.claim import Claim, alive, is_gone, owner_text
 from smd_agent.storage.whole_file import names_in, remove_file
 
 # The newest steps of a run that was cut off, which are those that were being written.
@@ -38,10 +38,15 @@ def refuse_finished_run(out_dir: str) -> None:
     """
     root = absolute(out_dir)
     if holds_finished_run(root):
-        raise SMDebugRuntimeError(
-            f"The path:{root} already exists and holds a finished run. "
-            "Please provide a directory path that does not already exist."
-        )
+        raise refusal(root)
+
+
+def refusal(place: Path | str) -> SMDebugRuntimeError:
+    """The error for a finished run that is where a new one was to go."""
+    return SMDebugRuntimeError(
+        f"The path:{place} already exists and holds a finished run. "
+        "Please provide a directory path that does not already exist."
+    )
 
 
 def absolute(out_dir: str) -> Path:
@@ -348,7 +353,7 @@ def _written_by_several(root: Path) -> str | None:
         worker = paths.parse_worker_claim(name)
         owner = None if worker is None else Claim(root, worker).owner()
         if owner is not None and alive(owner):
-            return f"process {owner['pid']} on {owner.get('host')} is writing to {root}"
+            return f"{owner_text(owner)} is writing to {root}"
     return None
 
 

@@ -6,20 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smd_agent import guard
+from smd_agent.storage.destination import clear_way, make_way
 from smd_agent.storage.lost_steps import take_lost_steps
 from smd_agent.storage.run_folder import Continuation, RunFolder
-from smd_agent.storage.stored_run import StoredRun
 
 if TYPE_CHECKING:
     from smd_agent.storage.run_board import RunBoard
+    from smd_agent.storage.uploads import Uploads
 
 
 class RunPlace:
-    """Where one worker writes its part of a run.
+    """The place where one worker writes its part of a run.
 
     Args:
         folder: the run's.
-        store: where else it goes.
+        store: bring it into a store, if it goes into one.
         board: what TensorBoard gets of the run; None if nothing.
         continued: the run that this one goes on with; None if it begins one.
 
@@ -30,7 +31,7 @@ class RunPlace:
     """
 
     def __init__(
-        self, folder: RunFolder, store: StoredRun, board: RunBoard | None, continued: Continuation | None
+        self, folder: RunFolder, store: Uploads, board: RunBoard | None, continued: Continuation | None
     ) -> None:
         self.folder = folder
         self.store = store
@@ -50,18 +51,18 @@ class RunPlace:
 
     @property
     def location(self) -> str:
-        """The same, or the address of the store that the run is in, for messages."""
+        """The run's folder or, if the run is in a store, its address; for messages."""
         return self.store.address or str(self.root)
 
     @property
     def whole_folder(self) -> str | None:
         """The folder, as long as it has all that was saved."""
-        return str(self.root) if self.store.leaves_all else None
+        return str(self.root) if self.store.is_whole else None
 
     @property
     def relocated_because(self) -> str | None:
-        """Why that is not the folder that was asked for; None if it is."""
-        return self.store.reason or self.folder.reason
+        """The reason why ``location`` is not the place that was asked for; None if it is."""
+        return self.store.relocated_because or self.folder.reason
 
     def enter(self, worker: str, alone: bool, removes_old: bool) -> str | None:
         """Get the folder for a worker, and its place in the store; None when that has worked, else the reason why not.
@@ -79,9 +80,10 @@ class RunPlace:
         return self.enter_again(worker)
 
     def enter_again(self, worker: str) -> str | None:
-        """The same, as it was asked for last; what an earlier run has left is removed once."""
+        """Enter as it was asked for last; what an earlier run has left is removed once."""
         self.entered = False
-        self.store.make_way(self.folder.named)
+        if self.store.on_the_way:
+            make_way(self.folder.named)
         refused: str | None = None
         if self._alone:
             self.folder.enter_alone()
@@ -100,6 +102,11 @@ class RunPlace:
             self._removes_old = False
             self._remove_steps_of(worker)
         return None
+
+    def clear_away(self) -> None:
+        """Upload nothing more, and remove the folder if it was only on the way and the store has everything."""
+        if self.store.end():
+            clear_way(self.root)
 
     def _go_on(self, worker: str) -> None:
         """Make one run of what there is here, and in the store, of the one that goes on."""

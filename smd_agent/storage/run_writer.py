@@ -30,14 +30,13 @@ from smd_agent.storage.run_folder import Continuation, RunFolder, absolute, hold
 from smd_agent.storage.run_place import RunPlace
 from smd_agent.storage.saved_counts import SavedCounts
 from smd_agent.storage.step_file import Growth, StepFile
-from smd_agent.storage.stored_run import StoredRun
+from smd_agent.storage.uploads import Uploads
 from smd_agent.storage.whole_file import remove_file, replace_file
 from smd_agent.storage.worker_files import WorkerFiles
 from smd_agent.storage.writer import DEFAULT_BUDGET_BYTES, Writer
 
 if TYPE_CHECKING:
     from smd_agent.formats.training_state import StorePlace
-    from smd_agent.storage.uploads import Uploads
 
 
 class RunWriter:
@@ -51,7 +50,7 @@ class RunWriter:
         board: what TensorBoard gets of the run; None if nothing.
         continued: the run that this one goes on with; None if it begins one.
         metrics: what SageMaker's metrics get of it; None if nothing.
-        uploads: bring the run into a store; None where it stays in its folder.
+        uploads: bring the run into a store; it stays in its folder if None.
 
     Attributes:
         saved: what is in the folder, by number and size.
@@ -79,7 +78,7 @@ class RunWriter:
         self._board = board
         self._continued = continued
         self._metrics = metrics
-        self._store = StoredRun(uploads)
+        self._store = Uploads() if uploads is None else uploads
         self._make_ready()
 
     def _make_ready(self) -> None:
@@ -101,7 +100,7 @@ class RunWriter:
 
     @property
     def location(self) -> str:
-        """The same, or the address of the store that the run is in, for messages."""
+        """The run's folder or, if the run is in a store, its address; for messages."""
         return self._at.location
 
     @property
@@ -111,12 +110,12 @@ class RunWriter:
 
     @property
     def relocated_because(self) -> str | None:
-        """Why that is not the folder that was asked for; None if it is."""
+        """The reason why ``location`` is not the place that was asked for; None if it is."""
         return self._at.relocated_because
 
     @property
     def place(self) -> StorePlace | None:
-        """Where the run is in a store, for a later start of the training; None as long as it is in none."""
+        """The place of the run in a store, for a later start of the training; None as long as it is in none."""
         return self._store.place
 
     @property
@@ -246,7 +245,7 @@ class RunWriter:
 
     def clear_away(self) -> None:
         """Leave no thread and no file that the run has no use for any more."""
-        self._store.clear_away(self.root)
+        self._at.clear_away()
 
     def _close(self, end_marker: bool) -> None:
         if not self.started or self._closed or self._closed is end_marker:

@@ -1,4 +1,4 @@
-"""Whose a place in a store is: the claim file there, and the next free place beside one that holds a run.
+"""Claims on places in a store: the claim file there, and the next free place beside one that holds a run.
 
 A store has no locks. A run of one worker never goes where there is anything of another, whether that goes on or not;
 only a training that goes on from a checkpoint goes on where it was. A mark in the claim file shows that the place is
@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import os
 import re
 from typing import NamedTuple
 
 from smd_agent.formats import paths
 from smd_agent.formats.training_state import StorePlace
-from smd_agent.storage.claim import alive_here, is_gone, is_own, owner_in
+from smd_agent.storage.claim import alive_here, is_gone, is_own, owner_in, owner_text
 from smd_agent.storage.stores import Store
 
 # A claim that a restart may ask for is written anew so often; by the store's clock, one that was not for so long counts
 # as left behind.
 FRESH_SECONDS = 20.0
 LEFT_BEHIND_SECONDS = 60.0
+FINISHED = "finished run"
 
 _MARK, _RUN = "mark", "run"
 
@@ -31,111 +31,17 @@ _MARK, _RUN = "mark", "run"
 _Part = tuple[int, str]
 
 
-class Taken(NamedTuple):
-    """What of a run is at a place: whether it has ended, and whether it has a step or a worker that writes."""
+class StoreClaim(NamedTuple):
+    """A claim of this process.
 
-    finished: bool
-    begun: bool
-
-    @classmethod
-    def at(cls, store: Store) -> Taken:
-        """Look at a place.
-
-        Raises:
-            StoreFailure: the store cannot be read.
-        """
-        there = store.infos(paths.END_MARKER, paths.claim_path())
-        begun = paths.claim_path() in there or bool(store.find(paths.INDEX_FOLDER, paths.COLLECTIONS_FOLDER))
-        return cls(paths.END_MARKER in there, begun)
-
-
-class StoreClaim:
-    """The claim of one worker.
-
-    Args:
-        named: the place that was asked for.
-        worker: the worker's name.
-        content: of the claim file, see ``marked``.
-
-    Attributes:
-        store: the place that it has got.
-        name: of the claim file there; empty before there is one.
+    place: in the store.
+    name: of the claim file there.
+    content: of that file.
     """
 
-    def __init__(self, named: Store, worker: str, content: bytes) -> None:
-        self.store = named
-        self.name = ""
-        self._worker = worker
-        self._content = content
-
-    @property
-    def mark(self) -> str:
-        """The mark of the run; empty if the claim has none."""
-        return mark_in(self._content)
-
-    def take_alone(self) -> str | None:
-        """Get a place for a run of one worker; why it is not the named one, None if it is.
-
-        Raises:
-            StoreFailure: the store cannot be read or written.
-        """
-        named, reason = self.store, None
-        for number in itertools.count(1):
-            ending = f"{_beside(named.address)}{number}" if number > 1 else ""
-            place = named.at(f"{named.address}{ending}", ending)
-            taken = Taken.at(place)
-            if not any(taken) and place.create(paths.claim_path(), self._content):
-                self.store, self.name = place, paths.claim_path()
-                return reason
-            reason = reason or f"{place.address} holds a {'finished ' if taken.finished else ''}run"
-        raise AssertionError("there are more numbers")
-
-    def take_as_worker(self, removes_old: bool) -> str | None:
-        """Get the named place for one of several workers; None when that has worked, else the reason why not.
-
-        Args:
-            removes_old: what an earlier run has left of this worker goes.
-
-        Raises:
-            StoreFailure: the store cannot be read or written.
-        """
-        if paths.END_MARKER in self.store.infos(paths.END_MARKER):
-            return "it holds a finished run"
-        name = paths.claim_path(self._worker)
-        owner = owner_in(_text(self.store.read({name: None}).get(name)))
-        if owner is not None and alive_here(owner):
-            return f"{_named(owner)} is writing to it"
-        self.store.write(name, self._content)
-        self.name = name
-        if removes_old:
-            remove_steps(self.store, self._worker)
-        return None
-
-    def take_up(self, earlier: StorePlace, alone: bool) -> str | None:
-        """Get the place of the run that this one goes on with; None when that has worked, else the reason why not.
-
-        Args:
-            earlier: the place as an earlier start of the training has left it.
-            alone: no other worker is known.
-
-        Raises:
-            StoreFailure: the store cannot be read or written.
-        """
-        place = self.store.at(earlier.address, earlier.address.removeprefix(self.store.address))
-        name = paths.claim_path(None if alone else self._worker)
-        claims = place.read(dict.fromkeys((earlier.claim, name)))
-        if mark_in(claims.get(earlier.claim, b"")) != earlier.mark:
-            return f"{place.address} holds another run than this training's"
-        before = name if name in claims else earlier.claim
-        # A worker that is new, beside others that were there, is in nobody's way.
-        if alone or before in (name, paths.claim_path()):
-            reason = _still_there(place, before, owner_in(_text(claims[before])), alone)
-            if reason is not None:
-                return reason
-        self._content = marked(self._content, earlier.mark)
-        place.write(name, self._content)
-        self.store, self.name = place, name
-        return None
+    place: Store
+    name: str
+    content: bytes
 
     def renew(self) -> str | None:
         """Write the claim anew; None when that has worked, else who has taken the place over.
@@ -143,11 +49,11 @@ class StoreClaim:
         Raises:
             StoreFailure: the store cannot be read or written.
         """
-        found = self.store.read({self.name: None}).get(self.name, self._content)
-        if found != self._content:
-            owner = owner_in(_text(found))
-            return f"{'another process' if owner is None else _named(owner)} has taken {self.store.address} over"
-        self.store.write(self.name, self._content)
+        found = self.place.read({self.name: None}).get(self.name, self.content)
+        if found != self.content:
+            owner = owner_in(found)
+            return f"{'another process' if owner is None else owner_text(owner)} has taken {self.place.address} over"
+        self.place.write(self.name, self.content)
         return None
 
     def release(self, keeps_mark: bool) -> None:
@@ -159,15 +65,91 @@ class StoreClaim:
         Raises:
             StoreFailure: the store cannot be written.
         """
-        if self.name and keeps_mark:
-            self.store.write(self.name, json.dumps({_RUN: self.mark}).encode())
-        elif self.name:
-            self.store.remove([self.name])
+        if keeps_mark:
+            self.place.write(self.name, json.dumps({_RUN: mark_in(self.content)}).encode())
+        else:
+            self.place.remove([self.name])
+
+
+def held_at(place: Store) -> str:
+    """The kind of run at a place: ``FINISHED``, "run" if it has a step or a worker that writes, empty if there is none.
+
+    Raises:
+        StoreFailure: the store cannot be read.
+    """
+    there = place.infos(paths.END_MARKER, paths.claim_path())
+    if paths.END_MARKER in there:
+        return FINISHED
+    return "run" if there or place.find(paths.INDEX_FOLDER, paths.COLLECTIONS_FOLDER) else ""
+
+
+def take_alone(asked_for: Store, content: bytes) -> tuple[StoreClaim, str | None]:
+    """Claim a place for a run of one worker; why it is not the one that was asked for, None if it is.
+
+    Raises:
+        StoreFailure: the store cannot be read or written.
+    """
+    reason = None
+    for number in itertools.count(1):
+        place = asked_for.at(f"{_beside(asked_for.address)}{number}" if number > 1 else "")
+        held = held_at(place)
+        if not held and place.create(paths.claim_path(), content):
+            return StoreClaim(place, paths.claim_path(), content), reason
+        reason = reason or f"{place.address} holds a {held or 'run'}"
+    raise AssertionError("there are more numbers")
+
+
+def take_as_worker(place: Store, worker: str, content: bytes) -> StoreClaim | str:
+    """Claim a place for one of several workers, or say why that is not possible.
+
+    Raises:
+        StoreFailure: the store cannot be read or written.
+    """
+    if paths.END_MARKER in place.infos(paths.END_MARKER):
+        return "it holds a finished run"
+    name = paths.claim_path(worker)
+    owner = owner_in(place.read({name: None}).get(name, b""))
+    if owner is not None and alive_here(owner):
+        return f"{owner_text(owner)} is writing to it"
+    place.write(name, content)
+    return StoreClaim(place, name, content)
+
+
+def take_up(asked_for: Store, earlier: StorePlace, worker: str | None, own: bytes) -> StoreClaim | str:
+    """Claim the place of the run that this one goes on with, or say why that is not possible.
+
+    Args:
+        asked_for: the place that was asked for.
+        earlier: the place as an earlier start of the training has left it.
+        worker: the name of one of several; None where no other one is known.
+        own: what the claim file in the run's folder says.
+
+    Raises:
+        StoreFailure: the store cannot be read or written.
+    """
+    place = asked_for.at(earlier.address.removeprefix(asked_for.address))
+    name = paths.claim_path(worker)
+    claims = place.read(dict.fromkeys((earlier.claim, name)))
+    if mark_in(claims.get(earlier.claim, b"")) != earlier.mark:
+        return f"{place.address} holds another run than this training's"
+    before = name if name in claims else earlier.claim
+    # A worker that is new, beside others that were there, is in nobody's way.
+    if worker is None or before in (name, paths.claim_path()):
+        owner = owner_in(claims[before])
+        if owner is not None and not is_own(owner) and not is_gone(owner):
+            if alive_here(owner):
+                return f"{owner_text(owner)} is writing to {place.address}"
+            # Several come to their place whatever stands in their claims, as they do where no run is gone on with.
+            if worker is None and not _is_left_behind(place, before):
+                return f"{owner_text(owner)} may be writing to {place.address}"
+    content = marked(own, earlier.mark)
+    place.write(name, content)
+    return StoreClaim(place, name, content)
 
 
 def marked(own: bytes, mark: str) -> bytes:
     """The content of a claim file: of the one in the run's folder, and the mark of the run where that is older."""
-    fields = owner_in(_text(own))
+    fields = owner_in(own)
     if fields is None or fields.get(_MARK) == mark:
         return own
     return json.dumps({**fields, _RUN: mark}).encode()
@@ -176,17 +158,17 @@ def marked(own: bytes, mark: str) -> bytes:
 def mark_in(content: bytes) -> str:
     """The mark of the run that a claim file is of; empty if it has none."""
     try:
-        fields = json.loads(_text(content))
+        fields = json.loads(content)
         return str(fields.get(_RUN) or fields.get(_MARK) or "")
     except (ValueError, AttributeError, RecursionError):
         return ""
 
 
-def is_place_of(earlier: StorePlace, named: str) -> bool:
-    """Whether a run in this place may have been asked to go to the address ``named``."""
-    beside = rf"({re.escape(_beside(named))}\d+)?"
+def is_place_of(earlier: StorePlace, asked_for: str) -> bool:
+    """True if a run in this place may have been asked to go to this address."""
+    beside = rf"({re.escape(_beside(asked_for))}\d+)?"
     known = earlier.claim == paths.claim_path() or paths.parse_worker_claim(earlier.claim) is not None
-    return known and bool(earlier.mark) and re.fullmatch(re.escape(named) + beside, earlier.address) is not None
+    return known and bool(earlier.mark) and re.fullmatch(re.escape(asked_for) + beside, earlier.address) is not None
 
 
 def remove_steps(place: Store, worker: str | None, after: int = -1) -> tuple[set[_Part], set[_Part]]:
@@ -215,33 +197,11 @@ def _beside(address: str) -> str:
     return "-" if "/" in address.partition("://")[2] else "/run-"
 
 
-def _still_there(place: Store, name: str, owner: dict[str, object] | None, alone: bool) -> str | None:
-    """Why the owner of a claim may still write; None if nobody does."""
-    if owner is None or is_own(owner) or is_gone(owner):
-        return None
-    if alive_here(owner):
-        return f"{_named(owner)} is writing to {place.address}"
-    # Several come to their place whatever stands in their claims, as they do where no run is gone on with.
-    seconds = _age(place, name) if alone else math.inf
-    if seconds is None or seconds < LEFT_BEHIND_SECONDS:
-        return f"{_named(owner)} may be writing to {place.address}"
-    return None
-
-
-def _age(place: Store, name: str) -> float | None:
-    """Seconds since a file was written, by the store's clock; None where that is not known."""
+def _is_left_behind(place: Store, name: str) -> bool:
+    """True if a claim file was not written anew for long, by the store's clock."""
     now = f"{name}.{os.urandom(6).hex()}{paths.TEMPORARY_SUFFIX}"
     place.write(now, b"")
     there = place.infos(name, now)
     place.remove([now])
-    if len(there) < 2 or not there[name].changed or not there[now].changed:
-        return None
-    return there[now].changed - there[name].changed
-
-
-def _named(owner: dict[str, object]) -> str:
-    return f"process {owner['pid']} on {owner.get('host')}"
-
-
-def _text(content: bytes | None) -> str:
-    return (content or b"").decode(errors="replace")
+    times = [there[one].changed for one in (name, now) if one in there]
+    return len(times) == 2 and all(times) and times[1] - times[0] >= LEFT_BEHIND_SECONDS

@@ -2,14 +2,13 @@
 
 Whoever writes brings an event loop, which runs on its own thread. Then nothing is asked of the threads that fsspec and
 asyncio start elsewhere, which Python ends before a program's last functions. Whoever reads uses fsspec's own loop, so
-that reading works where the program has a loop running, as a notebook has.
+that reading works where the program has a loop running, as a notebook has. Asyncio takes a while to import, so that is
+left to who needs it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,9 +17,12 @@ from smd_agent.formats.addresses import protocol_of
 from smd_agent.printable import printable, shortened
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+    from concurrent.futures import Future
     from pathlib import Path
 
+    # A function of fsspec's, and what it is given behind the path.
     _Call = tuple[str, tuple[Any, ...], dict[str, Any]]
 
 EXTRA = "pip install 'smd-agent[stores]'"
@@ -35,6 +37,7 @@ _ATTEMPTS = 6
 _FIRST_PAUSE = 0.2
 _TIME_KEYS = ("LastModified", "last_modified", "mtime", "updated", "created")
 _LONGEST_REASON = 200
+NO_ANSWER = "it does not answer in time"
 
 
 class StoreFailure(OSError):
@@ -69,16 +72,15 @@ class Store:
     def __init__(self, address: str, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.address = address
         self._loop = loop
-        opened: list[tuple[Any, str]] = []
-        failure = guard.attempt(lambda: opened.append(_opened(address, loop)))
-        if failure is not None:
-            raise StoreFailure(_why_not_opened(address, failure)) from failure
-        self._files, self._root = opened[0]
+        opened = _answer(lambda: _opened(address, loop))
+        if isinstance(opened, BaseException):
+            raise StoreFailure(_why_not_opened(address, opened)) from opened
+        self._files, self._root = opened
 
-    def at(self, address: str, root: str) -> Store:
-        """Another folder of the same store: its address, and what is appended to this one's."""
+    def at(self, ending: str) -> Store:
+        """Another folder of the same store, whose address is this one's and an ending."""
         other = object.__new__(Store)
-        other.__dict__.update(self.__dict__, address=address, _root=self._root + root)
+        other.__dict__.update(self.__dict__, address=self.address + ending, _root=self._root + ending)
         return other
 
     def find(self, *folders: str) -> dict[str, Entry]:
@@ -87,15 +89,12 @@ class Store:
         Raises:
             StoreFailure: that cannot be told.
         """
-        calls: list[_Call] = [("find", (f"{self._root}/{folder}",), {"detail": True}) for folder in folders]
-        found: dict[str, Entry] = {}
-        for listed in self._answers(calls):
-            if isinstance(listed, BaseException):
-                raise StoreFailure(reason_of(listed)) from listed
-            for path, info in listed.items():
-                if path.startswith(f"{self._root}/") and info.get("type", "file") == "file":
-                    found[path[len(self._root) + 1 :]] = _entry(info)
-        return found
+        calls: dict[str, _Call] = {folder: ("find", (), {"detail": True}) for folder in folders}
+        listed = [one for listed in self._answers(calls, missing_ok=False).values() for one in listed.items()]
+        start = len(self._root) + 1
+        return {
+            path[start:]: _entry(info) for path, info in listed if path[:start] == f"{self._root}/" and _is_file(info)
+        }
 
     def infos(self, *names: str) -> dict[str, Entry]:
         """Those of some files that are there.
@@ -103,16 +102,8 @@ class Store:
         Raises:
             StoreFailure: that cannot be told.
         """
-        answers = self._answers([("info", (f"{self._root}/{name}",), {}) for name in names])
-        found = {}
-        for name, info in zip(names, answers, strict=True):
-            if isinstance(info, FileNotFoundError):
-                continue
-            if isinstance(info, BaseException):
-                raise StoreFailure(reason_of(info)) from info
-            if info.get("type", "file") == "file":
-                found[name] = _entry(info)
-        return found
+        found = self._answers({name: ("info", (), {}) for name in names})
+        return {name: _entry(info) for name, info in found.items() if _is_file(info)}
 
     def read(self, places: Mapping[str, tuple[int, int] | None]) -> dict[str, bytes]:
         """Bytes of files by their names; those that are not there any more are left out.
@@ -123,18 +114,10 @@ class Store:
         Raises:
             StoreFailure: one of them cannot be read.
         """
-        calls: list[_Call] = []
+        calls: dict[str, _Call] = {}
         for name, part in places.items():
-            ends = {} if part is None else {"start": part[0], "end": part[1]}
-            calls.append(("cat_file", (f"{self._root}/{name}",), ends))
-        found: dict[str, bytes] = {}
-        for name, content in zip(places, self._answers(calls), strict=True):
-            if isinstance(content, FileNotFoundError):
-                continue
-            if isinstance(content, BaseException):
-                raise StoreFailure(f"{name}: {reason_of(content)}") from content
-            found[name] = content
-        return found
+            calls[name] = ("cat_file", (), {} if part is None else {"start": part[0], "end": part[1]})
+        return self._answers(calls)
 
     def put(
         self, folder: Path, names: Sequence[str], seconds: float, moved: Callable[[], None]
@@ -150,22 +133,15 @@ class Store:
         options: dict[str, Any] = {"callback": _progress(moved)}
         if protocol_of(self.address) in ("s3", "s3a"):
             options |= {"chunksize": PART_BYTES, "max_concurrency": _PARTS_AT_ONCE}
-        if not self._files.async_impl:
-            # A store is asked for a file by its name or has it whole; a folder of a server may have a part of it.
-            return self._put_one_by_one(folder, names)
-        calls: list[_Call] = [("put_file", (str(folder / name), f"{self._root}/{name}"), {**options}) for name in names]
-        answers = self._made(calls, seconds)
+        if self._files.async_impl:
+            calls = [("put_file", (str(folder / name), f"{self._root}/{name}"), {**options}) for name in names]
+            answers = self._made(calls, seconds)
+        else:
+            answers = [_answer(partial(self._put_whole, folder / name, f"{self._root}/{name}")) for name in names]
         return {name: one for name, one in zip(names, answers, strict=True) if isinstance(one, BaseException)}
 
-    def _put_one_by_one(self, folder: Path, names: Sequence[str]) -> dict[str, BaseException]:
-        failed: dict[str, BaseException] = {}
-        for name in names:
-            failure = guard.attempt(partial(self._put_whole, folder / name, f"{self._root}/{name}"))
-            if failure is not None:
-                failed[name] = failure
-        return failed
-
     def _put_whole(self, path: Path, place: str) -> None:
+        # A store is asked for a file by its name or has it whole; a folder of a server may have a part of it.
         self._files.makedirs(place.rpartition("/")[0], exist_ok=True)
         self._files.put_file(str(path), f"{place}.tmp")
         self._files.mv(f"{place}.tmp", place)
@@ -176,7 +152,7 @@ class Store:
         Raises:
             StoreFailure: that is not possible.
         """
-        self._raise_failure(self._answers([("pipe_file", (f"{self._root}/{name}", content), {})]))
+        self._answers({name: ("pipe_file", (content,), {})}, missing_ok=False)
 
     def create(self, name: str, content: bytes) -> bool:
         """Put a small file in place if none is there; whether that has worked.
@@ -186,7 +162,7 @@ class Store:
         Raises:
             StoreFailure: that is not possible.
         """
-        (answer,) = self._answers([("pipe_file", (f"{self._root}/{name}", content), {"mode": "create"})])
+        (answer,) = self._tried({name: ("pipe_file", (content,), {"mode": "create"})}).values()
         if not isinstance(answer, BaseException):
             return True
         if isinstance(answer, FileExistsError) or "PreconditionFailed" in str(answer) or "412" in str(answer):
@@ -201,8 +177,7 @@ class Store:
         Raises:
             StoreFailure: one of them cannot be removed.
         """
-        answers = self._answers([("rm_file", (f"{self._root}/{name}",), {}) for name in names])
-        self._raise_failure([one for one in answers if not isinstance(one, FileNotFoundError)])
+        self._answers({name: ("rm_file", (), {}) for name in names})
 
     def close(self) -> None:
         """Close the connections of whoever writes."""
@@ -210,43 +185,61 @@ class Store:
         if client is not None and self._loop is not None:
             guard.attempt(lambda: self._run(client.close, 1.0))
 
-    @staticmethod
-    def _raise_failure(answers: Iterable[object]) -> None:
-        for answer in answers:
-            if isinstance(answer, BaseException):
-                raise StoreFailure(reason_of(answer)) from answer
+    def _answers(self, calls: Mapping[str, _Call], missing_ok: bool = True) -> dict[str, Any]:
+        """The results of calls, by the names of the files that they are about, without those that are not there.
 
-    def _answers(self, calls: Sequence[_Call]) -> list[Any]:
-        """What comes of calls, or what they raise, in their order; those that may work the next time are made again."""
-        answers = self._made(calls)
+        Raises:
+            StoreFailure: one of them has failed.
+        """
+        answers = {}
+        for name, answer in self._tried(calls).items():
+            if missing_ok and isinstance(answer, FileNotFoundError):
+                continue
+            if isinstance(answer, BaseException):
+                which = f"{name}: " if calls[name][0] == "cat_file" else ""
+                raise StoreFailure(f"{which}{reason_of(answer)}") from answer
+            answers[name] = answer
+        return answers
+
+    def _tried(self, calls: Mapping[str, _Call]) -> dict[str, Any]:
+        """The results of calls, or what they raise; those that may work the next time are made again."""
+        answers: dict[str, Any] = {}
         pause = _FIRST_PAUSE
-        for _ in range(_ATTEMPTS - 1):
-            again = [i for i, answer in enumerate(answers) if _may_pass(answer)]
-            if not again:
+        left = dict(calls)
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                time.sleep(pause)
+                pause *= 2
+            made = self._made(
+                [(kind, (f"{self._root}/{name}", *args), named) for name, (kind, args, named) in left.items()]
+            )
+            answers |= zip(left, made, strict=True)
+            left = {name: call for name, call in left.items() if _may_pass(answers[name])}
+            if not left:
                 break
-            time.sleep(pause)
-            pause *= 2
-            for i, answer in zip(again, self._made([calls[i] for i in again]), strict=True):
-                answers[i] = answer
         return answers
 
     def _made(self, calls: Sequence[_Call], seconds: float = 60.0) -> list[Any]:
         if not self._files.async_impl:
-            return [_answer(partial(getattr(self._files, name), *args, **named)) for name, args, named in calls]
+            return [_answer(partial(getattr(self._files, kind), *args, **named)) for kind, args, named in calls]
         answer = _answer(lambda: self._run(partial(self._gathered, calls), seconds))
         return answer if isinstance(answer, list) else [answer] * len(calls)
 
     async def _gathered(self, calls: Sequence[_Call]) -> list[Any]:
+        import asyncio
+
         turn = asyncio.Semaphore(_FILES_AT_ONCE)
 
-        async def one(name: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        async def one(kind: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
             async with turn:
-                return await getattr(self._files, f"_{name}")(*args, **named)
+                return await getattr(self._files, f"_{kind}")(*args, **named)
 
         return await asyncio.gather(*(one(*call) for call in calls), return_exceptions=True)
 
     def _run(self, work: Callable[[], Coroutine[Any, Any, Any]], seconds: float) -> Any:
         if self._loop is not None:
+            import asyncio
+
             return self._loop.run_until_complete(asyncio.wait_for(work(), seconds))
         from fsspec.asyn import sync
 
@@ -255,26 +248,28 @@ class Store:
 
 def new_loop() -> asyncio.AbstractEventLoop:
     """An event loop for the thread of whoever writes, which starts no further thread."""
+    import asyncio
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    class Inline(ThreadPoolExecutor):
+        """Does at once what it is handed, such as looking up a host: at exit Python starts no thread any more."""
+
+        def submit(self, fn: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
+            done: Future[Any] = Future()
+            failure = guard.attempt(lambda: done.set_result(fn(*args, **named)))
+            if failure is not None:
+                done.set_exception(failure)
+            return done
+
     loop = asyncio.new_event_loop()
-    loop.set_default_executor(_Inline(max_workers=1))
+    loop.set_default_executor(Inline(max_workers=1))
     return loop
 
 
-class _Inline(ThreadPoolExecutor):
-    """Does at once what it is handed, such as looking up a host's name: at exit Python starts no thread any more."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
-        done: Future[Any] = Future()
-        failure = guard.attempt(lambda: done.set_result(fn(*args, **named)))
-        if failure is not None:
-            done.set_exception(failure)
-        return done
-
-
 def reason_of(error: BaseException) -> str:
-    """What is the matter, in a few words."""
-    if isinstance(error, (asyncio.TimeoutError, TimeoutError)) or type(error).__name__ == "FSTimeoutError":
-        return "it does not answer in time"
+    """The reason that an error gives, in a few words."""
+    if isinstance(error, TimeoutError) or type(error).__name__ in ("TimeoutError", "FSTimeoutError"):
+        return NO_ANSWER
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return shortened(printable(" ".join(str(text).split())).rstrip("."), _LONGEST_REASON)
 
@@ -297,7 +292,7 @@ def _opened(address: str, loop: asyncio.AbstractEventLoop | None) -> tuple[Any, 
     return files, root.rstrip("/")
 
 
-def _why_not_opened(address: str, failure: Exception) -> str:
+def _why_not_opened(address: str, failure: BaseException) -> str:
     protocol = protocol_of(address)
     if isinstance(failure, ImportError) and (protocol in ("s3", "s3a") or "fsspec" in str(failure)):
         return f"what reads and writes {protocol}:// is not installed: {EXTRA}"
@@ -327,9 +322,12 @@ def _may_pass(answer: object) -> bool:
     return isinstance(answer, Exception) and not isinstance(answer, settled) and "Credentials" not in str(type(answer))
 
 
+def _is_file(info: Mapping[str, Any]) -> bool:
+    return bool(info.get("type", "file") == "file")
+
+
 def _entry(info: Mapping[str, Any]) -> Entry:
-    times = [info[key] for key in _TIME_KEYS if info.get(key) is not None]
-    changed = times[0] if times else 0.0
+    changed: Any = next((info[key] for key in _TIME_KEYS if info.get(key) is not None), 0.0)
     changed = changed.timestamp() if hasattr(changed, "timestamp") else changed
     known = float(changed) if isinstance(changed, (int, float)) else 0.0
     return Entry(int(info.get("size") or 0), known, f"{info.get('ETag') or info.get('etag') or ''} {known}")

@@ -12,12 +12,12 @@ import pytest
 
 fsspec = pytest.importorskip("fsspec")
 
-from harness.written_runs import save, saved, started
+from harness.written_runs import COLLECTIONS, readable, save, saved, started
 
 from smd_agent import create_trial, guard
 from smd_agent.formats import paths
 from smd_agent.formats.training_state import StorePlace, TrainingState
-from smd_agent.storage import claim, store_claim
+from smd_agent.storage import claim, store_claim, uploads
 from smd_agent.storage.destination import Destination
 
 
@@ -66,9 +66,9 @@ def left(run, step, *, by):
     assert run.flush()
     place = run.place
     limit = time.monotonic() + 10
-    while run._store._uploads._due and time.monotonic() < limit:
+    while run._store._due and time.monotonic() < limit:
         time.sleep(0.02)
-    run._store._uploads.end()
+    run._store.end()
     run._at.folder._claim.drop()
     for name in [name for name in contents(place.address) if name.startswith("claim")]:
         written = json.loads(contents(place.address)[name])
@@ -140,7 +140,7 @@ def test_what_this_machine_still_has_goes_to_the_store(store, address, gone, cap
         saved(first, 2, 3, 4)
         place = first.place
         assert place.waiting[-3:] == (2, 3, 4)
-        first._store._uploads.end()
+        first._store.end()
     first._at.folder._claim.drop()
     claimed = json.loads(contents(address)["claim.smd"])
     store.pipe_file(f"{address}/claim.smd", json.dumps({**claimed, **gone}).encode())
@@ -267,6 +267,22 @@ def test_each_of_several_workers_goes_on_and_removes_its_own(store, address, gon
     for name in names:
         assert steps_at(address, name) == [0, 1, 2]
     assert [run.location for run in second] == [address, address]
+
+
+def test_a_process_made_by_a_fork_saves_into_a_folder_whatever_its_parent_waits_for(store, address, capfd):
+    run = begun(address)
+    saved(run, 1)
+    run._store._waiting = uploads.WAITING_BYTES + 1
+    run.begin_anew()
+    assert run.start("worker_0", alone=True) is None
+    run.write_collections(COLLECTIONS)
+    saved(run, 2)
+    assert (run.location, run.folder, run.place, run.steps_lost) == (str(run.root), str(run.root), None, 0)
+    assert said(capfd) == [f"smd_agent: a process made by a fork uploads nothing: what it saves stays in {run.root}"]
+    run.close(True)
+    run.clear_away()
+    assert readable(run.root) == [2]
+    assert paths.index_path(2, "worker_0") not in contents(address)
 
 
 @pytest.mark.parametrize(

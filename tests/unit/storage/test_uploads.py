@@ -21,9 +21,8 @@ from smd_agent import guard
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugRuntimeError
 from smd_agent.formats import paths
-from smd_agent.storage import upload_pauses, uploads
+from smd_agent.storage import store_claim, store_thread, uploads
 from smd_agent.storage.destination import Destination
-from smd_agent.storage.store_claim import Taken
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +148,7 @@ def test_a_place_that_holds_a_run_is_left_alone(store, address, capfd):
 
 def test_of_two_programs_that_start_at_once_one_gets_the_place(store, address, monkeypatch):
     # Both have looked before either has written.
-    monkeypatch.setattr(Taken, "at", classmethod(lambda kind, place: kind(False, False)))
+    monkeypatch.setattr(store_claim, "held_at", lambda place: "")
     runs = [stored(address) for _ in range(2)]
     assert [run.location for run in runs] == [address, f"{address}-2"]
     for run in runs:
@@ -202,8 +201,8 @@ def test_a_store_that_never_answers_costs_a_moment_at_the_end(store, address, ca
 
 
 def test_a_store_that_fails_for_long_is_told_of_once_and_gets_all_in_the_end(store, address, capfd, monkeypatch):
-    monkeypatch.setattr(upload_pauses, "STANDS_STILL", 0.5)
-    monkeypatch.setattr(upload_pauses, "LONGEST_PAUSE", 0.3)
+    monkeypatch.setattr(store_thread, "STANDS_STILL", 0.5)
+    monkeypatch.setattr(store_thread, "LONGEST_PAUSE", 0.3)
     run = stored(address)
     store.faults.only, store.faults.refuse = "PUT", 10**6
     save(run, *range(3))
@@ -235,7 +234,7 @@ def test_the_random_numbers_of_the_program_are_its_own(store, address):
 
 
 def test_what_lies_here_on_its_way_is_bounded(store, address, monkeypatch, capfd):
-    monkeypatch.setattr("smd_agent.storage.kept_events.KEPT_BYTES", 1000)
+    monkeypatch.setattr(uploads, "KEPT_BYTES", 1000)
     run = stored(address)
     save(run, *range(20))
     run.close(True)
@@ -309,7 +308,7 @@ def test_a_store_that_hangs_from_the_start_is_waited_for_once(store, address, ca
 
 
 def test_a_thread_that_has_failed_is_not_waited_for(store, monkeypatch, capfd, tmp_path):
-    monkeypatch.setattr(uploads, "new_loop", lambda: [].broken)
+    monkeypatch.setattr(store_thread, "new_loop", lambda: [].broken)
     begun = time.monotonic()
     run = stored("memory://runs/failed")
     reason = "'list' object has no attribute 'broken'"

@@ -1,4 +1,4 @@
-"""The stay of a run in a store: which place its workers have got, what was there before, and that it is still theirs.
+"""The session of one process with a store: the place of its run there, what was there before, and its claims on it.
 
 All of it is done on the thread that uploads.
 """
@@ -13,7 +13,7 @@ from smd_agent.formats import paths
 from smd_agent.formats.training_state import StorePlace
 from smd_agent.storage import store_claim
 from smd_agent.storage.lost_steps import parse_lost_steps
-from smd_agent.storage.store_claim import StoreClaim, Taken, mark_in, marked, remove_steps
+from smd_agent.storage.store_claim import StoreClaim, mark_in, marked, remove_steps
 from smd_agent.storage.stores import Store
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Earlier(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a run that goes on has found in its place.
+    """The steps that a run that goes on has found in its place.
 
     address: of the place.
     there: the steps that are there and stay, each with its worker.
@@ -47,50 +47,45 @@ class Found(NamedTuple):
     missing: list[int]
 
 
-class StoreStay:
-    """What one process has of a store.
+class StoreSession:
+    """All that one process has to do with a store, but for its uploads.
 
     Args:
-        named: the address that was asked for.
+        asked_for: the address that was asked for.
 
     Attributes:
         store: the place that it has got; None before.
-        address: of that; before, the named one.
-        reason: why that is not the named one; None if it is.
-        has_finished: whether a run has ended at the named address.
+        address: of that; before, the one that was asked for.
+        relocated_because: why that is not the one that was asked for; None if it is.
         earlier: the run that this one goes on with; None if it begins one.
         found: what of it was there; None where this run does not go on with one.
         kept_fresh: whether a later start of the training may go on with this run.
         is_fresh: whether nobody else can take its place for one that was left behind.
-        taken: whether somebody has taken its place all the same.
         place: where the run is, for a later start of the training; None as long as it is nowhere.
         renewed_at: when the claims are to be written anew, by ``time.monotonic``; never, if infinite.
     """
 
-    def __init__(self, named: str) -> None:
+    def __init__(self, asked_for: str) -> None:
         self.store: Store | None = None
-        self.address = named
-        self.reason: str | None = None
-        self.has_finished = False
+        self.address = asked_for
+        self.relocated_because: str | None = None
         self.earlier: Earlier | None = None
         self.found: Found | None = None
         self.kept_fresh = False
         self.is_fresh = True
-        self.taken = False
         self.place: StorePlace | None = None
         self.renewed_at = math.inf
-        self._at: Store | None = None
-        self._named = named
+        self._asked_for: Store | None = None
         self._claims: list[StoreClaim] = []
 
-    def look(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        """Look whether the store is there and may be used.
+    def open(self, loop: asyncio.AbstractEventLoop | None) -> bool:
+        """Look whether the store is there and may be used; whether a run has ended at the address.
 
         Raises:
             StoreFailure: it may not.
         """
-        self._at = Store(self._named, loop)
-        self.has_finished = Taken.at(self._at).finished
+        self._asked_for = Store(self.address, loop)
+        return store_claim.held_at(self._asked_for) == store_claim.FINISHED
 
     def enter(self, worker: str, alone: bool, removes_old: bool, own: bytes) -> str | None:
         """Get a place for a worker; None when that has worked, else the reason why not.
@@ -104,21 +99,30 @@ class StoreStay:
         Raises:
             StoreFailure: the store cannot be read or written.
         """
-        assert self._at is not None
-        known = mark_in(own) if self.place is None else self.place.mark
+        assert self._asked_for is not None
+        content = marked(own, mark_in(own) if self.place is None else self.place.mark)
         went_on = self.found is not None
-        claim = StoreClaim(self.store if went_on and self.store else self._at, worker, marked(own, known))
-        why_not = None
+        asked_for = self.store if went_on and self.store is not None else self._asked_for
+        claim: StoreClaim | str
+        why_not = why = None
         if self.earlier is not None and not went_on:
-            why_not = claim.take_up(self.earlier.place, alone)
-            if why_not is None:
+            claim = store_claim.take_up(asked_for, self.earlier.place, None if alone else worker, own)
+            if isinstance(claim, StoreClaim):
+                there = claim.place.address
+                self.relocated_because = None if there == asked_for.address else f"the run that goes on is in {there}"
                 self._go_on(claim, self.earlier, worker, alone)
                 return None
-        reason = claim.take_alone() if alone else claim.take_as_worker(removes_old and not went_on)
-        if reason is not None and not alone:
-            return reason
+            why_not = claim
+        if alone:
+            claim, why = store_claim.take_alone(asked_for, content)
+        else:
+            claim = store_claim.take_as_worker(asked_for, worker, content)
+            if isinstance(claim, str):
+                return claim
+            if removes_old and not went_on:
+                remove_steps(claim.place, worker)
         if not went_on:
-            self.reason = reason and (why_not or reason)
+            self.relocated_because = why and (why_not or why)
         self._stay(claim)
         return None
 
@@ -133,7 +137,7 @@ class StoreStay:
         for claim in self._claims:
             taken = claim.renew()
             if taken is not None:
-                self.taken, self.renewed_at = True, math.inf
+                self.renewed_at = math.inf
                 return taken
         self._note_fresh()
         return None
@@ -151,28 +155,32 @@ class StoreStay:
 
     def close(self) -> None:
         """Close the connections."""
-        if self._at is not None:
-            self._at.close()
+        if self._asked_for is not None:
+            self._asked_for.close()
 
     def _go_on(self, claim: StoreClaim, earlier: Earlier, worker: str, alone: bool) -> None:
-        place, step = claim.store, earlier.step
+        place, last = claim.place, earlier.step
         place.remove([paths.END_MARKER])
-        redone, there = remove_steps(place, None if alone else worker, after=step)
+        redone, there = remove_steps(place, None if alone else worker, after=last)
         name = paths.lost_path(worker)
-        lost = parse_lost_steps(worker, place.read({name: None}).get(name, b"").decode(errors="replace"))
+        lost = parse_lost_steps(worker, place.read({name: None}).get(name, b""))
         place.remove([name])
         # The process that has noted where the training stood knew of its own steps only.
         waiting = earlier.place.waiting if claim.name == earlier.place.claim else ()
-        missing = {one for one in waiting if one <= step and (one, worker) not in there}
-        known = [] if lost is None else [one for one in lost.steps if one <= step]
-        self.found = Found(place.address, frozenset(there), sorted({one for one, _ in redone}), known, sorted(missing))
-        self.reason = None if place.address == self._named else f"the run that goes on is in {place.address}"
+        self.found = Found(
+            place.address,
+            there=frozenset(there),
+            redone=sorted({step for step, _ in redone}),
+            lost=[] if lost is None else [step for step in lost.steps if step <= last],
+            missing=sorted({step for step in waiting if step <= last and (step, worker) not in there}),
+        )
         self._stay(claim)
 
     def _stay(self, claim: StoreClaim) -> None:
         self._claims.append(claim)
-        self.store, self.address = claim.store, claim.store.address
-        self.place = StorePlace(self.address, claim.name, claim.mark) if claim.mark else None
+        self.store, self.address = claim.place, claim.place.address
+        mark = mark_in(claim.content)
+        self.place = StorePlace(self.address, claim.name, mark) if mark else None
         self._note_fresh()
 
     def _note_fresh(self) -> None:
