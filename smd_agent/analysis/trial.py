@@ -20,7 +20,7 @@ from smd_agent.errors import DamagedRecord, NoMoreData, SMDebugNotImplementedErr
 from smd_agent.formats.addresses import plain
 from smd_agent.formats.event import Form
 from smd_agent.printable import shortened
-from smd_agent.storage.readers import reader_of
+from smd_agent.storage.store_reader import reader_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, KeysView, Sequence

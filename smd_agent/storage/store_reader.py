@@ -13,13 +13,13 @@ import tempfile
 import time
 import weakref
 from collections import OrderedDict
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smd_agent.errors import SMDebugRuntimeError
 from smd_agent.formats import paths
-from smd_agent.storage.index_files import StepIndex
+from smd_agent.formats.addresses import is_address
 from smd_agent.storage.reader import RunReader
 from smd_agent.storage.stores import Entry, Store, StoreFailure
 from smd_agent.storage.whole_file import remove_file, replace_file
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from smd_agent.formats.index import Index
+    from smd_agent.storage.index_files import StepIndex
 
 LOOK_SECONDS = 2.0
 # A smaller event file is fetched whole, of a larger one pieces of this size.
@@ -43,49 +44,51 @@ _NOTES = (paths.LOST_FOLDER, paths.ABOUT_FOLDER, paths.FAILURES_FOLDER)
 _SMALL_FOLDERS = (paths.INDEX_FOLDER, paths.COLLECTIONS_FOLDER, *_NOTES)
 
 
-def is_run(address: str) -> bool:
-    """Whether there is a run at an address that can be opened by now.
-
-    Raises:
-        SMDebugRuntimeError: the store cannot be read.
-    """
-    try:
-        return bool(Store(address).find(paths.INDEX_FOLDER, paths.COLLECTIONS_FOLDER))
-    except StoreFailure as failure:
-        raise SMDebugRuntimeError(f"{address} cannot be read: {failure.strerror}") from failure
-
-
-class StoreReader(RunReader):
-    """The files of one run in a store.
+def reader_of(path: str, first: int | None, end: int | None) -> RunReader:
+    """The reader of a run in a folder or, where this is an address, in a store.
 
     Args:
-        address: of the run; it need not be there yet.
+        path: the run's folder, or its address.
         first: read no step before this global step.
         end: read no step from this global step on.
 
     Raises:
         SMDebugRuntimeError: what knows such addresses is not installed.
     """
+    return StoreReader(path, first, end) if is_address(path) else RunReader(Path(path), first, end)
+
+
+def is_run(address: str) -> bool:
+    """True if there is a run at an address that can be opened by now.
+
+    Raises:
+        SMDebugRuntimeError: the store cannot be read.
+    """
+    with _told(address):
+        return bool(Store(address).find(paths.INDEX_FOLDER, paths.COLLECTIONS_FOLDER))
+
+
+class StoreReader(RunReader):
+    """The files of one run in a store, which need not be there yet; see ``reader_of``."""
 
     def __init__(self, address: str, first: int | None = None, end: int | None = None) -> None:
-        try:
+        with _told(address):
             self._store = Store(address)
-        except StoreFailure as failure:
-            raise SMDebugRuntimeError(f"{address} cannot be read: {failure.strerror}") from failure
         folder = tempfile.mkdtemp(prefix="smd_agent-reads-")
         self._finalizer = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         super().__init__(Path(folder), first, end)
         self.shown = address
         self._there: dict[str, Entry] = {}
         self._looked_at = float("-inf")
-        # Event files in the order of their steps, and what of them is in the folder: None is all of it.
-        self._order: list[Index] = []
-        self._place: dict[str, int] = {}
-        self._here: OrderedDict[str, set[int] | None] = OrderedDict()
-        self._sizes: dict[str, int] = {}
+        # Event files in the order of their steps, with their sizes.
+        self._sizes: list[tuple[str, int]] = []
+        self._number: dict[str, int] = {}
+        # How many bytes of them are in the folder, those last that were asked for last; and which pieces of large ones.
+        self._here: OrderedDict[str, int] = OrderedDict()
+        self._pieces: dict[str, set[int]] = {}
 
     def is_there(self) -> bool:
-        """Whether there is anything of a run."""
+        """True if there is anything of a run."""
         self._look()
         return bool(self._there)
 
@@ -104,8 +107,8 @@ class StoreReader(RunReader):
         self._look()
         for step in super().new_indexes():
             if step.index.event_file is not None:
-                self._place[step.index.event_file] = len(self._order)
-                self._order.append(step.index)
+                self._number[step.index.event_file] = len(self._sizes)
+                self._sizes.append((step.index.event_file, _size_of(step.index)))
             yield step
 
     def _wait_for(self, path: str, place: StepIndex) -> None:
@@ -115,14 +118,11 @@ class StoreReader(RunReader):
         """Fetch what is new of the small files, unless the last look was just now or has seen the end."""
         if paths.END_MARKER in self._there or time.monotonic() < self._looked_at + LOOK_SECONDS:
             return
-        try:
+        with _told(self.shown):
             # In this order: the end marker comes after all else.
             there = self._store.infos(paths.END_MARKER, paths.claim_path())
             there |= {name: one for name, one in self._store.find(*_SMALL_FOLDERS).items() if _is_known(name)}
-            changed = {name: one for name, one in there.items() if self._there.get(name) != one}
-            self._fetch_small(changed)
-        except StoreFailure as failure:
-            raise SMDebugRuntimeError(f"{self.shown} cannot be read: {failure.strerror}") from failure
+            self._fetch_small({name: one for name, one in there.items() if self._there.get(name) != one})
         for name in self._there.keys() - there.keys():
             remove_file(self.root, name)
         self._there = there
@@ -130,13 +130,11 @@ class StoreReader(RunReader):
 
     def _fetch_small(self, entries: Mapping[str, Entry]) -> None:
         names = sorted(entries, key=lambda name: (name == paths.END_MARKER, name))
+        # Of index files, which never change, the whole is known, which saves asking for it.
+        indexes = {name for name in names if name.startswith(f"{paths.INDEX_FOLDER}/") and entries[name].size}
         for start in range(0, len(names), _FILES_AT_ONCE):
-            # Of files that never change the whole is known, which saves asking for it.
-            sizes = {name: entries[name].size for name in names[start : start + _FILES_AT_ONCE]}
-            places = {
-                name: (0, size) if size and name.startswith(f"{paths.INDEX_FOLDER}/") else None
-                for name, size in sizes.items()
-            }
+            together = names[start : start + _FILES_AT_ONCE]
+            places = {name: (0, entries[name].size) if name in indexes else None for name in together}
             for name, content in self._store.read(places).items():
                 replace_file(self.root, name, content)
                 changed = entries[name].changed or time.time()
@@ -144,75 +142,64 @@ class StoreReader(RunReader):
                     os.utime(self.root / name, (changed, changed))
 
     def _make_ready(self, index: Index, first: int, size: int) -> None:
-        name = index.event_file
-        if name is None or self._here.get(name, ()) is None:
+        name, whole = index.event_file, _size_of(index)
+        if name is None:
             return
-        whole = _size_of(index)
-        if whole <= _WHOLE_BYTES:
-            self._fetch_whole(name, self._with_next(index, name))
-            return
-        known = self._here.setdefault(name, set()) or set()
-        self._here[name] = known
-        pieces = range(first // _PIECE_BYTES, (min(first + size, whole) + _PIECE_BYTES - 1) // _PIECE_BYTES)
-        self._fetch_pieces(name, [piece for piece in pieces if piece not in known], whole)
-        known.update(pieces)
-        self._note(name, len(known) * _PIECE_BYTES)
+        if whole > _WHOLE_BYTES:
+            self._fetch_pieces(name, first, min(first + size, whole), whole)
+        elif name not in self._here:
+            for one, content in self._store.read(self._with_next(name, whole)).items():
+                replace_file(self.root, one, content)
+                self._here[one] = len(content)
+        if name in self._here:
+            self._here.move_to_end(name)
+        while sum(self._here.values()) > _LARGEST_FOLDER and len(self._here) > 1:
+            old, _ = self._here.popitem(last=False)
+            self._pieces.pop(old, None)
+            remove_file(self.root, old)
 
-    def _with_next(self, index: Index, name: str) -> dict[str, tuple[int, int]]:
+    def _with_next(self, name: str, whole: int) -> dict[str, tuple[int, int]]:
         """Return an event file, all of it; and small ones that follow, if the one before it has been read, too."""
-        found = {name: (0, _size_of(index))}
-        place = self._place.get(name)
-        if place is None or (place and self._order[place - 1].event_file not in self._here):
+        found = {name: (0, whole)}
+        number = self._number.get(name)
+        if number is None or (number and self._sizes[number - 1][0] not in self._here):
             return found
         left = _AHEAD_BYTES
-        for other in self._order[place + 1 : place + _AHEAD_FILES]:
-            size = _size_of(other)
-            left -= size if size <= _WHOLE_BYTES else 0
-            if left < 0:
-                break
-            if size <= _WHOLE_BYTES and other.event_file is not None and other.event_file not in self._here:
-                found[other.event_file] = 0, size
+        for other, size in self._sizes[number + 1 : number + _AHEAD_FILES]:
+            if size <= _WHOLE_BYTES and other not in self._here:
+                left -= size
+                if left < 0:
+                    break
+                found[other] = 0, size
         return found
 
-    def _fetch_whole(self, wanted: str, places: Mapping[str, tuple[int, int]]) -> None:
-        for name, content in self._store.read(places).items():
-            replace_file(self.root, name, content)
-            self._here[name] = None
-            self._sizes[name] = len(content)
-        if wanted in self._here:
-            self._note(wanted, self._sizes[wanted])
-
-    def _fetch_pieces(self, name: str, pieces: list[int], whole: int) -> None:
+    def _fetch_pieces(self, name: str, first: int, end: int, whole: int) -> None:
         """Write pieces of a large event file where they belong, in a file that has holes elsewhere."""
-        if not pieces:
+        known = self._pieces.get(name, set())
+        lacks = {*range(first // _PIECE_BYTES, -(-end // _PIECE_BYTES))} - known
+        if not lacks:
             return
-        path = self.root / name
-        if not path.exists():
+        pieces = range(min(lacks), max(lacks) + 1)
+        start = pieces.start * _PIECE_BYTES
+        content = self._store.read({name: (start, min(pieces.stop * _PIECE_BYTES, whole))}).get(name)
+        if content is None:
+            raise FileNotFoundError(2, os.strerror(2), f"{self.shown}/{name}")
+        if not known:
             replace_file(self.root, name, b"")
-        # Pieces that follow each other are one request.
-        runs = [[pieces[0], pieces[0] + 1]]
-        for piece in pieces[1:]:
-            if piece == runs[-1][1]:
-                runs[-1][1] += 1
-            else:
-                runs.append([piece, piece + 1])
-        with open(path, "r+b") as file:
-            for begin, end in runs:
-                part = begin * _PIECE_BYTES, min(end * _PIECE_BYTES, whole)
-                content = self._store.read({name: part}).get(name)
-                if content is None:
-                    raise FileNotFoundError(2, os.strerror(2), str(path))
-                file.seek(part[0])
-                file.write(content)
+        with open(self.root / name, "r+b") as file:
+            file.seek(start)
+            file.write(content)
+        self._pieces[name] = known.union(pieces)
+        self._here[name] = len(self._pieces[name]) * _PIECE_BYTES
 
-    def _note(self, name: str, size: int) -> None:
-        """Remember how large a file is that is about to be read, and remove older ones where all are too large."""
-        self._sizes[name] = size
-        self._here.move_to_end(name)
-        while sum(self._sizes.values()) > _LARGEST_FOLDER and len(self._here) > 1:
-            old, _ = self._here.popitem(last=False)
-            del self._sizes[old]
-            remove_file(self.root, old)
+
+@contextmanager
+def _told(address: str) -> Iterator[None]:
+    """Have a failure of a store told with its address."""
+    try:
+        yield
+    except StoreFailure as failure:
+        raise SMDebugRuntimeError(f"{address} cannot be read: {failure.strerror}") from failure
 
 
 def _size_of(index: Index) -> int:
@@ -221,7 +208,7 @@ def _size_of(index: Index) -> int:
 
 
 def _is_known(name: str) -> bool:
-    """Whether a file of this name is one of a run: others are not to be written anywhere."""
+    """True if a file of this name is one of a run: others are not to be written anywhere."""
     folder, _, last = name.rpartition("/")
     if folder in _NOTES:
         return last.endswith(".json")
