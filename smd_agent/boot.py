@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 MARK = "_smd_agent_started"
 OLD_NAME = "smdebug"
 LEFT = "_smd_agent_left"
+# Imported by the interpreter itself, while it looks for the folders that packages are in.
+OF_SITE = ("sitecustomize", "usercustomize")
 # They start the program by another interpreter, whose PYTHONPATH they make of their own sys.path.
 STARTERS = ("sagemaker_training", "sagemaker_containers")
 
@@ -71,9 +73,11 @@ def _arm() -> None:
         from smd_agent import bundled
 
         bundled.find_beside(package)
-    for name in FRAMEWORKS:
-        if name in sys.modules:
-            _finder.catch_up(name)
+    if _is_half_made(sys.modules.get("site")):
+        _finder.catch_up_all()
+    else:
+        # Started late: what the program needs may have been imported.
+        _finder.complete()
     if env.launch_pid() == os.getpid():
         import atexit
 
@@ -82,6 +86,7 @@ def _arm() -> None:
 
 @guard.fence("looking for a framework at the end")
 def _tell_if_no_framework(pid: int) -> None:
+    _finder.complete()
     if os.getpid() != pid or any(sys.modules.get(name) is not None for name in FRAMEWORKS):
         return
     names = ", ".join(sorted(FRAMEWORKS))
@@ -93,6 +98,13 @@ def _tell_if_no_framework(pid: int) -> None:
         )
     else:
         guard.say(f"nothing was captured: the program imported no supported framework ({names})")
+
+
+@guard.fence("looking for frameworks of other packages")
+def _read_outside() -> None:
+    from smd_agent.patches import outside
+
+    outside.known()
 
 
 @guard.fence("looking into the run's folder")
@@ -169,6 +181,7 @@ class _FrameworkFinder(_OldNameFinder):
     """
 
     def __init__(self) -> None:
+        self.is_complete = False
         self.done: set[str] = set()
         self.half_made: set[str] = set()
 
@@ -181,12 +194,28 @@ class _FrameworkFinder(_OldNameFinder):
                 self.catch_up(name)
         if fullname in STARTERS:
             _come_back()
+        if not (self.is_complete or path or fullname in OF_SITE or fullname in sys.stdlib_module_names):
+            self.complete()
         if fullname not in FRAMEWORKS or fullname in self.done:
             return super().find_spec(fullname, path, target)
         spec = self._real_spec(fullname, path, target)
         if spec is not None and hasattr(spec.loader, "exec_module"):
             spec.loader = _WatchedLoader(spec.loader, self)  # type: ignore[assignment]
         return spec
+
+    def complete(self) -> None:
+        """Add the frameworks of other packages, once."""
+        if self.is_complete:
+            return
+        _read_outside()
+        self.is_complete = True
+        self.catch_up_all()
+
+    def catch_up_all(self) -> None:
+        """Patch the frameworks that have been imported."""
+        for name in tuple(FRAMEWORKS):
+            if name in sys.modules:
+                self.catch_up(name)
 
     def catch_up(self, name: str) -> None:
         """Patch a framework that was imported before we started, once its own import has finished."""

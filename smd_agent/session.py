@@ -122,7 +122,7 @@ def tell_of_own_hook(hook: BaseHook) -> None:
 
 def framework_of(kind: type[BaseHook]) -> str:
     """The framework that hooks of this class, or the class of ours that it is made from, belong to."""
-    return next(
+    return kind.framework or next(
         (base.__module__.split(".")[1] for base in kind.__mro__ if base.__module__.startswith("smd_agent.")), ""
     )
 

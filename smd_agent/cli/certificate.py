@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 LABEL = 11
 _LONGEST = 160
 _LISTED = 3
-# What they are called, by their import names.
-_NAMES = {"torch": "PyTorch", "tensorflow": "TensorFlow", "keras": "Keras", "mxnet": "MXNet", "xgboost": "XGBoost"}
 
 
 def certificate(
@@ -140,9 +138,12 @@ def _saved(trial: Trial | None, agent: Run, kept: str | None) -> str:
 
 
 def _versions(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    from smd_agent.patches.declared import declared
+
     yield "Python", ".".join(map(str, sys.version_info[:3]))
+    frameworks = declared()
     for name, version in verdict.versions.items():
-        yield _NAMES.get(name, name), version
+        yield frameworks[name].title, version
     yield "smd_agent", smd_agent.__version__
 
 

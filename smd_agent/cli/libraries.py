@@ -10,11 +10,7 @@ from pathlib import Path
 
 from smd_agent.config import env
 from smd_agent.image.within import LIBRARIES
-from smd_agent.patches import FRAMEWORKS
-from smd_agent.patches.supported import SUPPORTED
-
-_KERAS_BACKENDS = ("tensorflow", "torch")
-_KERAS = ("keras", "tf_keras")
+from smd_agent.patches import declared
 
 
 @dataclass(frozen=True)
@@ -43,20 +39,20 @@ class Framework:
 
 def frameworks() -> list[Framework]:
     """Return all that are captured, those that are not installed too."""
-    return [_framework(name) for name in FRAMEWORKS]
+    return [_framework(name, known) for name, known in declared.declared().items()]
 
 
-def _framework(name: str) -> Framework:
-    supported = SUPPORTED[name]
-    version = _version(name)
+def _framework(name: str, known: declared.Framework) -> Framework:
+    supported = known.supported
+    version = _version(name, known.distributions or (name,))
     found = Framework(name, version, str(supported), "", bool(version))
     if not version:
         return found
     if version != "unknown" and not supported.holds(version):
         return Framework(name, version, str(supported), f"not supported, {supported} is", False)
-    if name not in _KERAS:
+    if not known.backends:
         return found
-    captured = found.backend in _KERAS_BACKENDS
+    captured = found.backend in known.backends
     note = f"computes with {found.backend}{'' if captured else ', which is not captured'}"
     return Framework(name, version, str(supported), note, captured)
 
@@ -89,12 +85,13 @@ def keras_backend() -> str:
     return named if isinstance(named, str) else "tensorflow"
 
 
-def _version(name: str) -> str:
+def _version(name: str, distributions: tuple[str, ...]) -> str:
     if PathFinder.find_spec(name) is None:
         return ""
-    # A framework has several distributions, such as tensorflow-cpu; finding one by its files takes long.
-    owners = () if _released(name) else metadata.packages_distributions().get(name, ())
-    return next(filter(None, map(_released, (name, *owners))), "unknown")
+    # Finding the distribution of a package by its files takes long.
+    release = next(filter(None, map(_released, distributions)), "")
+    owners = () if release else metadata.packages_distributions().get(name, ())
+    return release or next(filter(None, map(_released, owners)), "unknown")
 
 
 def _released(distribution: str) -> str:

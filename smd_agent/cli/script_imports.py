@@ -8,20 +8,13 @@ import sys
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
 
-from smd_agent.patches import FRAMEWORKS
+from smd_agent.patches.declared import declared
 from smd_agent.regular_file import read_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Libraries that import a framework for the program.
-_BRING = {
-    **dict.fromkeys(("accelerate", "fastai", "lightning", "pytorch_lightning"), "torch"),
-    **dict.fromkeys(("sentence_transformers", "timm", "torchvision", "transformers"), "torch"),
-    **dict.fromkeys(("gluoncv", "gluonnlp"), "mxnet"),
-    "tensorflow_probability": "tensorflow",
-}
 _IMPORTERS = ("import_module", "__import__")
 _MOST_FILES = 50
 _LARGEST_BYTES = 4 << 20
@@ -119,16 +112,23 @@ def _looked(file: str, text: str, folder: str) -> Look:
         line = f" at line {error.lineno}" if isinstance(error, SyntaxError) else ""
         return Look(file, problem=f"{file} is no Python of this release{line}: {getattr(error, 'msg', error)}")
     found: dict[str, Import] = {}
+    frameworks = _brought()
     seen = {name}
     for name, tree in waiting:
         for module, number in _imports(tree):
             top = module.partition(".")[0]
-            framework = top if top in FRAMEWORKS else _BRING.get(top)
+            framework = frameworks.get(top)
             if framework is not None:
                 found.setdefault(framework, Import(framework, f"{name}:{number}", top))
             elif len(seen) < _MOST_FILES:
                 waiting += _beside(module, folder, seen)
     return Look(file, tuple(found.values()))
+
+
+def _brought() -> dict[str, str]:
+    """By import name of a library, the framework that it is or that it imports for the program."""
+    known = declared()
+    return {other: name for name, framework in known.items() for other in (*framework.brought_by, name)}
 
 
 def _beside(module: str, folder: str, seen: set[str]) -> Iterator[tuple[str, ast.Module]]:

@@ -11,8 +11,7 @@ from smd_agent.cli import entry_points, libraries, origins, out_folder, program,
 from smd_agent.cli.errors import CommandError
 from smd_agent.config import env, keys
 from smd_agent.framework.patching import Until
-from smd_agent.patches import FRAMEWORKS
-from smd_agent.patches.declared import declared_for
+from smd_agent.patches.declared import declared, declared_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +29,6 @@ WHEN = {
     Until.STEP_CLOSES: "in saved steps",
     Until.CALL_RETURNS: "in some calls of saved steps",
 }
-# A framework that brings another one, which is captured for itself.
-_WITH = {"tensorflow": "keras"}
 
 
 @dataclass(frozen=True)
@@ -99,7 +96,8 @@ class Situation:
     def relevant(self) -> list[Framework]:
         """The frameworks that matter: of a program that shows what it imports, those and what they bring; else all."""
         imported = [one.framework for one in self.imports or ()]
-        named = {*imported, *(_WITH[name] for name in imported if name in _WITH)}
+        known = declared()
+        named = {*imported, *(other for name in imported for other in known[name].brings)}
         return [one for one in self.frameworks if one.name in named or not named]
 
 
@@ -195,7 +193,7 @@ def _of_frameworks(found: Situation, look: Look | None) -> Iterator[str]:
             yield f"{one.framework} {framework.version}, which {one.place} imports: {framework.note}"
     if found.imports:
         return
-    names = ", ".join(sorted(FRAMEWORKS))
+    names = ", ".join(sorted(declared()))
     if look is not None and look.problem:
         yield look.problem
     elif look is not None and look.file:

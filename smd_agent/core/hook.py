@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,7 +39,10 @@ class BaseHook:
         recorder: takes the steps and their values.
         selection: the same.
         position: where the run stands.
+        framework: the name by which its capture is switched off; empty for the folder of this package it is made in.
     """
+
+    framework: ClassVar[str] = ""
 
     def __init__(
         self,

@@ -28,15 +28,8 @@ if TYPE_CHECKING:
 
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PARTS = {
-    "torch": "pytorch/observed.py",
-    "tensorflow": "tensorflow/observed.py",
-    "keras": "framework/keras/observed.py",
-    "tf_keras": "framework/keras/observed.py",
-    "mxnet": "mxnet/observed.py",
-    "xgboost": "xgboost/observed.py",
-}
-"""Import name of a framework -> the file that knows where it trains."""
+PARTS = "parts"
+"""File with a line for each framework that may be imported: its name and the file that knows where it trains."""
 
 MAIN = "main"
 STEPS, VALUES = ".steps", ".values"
@@ -61,15 +54,20 @@ def start(order: str, rank: str | None) -> None:
     else:
         os.close(os.open(os.path.join(folder, f"{OTHERS}{os.getpid()}"), os.O_WRONLY | os.O_CREAT))
         return
-    sys.meta_path.insert(0, Observer(os.path.join(folder, name), int(steps)))
+    with open(os.path.join(folder, PARTS), encoding="utf-8") as lines:
+        parts = dict(line.rstrip("\n").split(" ", 1) for line in lines)
+    sys.meta_path.insert(0, Observer(os.path.join(folder, name), int(steps), parts))
 
 
 def load(path: str) -> Any:
-    """Execute a file of the package that imports nothing of it; the program cannot find what comes of it."""
+    """Execute a file that imports nothing of the package, in which it lies unless its path is absolute.
+
+    The program cannot find what comes of it.
+    """
     from _frozen_importlib import module_from_spec
     from _frozen_importlib_external import spec_from_file_location
 
-    spec = spec_from_file_location("smd_observer", os.path.join(_PACKAGE, *path.split("/")))
+    spec = spec_from_file_location("smd_observer", os.path.join(_PACKAGE, path))
     module = module_from_spec(spec)  # type: ignore[arg-type]
     spec.loader.exec_module(module)  # type: ignore[union-attr]
     return module
@@ -81,15 +79,17 @@ class Observer:
     Args:
         path: of the files, without their endings.
         limit: steps after which the program is ended; 0 for none.
+        parts: by import name of a framework, the file that knows where it trains.
 
     Attributes:
         is_eager: whether what is computed now has values; set by a part.
         listeners: are given what a compiled function has returned, by the part that sees them.
     """
 
-    def __init__(self, path: str, limit: int) -> None:
+    def __init__(self, path: str, limit: int, parts: dict[str, str]) -> None:
         self.step = 0
         self._path = path
+        self._parts = parts
         self._limit = limit
         self._pid = os.getpid()
         self._looking: set[str] = set()
@@ -112,7 +112,7 @@ class Observer:
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """The spec of a framework that is looked for, which tells us when it has been executed; else None."""
-        if fullname not in PARTS or fullname in self._looking or fullname in self._seen:
+        if fullname not in self._parts or fullname in self._looking or fullname in self._seen:
             return None
         self._looking.add(fullname)
         try:
@@ -149,7 +149,7 @@ class Observer:
         self._write({"kind": "framework", "name": name, "version": str(getattr(module, "__version__", ""))})
         # Once for each: what a framework does itself at the end of the program comes after this.
         atexit.register(self.end)
-        load(PARTS[name]).watch(module, self)
+        load(self._parts[name]).watch(module, self)
 
     def _opened(self) -> bool:
         if self._file < 0:

@@ -17,14 +17,15 @@ import sys
 from collections import deque
 from collections.abc import Callable
 from dis import Instruction, get_instructions, opname
-from types import CodeType, TracebackType
+from types import CodeType, ModuleType, TracebackType
 from typing import Any
 
 from smd_agent import guard
 from smd_agent.core.domains import STEPS
 from smd_agent.framework.hidden_frames import MARK, is_unseen, leave_traceback, unseen
 
-_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# Folders, with a separator at their end, and files.
+_ours: tuple[str, ...] = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,)
 # Between a ``with`` of ours and what it enters.
 _CONTEXTS = contextlib.contextmanager.__code__.co_filename
 _ABSENT = object()
@@ -72,10 +73,26 @@ def own_failure(error: BaseException) -> Instead | None:
             last, at = at, at.tb_next
         if last is None or guard.strict or not isinstance(error, RecursionError):
             return None
-        if at is not None and not at.tb_frame.f_code.co_filename.startswith(_OURS):
+        if at is not None and not at.tb_frame.f_code.co_filename.startswith(_ours):
             return None
         guard.owed.append((STEPS, _DOING, error.with_traceback(None)))
         return Instead(last.tb_frame.f_locals.get("result", _ABSENT), None)
+
+
+def take_for_ours(patch: ModuleType, framework: str) -> None:
+    """Take failures of another package that adds a framework for ours, as far as they are not the framework's own.
+
+    Args:
+        patch: the module that patches it. All of its package is ours, unless the framework lies there.
+        framework: its import name.
+    """
+    global _ours
+    package = sys.modules.get(patch.__package__ or "")
+    is_of_framework = patch.__name__.partition(".")[0] == framework
+    if package is None or is_of_framework:
+        _ours += (patch.__file__ or patch.__name__,)
+    else:
+        _ours += tuple(os.path.join(folder, "") for folder in package.__path__)
 
 
 def _own_failure(error: BaseException) -> Instead | None:
@@ -142,7 +159,7 @@ def _start(part: Instruction) -> tuple[int, int] | None:
 
 
 def _is_ours(code: CodeType) -> bool:
-    return code.co_filename.startswith(_OURS)
+    return code.co_filename.startswith(_ours)
 
 
 def _passed_a_fence(at: TracebackType | None) -> bool:

@@ -1,7 +1,7 @@
-"""Which frameworks are captured, and the module that patches each of them once the script has imported it.
+"""Table of the frameworks of this package, each with the module that patches it once the script has imported it.
 
 A patch module has one function, `apply(module)`. Boot reads this table in every armed interpreter, so nothing
-is imported here.
+is imported here. `smd_agent.patches.outside` adds those of other packages.
 """
 
 from __future__ import annotations

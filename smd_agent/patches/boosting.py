@@ -12,12 +12,13 @@ from smd_agent.framework.boosting.hook import DEFAULT_SAVE_INTERVAL
 from smd_agent.patches.hook_of_run import make_hook, wanted_settings, warn_at_exit_if_nothing_captured
 
 
-def capture(library: ModuleType, targets: Mapping[str, Describe], *, oldest: str, needs: str) -> None:
+def capture(library: ModuleType, targets: Mapping[str, Describe], *, hook: str, oldest: str, needs: str) -> None:
     """Have the trainings of the program saved.
 
     Args:
-        library: as it was imported; its package here has the same name.
+        library: as it was imported.
         targets: by dotted path of a function that trains, what a call of it tells.
+        hook: the module that has its ``Hook``.
         oldest: release that is supported.
         needs: attribute of the library that releases before it lack.
     """
@@ -30,7 +31,7 @@ def capture(library: ModuleType, targets: Mapping[str, Describe], *, oldest: str
         return
 
     def load() -> HookClass:
-        found: HookClass = importlib.import_module(f"smd_agent.{library.__name__}.hook").Hook
+        found: HookClass = importlib.import_module(hook).Hook
         return found
 
     trainings = Trainings(load, lambda kind: make_hook(kind, settings), settings.include_workers == "all")

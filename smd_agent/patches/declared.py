@@ -1,13 +1,20 @@
-"""What the agent replaces of each framework, when, and why: for who asks before anything is replaced.
+"""Declaration of each framework: its name, its releases, what is replaced of it and why, for who asks without using it.
 
-The register (``smd_agent.framework.patching``) knows it of a process that trains. A test compares the two.
+The register (``smd_agent.framework.patching``) knows what is replaced in a process that trains. A test compares the
+two.
 """
 
 from __future__ import annotations
 
+import importlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from smd_agent import guard
 from smd_agent.framework.patching import Until
+from smd_agent.patches.outside import known
 
 
 class Declared(NamedTuple):
@@ -22,6 +29,81 @@ class Declared(NamedTuple):
     functions: tuple[str, ...]
     why: str
     until: Until
+
+
+class Range(NamedTuple):
+    """Releases that are supported.
+
+    oldest: the first of them; empty for any.
+    newest: the last of them; empty where there is none yet.
+    """
+
+    oldest: str = ""
+    newest: str = ""
+
+    def holds(self, version: str) -> bool:
+        """Whether a release is one of them; ``newest`` stands for all that begin as it does."""
+        own = numbers(version)
+        last = numbers(self.newest)
+        return own >= numbers(self.oldest) and (not last or own[: len(last)] <= last)
+
+    def __str__(self) -> str:
+        if not self.oldest:
+            return "all"
+        return f"{self.oldest} to {self.newest}" if self.newest else f"from {self.oldest}"
+
+
+ALL_RELEASES = Range()
+
+
+@dataclass(frozen=True)
+class Framework:
+    """A framework that is captured.
+
+    Attributes:
+        title: as people call it.
+        observed: the module that knows where it trains, for ``verify``; it imports nothing of the package.
+        supported: its releases.
+        replaced: what is replaced of it; by what it computes with, if ``backends`` has that.
+        backends: the same for what it computes with, where there is a choice; nothing else is captured.
+        distributions: names of what may have brought it, if not its own; the first that is installed counts.
+        brings: a framework that it imports, and that is captured for itself.
+        brought_by: libraries that import it for the program.
+    """
+
+    title: str
+    observed: str = ""
+    supported: Range = ALL_RELEASES
+    replaced: tuple[Declared, ...] = ()
+    backends: Mapping[str, tuple[Declared, ...]] = field(default_factory=dict)
+    distributions: tuple[str, ...] = ()
+    brings: tuple[str, ...] = ()
+    brought_by: tuple[str, ...] = ()
+
+    def replaced_on(self, backend: str) -> tuple[Declared, ...]:
+        """What is replaced where it computes with this."""
+        return self.backends.get(backend, self.replaced)
+
+    @property
+    def observer(self) -> str:
+        """The file of ``observed``, found without importing a framework; empty if there is none."""
+        package, *parts = self.observed.split(".")
+        if not package:
+            return ""
+        folder = importlib.import_module(package).__path__[0]
+        return f"{os.path.join(folder, *parts)}.py"
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers that a version begins with: ``2.13.0+cpu`` is (2, 13, 0)."""
+    found = []
+    for part in version.split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if digits:
+            found.append(int(digits))
+        if digits != part or not digits:
+            break
+    return tuple(found)
 
 
 ALWAYS, SEARCH, STEP, CALL = Until.PROCESS_ENDS, Until.MODEL_IS_FOUND, Until.STEP_CLOSES, Until.CALL_RETURNS
@@ -139,8 +221,6 @@ _KERAS_ON_TORCH = (
     Declared(("keras.optimizers.Optimizer._backend_update_step",), "the gradients that are applied are saved", STEP),
 )
 
-_KERAS_ELSEWHERE = (Declared(_named("keras.Model", _ENTRIES), "what is not captured is said when it is used", ALWAYS),)
-
 _TENSORFLOW = (
     Declared(("tensorflow.GradientTape.__enter__",), "a gradient belongs to the step its tape was opened in", ALWAYS),
     Declared(("tensorflow.GradientTape.gradient",), "steps are counted by gradients, which are saved", ALWAYS),
@@ -192,29 +272,87 @@ _MXNET = (
     ),
 )
 
+_TOLD_OF_KERAS = (Declared(_named("keras.Model", _ENTRIES), "what is not captured is said when it is used", ALWAYS),)
+
 DECLARED = {
-    "torch": _PYTORCH,
-    "tensorflow": _TENSORFLOW,
-    "keras on tensorflow": _KERAS_ON_TENSORFLOW,
-    "keras 2": _KERAS_2,
-    "keras on torch": _KERAS_ON_TORCH,
-    "keras elsewhere": _KERAS_ELSEWHERE,
-    "xgboost": _XGBOOST,
-    "mxnet": _MXNET,
+    "torch": Framework(
+        "PyTorch",
+        "smd_agent.pytorch.observed",
+        Range("2.1"),
+        _PYTORCH,
+        brought_by=(
+            *("accelerate", "fastai", "lightning", "pytorch_lightning", "sentence_transformers"),
+            *("timm", "torchvision", "transformers"),
+        ),
+    ),
+    "xgboost": Framework(
+        "XGBoost",
+        "smd_agent.xgboost.observed",
+        Range("1.7"),
+        _XGBOOST,
+        distributions=("xgboost", "xgboost-cpu"),
+    ),
+    "tensorflow": Framework(
+        "TensorFlow",
+        "smd_agent.tensorflow.observed",
+        Range("2.13"),
+        _TENSORFLOW,
+        distributions=("tensorflow", "tensorflow-cpu", "tensorflow-macos", "tensorflow-intel", "tf-nightly"),
+        brings=("keras",),
+        brought_by=("tensorflow_probability",),
+    ),
+    "keras": Framework(
+        "Keras",
+        "smd_agent.framework.keras.observed",
+        Range("2.13"),
+        _TOLD_OF_KERAS,
+        {"tensorflow": _KERAS_ON_TENSORFLOW, "torch": _KERAS_ON_TORCH},
+    ),
+    "tf_keras": Framework(
+        "tf_keras",
+        "smd_agent.framework.keras.observed",
+        Range("2.15"),
+        _KERAS_2,
+        {"tensorflow": _KERAS_2},
+        distributions=("tf-keras",),
+    ),
+    "mxnet": Framework(
+        "MXNet",
+        "smd_agent.mxnet.observed",
+        Range("1.8", "1.9"),
+        _MXNET,
+        distributions=("mxnet", "mxnet-mkl", "mxnet-cu112", "mxnet-cu110", "mxnet-cu102"),
+        brought_by=("gluoncv", "gluonnlp"),
+    ),
 }
-"""By framework; Keras by what it computes with."""
+"""The frameworks of this package, by the name they are imported by."""
+
+
+def declared() -> dict[str, Framework]:
+    """Return all frameworks that are captured, those of other packages too, by the name they are imported by."""
+    return {name: DECLARED.get(name) or _outside(name, patch) for name, patch in known().items()}
+
+
+def _outside(name: str, patch: str) -> Framework:
+    """The declaration beside the patch of another package; where it cannot be read, one line says so."""
+    found: list[object] = []
+    failure = guard.attempt(lambda: found.append(importlib.import_module(patch).FRAMEWORK))
+    for framework in found:
+        if isinstance(framework, Framework):
+            return framework
+    reason = "its FRAMEWORK is none" if failure is None else guard.describe(failure)
+    guard.say_once(("declaration", name), f"{patch} does not declare {name} ({reason})")
+    return Framework(name)
 
 
 def declared_for(module: str, version: str, backend: str = "tensorflow") -> tuple[Declared, ...]:
-    """What is replaced of a framework.
+    """Return what is replaced of a framework.
 
     Args:
         module: the name it is imported by.
         version: its release.
         backend: what Keras 3 computes with.
     """
-    if module not in ("keras", "tf_keras"):
-        return DECLARED[module]
-    if module == "tf_keras" or version.startswith("2."):
-        return DECLARED["keras 2"]
-    return DECLARED.get(f"keras on {backend}", _KERAS_ELSEWHERE)
+    if module == "keras" and version.startswith("2."):
+        return _KERAS_2
+    return declared()[module].replaced_on(backend)

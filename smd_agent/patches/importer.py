@@ -29,7 +29,12 @@ def watch(framework: str) -> None:
     """
 
     def patch(module: ModuleType) -> None:
-        importlib.import_module(FRAMEWORKS[framework]).apply(module)
+        patching = importlib.import_module(FRAMEWORKS[framework])
+        if not patching.__name__.startswith("smd_agent."):
+            from smd_agent.framework.own_failures import take_for_ours
+
+            take_for_ours(patching, framework)
+        patching.apply(module)
 
     when_imported(framework, patch)
 

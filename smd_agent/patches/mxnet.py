@@ -11,8 +11,8 @@ from types import ModuleType
 from smd_agent import guard
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.whole_or_off import whole_or_off
+from smd_agent.patches.declared import DECLARED
 from smd_agent.patches.hook_of_run import make_hook, wanted_settings, warn_at_exit_if_nothing_captured
-from smd_agent.patches.supported import SUPPORTED
 
 
 @whole_or_off("mxnet")
@@ -22,7 +22,7 @@ def apply(mxnet: ModuleType) -> None:
     if settings is None:
         return
     if not _is_supported(mxnet):
-        supported = SUPPORTED["mxnet"]
+        supported = DECLARED["mxnet"].supported
         guard.say(f"mxnet {mxnet.__version__} is not supported ({supported} are): nothing will be captured")
         return
     from smd_agent.mxnet.hook import Hook

@@ -15,8 +15,8 @@ from smd_agent import guard
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.patching import Function, replace
 from smd_agent.framework.whole_or_off import whole_or_off
+from smd_agent.patches.declared import DECLARED
 from smd_agent.patches.hook_of_run import make_hook, wanted_settings, warn_at_exit_if_nothing_captured
-from smd_agent.patches.supported import SUPPORTED
 
 if TYPE_CHECKING:
     from smd_agent.config.settings import HookSettings
@@ -32,7 +32,7 @@ def apply(torch: ModuleType) -> None:
     if settings is None:
         return
     if not hasattr(torch.nn.Module, "_compiled_call_impl"):
-        oldest = SUPPORTED["torch"].oldest
+        oldest = DECLARED["torch"].supported.oldest
         guard.say(f"torch {torch.__version__} is not supported (oldest is {oldest}): nothing will be captured")
         return
     from smd_agent.pytorch.discovery.model_finder import ModuleFinder

@@ -11,13 +11,15 @@ from smd_agent.framework.nested import pairs_in
 from smd_agent.framework.plain_access import elements_of, text_of
 from smd_agent.framework.whole_or_off import whole_or_off
 from smd_agent.patches import boosting
-from smd_agent.patches.supported import SUPPORTED
+from smd_agent.patches.declared import DECLARED
 
 
 @whole_or_off("xgboost")
 def apply(xgboost: ModuleType) -> None:
     """Have the trainings of the program saved."""
-    boosting.capture(xgboost, TARGETS, oldest=SUPPORTED["xgboost"].oldest, needs="collective")
+    boosting.capture(
+        xgboost, TARGETS, hook="smd_agent.xgboost.hook", oldest=DECLARED["xgboost"].supported.oldest, needs="collective"
+    )
 
 
 def _train(given: Mapping[str, Any]) -> Training[Any]:

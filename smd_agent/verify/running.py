@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from smd_agent.config import env
+from smd_agent.framework.observer import PARTS
+from smd_agent.patches.declared import declared
 from smd_agent.verify.records import Process, processes, unobserved
 
 _LOOKS = 0.2
@@ -61,6 +63,8 @@ def run(program: str, words: Sequence[str], folder: Path, steps: int, tell: Call
         OSError: it cannot be started.
     """
     folder.mkdir()
+    parts = [(name, framework.observer) for name, framework in declared().items()]
+    (folder / PARTS).write_text("".join(f"{name} {file}\n" for name, file in parts if file), "utf-8")
     env.put(env.OBSERVER, f"{os.getpid()}:{steps}:{folder}")
     out, err = folder / "stdout", folder / "stderr"
     with out.open("wb") as stdout, err.open("wb") as stderr:

@@ -17,7 +17,12 @@ from smd_agent.patches.declared import DECLARED, declared_for
 
 PACKAGE = Path(smd_agent.__file__).parent
 TABLE = PACKAGE / "patches" / "declared.py"
-ALL = [one for declared in DECLARED.values() for one in declared]
+ALL = [
+    one
+    for framework in DECLARED.values()
+    for declared in (framework.replaced, *framework.backends.values())
+    for one in declared
+]
 
 PYTORCH = """
 from torch import nn
@@ -122,7 +127,7 @@ def test_what_a_training_replaces_is_declared_and_nothing_else(name, tmp_path):
     ]
     assert seen - entries(found) == set()
     # What Keras trains is no training that PyTorch's own part looks at.
-    expected = entries(DECLARED[name] if name == "keras on torch" else found)
+    expected = entries(declared_for("keras", "3.0", "torch") if name == "keras on torch" else found)
     assert {entry for entry in expected - seen if entry[0] not in ELSEWHERE} == set()
 
 

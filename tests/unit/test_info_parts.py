@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -13,8 +14,7 @@ from smd_agent.cli.script_imports import look_at
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfigMode
 from smd_agent.patches import FRAMEWORKS
-from smd_agent.patches.declared import DECLARED, declared_for
-from smd_agent.patches.supported import SUPPORTED, Range
+from smd_agent.patches.declared import DECLARED, Range, declared_for
 
 
 @pytest.mark.parametrize(
@@ -72,20 +72,22 @@ def test_plain_texts_of_a_regular_expression():
 
 
 def test_releases():
-    assert SUPPORTED.keys() == FRAMEWORKS.keys()
     assert Range("2.1").holds("2.13.0+cpu")
     assert not Range("2.1").holds("2.0.1")
     assert not Range("1.8", "1.9").holds("2.0.0b1")
     assert Range("1.8", "1.9").holds("1.9.1")
     assert Range("2.13").holds("2.13rc1")
-    assert [str(Range("2.1")), str(Range("1.8", "1.9"))] == ["from 2.1", "1.8 to 1.9"]
+    assert [str(Range("2.1")), str(Range("1.8", "1.9")), str(Range())] == ["from 2.1", "1.8 to 1.9", "all"]
 
 
 def test_each_framework_has_its_declarations():
+    assert DECLARED.keys() == FRAMEWORKS.keys()
     assert all(declared_for(name, "3.0") for name in FRAMEWORKS)
-    assert declared_for("keras", "2.15.0") == declared_for("tf_keras", "2.21") == DECLARED["keras 2"]
-    assert declared_for("keras", "3.1", "torch") == DECLARED["keras on torch"]
-    assert declared_for("keras", "3.1", "jax") == DECLARED["keras elsewhere"]
+    assert all(Path(framework.observer).is_file() for framework in DECLARED.values())
+    assert all(name in DECLARED for framework in DECLARED.values() for name in framework.brings)
+    assert declared_for("keras", "2.15.0") == declared_for("tf_keras", "2.21") == DECLARED["tf_keras"].replaced
+    assert declared_for("keras", "3.1", "torch") == DECLARED["keras"].backends["torch"]
+    assert declared_for("keras", "3.1", "jax") == DECLARED["keras"].replaced
 
 
 def test_functions_are_named_together():

@@ -31,7 +31,7 @@ WAYS = {
 @pytest.fixture(autouse=True)
 def ours(monkeypatch):
     """Take this file for one of the agent's; and switch off what is switched off here alone."""
-    monkeypatch.setattr(own_failures, "_OURS", __file__)
+    monkeypatch.setattr(own_failures, "_ours", (__file__,))
     guard._said.clear()
     yield
     monkeypatch.undo()

@@ -24,7 +24,7 @@ class Play:
         self.count += 1
         folder = self.folder / str(self.count)
         folder.mkdir()
-        observer = Observer(str(folder / name), 0)
+        observer = Observer(str(folder / name), 0, {})
         observer._opened()
         random.seed(1 if seed else None)
         np.random.seed(1)
@@ -159,7 +159,7 @@ def test_a_failure_of_the_observer_is_told_and_ends_it(play):
     plain, again = play.run(), play.run()
     folder = play.folder / "failing"
     folder.mkdir()
-    observer = Observer(str(folder / MAIN), 0)
+    observer = Observer(str(folder / MAIN), 0, {})
     observer._opened()
     observer.look(lambda: 1 / 0, "an update")
     observer.look(lambda: observer.updated(play, lambda _: []), "an update")

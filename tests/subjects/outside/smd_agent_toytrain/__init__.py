@@ -1,0 +1,1 @@
+"""What another package needs to have trainings with toytrain saved."""
