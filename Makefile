@@ -16,6 +16,9 @@ INTERPRETERS = SMDEBUG_PYTHON=$(call named,smdebug) OLDEST_PYTHON=$(call named,o
 SOURCES := $(shell find smd_agent -name '*.py' -o -name '*.c' -o -name py.typed) \
   $(wildcard smd_agent.pth smd_agent.start) sitecustomize.py hatch_build.py pyproject.toml README.md LICENSE
 DEMO_RUN := smd_runs/digits
+comma := ,
+# Per cent of the lines and branches that the unit tests reach.
+COVERED := 70
 # Environments made at a time, and processes that tests are spread over: a file's tests, which share what they look at, are
 # run by one of them.
 JOBS ?= 2
@@ -27,7 +30,7 @@ SLOWEST := --durations=25 --durations-min=1
 # What the tests of each environment took, by files.
 RESULTS := build/test-results
 
-.PHONY: help setup environments demo test test-all durations lint bench scenarios robustness accuracy docs dist check clean
+.PHONY: help setup environments demo test test-all durations lint coverage changelog bench scenarios robustness accuracy docs dist check clean
 .SILENT:
 
 help:
@@ -35,7 +38,9 @@ help:
 	echo 'make test    the quick tests, against the installed wheel, in about ten minutes'
 	echo 'make test-all  all tests and a build of the documentation; with the oldest frameworks and the real smdebug too'
 	echo 'make durations  note what each file of the tests took in the last "make test-all", for the order of the next'
-	echo 'make lint    ruff, mypy, import floors'
+	echo 'make lint    ruff, mypy, import floors, workflows'
+	echo 'make coverage  lines and branches that the unit tests reach; fewer than $(COVERED) of a hundred fail'
+	echo 'make changelog  make the fragments of changelog.d a section of CHANGELOG.md'
 	echo 'make bench   what it costs, as a table'
 	echo 'make scenarios  write docs/pytorch-scenarios.md: what is captured of each, and what it costs'
 	echo 'make robustness  write docs/robustness.md: harmed files, killed trainings, failing disks, and how they ended'
@@ -97,6 +102,16 @@ lint: $(VENV)/.lint
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-logo
+	$(VENV)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(VENV)/bin/zizmor --offline --quiet .github
+
+# Of what needs no framework; the tests of frameworks run in processes of their own.
+coverage: $(VENV)/.test
+	$(VENV)/bin/coverage run -m pytest -q -p no:randomly tests/unit $(ARGS)
+	$(VENV)/bin/coverage report --fail-under $(COVERED)
+
+changelog: $(VENV)/.dist
+	$(VENV)/bin/towncrier build --yes --version "$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' smd_agent/__init__.py)"
 
 bench: $(VENV)/.demo .venv-smdebug/.python .venv-oldest/.wheel .venv-smdebug-mxnet/.python .venv-mxnet/.wheel .venv-tensorboard/.python \
   $(MEASURED:=/.python)
@@ -133,11 +148,12 @@ clean:
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 10) else "make: Python 3.10 or newer is needed, name one with PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python $(QUIETLY) install --upgrade 'pip>=25.1'
 
 # pip installs the tree as a wheel (never editable): what is tested is what a user gets. Made again when a source changes.
 $(VENV)/.%: $(SOURCES) | $(VENV)/bin/python
-	echo 'make: installing smd-agent[$*] into $(VENV)'
-	$(VENV)/bin/python $(QUIETLY) install '.[$*]'
+	echo 'make: installing smd-agent and the group $* into $(VENV)'
+	$(VENV)/bin/python $(QUIETLY) install --group $* '.$(if $(filter test,$*),[analysis$(comma)dask$(comma)parquet$(comma)plots$(comma)stores])'
 	touch $@
 
 # .python names the interpreter. These libraries run on Python 3.10 and 3.11 only; without one of them .python stays empty

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 from packaging.tags import platform_tags
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden")
 GLIBC = re.compile(r"lib[cm]\.so\.6|ld-linux.*\.so\.\d|ld64\.so\.\d")
 # Of glibc 2: the oldest that wheels for all processors can name.
 OLDEST = 17
+RELATIVE_LINK = re.compile(r"\[([^\]]+)\]\(((?!\w+:|#)[^)]+)\)")
 # Kinds of sections, and of entries of the first.
 _DYNAMIC, _VERSIONS, _NEEDED = 6, 0x6FFFFFFE, 1
 
@@ -59,6 +61,17 @@ class KernelHook(BuildHookInterface):  # type: ignore[type-arg]
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove what was compiled; the wheel holds a copy."""
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class ReadmeHook(MetadataHookInterface):
+    """Makes the README one for a package index, which has no other page of the project."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Point links at the address that pyproject.toml has for the sources; without one, keep their texts alone."""
+        text = Path(self.root, "README.md").read_text(encoding="utf-8")
+        sources = metadata.get("urls", {}).get("Source", "")
+        link = rf"[\1]({sources}/blob/HEAD/\2)" if sources else r"\1"
+        metadata["readme"] = {"content-type": "text/markdown", "text": RELATIVE_LINK.sub(link, text)}
 
 
 def compile_library(root: Path, source: Path, library: Path) -> str:

@@ -12,7 +12,7 @@ sys.path[:0] = [str(DOCS.parent), str(DOCS)]
 project = "smd_agent"
 author = "smd_agent developers"
 copyright = author
-version = release = re.findall(r'^version = "(.+)"$', (DOCS.parent / "pyproject.toml").read_text(), re.M)[0]
+version = release = re.findall(r'^__version__ = "(.+)"$', (DOCS.parent / "smd_agent/__init__.py").read_text(), re.M)[0]
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "generated"]
 exclude_patterns = ["_build"]

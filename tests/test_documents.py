@@ -33,7 +33,7 @@ from smd_agent.rules.registry import built_in_rules
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-ABOUT_THE_PROJECT = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
+ABOUT_THE_PROJECT = [ROOT / name for name in ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "RELEASING.md")]
 
 _BLOCK = re.compile(r"^(?:<!-- (?:needs: (\w+)|file: ([\w.]+)) -->\n)?```(\w+)\n(.*?)^```$", re.M | re.S)
 
@@ -134,7 +134,7 @@ def test_the_page_on_frameworks_names_every_place_that_lists_them():
         dicts = (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Dict))
         keys = [{getattr(key, "value", "") for key in node.keys} for node in dicts]
         tables += [file for found in keys if {"xgboost", "tensorflow", "mxnet"} <= found]
-    lists = [*lists_of_frameworks(generator().tomllib.loads((ROOT / "pyproject.toml").read_text()))]
+    lists = [*lists_of_frameworks(generator().tomllib.loads(PROJECT.read_text()))]
     assert len(tables) >= 4
     assert len(lists) >= 3
     assert {name_of(file) for file in tables} - {*places} == set()
@@ -273,6 +273,8 @@ def test_the_site_is_built_without_a_warning(tmp_path):
     assert 'class="py class"' in (tmp_path / "api" / "pytorch.html").read_text()
 
 
+PROJECT = ROOT / "pyproject.toml"
+EXTRAS = {"analysis", "dask", "parquet", "plots", "stores"}
 BUILDS = pytest.mark.skipif(importlib.util.find_spec("hatchling") is None, reason="hatchling is not installed")
 
 
@@ -300,6 +302,17 @@ def test_the_sdist_has_what_a_build_needs(tmp_path):
     assert any(name.endswith("licenses/smd_agent/report/static/uPlot.LICENSE") for name in files)
     assert {"smd_agent/report/static/page.html", "smd_agent/report/static/uPlot.iife.min.js"} <= set(files)
     assert "License-Expression: Apache-2.0 AND MIT" in metadata
+    # What is for developers is not published, and links lead somewhere from a package index.
+    assert {*re.findall(r"^Provides-Extra: (.+)$", metadata, re.M)} == EXTRAS
+    assert "# smd_agent\n" in metadata
+    assert re.findall(r"\]\((?!https?:|#)[^)]*\)", metadata) == []
+
+
+def test_fragments_of_the_changelog_have_names_that_its_sections_are_made_of():
+    kinds = [kind["directory"] for kind in generator().tomllib.loads(PROJECT.read_text())["tool"]["towncrier"]["type"]]
+    named = re.compile(rf"[\w-]+\.({'|'.join(kinds)})\.md")
+    names = {path.name for path in (ROOT / "changelog.d").iterdir()} - {"README.md", "template.md.jinja"}
+    assert [name for name in names if not named.fullmatch(name)] == []
 
 
 SIZE = re.compile(r"\b\d+(?:\.\d+)? k?B\b")

@@ -8,13 +8,24 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [*sorted((ROOT / "smd_agent").rglob("*.py")), ROOT / "sitecustomize.py"]
 WRITTEN = sorted(
     path
-    for folder in ("smd_agent", "tests", "benchmarks", "docs", "examples", "distributions", ".ci")
+    for folder in (
+        "smd_agent",
+        "tests",
+        "benchmarks",
+        "docs",
+        "examples",
+        "distributions",
+        "changelog.d",
+        ".ci",
+        ".github",
+    )
     for path in (ROOT / folder).rglob("*")
     if path.is_file() and "__pycache__" not in path.parts and path.suffix not in (".pyc", ".tfevents", ".so")
 ) + [
@@ -26,6 +37,7 @@ WRITTEN = sorted(
         "README.md",
         "CHANGELOG.md",
         "CONTRIBUTING.md",
+        "RELEASING.md",
         "SECURITY.md",
     )
 ]
@@ -164,9 +176,7 @@ def test_every_exported_name_exists():
 
 
 def test_the_version_is_the_packaged_one():
-    packaged = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.M)
-    assert packaged
-    assert run_python("import smd_agent; print(smd_agent.__version__)").strip() == packaged[1]
+    assert run_python("import smd_agent; print(smd_agent.__version__)").strip() == metadata.version("smd-agent")
 
 
 def test_commands_print_by_one_printer():
