@@ -148,11 +148,12 @@ clean:
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 10) else "make: Python 3.10 or newer is needed, name one with PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python $(QUIETLY) install --upgrade 'pip>=25.1'
 
 # pip installs the tree as a wheel (never editable): what is tested is what a user gets. Made again when a source changes.
+# The oldest pip that knows groups is asked for here, since the environment may be an older one.
 $(VENV)/.%: $(SOURCES) | $(VENV)/bin/python
 	echo 'make: installing smd-agent and the group $* into $(VENV)'
+	$(VENV)/bin/python $(QUIETLY) install 'pip>=25.1'
 	$(VENV)/bin/python $(QUIETLY) install --group $* '.$(if $(filter test,$*),[analysis$(comma)dask$(comma)parquet$(comma)plots$(comma)stores])'
 	touch $@
 
