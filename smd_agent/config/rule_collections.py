@@ -1,4 +1,4 @@
-"""What each rule looks at, as a table: rules themselves are on a floor above, and too much to import in a training.
+"""Collections that each rule looks at, as a table: rules are on a floor above, and too much to import in a training.
 
 It has the names of their parameters and the collections that smdebug's rules bring along, with their intervals; of
 rules that it has not, and of those that bring none along there, what they need. Tests compare it with the rules.

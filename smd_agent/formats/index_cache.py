@@ -1,4 +1,4 @@
-"""What the index files of a run say, in one file: a run of ten thousand steps is opened by reading that.
+"""A cache of all index files of a run, in one file: a run of ten thousand steps is opened by reading that.
 
 ::
 

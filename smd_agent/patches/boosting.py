@@ -1,4 +1,4 @@
-"""Where a run of a library of boosted trees is noticed: its functions that train get one more callback."""
+"""Patches of libraries of boosted trees: their functions that train get one more callback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process that a fork has made forgets first: files and threads that are its parent's alone.
+"""Clean-up of a process that a fork has made: files and threads that are its parent's alone.
 
 Children of a program are not the agent's, and may live longer than the program. What is asked for here is done in each
 of them before it goes on; one handler of the system's, which cannot be taken away, does all of it.

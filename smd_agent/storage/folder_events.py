@@ -1,4 +1,4 @@
-"""What happens in a folder, as the system tells it: files that are written, and the moment at which that began.
+"""Events of a folder, as the system tells them: files that are written, and the moment at which that began.
 
 Linux only, by inotify. Asking whether there is anything new costs a quarter of a microsecond and touches no disk.
 """

@@ -1,4 +1,4 @@
-"""What is in a folder that may not be there, and when it was changed."""
+"""The content of a folder that may not be there, and when it was changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run will take on disk, told when its first large step is saved."""
+"""A forecast of what a run will take on disk, told when its first large step is saved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker could not save, as it is noted in the run's folder: the file is there only if something was lost."""
+"""Steps that a worker could not save, noted in the run's folder: the file is there only if something was lost."""
 
 from __future__ import annotations
 

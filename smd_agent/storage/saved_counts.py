@@ -1,4 +1,4 @@
-"""How much of a run is in its folder, by number and size."""
+"""The number and size of what is in a run's folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a run is finished, goes on or was cut off, as far as its folder tells."""
+"""The state of a run: finished, going on or cut off, as far as its folder tells."""
 
 from __future__ import annotations
 
