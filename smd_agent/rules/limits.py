@@ -23,10 +23,12 @@ class Stopwatch:
 
     Args:
         seconds: that the task has.
+        clock_times: as above, for what must not be missed.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, clock_times: float = CLOCK_TIMES) -> None:
         self._seconds = seconds
+        self._clock_times = clock_times
         self._processor, self._clock = time.thread_time(), time.monotonic()
 
     @property
@@ -35,7 +37,7 @@ class Stopwatch:
         if self._seconds <= 0:
             return 1.0
         processor, clock = time.thread_time() - self._processor, time.monotonic() - self._clock
-        return max(processor, clock / CLOCK_TIMES) / self._seconds
+        return max(processor, clock / self._clock_times) / self._seconds
 
 
 class Limits(NamedTuple):

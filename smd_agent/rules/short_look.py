@@ -29,6 +29,8 @@ LARGEST_VALUE = 32 << 20
 # seconds. Both come first, and take a hundredth of that.
 _AHEAD = 0.2
 _AT_LEAST = 0.3
+# How much of the clock's time that may take, where many others use the processors.
+_CLOCK_TIMES = 20
 # Part of the time that ends with the first steps; then the last one is looked at once more, with what is known of them.
 _FOR_THE_FIRST = 0.85
 # Among so many steps the last one with a loss is looked for.
@@ -94,7 +96,7 @@ def look_shortly(
     """
     watch = Stopwatch(seconds)
     rules = [rule for rule in rules_of_run(trial) if not (one_worker and rule.split is Split.RUN)]
-    last = _last_steps(trial, steps, files_of, Stopwatch(max(_AHEAD * seconds, _AT_LEAST)))
+    last = _last_steps(trial, steps, files_of, _watch_ahead(seconds))
     ahead = _look_ahead(trial, [rule for rule in rules if rule.one_step_tells], last, seconds, attempt)
     ends = [_FOR_THE_FIRST]
     limits = Limits(LARGEST_VALUE, lambda: watch.used < ends[0])
@@ -140,6 +142,10 @@ def _last_steps(
     return {step: found[step] for step in steps[-1:]}
 
 
+def _watch_ahead(seconds: float) -> Stopwatch:
+    return Stopwatch(max(_AHEAD * seconds, _AT_LEAST), _CLOCK_TIMES)
+
+
 def _look_ahead(
     trial: Trial,
     rules: Sequence[BuiltInRule],
@@ -148,7 +154,7 @@ def _look_ahead(
     attempt: Callable[[Callable[[], object]], Exception | None] | None,
 ) -> Verdict:
     """Return what rules say of the last steps by themselves."""
-    watch = Stopwatch(max(_AHEAD * seconds, _AT_LEAST))
+    watch = _watch_ahead(seconds)
     limits = Limits(LARGEST_VALUE, lambda: watch.used < 1)
     judging = Judging(trial, rules, limits, attempt)
     _look_at_last(judging, last, limits)

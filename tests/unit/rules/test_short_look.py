@@ -122,8 +122,11 @@ def busy(seconds):
 
 @pytest.mark.parametrize("seconds", [0, 0.05, 0.3])
 @pytest.mark.parametrize("after", [[], [ModeKeys.PREDICT] * 3])
-def test_a_last_loss_that_is_not_finite_is_never_missed(seconds, after, tmp_path):
-    """However little time there is; steps that have no loss may follow."""
+@pytest.mark.parametrize("processes", [1, 4])
+def test_a_last_loss_that_is_not_finite_is_never_missed(seconds, after, processes, tmp_path, monkeypatch):
+    """However little time there is, and however many share the processor; steps that have no loss may follow."""
+    clock = time.monotonic
+    monkeypatch.setattr("smd_agent.rules.limits.time.monotonic", lambda: processes * clock())
     steps = [{"loss": 1.0} for _ in range(19)] + [{"loss": math.nan}, *({"outputs": 1.0} for _ in after)]
     trial = written(tmp_path / "run", steps, [ModeKeys.TRAIN] * 20 + after)
 
