@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 MARK = "_smd_agent_started"
 OLD_NAME = "smdebug"
 LEFT = "_smd_agent_left"
-# Imported by the interpreter itself, while it looks for the folders that packages are in.
-OF_SITE = ("sitecustomize", "usercustomize")
+# No frameworks: two are imported by the interpreter itself, while it looks for the folders that packages are in.
+NO_FRAMEWORKS = ("sitecustomize", "usercustomize", OLD_NAME)
 # They start the program by another interpreter, whose PYTHONPATH they make of their own sys.path.
 STARTERS = ("sagemaker_training", "sagemaker_containers")
 
@@ -194,7 +194,7 @@ class _FrameworkFinder(_OldNameFinder):
                 self.catch_up(name)
         if fullname in STARTERS:
             _come_back()
-        if not (self.is_complete or path or fullname in OF_SITE or fullname in sys.stdlib_module_names):
+        if not (self.is_complete or path or fullname in NO_FRAMEWORKS or fullname in sys.stdlib_module_names):
             self.complete()
         if fullname not in FRAMEWORKS or fullname in self.done:
             return super().find_spec(fullname, path, target)
