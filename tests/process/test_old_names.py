@@ -48,12 +48,12 @@ def test_the_switch_alone_is_enough_and_nothing_at_all_is_not(installed, volume,
 
 def test_looking_for_it_loads_nothing(installed, hook, script, tmp_path):
     text = """
-import sys
+import pickle, sys
 from importlib.util import find_spec
 before = {*sys.modules}
 spec = find_spec("smdebug")
 print(spec.name, spec.origin.endswith("__init__.py"), sorted(name for name in {*sys.modules} - before if "smd" in name))
-import smdebug, pickle
+import smdebug
 print(sorted(name for name in {*sys.modules} - before if name.startswith("smd")))
 print(find_spec("smdebug.nothing"), find_spec("smdebug.core").name)
 print(pickle.loads(pickle.dumps(smdebug.modes.EVAL)) is smdebug.modes.EVAL)
