@@ -197,6 +197,10 @@ class _TooMuchWork(Exception):
     pass
 
 
+class _NotFollowed(Exception):
+    pass
+
+
 class _Name:
     """A name whose places are the bits of a number, with what is left of the work that it may take."""
 
@@ -229,12 +233,12 @@ def _all_ways(tree: Any) -> _Part | None:
     """Return a tree as a part, or None where it cannot be one."""
     try:
         return _Parts().sequence(tree, tree.state.flags)
-    except NotImplementedError:
+    except _NotFollowed:
         return None
 
 
 class _Parts:
-    """The parts of one pattern; `NotImplementedError` is raised for what cannot be one.
+    """The parts of one pattern; `_NotFollowed` is raised for what cannot be one.
 
     What one character, or one place between two, has to be is asked of Python's own matcher: the rules are its own.
     """
@@ -274,7 +278,7 @@ class _Parts:
         if operation in _REPEATS:
             least, most, item = arguments
             return _repeated(least, most, self.sequence(item, flags))
-        raise NotImplementedError
+        raise _NotFollowed
 
     def _look(self, wanted: bool, arguments: tuple[int, Any], flags: int) -> _Part:
         direction, nodes = arguments

@@ -53,7 +53,7 @@ class ModelInputs(UsageProbe, domain=INPUTS, doing="looking at the scales of a m
     @on(ModelCall)
     def before_call(self, call: ModelCall) -> None:
         """Save the numbers of a model's inputs, once a step."""
-        if self.wanted and call.name not in self._told:
+        if call.name not in self._told:
             self._told.add(call.name)
             found = self._numbers_of(call.inputs, _INPUTS)
             self._save(call, [(f"{facts.USED_INPUT}/{call.name}_{i}", numbers) for i, numbers in found])

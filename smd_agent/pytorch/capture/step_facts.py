@@ -70,7 +70,7 @@ class StepFacts(Probes):
 
 
 class _Settings(OptimizerSettings, domain=SETTINGS, doing="looking at the settings of an optimizer"):
-    """Settings of optimizers; a step hook of the program's may change them as soon as the update is over."""
+    """Settings of optimizers, as they are before an update where that is seen to begin, else after it."""
 
     @on(BeforeUpdate)
     def save_before(self, update: BeforeUpdate) -> None:
