@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from unittest import mock
 
-from smd_agent.pytorch.capture import losses, persistent_hooks
+from smd_agent.pytorch.capture import persistent_hooks
+from smd_agent.pytorch.tracing import has_compiled
 
 
 @contextmanager
 def nothing_compiled() -> Iterator[None]:
-    """Have the agent watch everything in saved steps, as in a process that has not compiled."""
-    with ExitStack() as stack:
-        for module in (losses, persistent_hooks):
-            stack.enter_context(mock.patch.object(module, "has_compiled", return_value=False))
-        stack.enter_context(mock.patch.object(persistent_hooks.watch, "_stays", False))
+    """Have the agent work as in a process that has not compiled."""
+    # Where ``tracing.has_compiled`` looks: a test cannot know all modules that ask it.
+    compiler = sys.modules.get("torch._dynamo.eval_frame")
+    with (
+        mock.patch.dict(getattr(compiler, "cached_backends", {}), clear=True),
+        mock.patch.object(persistent_hooks.watch, "_stays", False),
+    ):
+        assert not has_compiled()
         yield
