@@ -15,6 +15,7 @@ NAMES = (
     "parameter_sets",
     "saved_reductions",
     "saved_raw",
+    "accelerator",
     "board",
     "xgboost_rounds",
     "keras_fit",

@@ -63,7 +63,7 @@ class Family:
         folder: where the variants write their runs.
         interpreter: the Python to use.
         options: passed to the arms; `pin` keeps all variants on one core.
-        framework: pytorch, xgboost, keras, tensorflow or mxnet.
+        framework: pytorch, accelerator, xgboost, keras, tensorflow or mxnet.
     """
 
     workload: str

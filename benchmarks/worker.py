@@ -22,6 +22,7 @@ from benchmarks.arms import Arm
 # By framework: the module with its workloads, and the one with their variants.
 MODULES = {
     "pytorch": ("benchmarks.workloads", "benchmarks.arms"),
+    "accelerator": ("benchmarks.accelerator_workloads", "benchmarks.arms"),
     "xgboost": ("benchmarks.boosting", "benchmarks.boosting_arms"),
     "keras": ("benchmarks.keras_workloads", "benchmarks.tensorflow_arms"),
     "tensorflow": ("benchmarks.tensorflow_workloads", "benchmarks.tensorflow_arms"),

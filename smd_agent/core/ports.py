@@ -137,5 +137,5 @@ class LateValues(Protocol):
     def settle(self, wait: bool = False) -> None:
         """Commit the steps whose values are in; if asked to, wait for all."""
 
-    def drop(self) -> None:
-        """Forget everything."""
+    def drop(self, aside: object = None) -> None:
+        """Forget everything, and what ``put_aside`` gave away."""

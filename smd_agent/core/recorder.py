@@ -310,7 +310,7 @@ class Recorder(OpenStep):
             if left is not None:
                 left.drop()
         if self.late is not None:
-            self.late.drop()
+            self.late.drop(None if aside is None else aside.late)
 
     @in_turn
     def _publish_all(self) -> None:

@@ -138,6 +138,11 @@ _PYTORCH = (
         ("torch.nn.Module.load_state_dict",), "a load that matches no name, and raises nothing, is told of", ALWAYS
     ),
     Declared(("torch.amp.GradScaler.step",), "a step ends also where a scaler skips the update", ALWAYS),
+    Declared(
+        _named("torch.cuda.graphs.CUDAGraph", "capture_begin capture_end"),
+        "nothing may be asked of an accelerator while a graph is captured",
+        ALWAYS,
+    ),
     Declared(("torch.nn.Module.__call__",), "the model is the module that is called", SEARCH),
     Declared(
         ("torch.autograd.backward", "torch.autograd.grad"),

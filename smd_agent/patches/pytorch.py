@@ -35,9 +35,11 @@ def apply(torch: ModuleType) -> None:
         oldest = DECLARED["torch"].supported.oldest
         guard.say(f"torch {torch.__version__} is not supported (oldest is {oldest}): nothing will be captured")
         return
+    from smd_agent.pytorch.device.graph_captures import graph_captures
     from smd_agent.pytorch.discovery.model_finder import ModuleFinder
     from smd_agent.pytorch.hook import Hook
 
+    graph_captures.watch()
     discovery = ModuleFinder(HookSource(Hook, lambda: make_hook(Hook, settings, follow_calls=True)).hook)
     discovery.install()
     _applied[:] = [(settings, discovery)]

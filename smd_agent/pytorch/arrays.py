@@ -70,10 +70,12 @@ def _read(tensor: torch.Tensor) -> tuple[npt.NDArray[Any], str | None] | None:
     if type(tensor) in PLAIN_CLASSES and tensor.numel() and not _is_whole(tensor):
         return None
     note = None
+    # First, so that an accelerator needs no memory for what is made of it.
+    tensor = tensor.cpu()
     if tensor.dtype not in _NUMPY_DTYPES:
         note = str(tensor.dtype).removeprefix("torch.")
         tensor = tensor.to(_WIDER.get(tensor.dtype, torch.float32))
-    tensor = tensor.cpu().resolve_conj().resolve_neg()
+    tensor = tensor.resolve_conj().resolve_neg()
     # A subclass may have no memory of its own, and only says so when it is asked for an array.
     array = _shared(tensor) if type(tensor) in PLAIN_CLASSES else tensor.numpy()
     return None if array is None else (array, note)
@@ -153,6 +155,13 @@ def in_floats(tensor: torch.Tensor) -> torch.Tensor | None:
         return tensor if tensor.dtype is torch.float64 else tensor.to(torch.float32)
     except NotImplementedError:
         return None
+
+
+def sent(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """A tensor of the host's on another device, without waiting for that."""
+    if device.type == "cpu":
+        return tensor
+    return tensor.pin_memory().to(device, non_blocking=True)
 
 
 def tensors_in(value: Any) -> list[torch.Tensor]:

@@ -28,6 +28,8 @@ from smd_agent.pytorch.capture.loss_names import LossNames
 from smd_agent.pytorch.capture.saved_step import SavedStep
 from smd_agent.pytorch.capture.trained_losses import TrainedLosses
 from smd_agent.pytorch.collection import BUILT_IN, Collection
+from smd_agent.pytorch.device import room
+from smd_agent.pytorch.device.graph_captures import graph_captures
 from smd_agent.pytorch.device.late_values import LateValues
 from smd_agent.pytorch.environment import facts
 from smd_agent.pytorch.model.known_models import KnownModels
@@ -39,8 +41,6 @@ from smd_agent.pytorch.tracing import is_opaque, leave_uncompiled
 from smd_agent.pytorch.training_threads import TrainingThreads
 from smd_agent.pytorch.updates import updates
 from smd_agent.pytorch.worker import feeds_a_loader, rank_and_size
-
-_OPAQUE = "a call in which the model is traced or transformed is not saved"
 
 
 class Hook(KnownModels):
@@ -70,6 +70,7 @@ class Hook(KnownModels):
         self.last_weights = LastWeights()
         self.broken_at_end = self.last_weights.not_finite
         self.recorder.late = LateValues(self.recorder)
+        graph_captures.follow(self.recorder)
         self._thread = 0
         self.threads: TrainingThreads = TrainingThreads(self._keep_own_models)
         self.left_out = self.recorder.left_out = self.threads.left_out
@@ -255,8 +256,7 @@ class Hook(KnownModels):
         if self.recorder.capture is not None:
             # Another thread has opened it since this one looked.
             self.recorder.end_step()
-        if is_opaque():
-            guard.say_once("opaque", _OPAQUE)
+        if _opaque_now() or not room.is_left():
             self.steps.leave_unopened()
             return
         if feeds_a_loader():
@@ -313,10 +313,7 @@ class Hook(KnownModels):
     @unseen
     def captured_forward(self, call: StepCounter, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a model's forward in a step that is saved."""
-        if is_opaque():
-            guard.say_once("opaque", _OPAQUE)
-            return call.forward(*args, **kwargs)
-        if not self._take_call(call.tracked) or self._saved_step is None:
+        if _opaque_now() or not self._take_call(call.tracked) or self._saved_step is None:
             return call.forward(*args, **kwargs)
         self._thread = threading.get_ident()
         try:
@@ -378,6 +375,13 @@ class Hook(KnownModels):
     def __reduce__(self) -> tuple[Any, ...]:
         # A model that holds the hook pickles and copies; the copy's hook is an empty shell.
         return (object.__new__, (type(self),))
+
+
+def _opaque_now() -> bool:
+    opaque = is_opaque()
+    if opaque:
+        guard.say_once("opaque", "a call in which the model is traced or transformed is not saved")
+    return opaque
 
 
 # A compiled model calls the one inside of it, which may have a counter too.

@@ -1,4 +1,4 @@
-"""Detection of tracing, export, ``torch.compile`` and functorch transforms, where tensors have no values to look at.
+"""Detection of tracing, export, ``torch.compile``, functorch transforms and captures of graphs: tensors have no values.
 
 These are private functions of PyTorch; one that a torch version lacks counts as "not opaque".
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
@@ -41,9 +42,22 @@ _tracing_state = probe(torch, "_C._get_tracing_state", None)
 # Not functorch's own `peek_interpreter_stack`: its first call makes a thread state that every autograd node copies from
 # then on, which slows the whole rest of the run by 1 to 2 %.
 _key_is_included = probe(torch, "_C._dispatch_tls_is_dispatch_key_included", False)
-_NAME = "FuncTorchDynamicLayerFrontMode"
+_NAME, _BACK_NAME = "FuncTorchDynamicLayerFrontMode", "FuncTorchDynamicLayerBackMode"
 # By its name it is searched for in each call.
 _TRANSFORM = getattr(getattr(torch._C, "DispatchKey", None), _NAME, _NAME)
+
+
+def _past_transforms() -> Callable[[], Any] | None:
+    """A maker of contexts in which functions are not transformed; None where there is none."""
+    guard = getattr(torch._C, "_ExcludeDispatchKeyGuard", None)
+    keys: list[Any] = [getattr(getattr(torch._C, "DispatchKey", None), name, None) for name in (_NAME, _BACK_NAME)]
+    if guard is None or None in keys:
+        return None
+    front, back = map(torch._C.DispatchKeySet, keys)
+    return partial(guard, front | back)
+
+
+_PAST_TRANSFORMS = _past_transforms()
 
 _dispatch_modes = probe(torch, "_C._len_torch_dispatch_stack", 0)
 _pop_mode = probe(torch, "_C._pop_torch_dispatch_stack", None)
@@ -54,6 +68,24 @@ _KEYS: Any = getattr(torch._C, "_TorchDispatchModeKey", None) if hasattr(torch._
 _WITHOUT_VALUES = [getattr(_KEYS, name) for name in ("FAKE", "PROXY", "FUNCTIONAL") if hasattr(_KEYS, name)]
 
 _frames = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
+
+
+class Captures:
+    """CUDA graphs that the program is capturing: what it calls is recorded, not computed.
+
+    Nothing may be asked of the accelerator meanwhile, in no thread: the capture would end with an error.
+
+    Attributes:
+        under_way: how many there are.
+    """
+
+    __slots__ = ("under_way",)
+
+    def __init__(self) -> None:
+        self.under_way = 0
+
+
+captures = Captures()
 
 
 def has_compiled() -> bool:
@@ -83,8 +115,8 @@ def leave_uncompiled(function: Any, with_callees: bool = False) -> None:
 
 
 def is_transformed() -> bool:
-    """Whether functions are being traced, or transformed by ``torch.func``: what is called now is no step by itself."""
-    return bool(_key_is_included(_TRANSFORM) or _tracing_state() is not None)
+    """Whether functions are being traced, captured, or transformed by ``torch.func``: a call is no step by itself."""
+    return bool(captures.under_way or _key_is_included(_TRANSFORM) or _tracing_state() is not None)
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -96,11 +128,14 @@ _set_gradients = torch._C._set_grad_enabled
 def apart(function: F) -> F:
     """Have a function of ours compute past the program's ``__torch_function__``, of tensors and of modes.
 
-    A default device is such a mode, too. The program's modes of ``__torch_dispatch__`` do not see it either. Nothing of
-    the program's may be called in it.
+    A default device is such a mode, too. The program's modes of ``__torch_dispatch__`` do not see it either, nor is it
+    transformed by ``torch.func``. Nothing of the program's may be called in it.
     """
 
     def run(*args: Any, **kwargs: Any) -> Any:
+        if _key_is_included(_TRANSFORM) and _PAST_TRANSFORMS is not None:
+            with _PAST_TRANSFORMS():
+                return run(*args, **kwargs)
         with _no_overrides():
             if _dispatch_modes() and not _has_no_values():
                 return _without_modes(function, args, kwargs)
@@ -143,5 +178,5 @@ def _has_no_values() -> bool:
 
 
 def is_opaque() -> bool:
-    """Whether the model is being traced, exported or transformed right now."""
+    """Whether the model is being traced, exported, transformed or captured right now."""
     return is_transformed() or (_dispatch_modes() > 0 and _has_no_values())

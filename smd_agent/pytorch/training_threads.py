@@ -10,6 +10,7 @@ from collections.abc import Callable
 from threading import get_ident
 
 from smd_agent import guard
+from smd_agent.pytorch.tracing import captures
 
 _LINE = "several threads train at once: only the steps of one of them are saved, and what it computes in them"
 
@@ -40,6 +41,8 @@ class TrainingThreads:
 
     def may_begin(self) -> bool:
         """Whether this thread may end the open step and open another one."""
+        if captures.under_way:
+            return False
         if self.several and not self.is_opener and alive(self._opener):
             return False
         self.several = self.several and self.is_opener
@@ -67,8 +70,11 @@ class TrainingThreads:
     def left_out(self) -> bool:
         """Whether what this thread computes is none of the step's.
 
-        A thread that calls no model by itself may be one that helps the opener, such as those of autograd.
+        A thread that calls no model by itself may be one that helps the opener, such as those of autograd. Nor is what
+        a graph is captured of.
         """
+        if captures.under_way:
+            return True
         me = get_ident()
         if me == self._opener or me not in self._callers or not alive(self._opener):
             return False

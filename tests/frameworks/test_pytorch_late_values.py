@@ -8,11 +8,13 @@ import torch
 from torch import nn
 
 import smd_agent.pytorch as smd
-from smd_agent import create_trial
+from smd_agent import create_trial, guard
 from smd_agent.core import reductions
 from smd_agent.errors import TensorUnavailableForStep
-from smd_agent.pytorch.device import late_values, pending_steps
+from smd_agent.pytorch.device import late_values, pending_steps, room
 from smd_agent.pytorch.device import reductions as device_reductions
+from smd_agent.pytorch.device.graph_captures import graph_captures
+from smd_agent.pytorch.tracing import captures
 
 OPS = ("min", "max", "mean", "std", "l1", "l2")
 
@@ -174,3 +176,92 @@ def test_memory_of_snapshots_is_used_again():
     assert second.read().data_ptr() != address
     first.free()
     assert device_reductions.Snapshot(torch.zeros(3, 2), buffers).read().data_ptr() == address
+
+
+class Graph:
+    """As PyTorch's, of an accelerator that records what it is asked."""
+
+    def capture_begin(self):
+        pass
+
+    def capture_end(self):
+        pass
+
+
+def test_what_a_graph_records_is_no_step_and_asks_nothing(tmp_path, copies, monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+    monkeypatch.setattr(guard, "_said", set())
+    graph_captures.watch()
+    hook = make_hook(str(tmp_path / "run"))
+    model, optimizer = model_of(hook)
+    train(hook, model, optimizer, 2)
+    graph = Graph()
+    # All that is under way has been waited for: to ask whether it is there would end the capture with an error.
+    copies.append("all")
+    graph.capture_begin()
+    monkeypatch.setattr(device_reductions.Snapshot, "ready", lambda self: 1 / 0)
+    monkeypatch.setattr(pending_steps, "LateGroup", lambda *args: 1 / 0)
+    train(hook, model, optimizer, 3)
+    graph.capture_end()
+    monkeypatch.undo()
+    train(hook, model, optimizer, 1)
+    hook.close()
+    assert create_trial(str(tmp_path / "run")).steps() == [0, 1, 2]
+    said = capsys.readouterr().err.splitlines()
+    assert "smd_agent: a CUDA graph was captured: what its replays compute is not saved" in said
+    assert [line for line in said if "failed" in line or "ZeroDivision" in line] == []
+
+
+def test_a_capture_that_does_not_begin_is_over(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", type("Broken", (Graph,), {"capture_begin": lambda self: 1 / 0}))
+    graph_captures.watch()
+    with pytest.raises(ZeroDivisionError):
+        torch.cuda.CUDAGraph().capture_begin()
+    assert not captures.under_way
+
+
+def test_a_step_for_which_an_accelerator_has_no_memory_is_not_saved(tmp_path, copies, monkeypatch, capsys):
+    rooms = iter([room.LEAST, room.LEAST - 1, -5, 2 * room.LEAST])
+    monkeypatch.setattr(guard, "_said", set())
+    monkeypatch.setattr(room, "look", lambda: next(rooms))
+    hook = make_hook(str(tmp_path / "run"))
+    seen = train(hook, *model_of(hook), 4)
+    hook.close()
+    trial = create_trial(str(tmp_path / "run"))
+    assert trial.steps() == [0, 3]
+    np.testing.assert_array_equal(trial.tensor("Sequential_0.weight").value(3), seen[3]["Sequential_0.weight"])
+    line = "a step is not saved while less than 67.1 MB of an accelerator's memory are free; 67.1 MB are"
+    assert line in capsys.readouterr().err
+
+
+def test_a_forked_process_frees_nothing_of_its_parents(copies):
+    arrivals = pending_steps.Arrivals(lambda held: None, None)
+    freed = []
+
+    class Asked:
+        def __del__(self):
+            freed.append(self)
+
+    arrivals.exchange([Asked()])
+    arrivals._process += 1
+    arrivals.drop([Asked()])
+    assert freed == []
+    arrivals._process -= 1
+    arrivals.exchange([Asked()])
+    arrivals.drop([Asked()])
+    assert len(freed) == 2
+
+
+def test_a_step_that_ends_inside_of_a_transform_has_its_values(tmp_path, copies, capsys):
+    hook = make_hook(str(tmp_path / "run"), reduction_config=smd.ReductionConfig(norms=["l2"]))
+    model, optimizer = model_of(hook)
+    seen = []
+    for _ in range(3):
+        seen += train(hook, model, optimizer, 1)
+        torch.func.vmap(torch.func.jacrev(model))(torch.randn(2, 5))
+    hook.close()
+    assert "failed" not in capsys.readouterr().err
+    trial = create_trial(str(tmp_path / "run"))
+    assert len(trial.steps()) >= 3
+    for name, array in seen[0].items():
+        assert trial.tensor(name).reduction_value(0, "l2") == pytest.approx(np.linalg.norm(array)), name

@@ -213,5 +213,5 @@ def state_of(tensor: torch.Tensor) -> tuple[Any, ...]:
         return told
     if tensor.layout is not torch.strided or tensor._is_zerotensor():
         return (*told, tuple(tensor.shape))
-    memory = torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
-    return (*told, tuple(tensor.shape), tensor.stride(), memory.numpy().tobytes())
+    memory = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
+    return (*told, tuple(tensor.shape), tensor.stride(), memory.cpu().numpy().tobytes())

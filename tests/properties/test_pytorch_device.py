@@ -1,4 +1,4 @@
-"""What an accelerator's tensors are reduced by is what the host reduces them to; on tensors of the CPU."""
+"""What an accelerator's tensors are reduced by is what the host reduces them to; on the CPU where there is none."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 from properties.strategies import FLOATS
 from properties.tensors import READABLE, WHOLE, numbers_in, state_of, tensors
@@ -28,6 +28,7 @@ EVERY = [
 ]
 EXACT = {"min", "max", "median", "p5", "p50", "p95", *COUNTS}
 FORMS = tuple(READABLE)
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 KNOWN = (*FLOATS, "bfloat16", *WHOLE)
 
 
@@ -36,15 +37,16 @@ KNOWN = (*FLOATS, "bfloat16", *WHOLE)
     st.lists(st.sampled_from(EVERY), min_size=1, max_size=5, unique=True),
 )
 def test_every_reduction(drawn, ops):
-    made = [tensor for one in drawn if (tensor := one.make()).numel()]
-    if not made:
+    hosts = [tensor for one in drawn if (tensor := one.make()).numel()]
+    if not hosts:
         return
+    made = [tensor.to(DEVICE) for tensor in hosts]
     before = [state_of(tensor) for tensor in made]
     assert all(reducible_on_device(tensor, ops) for tensor in made)
     found = DeviceReductions(made, tuple(ops)).result()
     assert [state_of(tensor) for tensor in made] == before
-    wanted = reduce_batch([numbers_in(tensor) for tensor in made], ops)
-    for tensor, row, expected in zip(made, found, wanted, strict=True):
+    wanted = reduce_batch([numbers_in(tensor) for tensor in hosts], ops)
+    for tensor, row, expected in zip(hosts, found, wanted, strict=True):
         with np.errstate(all="ignore"):
             x = np.abs(numbers_in(tensor).astype(np.float64))
             largest, terms = x.max(), x.sum()
@@ -64,11 +66,12 @@ def test_every_reduction(drawn, ops):
 def test_every_histogram(drawn, fine):
     tensor = drawn.make()
     if tensor.numel():
-        before = state_of(tensor)
-        found = in_order.histogram_of(tensor, fine).numpy()
+        placed = tensor.to(DEVICE)
+        before = state_of(placed)
+        found = in_order.histogram_of(placed, fine).cpu().numpy()
         np.testing.assert_array_equal(found, count_by_size(numbers_in(tensor), fine))
-        low, high, total, _ = in_order.finite_sums(tensor).tolist()
-        assert state_of(tensor) == before
+        low, high, total, _ = in_order.finite_sums(placed).tolist()
+        assert state_of(placed) == before
         with np.errstate(invalid="ignore"):
             x = numbers_in(tensor).astype(np.float64)
         finite = x[np.isfinite(x)]
@@ -89,7 +92,7 @@ def test_every_share_of_channels(drawn, axis):
         return
     names = ("dead_share", "saturated_share")
     axis %= tensor.dim()
-    found = DeviceShares([(tensor, axis, names)]).result()
+    found = DeviceShares([(tensor.to(DEVICE), axis, names)]).result()
     np.testing.assert_array_equal(found, channel_shares(numbers_in(tensor), axis, names))
 
 
@@ -97,7 +100,7 @@ def test_every_share_of_channels(drawn, axis):
 def test_a_copy_of_any_tensor(drawn):
     tensor = drawn.make()
     buffers = {}
-    snapshot = Snapshot(tensor, buffers)
+    snapshot = Snapshot(tensor.to(DEVICE), buffers)
     np.testing.assert_array_equal(numbers_in(snapshot.read()), numbers_in(tensor))
     snapshot.free()
     assert sum(map(len, buffers.values())) == 1

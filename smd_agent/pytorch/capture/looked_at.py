@@ -14,7 +14,7 @@ import torch
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.weight_changes import Moved
-from smd_agent.pytorch.arrays import has_memory, in_floats, local_of, tensors_in
+from smd_agent.pytorch.arrays import has_memory, in_floats, local_of, sent, tensors_in
 from smd_agent.pytorch.model.trained import was_given
 from smd_agent.pytorch.structure import groups_of, in_group, optimized
 from smd_agent.pytorch.tracing import without_gradients
@@ -60,7 +60,8 @@ class Weights:
 def _changes(found: list[Moved]) -> Iterator[tuple[Moved, torch.Tensor, torch.Tensor]]:
     lengths = _lengths([moved.before for moved in found])
     moves = _lengths(torch._foreach_sub([moved.after for moved in found], [moved.before for moved in found]))
-    scales = torch.tensor([facts.scale_of(moved.size) for moved in found]).to(moves)
+    scales = torch.tensor([facts.scale_of(moved.size) for moved in found]).to(moves.dtype)
+    scales = sent(scales, moves.device)
     ratios = torch.where(lengths == 0, (moves > 0).to(moves), moves / lengths)
     return zip(found, (moves * scales).unbind(), ratios.unbind(), strict=True)
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from smd_agent.core.reductions.channels import END, EXCEPTION
+from smd_agent.pytorch.device import room
 from smd_agent.pytorch.device.reductions import HostCopy
 from smd_agent.pytorch.tracing import without_gradients
 
 Wanted = tuple[torch.Tensor, int, Sequence[str]]
 """A tensor, the axis of its channels, and which shares."""
+
+_Test = Callable[[torch.Tensor], torch.Tensor]
 
 
 class DeviceShares:
@@ -41,20 +44,42 @@ class DeviceShares:
 
 
 def _dead(tensor: torch.Tensor, axis: int) -> torch.Tensor:
-    return _share(tensor.eq(0).sum(_others(tensor, axis)) == _size(tensor, axis))
+    return _share(_counted(tensor, axis, lambda piece: piece.eq(0)) == _size(tensor, axis))
 
 
 def _saturated(tensor: torch.Tensor, axis: int) -> torch.Tensor:
     if not tensor.is_floating_point():
         return torch.zeros((), dtype=torch.float64, device=tensor.device)
-    others, least = _others(tensor, axis), _size(tensor, axis)
+    least = _size(tensor, axis)
     least -= least // EXCEPTION
-    sizes = tensor.abs()
-    high = sizes.ge(1 - END).sum(others)
-    low = tensor.gt(0).logical_and_(tensor.le(END)).sum(others)
-    is_sigmoid = tensor.lt(0).any().logical_not() & tensor.ge(1 - END).any()
+    high = _counted(tensor, axis, lambda piece: piece.abs().ge_(1 - END))
+    low = _counted(tensor, axis, lambda piece: piece.gt(0).logical_and_(piece.le(END)))
+    is_sigmoid = ~_any(tensor, axis, lambda piece: piece.lt(0)) & _any(tensor, axis, lambda piece: piece.ge(1 - END))
     held = high + torch.where(is_sigmoid, low, torch.zeros_like(low)) >= least
-    return torch.where(sizes.gt(1).any(), torch.zeros_like(_share(held)), _share(held))
+    beyond = _any(tensor, axis, lambda piece: piece.abs().gt(1))
+    return torch.where(beyond, torch.zeros_like(_share(held)), _share(held))
+
+
+def _any(tensor: torch.Tensor, axis: int, wanted: _Test) -> torch.Tensor:
+    """Whether any element is wanted."""
+    return torch.stack([wanted(piece).any() for piece in _pieces(tensor, axis)]).any()
+
+
+def _counted(tensor: torch.Tensor, axis: int, wanted: _Test) -> torch.Tensor:
+    """How many elements of each channel are wanted, int64."""
+    found = [wanted(piece).sum(_others(piece, axis)) for piece in _pieces(tensor, axis)]
+    return torch.stack(found).sum(0)
+
+
+def _pieces(tensor: torch.Tensor, axis: int) -> Iterator[torch.Tensor]:
+    """Parts that have all channels, small enough for the memory that there is."""
+    sizes = {other: tensor.shape[other] for other in _others(tensor, axis)}
+    longest = max(sizes, key=sizes.__getitem__, default=axis)
+    if tensor.numel() <= room.elements(tensor.device) or sizes.get(longest, 1) == 1:
+        yield tensor
+        return
+    for part in torch.split(tensor, -(-sizes[longest] // 2), longest):
+        yield from _pieces(part, axis)
 
 
 def _share(held: torch.Tensor) -> torch.Tensor:

@@ -1,7 +1,7 @@
 """Quantiles and histograms of tensors that live on an accelerator, from their elements in order.
 
 Sorting waits for nobody and gives the same each time, which counting and picking on an accelerator do not. It takes
-several times the tensor's memory, so a quantile is taken of ``MOST`` elements at most and a histogram in such pieces.
+several times the tensor's memory, so a quantile is taken of few elements (see ``room``) and a histogram in pieces.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from smd_agent.core.names import Op
 from smd_agent.core.reductions.formulas import QUANTILES
 from smd_agent.core.reductions.histogram import BUCKETS, FINE_BUCKETS, sizes
 from smd_agent.core.reductions.quantile import ranks_of, weighted
-
-# Some 100 MB with the places that a sort gives.
-MOST = 1 << 22
+from smd_agent.pytorch.arrays import sent
+from smd_agent.pytorch.device import room
 
 _NARROW = (torch.float16, torch.bfloat16, torch.float32, torch.uint8, torch.int8, torch.int16, torch.bool)
 
@@ -29,7 +28,7 @@ def elements_for(tensor: torch.Tensor, ops: Sequence[Op]) -> torch.Tensor:
     """What ``quantiles_from`` needs, on the tensor's device.
 
     Args:
-        tensor: real, strided, of 1 to ``MOST`` elements.
+        tensor: real, strided, with elements.
         ops: of ``QUANTILES``, with whether it is of absolute values.
 
     Returns:
@@ -63,7 +62,7 @@ def histogram_of(tensor: torch.Tensor, fine: bool = False) -> torch.Tensor:
     flat = tensor.detach().reshape(-1)
     wide = torch.float32 if flat.dtype in _NARROW else torch.float64
     counts = torch.zeros(FINE_BUCKETS if fine else BUCKETS, dtype=torch.int64, device=flat.device)
-    for piece in torch.split(flat, MOST):
+    for piece in torch.split(flat, room.elements(flat.device)):
         counts += _counts(piece.to(wide), fine)
     return counts
 
@@ -72,7 +71,7 @@ def finite_sums(tensor: torch.Tensor) -> torch.Tensor:
     """Smallest, largest, sum and root of the sum of squares of a tensor's finite elements; float64, on its device."""
     flat = tensor.detach().reshape(-1)
     parts = []
-    for piece in torch.split(flat, MOST):
+    for piece in torch.split(flat, room.elements(flat.device)):
         # A copy: what is done in place must not be done to the program's tensor.
         wide = piece.to(torch.float64, copy=True)
         other = wide.isfinite().logical_not_()
@@ -100,4 +99,5 @@ def _bounds(dtype: torch.dtype, device: torch.device, fine: bool) -> tuple[torch
     """The bounds of buckets: those that belong to the lower bucket, and those that belong to the upper one."""
     inner = sizes(fine)[1:-1]
     up_to, below = np.concatenate([[-np.inf], -inner[::-1], [0]]), np.concatenate([[0], inner, [np.inf]])
-    return torch.from_numpy(up_to).to(device, dtype), torch.from_numpy(below).to(device, dtype)
+    first, second = (sent(torch.from_numpy(bounds).to(dtype), device) for bounds in (up_to, below))
+    return first, second

@@ -17,6 +17,7 @@ from smd_agent.core.sink import StepSink
 from smd_agent.pytorch.arrays import PLAIN_CLASSES
 from smd_agent.pytorch.capture.gradients import Gradient
 from smd_agent.pytorch.device.pending_steps import Arrivals, comes_later, on_device
+from smd_agent.pytorch.tracing import apart
 
 
 def may_come_later(value: Any) -> bool:
@@ -46,6 +47,7 @@ class LateValues:
         """Whether a step that has ended is not on its way to the disk."""
         return self._arrivals.waiting
 
+    @apart
     def ask(self, names: Sequence[str], values: Sequence[Any]) -> tuple[Sequence[str], Sequence[Any]]:
         """Ask for what can come later; the other names and values are returned."""
         if not any(map(may_come_later, values)):
@@ -64,10 +66,12 @@ class LateValues:
         rest = [i for i in range(len(names)) if i not in asked]
         return [names[i] for i in rest], [values[i] for i in rest]
 
+    @apart
     def end(self, held: HeldStep) -> None:
         """Take a step that has ended; it is handed over once all its values, and those of earlier steps, are in."""
         self._arrivals.end(held)
 
+    @apart
     def bring(self, sink: StepSink) -> None:
         """Wait for what was asked for in the open step, and write it into that."""
         self._arrivals.bring(sink)
@@ -84,10 +88,11 @@ class LateValues:
         """Take back what ``put_aside`` gave away: the step goes on."""
         self._arrivals.exchange(asked)
 
+    @apart
     def settle(self, wait: bool = False) -> None:
         """Hand over the steps whose values are in; if asked to, wait for all."""
         self._arrivals.settle(wait)
 
-    def drop(self) -> None:
-        """Forget everything."""
-        self._arrivals.drop()
+    def drop(self, aside: object = None) -> None:
+        """Forget everything, and what ``put_aside`` gave away."""
+        self._arrivals.drop(aside)

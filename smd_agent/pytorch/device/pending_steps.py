@@ -6,6 +6,8 @@ steps. Nobody waits for that unless more than ``WAITING`` steps would be held, o
 
 from __future__ import annotations
 
+import ctypes
+import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,7 +25,7 @@ from smd_agent.core.ports import HeldStep
 from smd_agent.core.reduction_config import HISTOGRAM_OP
 from smd_agent.core.sink import StepSink
 from smd_agent.core.values import shares_of, write_raw
-from smd_agent.pytorch.arrays import PLAIN_CLASSES, to_array
+from smd_agent.pytorch.arrays import PLAIN_CLASSES, has_memory, to_array
 from smd_agent.pytorch.device import in_order
 from smd_agent.pytorch.device.channel_shares import DeviceShares
 from smd_agent.pytorch.device.reductions import (
@@ -49,9 +51,7 @@ def comes_later(value: Any, position: int, group: Group) -> bool:
     return (
         type(value) in PLAIN_CLASSES
         and on_device(value)
-        and value.layout is torch.strided
-        and value.numel() > 0
-        and not value.is_quantized
+        and has_memory(value)
         and all(reducible_on_device(value, reduced.ops) for reduced in group.reduced if position in reduced.members)
         and (known_on_device(value) or not _needs_known(position, group))
     )
@@ -148,6 +148,7 @@ class Arrivals:
     def __init__(self, commit: Callable[[HeldStep], None], axes: ChannelAxes) -> None:
         self._commit = commit
         self._axes = axes
+        self._process = os.getpid()
         self._buffers: Buffers = {}
         self._groups: list[LateGroup] = []
         self._steps: deque[tuple[HeldStep, list[LateGroup]]] = deque()
@@ -197,7 +198,10 @@ class Arrivals:
                 STEPS.run("saving what an accelerator has computed", partial(group.write, held.sink))
             self._commit(held)
 
-    def drop(self) -> None:
-        """Forget everything."""
-        self._groups.clear()
-        self._steps.clear()
+    def drop(self, aside: object = None) -> None:
+        """Forget everything, and what ``exchange`` gave away."""
+        if os.getpid() != self._process:
+            # In a process that a fork has made, to free memory that its parent shares with an accelerator ends it.
+            left = (self._groups, self._steps, self._buffers, aside)
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(left))
+        self._groups, self._steps, self._buffers = [], deque(), {}

@@ -19,13 +19,11 @@ import torch
 
 from smd_agent.core.names import Ops
 from smd_agent.core.reductions.formulas import FORMULAS, QUANTILES, Sums
-from smd_agent.pytorch.device import in_order
+from smd_agent.pytorch.arrays import sent
+from smd_agent.pytorch.device import in_order, room
 from smd_agent.pytorch.tracing import without_gradients
 
 WIDTH = 4096
-# In float64 with two more of its size beside it: some 100 MB of the device's memory at most.
-BATCH = 1 << 22
-
 _ROW_FIELDS = (
     *("low", "high", "total", "squares", "spread", "absolute", "abs_spread", "abs_low"),
     *("zeros", "nans", "infs"),
@@ -39,7 +37,7 @@ Buffers = dict[tuple[torch.dtype, int], list[torch.Tensor]]
 
 def reducible_on_device(tensor: torch.Tensor, ops: Ops) -> bool:
     """Whether ``DeviceReductions`` knows this tensor's dtype and layout, and all of the ops."""
-    small = tensor.numel() <= in_order.MOST
+    small = tensor.numel() <= room.elements(tensor.device)
     return known_on_device(tensor) and all(
         small if op[0] in QUANTILES else op in FORMULAS and op[0] != "prod" for op in ops
     )
@@ -176,7 +174,7 @@ def _batches(tensors: Sequence[torch.Tensor]) -> Iterator[list[int]]:
         batch: list[int] = []
         filled = 0
         for i in members:
-            if batch and filled + tensors[i].numel() > BATCH:
+            if batch and filled + tensors[i].numel() > room.elements(tensors[i].device):
                 yield batch
                 batch, filled = [], 0
             batch.append(i)
@@ -189,10 +187,11 @@ def _row_sums(flat: Sequence[torch.Tensor]) -> torch.Tensor:
     device, dtype = flat[0].device, flat[0].dtype
     filler = torch.zeros(WIDTH, dtype=dtype, device=device)
     rest = flat[0].numel() % WIDTH
-    if len(flat) == 1 and flat[0].numel() > BATCH:
+    most = room.elements(device)
+    if len(flat) == 1 and flat[0].numel() > most:
         # Read in place, but for its last row.
         whole = flat[0][: flat[0].numel() - rest].view(-1, WIDTH)
-        blocks = list(torch.split(whole, BATCH // WIDTH))
+        blocks = list(torch.split(whole, max(most // WIDTH, 1)))
         if rest:
             blocks.append(torch.cat([flat[0][-rest:], filler[rest:]])[None])
     else:
@@ -233,7 +232,7 @@ def _counts(sizes: tuple[int, ...], device: torch.device) -> torch.Tensor:
     for row_counts, size in zip(counts[1:], sizes, strict=True):
         if size % WIDTH:
             row_counts[-1] = size % WIDTH
-    return torch.from_numpy(np.concatenate(counts)).to(device)
+    return sent(torch.from_numpy(np.concatenate(counts)), device)
 
 
 def _merged(rows: dict[str, Array], sizes: Sequence[int]) -> Sums:
