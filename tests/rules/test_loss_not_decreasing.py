@@ -42,6 +42,28 @@ def test_a_loss_of_the_wrong_sign(trained):
     assert found.evidence["last"] > found.evidence["first"]
 
 
+@pytest.mark.parametrize("calls", [1, 3])
+def test_the_loss_of_a_model_that_acts_may_rise(trained, calls):
+    """The better it acts, the larger is what it has to tell beforehand."""
+
+    def training(capture):
+        model = nn.Linear(6, 1)
+        hook = capture(model)
+        optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+        for step in range(40):
+            hook.set_mode(ModeKeys.EVAL)
+            with torch.no_grad():
+                for _ in range(calls):
+                    model(torch.randn(1, 6))
+            hook.set_mode(ModeKeys.TRAIN)
+            x = torch.randn(32, 6)
+            optimizer.zero_grad()
+            functional.mse_loss(model(x), x[:, :1] * (1 + step)).backward()
+            optimizer.step()
+
+    assert len(trained(training).findings(LossNotDecreasing())) == (calls == 1)
+
+
 def multiplied(factor, rate=0.02, added=0.0, count=40):
     """The gradients are those of a loss module's value times a factor, which is a second loss of the step."""
 

@@ -44,7 +44,8 @@ class LossNotDecreasing(BuiltInRule):
     optimizers work against each other, so they are left alone. So are several losses of a step, unless each is a
     multiple of the other: that is one loss, and one with the other sign tells that the sign is wrong. Steps that call
     other models are a training of their own, as a second task after the first one is. Losses of evaluation sets are
-    left out where there are those of the training.
+    left out where there are those of the training. So is the loss of a model that is called without gradients and
+    without a loss more often than it is trained: it acts, and what it is trained on changes as it learns.
     """
 
     meaning = "the training loss rises: the middle of its last fifth stands out above that of its first, or best, one"
@@ -94,6 +95,7 @@ class LossNotDecreasing(BuiltInRule):
         self._before: dict[str, deque[tuple[int, float]]] = {}
         self._checked: dict[str, int] = {}
         self._optimizers: set[str] = set()
+        self._acts = 0
 
     def take(self, step: StepView) -> None:
         """Take in the losses of a step."""
@@ -106,12 +108,16 @@ class LossNotDecreasing(BuiltInRule):
             for name, loss in step.numbers(of_training(self._losses(step), step.mode)).items():
                 self._courses.setdefault((name, models), _Course()).add(step.place, loss)
 
+    def pass_over(self, step: StepView) -> None:
+        """Count the evaluation steps that have no loss."""
+        self._acts += step.mode is ModeKeys.EVAL
+
     def end(self) -> None:
         """Judge the whole course."""
         for (name, models), course in self._courses.items():
             beside = (other for (_, called), other in self._courses.items() if called == models)
             factors = [course.factor_of(other) for other in beside]
-            alone = len(self._optimizers) <= 1 and None not in factors
+            alone = len(self._optimizers) <= 1 and None not in factors and self._acts <= course.steps
             turned = any(factor is not None and factor < 0 for factor in factors)
             course.judge(self, name, alone, _TURNED if turned else "")
 
@@ -147,6 +153,11 @@ class _Course:
     def add(self, place: Place, loss: float) -> None:
         self._last = place
         self._losses.add((place, loss))
+
+    @property
+    def steps(self) -> int:
+        """How many steps have the loss."""
+        return self._losses.count
 
     def factor_of(self, other: _Course) -> float | None:
         """Return what this loss has to be multiplied by to be the other one at all steps, None if nothing does that."""
