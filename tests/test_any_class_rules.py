@@ -95,14 +95,6 @@ ASKED = {
 WEAK = {
     # By what is tracked, an object of ours.
     "smd_agent/framework/parameter_roles.py",
-    # By graphs of functions, which TensorFlow makes itself.
-    "smd_agent/tensorflow/graph/traced_tensors.py",
-    "smd_agent/tensorflow/tape/traced_gradients.py",
-    # Iterators of Keras's own, of a class that is not public.
-    "smd_agent/tensorflow/keras_fit/execution_windows.py",
-    # By graphs of sessions, which programs make of the class that TensorFlow has.
-    "smd_agent/tensorflow/sessions/graph_notes.py",
-    "smd_agent/tensorflow/sessions/hook.py",
     # By names, which are texts of TensorFlow's; what is held is ours.
     "smd_agent/tensorflow/tape/compiled_step.py",
 }

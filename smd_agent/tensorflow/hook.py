@@ -136,7 +136,7 @@ class TensorflowHook(KerasLogs):
         Those of a model's optimizer in ``fit`` are known without it.
         """
         self._told.add(variables_in(optimizer_variables))
-        if self._told.reference not in self.optimizers:
+        if all(known is not self._told.reference for known in self.optimizers):
             self.optimizers.append(self._told.reference)
 
     # What the core asks.

@@ -39,7 +39,7 @@ def variables_in(model: object, kind: str) -> list[Any]:
 
 def have_own_lists(layers: Iterable[object]) -> bool:
     """Whether a class of the program's among those of some layers says itself which variables there are."""
-    for kind in {type(layer) for layer in layers}:
+    for kind in {id(type(layer)): type(layer) for layer in layers}.values():
         for cls in kind.__mro__:
             if is_of_keras(cls):
                 break

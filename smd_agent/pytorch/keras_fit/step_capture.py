@@ -70,7 +70,7 @@ class TorchCapture(KerasCapture):
         base = self._keras.optimizers.Optimizer
         patch(definer(base, "apply"), "apply", self._around_apply, why="it is seen what optimizers update")
         # It gets the gradients that are applied: unscaled, accumulated and clipped.
-        for owner in set(_definers(definer(base, _UPDATE))):
+        for owner in {id(kind): kind for kind in _definers(definer(base, _UPDATE))}.values():
             patch(owner, _UPDATE, self._around_update, why="the gradients that are applied are saved")
 
     def finish(self, outputs: object) -> None:

@@ -5,7 +5,6 @@ It holds names, not tensors: a tensor would keep its graph alive.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from smd_agent.core.channels import ChannelAxes
+from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.loss_facts import CALLS
 from smd_agent.tensorflow.graph.function_rewrite import Tap, Unreachable, output_of
 
@@ -53,9 +53,9 @@ class TensorTaps:
     """
 
     def __init__(self) -> None:
-        self._by_graph: weakref.WeakKeyDictionary[Any, list[Tap]] = weakref.WeakKeyDictionary()
+        self._by_graph: WeakIdentityMap[Any, list[Tap]] = WeakIdentityMap()
         self._by_function: dict[str, list[Tap]] = {}
-        self._losses: weakref.WeakKeyDictionary[Any, dict[str, int]] = weakref.WeakKeyDictionary()
+        self._losses: WeakIdentityMap[Any, dict[str, int]] = WeakIdentityMap()
         self.axes = ChannelAxes()
         self.unreachable: set[str] = set()
 
@@ -83,10 +83,11 @@ class TensorTaps:
         except Unreachable:
             self.unreachable.add(name)
             return
-        self._by_graph.setdefault(graph, []).extend(found)
+        known = self._by_graph.get(graph) or self._by_graph.set(graph, [])
+        known.extend(found)
         if type(graph).__name__ == _BRANCH:
             # The function made of it is called like it, and is not announced.
-            self._by_function[graph.name] = self._by_graph[graph]
+            self._by_function[graph.name] = known
 
     def add_inputs(self, base: str, tensors: Sequence[tf.Tensor]) -> None:
         """A model is called with these; the digest of its n-th call under a graph is called ``<base>_<n>``."""
@@ -109,7 +110,7 @@ class TensorTaps:
             given: tensors by what they are, PREDICTIONS or LABELS.
         """
         graph = tf.compat.v1.get_default_graph()
-        calls = self._losses.setdefault(graph, {})
+        calls = self._losses.get(graph) or self._losses.set(graph, {})
         number = calls.get(base, 0)
         calls[base] = number + 1
         if number >= CALLS:
@@ -120,7 +121,7 @@ class TensorTaps:
 
     def has(self, name: str, graph: tf.Graph) -> bool:
         """Whether a tensor of just this name has come up in a graph."""
-        return any(tap.key.name == name for tap in self._by_graph.get(graph, ()))
+        return any(tap.key.name == name for tap in self._by_graph.get(graph) or ())
 
     def bind(self, graph: tf.Graph, function: str) -> None:
         """Know what has come up in a graph by the name of the function that was made of it."""

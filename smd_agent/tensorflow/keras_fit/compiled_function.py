@@ -195,7 +195,7 @@ class CompiledFunction:
         hook = self._hook()
         if hook is not None and any(not key.part for key in variant.left_out):
             guard.say_once(
-                (hook, "jit_compile"),
+                (hook.recorder, "jit_compile"),
                 "with jit_compile=True inputs and outputs of layers are not saved (XLA would round otherwise);"
                 " losses, metrics, weights and gradients are",
             )

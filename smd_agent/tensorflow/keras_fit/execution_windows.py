@@ -11,6 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from smd_agent import guard
+from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.patching import replace
@@ -41,7 +42,7 @@ class Windows:
         return steps
 
 
-_epochs: weakref.WeakSet[Any] = weakref.WeakSet()
+_epochs: WeakIdentityMap[Any, bool] = WeakIdentityMap()
 
 
 def watch_epochs(trainer: type) -> None:
@@ -53,7 +54,7 @@ def watch_epochs(trainer: type) -> None:
     def around(original: Call) -> Call:
         def init(epochs: object, *args: object, **kwargs: object) -> Any:
             result = original(epochs, *args, **kwargs)
-            _epochs.add(epochs)
+            _epochs.set(epochs, True)
             return result
 
         return init
@@ -63,7 +64,7 @@ def watch_epochs(trainer: type) -> None:
 
 def _length_of(iterator: object) -> int | None:
     """How many steps the data have; None if nobody knows, or if they have no end."""
-    for epochs in list(_epochs):
+    for epochs, _ in _epochs.pairs():
         if getattr(epochs, "_current_iterator", None) is iterator:
             number = getattr(epochs, "_num_batches", None)
             if number is not None:

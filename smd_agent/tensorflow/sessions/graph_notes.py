@@ -6,7 +6,6 @@ Notes hold names, not tensors: a tensor would keep its graph alive. Nothing is a
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +14,7 @@ import tensorflow as tf
 
 from smd_agent.core.domains import GRADIENTS
 from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.keras.names import variables_of
 from smd_agent.framework.patching import is_replaced, replace
 from smd_agent.tensorflow.optimizer_calls import OptimizerCall, listeners
@@ -46,15 +46,12 @@ class GraphNotes:
 
 
 _used: list[str] = []
-_notes: weakref.WeakKeyDictionary[Graph, GraphNotes] = weakref.WeakKeyDictionary()
+_notes: WeakIdentityMap[Graph, GraphNotes] = WeakIdentityMap()
 
 
 def notes_on(graph: Graph) -> GraphNotes:
     """What is known of a graph; empty at first."""
-    notes = _notes.get(graph)
-    if notes is None:
-        notes = _notes[graph] = GraphNotes()
-    return notes
+    return _notes.get(graph) or _notes.set(graph, GraphNotes())
 
 
 def saw_any_optimizer() -> bool:

@@ -13,6 +13,7 @@ import tensorflow as tf
 from smd_agent import guard
 from smd_agent.core.domains import STEPS
 from smd_agent.framework.hook_source import HookSource
+from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.patching import replace
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.sessions.graph_notes import ESTIMATOR, note_modes, notes_on, watch_optimizers
@@ -31,9 +32,9 @@ class SessionHook(TensorflowHook, tf.compat.v1.train.SessionRunHook):  # type: i
         """No session is known yet."""
         super().set_up()
         # A hook may serve several at a time: an estimator evaluates while its training session is open.
-        self._runs: weakref.WeakKeyDictionary[Graph, SessionRun] = weakref.WeakKeyDictionary()
+        self._runs: WeakIdentityMap[Graph, SessionRun] = WeakIdentityMap()
         # The runs under way: a session that is handed the hook twice calls it twice.
-        self._under_way: weakref.WeakKeyDictionary[Graph, weakref.ref[RunContext]] = weakref.WeakKeyDictionary()
+        self._under_way: WeakIdentityMap[Graph, weakref.ref[RunContext] | None] = WeakIdentityMap()
         watch_optimizers()
 
     def set_optimizer_variables(self, optimizer_variables: object) -> None:
@@ -44,8 +45,7 @@ class SessionHook(TensorflowHook, tf.compat.v1.train.SessionRunHook):  # type: i
 
     def begin(self) -> None:
         """A session is made for the default graph."""
-        run = self._runs[tf.compat.v1.get_default_graph()] = SessionRun(self)
-        run.begin()
+        self._runs.set(tf.compat.v1.get_default_graph(), SessionRun(self)).begin()
 
     def after_create_session(self, session: Session, coord: object) -> None:
         """Nothing to do: the graph is the one known from ``begin``."""
@@ -56,14 +56,14 @@ class SessionHook(TensorflowHook, tf.compat.v1.train.SessionRunHook):  # type: i
         run = self._runs.get(graph)
         if run is None or self._is_under_way(run_context):
             return None
-        self._under_way[graph] = weakref.ref(run_context)
+        self._under_way.set(graph, weakref.ref(run_context))
         return run.before_run(run_context)
 
     def after_run(self, run_context: RunContext, run_values: RunValues) -> None:
         """A run has succeeded."""
         run = self._runs.get(run_context.session.graph)
         if run is not None and self._is_under_way(run_context):
-            del self._under_way[run_context.session.graph]
+            self._under_way.set(run_context.session.graph, None)
             run.after_run(run_context, run_values)
 
     def end(self, session: Session) -> None:
@@ -117,4 +117,5 @@ def _joined(hooks: Iterable[object] | None, source: HookSource[TensorflowHook]) 
         hook = source.hook()
         ours = [] if hook is None else [SessionRun(hook)]
     # First, so that it has saved the step when another hook (one that saves checkpoints) has the model evaluated.
-    return [*ours, *(hook for hook in present if hook not in ours)]
+    known = {id(hook) for hook in ours}
+    return [*ours, *(hook for hook in present if id(hook) not in known)]

@@ -199,13 +199,9 @@ def _shape_of(graph: Graph, variable: str) -> tuple[int, ...]:
     return ()
 
 
-def _key(fetches: Nested) -> Any:
+def _key(fetches: Nested) -> tuple[str | int, ...]:
     # A graph's tensors live as long as the graph, so their ids stay theirs; structures are made anew for each run.
-    if isinstance(fetches, (list, tuple)):
-        return tuple(_key(part) for part in fetches)
-    if isinstance(fetches, dict):
-        return tuple((name, _key(part)) for name, part in fetches.items())
-    return fetches if isinstance(fetches, str) else id(fetches)
+    return tuple(part if type(part) is str else id(part) for part in tf.nest.flatten(fetches))
 
 
 def _elements(graph: Graph, structure: Nested) -> list[Any]:

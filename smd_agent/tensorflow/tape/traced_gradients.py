@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from smd_agent import guard
 from smd_agent.core.domains import SETTINGS, UPDATES
-from smd_agent.framework.identity import Reference
+from smd_agent.framework.identity import Reference, WeakIdentityMap
 from smd_agent.framework.keras.losses import TracedLoss
 from smd_agent.framework.keras.optimizers import GivenVariables
 from smd_agent.tensorflow.graph.function_rewrite import CALLS, Output, Tap, Unreachable, output_of
@@ -146,11 +146,14 @@ class TapeNotes:
     """What the tapes of all functions compute, by graph; a graph that is gone is forgotten."""
 
     def __init__(self) -> None:
-        self._notes: weakref.WeakKeyDictionary[Graph, FunctionNotes] = weakref.WeakKeyDictionary()
+        self._notes: WeakIdentityMap[Graph, FunctionNotes] = WeakIdentityMap()
 
     def of(self, graph: Graph) -> FunctionNotes | None:
         """What is known of a graph, None if nothing was noted."""
         return self._notes.get(graph)
+
+    def _on(self, graph: Graph) -> FunctionNotes:
+        return self._notes.get(graph) or self._notes.set(graph, FunctionNotes())
 
     def note_gradients(self, graph: Graph, target: Nested, sources: Nested, gradients: Nested) -> None:
         """Note a call of ``tape.gradient`` under this graph."""
@@ -167,7 +170,7 @@ class TapeNotes:
                     found = [output_of(gradient, graph)]
                 parts.append(TracedGradient(Reference(variable), *found))
             losses, scaler = [], None
-            scaled = self._notes.setdefault(graph, FunctionNotes()).scaled
+            scaled = self._on(graph).scaled
             for tensor in tf.nest.flatten(target):
                 if getattr(tensor, "graph", None) is graph:
                     unscaled, scaler = scaled.get(tensor.name, (None, scaler))
@@ -177,7 +180,7 @@ class TapeNotes:
             return
         if parts:
             call = GradientCall(tuple(losses), tuple(parts), scaler)
-            self._notes.setdefault(graph, FunctionNotes()).calls.append(call)
+            self._on(graph).calls.append(call)
 
     def note_loss(self, graph: Graph, call: LossCall) -> None:
         """Note what a loss is given under this graph."""
@@ -188,7 +191,7 @@ class TapeNotes:
             with contextlib.suppress(Unreachable):
                 given[part] = output_of(tensor, graph)
         found = TracedLossCall(TracedLoss(call.kind, call.told()), given)
-        self._notes.setdefault(graph, FunctionNotes()).losses.append(found)
+        self._on(graph).losses.append(found)
 
     def note_scaling(self, graph: Graph, optimizer: Optimizer, loss: Tensor, scaled: Tensor) -> None:
         """Note that a loss was scaled under this graph."""
@@ -196,26 +199,26 @@ class TapeNotes:
             return
         if getattr(loss, "graph", None) is graph and getattr(scaled, "graph", None) is graph:
             pair = (output_of(loss, graph), Reference(optimizer))
-            self._notes.setdefault(graph, FunctionNotes()).scaled[scaled.name] = pair
+            self._on(graph).scaled[scaled.name] = pair
 
     @UPDATES.fence("looking at what an optimizer is given")
     def note_update(self, graph: Graph, call: OptimizerCall) -> None:
         """Note that an optimizer is called under this graph."""
         if not _becomes_function(graph):
             return
-        self._notes.setdefault(graph, FunctionNotes()).given.add(*call)
+        self._on(graph).given.add(*call)
 
     @SETTINGS.fence("looking at an optimizer's learning rate")
     def note_learning_rate(self, graph: Graph, optimizer: Optimizer, value: Tensor) -> None:
         """Note what a schedule gives under this graph."""
         if _becomes_function(graph) and getattr(value, "graph", None) is graph:
             tap = Tap(TracedRate(Reference(optimizer)), output_of(value, graph))
-            self._notes.setdefault(graph, FunctionNotes()).rates.append(tap)
+            self._on(graph).rates.append(tap)
 
     def note_inner_call(self, graph: Graph) -> None:
         """Note that a function which trains is called under this graph."""
         if is_function(graph):
-            self._notes.setdefault(graph, FunctionNotes()).trains_inside = True
+            self._on(graph).trains_inside = True
 
 
 def flat_gradients(gradients: Nested) -> list[Any]:

@@ -59,7 +59,7 @@ class TapeWatch:
         self._scaled: dict[int, tuple[Tensor, Tensor, Optimizer]] = {}
         # Of those computed since the last gradient; which step they are of is known with the next.
         self._losses_seen: list[tuple[CrossEntropy, Numbers]] = []
-        self._installed = False
+        self._installed = self._looks_at_functions = False
         self._plain_tensors = False
         self._depth = _Depth()
 
@@ -88,7 +88,8 @@ class TapeWatch:
 
     def _watch_functions(self) -> None:
         """Have functions that are traced from now on looked at, and calls of optimizers."""
-        if self._traced not in transform.CONCRETE_FUNCTION_CALLBACKS:
+        if not self._looks_at_functions:
+            self._looks_at_functions = True
             transform.CONCRETE_FUNCTION_CALLBACKS.append(self._traced)
             listeners.append(self)
             loss_calls.listeners.append(self)
