@@ -42,6 +42,7 @@ _tracing_state = probe(torch, "_C._get_tracing_state", None)
 # Not functorch's own `peek_interpreter_stack`: its first call makes a thread state that every autograd node copies from
 # then on, which slows the whole rest of the run by 1 to 2 %.
 _key_is_included = probe(torch, "_C._dispatch_tls_is_dispatch_key_included", False)
+_key_is_excluded = probe(torch, "_C._dispatch_tls_is_dispatch_key_excluded", True)
 _NAME, _BACK_NAME = "FuncTorchDynamicLayerFrontMode", "FuncTorchDynamicLayerBackMode"
 # By its name it is searched for in each call.
 _TRANSFORM = getattr(getattr(torch._C, "DispatchKey", None), _NAME, _NAME)
@@ -133,7 +134,7 @@ def apart(function: F) -> F:
     """
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        if _key_is_included(_TRANSFORM) and _PAST_TRANSFORMS is not None:
+        if _key_is_included(_TRANSFORM) and not (_PAST_TRANSFORMS is None or _key_is_excluded(_TRANSFORM)):
             with _PAST_TRANSFORMS():
                 return run(*args, **kwargs)
         with _no_overrides():
