@@ -6,6 +6,8 @@ import pytest
 
 pytest.importorskip("torch")
 
+from harness.compare import assert_untouched, run_both
+
 from smd_agent.core.modes import ModeKeys
 
 SCENES = {
@@ -49,6 +51,26 @@ def test_lines_say_what_is_not_saved(scenes):
         "smd_agent: calls of Net cannot be seen, as in a function that torch.func transforms: a step begins with the "
         "first backward pass after an update; weights, gradients and losses are saved, inputs and outputs are not",
     ]
+
+
+def test_passes_before_the_first_update_are_one_step_where_calls_are_not_seen(runner):
+    script = runner.write(
+        "import torch\nfrom torch import nn\nfrom torch.nn.functional import linear, mse_loss\n"
+        "model = nn.Linear(4, 1)\noptimizer = torch.optim.Adam(model.parameters(), 0.01)\n"
+        "for _ in range(4):\n"
+        "    for task in range(3):\n"
+        "        x = torch.randn(8, 4)\n"
+        "        fast = model.weight - 0.1 * torch.autograd.grad(linear(x, model.weight).sum(), model.weight)[0]\n"
+        "        mse_loss(linear(x, fast, model.bias), x[:, :1]).backward()\n"
+        "    optimizer.step()\n"
+        "    optimizer.zero_grad()\n"
+    )
+    both = run_both(runner, script, config={"HookParameters": {"save_interval": 1}})
+    assert_untouched(both)
+    assert both.trial.steps() == [0, 1, 2, 3]
+    losses = both.trial.tensor_names(collection="losses")
+    assert len(losses) == 3
+    assert all(both.trial.tensor(name).steps() == [0, 1, 2, 3] for name in losses)
 
 
 @pytest.mark.parametrize("interval", [2, 3])

@@ -246,7 +246,9 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
     def _before_pass(self, function: str, tensors: Any, inputs: Any) -> bool | None:
         self._was_watching = self._calls.watching
         if self.paused:
-            self._forget_later()
+            if self._later.are_waited_for:
+                self._later.forget()
+                self._stop_watching_if_done()
             return False
         if not self.saw_training:
             self._first_pass([*filter(structure.is_parameter, reached_by(function, tensors, inputs))])
@@ -286,11 +288,6 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
     def _wait_for_later(self) -> None:
         self._passes.begin()
 
-    def _forget_later(self) -> None:
-        if self._later.are_waited_for:
-            self._later.forget()
-            self._stop_watching_if_done()
-
     def _train_without_optimizer(self, parameters: Iterable[torch.Tensor]) -> None:
         self._without_optimizer = True
         self._steps_missed = 1
@@ -326,8 +323,12 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         position = self.hook.position
         if position.clock is not position.train or not position.awaits_update:
             return True
-        # Where no update is ever seen, every pass is a step.
-        return position.unsure and position.step == self._last_backward_step
+        if not position.unsure or position.step != self._last_backward_step:
+            return False
+        found = self._found_without_call
+        awaited = updates.may_come_to({id(one) for tracked in found for _, one in tracked.parameters()})
+        # Where no update is ever seen, every pass is a step. Several may come before the first one.
+        return not awaited or any(tracked.was_updated(by_gradients=False) for tracked in found)
 
     @STEPS.fence("looking at the end of a backward pass", again=True)
     @in_turn
