@@ -121,6 +121,13 @@ def say_once(key: Hashable, line: str) -> None:
         say(line)
 
 
+def say_later(key: Hashable, line: str) -> None:
+    """The same with the next line that is written: next to the recursion limit there is no room to write."""
+    if key not in _said:
+        _said.add(key)
+        _unsaid.append(f"{PREFIX}{line}\n")
+
+
 def describe(error: BaseException) -> str:
     """Return `Type: text` of an error, surviving an error whose text cannot be made."""
     try:

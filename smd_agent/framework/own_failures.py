@@ -44,9 +44,13 @@ class Instead:
     Args:
         returned: what the function that is stood for has returned; ``_ABSENT`` if it was not called.
         raised: what it has raised.
+
+    Attributes:
+        is_call: whether that function is yet to be called. Who calls it without ``of`` spares two places on the stack.
     """
 
     def __init__(self, returned: object, raised: BaseException | None) -> None:
+        self.is_call = raised is None and returned is _ABSENT
         self._returned = returned
         self._raised = raised
 

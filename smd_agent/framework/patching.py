@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.own_failures import own_failure
+from smd_agent.framework.stack_room import has_room
 
 Function = Callable[..., Any]
 Make = Callable[[Function], Function]
@@ -131,7 +132,8 @@ def replace_everywhere(function: Function, make: Make, *, why: str) -> Function:
         make: makes the replacement from it.
         why: what the agent needs it for, as the register tells it.
     """
-    replacement = functools.wraps(function)(entrance(function, _named_as(function, make(function))))
+    entered = entrance(function, _named_as(function, make(function)), is_rare=True)
+    replacement = functools.wraps(function)(entered)
     places = []
     for module in [*sys.modules.values()]:
         names = getattr(module, "__dict__", None)
@@ -144,21 +146,24 @@ def replace_everywhere(function: Function, make: Make, *, why: str) -> Function:
     return replacement
 
 
-def entrance(original: Function, replacement: Function, then: Callable[..., object] | None = None) -> Function:
+def entrance(
+    original: Function, replacement: Function, then: Callable[..., object] | None = None, is_rare: bool = False
+) -> Function:
     """What calls a replacement so that neither shows, in warnings or in tracebacks.
 
     Where the replacement fails, the original is called, and ``then`` with the first argument; see ``own_failures``.
+    What ``is_rare``, so that it may take a moment, is left to the original where the stack has no room for more.
     """
     unseen(replacement)
 
     def entered(*args: Any, **kwargs: Any) -> Any:
         try:
-            return replacement(*args, **kwargs)
+            return original(*args, **kwargs) if is_rare and not has_room() else replacement(*args, **kwargs)
         except BaseException as error:
             instead = own_failure(error)
             if instead is None:
                 raise
-        result = instead.of(original, *args, **kwargs)
+        result = original(*args, **kwargs) if instead.is_call else instead.of(original)
         if then is not None:
             then(*args[:1])
         return result
@@ -206,12 +211,12 @@ class Patch:
 
         def patched(*args: Any, **kwargs: Any) -> Any:
             try:
-                return self._present(original)(*args, **kwargs)
+                return self._present(original)(*args, **kwargs) if has_room() else original(*args, **kwargs)
             except BaseException as error:
                 instead = own_failure(error)
                 if instead is None:
                     raise
-            return instead.of(original, *args, **kwargs)
+            return original(*args, **kwargs) if instead.is_call else instead.of(original)
 
         return unseen(patched)
 

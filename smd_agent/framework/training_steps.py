@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.recorder import Recorder
+from smd_agent.framework.stack_room import has_room
 from smd_agent.framework.update_rounds import UpdateRounds
 
 
@@ -77,9 +78,14 @@ class TrainingSteps:
             position.unsure = True
 
     def take_unopened(self) -> bool:
-        """Whether the current step was left unopened; asked once, as it is opened then."""
+        """Whether the current step was left unopened and can be opened; asked once, as it is opened then."""
         unopened, self._unopened = self._unopened, None
-        return unopened is not None and unopened[0] == self.position.step
+        if unopened is None or unopened[0] != self.position.step:
+            return False
+        if has_room():
+            return True
+        self.leave_unopened()
+        return False
 
     def evaluation_call(self, again: bool) -> bool:
         """A model is called to be evaluated; whether that is a step of its own.

@@ -22,6 +22,7 @@ from smd_agent.core.clock import ModeClock
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.own_failures import own_failure
 from smd_agent.framework.plain_access import bases_of, in_class
+from smd_agent.framework.stack_room import has_room, in_room
 from smd_agent.framework.tracked_model import StepOpener, TrackedModel
 from smd_agent.mxnet.arrays import arrays_in, bytes_of, is_symbolic, plain, raise_pending_error
 from smd_agent.mxnet.structure import (
@@ -249,7 +250,7 @@ class Counters:
                 begun = begins(tracked, args, train, clock)
                 if begun:
                     if position.open:
-                        steps.finish_step()
+                        in_room(steps.finish_step)
                         raise_pending_error()
                     # As ``TrainingSteps.begin`` does it.
                     position.awaits_update = position.ends_with_update if train else position.awaits_update
@@ -258,7 +259,7 @@ class Counters:
                     position.clock = clock
                     position.updated = False
                     clock.step += 1
-                    if clock.step >= clock.due:
+                    if clock.step >= clock.due and has_room():
                         steps.start_step()
                         raise_pending_error()
                 tracked.last = position.step
@@ -271,8 +272,10 @@ class Counters:
                 instead = own_failure(error)
                 if instead is None:
                     raise
-                steps.count_missed(models.get(id(block)), _is_recording() and _is_training(), "begun" in locals())
-            return instead.of(owner.__call__, block, *args, **kwargs)
+                trains = _is_recording() and _is_training()
+                in_room(steps.count_missed, models.get(id(block)), trains, "begun" in locals())
+            run = owner.__call__
+            return run(block, *args, **kwargs) if instead.is_call else instead.of(run)
 
         return unseen(call)
 

@@ -8,6 +8,7 @@ from smd_agent.framework import captured_step, patching
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.own_failures import Instead, own_failure
 from smd_agent.framework.patching import Function
+from smd_agent.framework.stack_room import has_room
 from smd_agent.pytorch.tracing import is_compiling, leave_uncompiled
 
 
@@ -20,15 +21,16 @@ class Patch(patching.Patch):
             if is_compiling():
                 return original(*args, **kwargs)
             try:
-                return self._present(original)(*args, **kwargs)
+                return self._present(original)(*args, **kwargs) if has_room() else original(*args, **kwargs)
             except BaseException as error:
                 instead = own_failure(error)
                 if instead is None:
                     raise
-            return instead.of(original, *args, **kwargs)
+            return original(*args, **kwargs) if instead.is_call else instead.of(original)
 
         leave_uncompiled(unseen(patched))
         leave_uncompiled(Instead.of)
+        leave_uncompiled(has_room, with_callees=True)
         leave_uncompiled(self._replacement)
         return patched
 

@@ -18,7 +18,9 @@ from torch.nn.parameter import UninitializedParameter
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.own_failures import own_failure
 from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.stack_room import has_room, in_room
 from smd_agent.framework.tracked_model import StepOpener, TrackedModel
+from smd_agent.framework.training_steps import TrainingSteps
 from smd_agent.pytorch.model import counter_place
 from smd_agent.pytorch.model.wrappers import (
     class_name,
@@ -42,6 +44,10 @@ class ForwardCapture(StepOpener, Protocol):
 
     def begins_amid_training(self, tracked: TrackedModule, train: bool) -> bool | None:
         """Whether a call, to train or to evaluate, begins a step while an update is awaited."""
+
+    @property
+    def steps(self) -> TrainingSteps:
+        """The steps of its training."""
 
     def captured_forward(self, call: StepCounter, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a model's forward in a step that is saved."""
@@ -296,7 +302,7 @@ def counter(  # noqa: C901, PLR0915 - in every step
             if is_dynamo_compiling() or compiler._is_compiling_flag or graph_task() != -1:
                 return forward(*args, **kwargs)
             if position.inside:
-                if position.saving:
+                if position.saving and has_room():
                     return hook.nested_forward(call, args, kwargs)
                 # Not by ``forward``, which is a frame more.
                 return (previous or reference()._call_impl)(*args, **kwargs)  # type: ignore[union-attr]
@@ -312,7 +318,7 @@ def counter(  # noqa: C901, PLR0915 - in every step
                 begins = amid and hook.begins_amid_training(tracked, train) is True
             if begins:
                 if position.open:
-                    hook.finish_step()
+                    in_room(hook.finish_step)
                 # As ``TrainingSteps.begin`` does it.
                 position.awaits_update = position.ends_with_update if train else position.awaits_update
                 position.newest += 1
@@ -321,20 +327,25 @@ def counter(  # noqa: C901, PLR0915 - in every step
                 position.updated = False
                 clock.step += 1
                 if clock.step >= clock.due:
-                    hook.start_step()
+                    (hook.start_step if has_room() else hook.steps.leave_unopened)()
             tracked.last = position.step
             position.inside = True
             try:
                 run = previous or module._call_impl
-                return hook.captured_forward(call, args, kwargs) if position.saving else run(*args, **kwargs)
+                return (
+                    hook.captured_forward(call, args, kwargs)
+                    if position.saving and has_room()
+                    else run(*args, **kwargs)
+                )
             finally:
                 position.inside = False
         except BaseException as error:
             instead = own_failure(error)
             if instead is None:
                 raise
-            hook.count_missed(tracked, _is_grad_enabled(), "begins" in locals())
-        return instead.of(forward, *args, **kwargs)
+            in_room(hook.count_missed, tracked, _is_grad_enabled(), "begins" in locals())
+        run = previous or reference()._call_impl  # type: ignore[union-attr]
+        return run(*args, **kwargs) if instead.is_call else instead.of(run)
 
     # The compiler would take it for a part of the program where a compiled model calls the one inside of it.
     leave_uncompiled(unseen(count))
