@@ -395,6 +395,6 @@ _CALLED_BY_MODELS: tuple[Any, ...] = (
 for _function in _CALLED_BY_MODELS:
     leave_uncompiled(_function)
 # All fenced functions have the first one's code.
-_WITH_CALLEES: tuple[Any, ...] = (Hook.start_step, TrainingThreads.left_out, Installed.close)
+_WITH_CALLEES: tuple[Any, ...] = (Hook.start_step, TrainingThreads.left_out, SavedStep._left_out, Installed.close)
 for _function in _WITH_CALLEES:
     leave_uncompiled(_function, with_callees=True)

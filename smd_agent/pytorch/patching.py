@@ -35,6 +35,9 @@ class Patch(patching.Patch):
         return patched
 
 
+leave_uncompiled(Patch._present)
+
+
 class Installed(captured_step.Installed):
     """Changes to PyTorch that are undone together."""
 

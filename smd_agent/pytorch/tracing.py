@@ -142,6 +142,7 @@ def apart(function: F) -> F:
                 return _without_modes(function, args, kwargs)
             return function(*args, **kwargs)
 
+    leave_uncompiled(run, with_callees=True)
     return cast("F", run)
 
 

@@ -12,6 +12,8 @@ import pytest
 
 pytest.importorskip("torch")
 
+from harness.compare import assert_untouched, run_both
+
 from smd_agent.core.modes import ModeKeys
 
 WARM = ("torch", "torch._dynamo")
@@ -134,3 +136,32 @@ def test_code_that_draws_random_numbers_of_its_own_has_no_layers(play_script):
     assert played.check("with_random_numbers", 1e-4) == trained(4, layers=0, evaluated=0)
     assert played.saved("with_random_numbers", "fc1_output_0") == []
     assert sum("computes something else than the model without the compiler" in line for line in played.lines) == 1
+
+
+def test_of_a_step_that_is_compiled_whole_no_function_of_the_agent_is_compiled(runner):
+    script = runner.write(
+        "import torch, torch._dynamo.convert_frame as frames\n"
+        "from torch import nn\n"
+        "given, original = [], frames.ConvertFrame.__call__\n"
+        "def convert(self, frame, *args, **kwargs):\n"
+        "    given.append((frame.f_code.co_filename, frame.f_code.co_name))\n"
+        "    return original(self, frame, *args, **kwargs)\n"
+        "frames.ConvertFrame.__call__ = convert\n"
+        "model = nn.Linear(4, 2)\n"
+        "optimizer = torch.optim.AdamW(model.parameters())\n"
+        "@torch.compile(backend='aot_eager')\n"
+        "def step(x):\n"
+        "    loss = model(x).pow(2).mean()\n"
+        "    loss.backward()\n"
+        "    optimizer.step()\n"
+        "    optimizer.zero_grad()\n"
+        "    return loss\n"
+        "for _ in range(6):\n"
+        "    step(torch.randn(8, 4))\n"
+        "print(len(given) > 20, [names for names in given if 'smd_agent' in names[0]])\n"
+    )
+    both = run_both(runner, script, config={"HookParameters": {"save_interval": 1}})
+    # The compiler warns with the time and the number of the process.
+    assert_untouched(both, stderr=False)
+    assert both.agent.stdout == "True []\n"
+    assert both.trial.steps() == [0, 1, 2, 3, 4, 5]

@@ -12,6 +12,7 @@ from smd_agent.framework.parameter_roles import Parameter, ParameterRoles
 from smd_agent.framework.plain_access import is_a
 from smd_agent.pytorch.model.step_counter import TrackedModule
 from smd_agent.pytorch.model.trained import are_trained, was_given
+from smd_agent.pytorch.tracing import leave_uncompiled
 
 _OF_PARAMETER = re.compile("weight|bias")
 
@@ -79,6 +80,10 @@ class TrainedRoles:
         for title in self._settled:
             self._roles.tell_of(title)
         self._settled.clear()
+
+
+# A step that is compiled whole asks for it.
+leave_uncompiled(vars(TrainedRoles)["is_waiting"].fget)
 
 
 def has_values(parameter: torch.Tensor) -> bool:

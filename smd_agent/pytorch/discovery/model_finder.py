@@ -28,6 +28,7 @@ from smd_agent.pytorch.capture.persistent_hooks import watch
 from smd_agent.pytorch.discovery import own_calls
 from smd_agent.pytorch.discovery.backward_calls import PassWatch, leaves, reached_by
 from smd_agent.pytorch.discovery.cached_passes import CachedPasses
+from smd_agent.pytorch.discovery.first_update import FirstUpdate
 from smd_agent.pytorch.discovery.later_parameters import LaterParameters
 from smd_agent.pytorch.discovery.transforms import TransformWatch
 from smd_agent.pytorch.hook import Hook
@@ -36,7 +37,7 @@ from smd_agent.pytorch.model.module_calls import CallWatch
 from smd_agent.pytorch.model.step_counter import TrackedModule
 from smd_agent.pytorch.model.trained import given_to_optimizer, was_given
 from smd_agent.pytorch.model.wrappers import named_parameters, unwrapped
-from smd_agent.pytorch.tracing import apart, graph_task
+from smd_agent.pytorch.tracing import apart, graph_task, leave_uncompiled
 from smd_agent.pytorch.updates import updates
 from smd_agent.pytorch.worker import feeds_a_loader
 
@@ -64,6 +65,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         self._found_without_call: list[TrackedModule] = []
         self._without_counter: list[TrackedModule] = []
         self._last_backward_step = -1
+        self._first_update = FirstUpdate()
         self._was_watching = False
         self._later = LaterParameters(self._wait_for_later)
         self._transforms = TransformWatch()
@@ -309,8 +311,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             called = position.step != self._last_backward_step and tracked.last == position.step
             if called and tracked.model is not None and not structure.is_training(tracked.model):
                 hook.follow_gradients(tracked)
-        names = ", ".join(tracked.title for tracked in self._found_without_call if not tracked.by_gradients)
-        if names:
+        if names := ", ".join(tracked.title for tracked in self._found_without_call if not tracked.by_gradients):
             hook.selection.explained.add(CollectionKeys.LAYERS)
             self._transforms.say_unseen(names)
         hook.begin_training_step()
@@ -323,17 +324,15 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         position = self.hook.position
         if position.clock is not position.train or not position.awaits_update:
             return True
-        if not position.unsure or position.step != self._last_backward_step:
-            return False
-        found = self._found_without_call
-        awaited = updates.may_come_to({id(one) for tracked in found for _, one in tracked.parameters()})
-        # Where no update is ever seen, every pass is a step. Several may come before the first one.
-        return not awaited or any(tracked.was_updated(by_gradients=False) for tracked in found)
+        is_next = position.unsure and position.step == self._last_backward_step
+        return is_next and not self._first_update.is_to_come(self._found_without_call)
 
     @STEPS.fence("looking at the end of a backward pass", again=True)
     @in_turn
     def _after_pass(self) -> None:
         self._last_backward_step = self.step
+        if self._found_without_call and self.hook is not None and self.hook.position.unsure:
+            self._first_update.passed(self._found_without_call)
         if self._without_optimizer and self.hook is not None and not self.paused:
             called = (tracked for tracked in self.hook.models if tracked.last == self.step)
             if all(tracked.without_optimizer for tracked in called):
@@ -344,12 +343,10 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
 
         Whether some of them have been called, in evaluation mode.
         """
-        reached &= self.params_without_model()
-        if not reached:
+        if not (reached := reached & self.params_without_model()):
             return False
         evaluated = self._take_evaluated(reached)
-        reached &= self.params_without_model()
-        if reached:
+        if reached := reached & self.params_without_model():
             # Compiled code may hold it; a counter put on it now would have that compiled anew.
             self._search(reached, counted=False)
         self._stop_watching_if_done()
@@ -394,6 +391,9 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             del self._pending_params[key]
         if keys:
             say_once("without model", f"trained parameters that belong to no module are not saved ({len(keys)})")
+
+
+leave_uncompiled(ModuleFinder._pass_opens_step, with_callees=True)
 
 
 def _ids(module: Module) -> set[int]:
