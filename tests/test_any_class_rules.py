@@ -92,6 +92,34 @@ ASKED = {
     # A matrix that ``plain`` has given.
     "getattr(data, 'data_split_mode', None)",
 }
+# Keras and TensorFlow, whose models, layers, optimizers, losses, graphs and functions may be of any class, too.
+OF_KERAS = ("framework/keras", "tensorflow", "pytorch/keras_fit")
+NOT_OF_PROGRAMS = {
+    # Modules and classes of Keras's.
+    "smd_agent/framework/keras/environment.py",
+    "smd_agent/pytorch/keras_fit/backend.py",
+    "smd_agent/tensorflow/keras_fit/packages.py",
+    "smd_agent/tensorflow/keras_fit/versions.py",
+    # What a script hands to a hook of ours.
+    "smd_agent/tensorflow/collection.py",
+    "smd_agent/tensorflow/keras_fit/told_values.py",
+}
+ASKED_OF_KERAS = {
+    # Objects of ours.
+    "isinstance(collection, Collection)",
+    "isinstance(key, (TracedRate, TracedGiven))",
+    "isinstance(key, TracedGiven)",
+    "isinstance(key, TracedRate)",
+    "isinstance(self.value, Deferred)",
+    "isinstance(steps, int)",
+    "isinstance(tap.key, TracedGiven)",
+    "isinstance(value, Converted)",
+    # A class of Keras's, and what TensorFlow's estimators have made themselves.
+    "getattr(trainer, _maker(kind))",
+    "getattr(built, 'loss', None)",
+    # The program asks its model's function, in whose place ours stands.
+    "getattr(self.function, name)",
+}
 WEAK = {
     # By what is tracked, an object of ours.
     "smd_agent/framework/parameter_roles.py",
@@ -118,6 +146,12 @@ def test_no_object_of_gluon_or_xgboost_is_asked_for_its_class_or_an_attribute():
     calls = [node for _, node in nodes_of("mxnet", "xgboost") if isinstance(node, ast.Call)]
     asked = {ast.unparse(node) for node in calls if ast.unparse(node.func) in ("isinstance", "getattr", "hasattr")}
     assert asked == ASKED
+
+
+def test_no_object_of_keras_or_tensorflow_is_asked_for_its_class_or_an_attribute():
+    calls = [node for path, node in nodes_of(*OF_KERAS) if isinstance(node, ast.Call) and path not in NOT_OF_PROGRAMS]
+    asked = {ast.unparse(node) for node in calls if ast.unparse(node.func) in ("isinstance", "getattr", "hasattr")}
+    assert asked == ASKED_OF_KERAS
 
 
 def test_no_object_of_any_framework_is_asked_for_its_hash():

@@ -12,9 +12,11 @@ import sys
 from collections import OrderedDict, UserDict, UserList
 from collections.abc import Iterable
 from types import GetSetDescriptorType, MemberDescriptorType
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 from smd_agent.framework.identity import WeakIdentityMap
+
+T = TypeVar("T")
 
 _ABSENT = object()
 _PYTHONS = sys.stdlib_module_names
@@ -25,7 +27,7 @@ bases_of: Any = vars(type)["__mro__"].__get__
 _held_by_class: Any = vars(type)["__dict__"].__get__
 
 
-def is_a(value: object, kind: type | tuple[type, ...]) -> bool:
+def is_a(value: object, kind: type[T] | tuple[type[T], ...]) -> TypeGuard[T]:
     """Whether a value is an instance of a class, by its type alone; ``isinstance`` may ask its ``__class__`` too."""
     return issubclass(type(value), kind)
 

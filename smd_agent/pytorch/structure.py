@@ -45,7 +45,8 @@ def children(module: Module) -> list[tuple[str, Module]]:
 
 def own_parameters(module: Module) -> list[tuple[str, torch.nn.Parameter]]:
     """The parameters that a module itself has, by name; what stands in their place for a while may be other tensors."""
-    return [(name, one) for name, one in held(module, "_parameters") if is_a(one, torch.Tensor)]
+    found: list[tuple[str, Any]] = held(module, "_parameters")
+    return [(name, one) for name, one in found if issubclass(type(one), torch.Tensor)]
 
 
 def parts(module: Module) -> list[Module]:

@@ -12,6 +12,7 @@ from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from smd_agent.core.ports import Deferred
 from smd_agent.core.values import Captured
+from smd_agent.framework.plain_access import in_class, is_a
 from smd_agent.tensorflow.types import KerasVariable
 from smd_agent.tensorflow.variable_names import is_variable
 
@@ -58,9 +59,9 @@ def to_array(value: object) -> Captured | None:
         return widened(array)
     if isinstance(value, Converted):
         return value
-    if isinstance(value, tf.IndexedSlices):
+    if is_a(value, tf.IndexedSlices):
         return Rows(value.values, value.indices, tuple(value.dense_shape.numpy())).read()
-    if isinstance(value, tf.Tensor) or is_variable(value):
+    if is_a(value, tf.Tensor) or is_variable(value):
         try:
             value = value.numpy()
         except (AttributeError, NotImplementedError, TypeError, tf.errors.InvalidArgumentError):
@@ -74,12 +75,12 @@ def _view(value: Any) -> npt.NDArray[Any] | None:
 
     ``numpy()`` copies, and of a variable runs two operations, which takes five times as long.
     """
-    if not isinstance(value, tf.Tensor):
-        if not isinstance(value, tf.Variable) and is_variable(value):
+    if not is_a(value, tf.Tensor):
+        if not is_a(value, tf.Variable) and is_variable(value):
             # Keras 3's own, around TensorFlow's.
             value = cast("KerasVariable", value).value
         # Variables of other kinds (distributed ones, say) are read in their own way; a graph is not to get our reads.
-        if getattr(type(value), "read_value", None) is not ResourceVariable.read_value or not tf.executing_eagerly():
+        if in_class(type(value), "read_value") is not ResourceVariable.read_value or not tf.executing_eagerly():
             return None
         value = tf.raw_ops.ReadVariableOp(resource=value.handle, dtype=value.dtype)
     try:
@@ -103,7 +104,7 @@ def widened(array: npt.NDArray[Any]) -> Captured | None:
 
 
 def _text(array: npt.NDArray[Any]) -> Captured | None:
-    if all(isinstance(part, (bytes, str)) for part in array.flat):
-        parts = [part.decode("utf-8", "replace") if isinstance(part, bytes) else part for part in array.flat]
+    if all(is_a(part, (bytes, str)) for part in array.flat):
+        parts = [part.decode("utf-8", "replace") if is_a(part, bytes) else part for part in array.flat]
         return np.array(parts, dtype=np.str_), None
     return None

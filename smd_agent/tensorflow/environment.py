@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from smd_agent.framework.environment import MACHINE, SEEDS, SETTINGS, VERSIONS, Fact, library_version
+from smd_agent.framework.keras.attributes import attribute
 
 
 def facts() -> Iterator[Fact]:
@@ -33,4 +34,4 @@ def _is_deterministic() -> bool:
 
 def _is_initialized(context: Any) -> bool:
     # Else asking for devices would take them.
-    return bool(getattr(context.context(), "_initialized", False))
+    return bool(attribute(context.context(), "_initialized", False))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import tensorflow as tf
 
@@ -13,6 +13,7 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.values import Captured
 from smd_agent.framework.identity import Reference
 from smd_agent.framework.keras.logs import KerasLogs
+from smd_agent.framework.plain_access import attribute, is_a
 from smd_agent.tensorflow.arrays import to_array
 from smd_agent.tensorflow.collection import Collection
 from smd_agent.tensorflow.environment import facts
@@ -87,10 +88,10 @@ class TensorflowHook(KerasLogs):
 
         Anything else is left alone, and one line says so.
         """
-        if isinstance(optimizer, tf.compat.v1.train.Optimizer):
+        if is_a(optimizer, tf.compat.v1.train.Optimizer):
             self.watching.optimizers()
-        elif hasattr(optimizer, "apply_gradients") and hasattr(optimizer, "variables"):
-            self.optimizers.append(Reference(optimizer))
+        elif all(attribute(optimizer, name) is not None for name in ("apply_gradients", "variables")):
+            self.optimizers.append(Reference(cast("Optimizer", optimizer)))
         else:
             kind = type(optimizer).__name__
             guard.say_once(("wrap_optimizer", kind), f"a {kind} cannot be wrapped: nothing of it is saved")
@@ -126,7 +127,7 @@ class TensorflowHook(KerasLogs):
         """
         found = [gradient for gradient, _ in gradients_and_variables or ()]
         for gradient in tf.nest.flatten([gradients, found]):
-            tensor = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+            tensor = gradient.values if is_a(gradient, tf.IndexedSlices) else gradient
             if is_symbolic(tensor):
                 self.recorder.place(CollectionKeys.GRADIENTS, tensor.name)
 

@@ -14,7 +14,9 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from smd_agent.framework import training_facts as facts
+from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.model_inputs import Numbers, looked_at, numbers_of
+from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.weight_changes import Moved, changes, part_of
 from smd_agent.tensorflow.arrays import to_array
 from smd_agent.tensorflow.types import KerasVariable, Variable
@@ -70,9 +72,9 @@ def _array(value: Any) -> npt.NDArray[Any] | None:
 
 def _on_device(value: Any) -> Any:
     """What is looked at of values that are on an accelerator, picked there; other values as they are."""
-    tensor = value if isinstance(value, (tf.Tensor, tf.Variable)) else cast("KerasVariable", value).value
+    tensor = value if is_a(value, (tf.Tensor, tf.Variable)) else cast("KerasVariable", value).value
     size = math.prod(tensor.shape)
-    device: str = getattr(tensor, "device", "") or ""
+    device: str = attribute(tensor, "device") or ""
     if size <= facts.LOOKED_AT or "CPU" in device.upper() or not device:
         return value
     return picked(tensor, size)

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 
+from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.losses import CrossEntropy, cross_entropy, is_small
 from smd_agent.framework.loss_facts import Array, Numbers
 from smd_agent.framework.patching import replace
+from smd_agent.framework.plain_access import in_class, is_a, runs_program
 from smd_agent.framework.training_facts import LOOKED_AT
 from smd_agent.tensorflow.arrays import to_array
 from smd_agent.tensorflow.types import Function
@@ -47,7 +49,7 @@ class LossCall(NamedTuple):
         found = {}
         if is_small(_shape(self.predictions)):
             found["predictions"] = self.predictions
-        if self.kind.has_classes and isinstance(self.labels, tf.Tensor):
+        if self.kind.has_classes and is_a(self.labels, tf.Tensor):
             found["labels"] = source_of(self.labels)
         return found
 
@@ -90,11 +92,15 @@ def _read(loss: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     kind = cross_entropy(loss)
     given = {**dict(zip(("y_true", "y_pred"), args, strict=False)), **kwargs}
     predictions, labels = given.get("y_pred"), given.get("y_true")
-    if kind is None or not isinstance(predictions, tf.Tensor):
+    if kind is None or not is_a(predictions, tf.Tensor):
         return None
-    if not isinstance(labels, tf.Tensor) and not hasattr(labels, "__array__"):
+    if not is_a(labels, tf.Tensor) and not _is_array(type(labels)):
         labels = None
     return LossCall(kind, labels, predictions)
+
+
+def _is_array(kind: type) -> bool:
+    return in_class(kind, "__array__") is not None and not runs_program(kind, "__array__")
 
 
 def numbers_of(kind: CrossEntropy, predictions: Any = None, labels: Any = None) -> Numbers:
@@ -108,7 +114,7 @@ def numbers_of(kind: CrossEntropy, predictions: Any = None, labels: Any = None) 
 
 def array_of(value: Any) -> Array | None:
     """The values; of a tensor that is large and on an accelerator, its first rows."""
-    size = int(tf.size(value)) if isinstance(value, tf.Tensor) and "CPU" not in (value.device or "CPU").upper() else 0
+    size = int(tf.size(value)) if is_a(value, tf.Tensor) and "CPU" not in (value.device or "CPU").upper() else 0
     if size > LOOKED_AT:
         value = value[: max(8, LOOKED_AT * int(value.shape[0]) // size)]
     found = to_array(value)
@@ -131,8 +137,8 @@ def _shape(tensor: Any) -> tuple[int | None, ...] | None:
 
 def _origin(kind: CrossEntropy, tensor: Any) -> Numbers:
     """What has given a tensor, as far as that shows."""
-    direct = hasattr(tensor, "_keras_logits")
-    if isinstance(tensor, tf.__internal__.EagerTensor):
+    direct = attribute(tensor, "_keras_logits") is not None
+    if is_a(tensor, tf.__internal__.EagerTensor):
         return {"activated": 1.0, **_undone(kind, tensor)} if direct else {}
     for number, op in enumerate(_ops(tensor)):
         if op.type in _ACTIVATIONS:
@@ -166,7 +172,7 @@ def _is_variable(tensor: Any) -> bool:
 def _ops(tensor: Any) -> Iterator[Any]:
     """The operations that have led to a symbolic tensor by their first inputs, the last one first; a few of them."""
     for _ in range(_FARTHEST):
-        op = getattr(tensor, "op", None) if not isinstance(tensor, tf.__internal__.EagerTensor) else None
+        op = None if is_a(tensor, tf.__internal__.EagerTensor) else attribute(tensor, "op")
         if op is None:
             return
         yield op

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.patching import replace
+from smd_agent.framework.plain_access import is_a
 from smd_agent.tensorflow.types import Function, Optimizer, Tensor
 
 
@@ -97,4 +98,4 @@ def _apply_gradients(
 
 
 def _again(values: Iterable[Any]) -> Any:
-    return values if isinstance(values, (list, tuple)) else list(values)
+    return values if is_a(values, (list, tuple)) else list(values)

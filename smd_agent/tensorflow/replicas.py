@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from smd_agent import guard
 from smd_agent.framework import launched
+from smd_agent.framework.keras.attributes import attribute
 from smd_agent.tensorflow.types import Strategy
 
 # Looked up once: TensorFlow's public modules load their parts when they are asked for, and take their time each time.
@@ -42,7 +43,7 @@ def rank_and_size(strategy: Strategy | None = None) -> tuple[int, int]:
     """
     if strategy is None:
         strategy = tf.distribute.get_strategy()
-    resolver: Any = getattr(strategy, "cluster_resolver", None)
+    resolver: Any = attribute(strategy, "cluster_resolver")
     if resolver is None or resolver.task_type is None:
         return launched.rank_and_size("tensorflow")
     if resolver.task_type not in ("chief", "worker"):

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from smd_agent.framework.keras.names import Names
 from smd_agent.framework.keras.names import VariableNames as DistinctNames
+from smd_agent.framework.plain_access import in_class, is_a
 from smd_agent.tensorflow.types import KerasVariable, Nested, Tensor, Variable
 
 _PORT = re.compile(r":\d+$")
@@ -23,12 +24,12 @@ def is_variable(value: object) -> TypeGuard[Variable]:
     """Whether this is a variable that can be trained: TensorFlow's own, a distributed one or one of Keras 3."""
     # Asked of the class: a distributed variable's handle is an error outside of a replica.
     kind = type(value)
-    return isinstance(value, tf.Variable) or (hasattr(kind, "handle") and hasattr(kind, "path"))
+    return issubclass(kind, tf.Variable) or not (in_class(kind, "handle") is None or in_class(kind, "path") is None)
 
 
 def is_symbolic(value: object) -> TypeGuard[Tensor]:
     """Whether this is a tensor of a graph, which has a name and no values."""
-    return isinstance(value, tf.Tensor) and bool(tf.is_symbolic_tensor(value))
+    return is_a(value, tf.Tensor) and bool(tf.is_symbolic_tensor(value))
 
 
 def variables_in(structure: Nested) -> list[Variable]:
@@ -38,7 +39,7 @@ def variables_in(structure: Nested) -> list[Variable]:
 
 def plain_name(variable: Variable) -> str:
     """The name the user knows the variable by; several may share it."""
-    if not isinstance(variable, tf.Variable):
+    if not is_a(variable, tf.Variable):
         return cast("KerasVariable", variable).path
     return _REPLICA.sub("", _PORT.sub("", str(variable.name)))
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from smd_agent.framework.plain_access import in_class
+
 _PACKAGES = ("keras", "tf_keras")
 # An optimizer of a graph is of TensorFlow's, and what variables are told to a hook stands in an object of ours.
 _KNOWN = (*_PACKAGES, "tensorflow", "smd_agent")
@@ -26,6 +28,11 @@ def attribute(owner: object, name: str, default: Any = None) -> Any:
     return _found(object, owner, name, default)
 
 
+def unwrapped(value: Any) -> Any:
+    """A dict or tuple that TensorFlow has put into a proxy, since it is an attribute of a model; else the value."""
+    return attribute(value, "__wrapped__", value)
+
+
 def variables_in(model: object, kind: str) -> list[Any]:
     """The ``"variables"`` or the ``"trainable_variables"`` of a model and of the layers inside of it."""
     layers = flat_layers(model)
@@ -34,7 +41,7 @@ def variables_in(model: object, kind: str) -> list[Any]:
     if kind == "trainable_variables":
         layers = [layer for layer in layers if own_attributes(layer).get("_trainable", True)]
     found = {id(variable): variable for layer in layers for variable in own_variables(layer)}
-    return [one for one in found.values() if kind == "variables" or getattr(one, "trainable", True)]
+    return [one for one in found.values() if kind == "variables" or attribute(one, "trainable", True)]
 
 
 def have_own_lists(layers: Iterable[object]) -> bool:
@@ -59,8 +66,8 @@ def own_variables(layer: object) -> Iterator[Any]:
 def flat_layers(model: object) -> list[Any]:
     """A model and all layers inside of it, from the outside in."""
     for cls in type(model).__mro__:
-        if is_of_keras(cls) and hasattr(cls, "_flatten_layers"):
-            flatten: Any = cls._flatten_layers
+        flatten: Any = in_class(cls, "_flatten_layers") if is_of_keras(cls) else None
+        if flatten is not None:
             return list(flatten(model))
     return [model]
 
@@ -82,13 +89,14 @@ def is_of_keras(cls: type) -> bool:
 def _found(cls: type, owner: object, name: str, default: Any) -> Any:
     described: Any = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
     try:
-        if hasattr(type(described), "__set__"):
+        if in_class(type(described), "__set__") is not None:
             return described.__get__(owner, type(owner))
         stored = own_attributes(owner)
         if name in stored:
             return stored[name]
         if described is not None:
-            return described.__get__(owner, type(owner)) if hasattr(described, "__get__") else described
+            bound = in_class(type(described), "__get__") is not None
+            return described.__get__(owner, type(owner)) if bound else described
         # Keras 2's older optimizers keep their settings so.
         return stored["_hyper"].get(name, default) if "_hyper" in stored else default
     except AttributeError:

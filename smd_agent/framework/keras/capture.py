@@ -15,10 +15,12 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.keras.attributes import attribute, variables_in
 from smd_agent.framework.keras.facts import FactsSaver, Look, NoLook, StepFacts
+from smd_agent.framework.keras.logs import logs_in
 from smd_agent.framework.keras.losses import LossNumbers
 from smd_agent.framework.keras.names import numbered
 from smd_agent.framework.keras.types import Model, Optimizer
 from smd_agent.framework.keras.variables import Listed, ModelVariables, settings_of
+from smd_agent.framework.plain_access import is_a
 
 
 class LogSaver(FactsSaver, Protocol):
@@ -79,8 +81,9 @@ class KerasCapture(CapturedStep):
 
     @LOSSES.fence("saving the logs of a step")
     def _save_logs(self, outputs: object) -> None:
-        if isinstance(outputs, Mapping):
-            self._saver.save_logs(outputs, self.is_tensor)
+        logs = logs_in(outputs)
+        if logs is not None:
+            self._saver.save_logs(logs, self.is_tensor)
 
     def close(self) -> None:
         """The model's function has ended, by an exception or not; what was installed is removed."""
@@ -146,7 +149,7 @@ class KerasCapture(CapturedStep):
         for name in settings.keys() - found.names:
             self.writer.place(CollectionKeys.OPTIMIZER_VARIABLES, name)
             value = settings[name]
-            self.writer.save_tensor_now(name, np.float32(value) if isinstance(value, float) else value)
+            self.writer.save_tensor_now(name, np.float32(value) if is_a(value, float) else value)
         return True
 
     def tell_why_no_gradients(self) -> None:
@@ -158,7 +161,7 @@ class KerasCapture(CapturedStep):
         if gradients not in self.writer.collections_due() or any(name.startswith("gradients/") for name in self.counts):
             return
         number = attribute(attribute(self.model, "optimizer"), "gradient_accumulation_steps")
-        if isinstance(number, int) and number > 1:
+        if is_a(number, int) and number > 1:
             guard.say_once(
                 "gradient_accumulation_steps",
                 f"the optimizer applies the mean gradient of {number} steps in the last of them: gradients are saved"

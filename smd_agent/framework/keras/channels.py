@@ -5,6 +5,7 @@ from __future__ import annotations
 from smd_agent.core.channels import AxisRule, ChannelAxes, last_axis, second_axis, unknown
 from smd_agent.framework.keras.attributes import own_attributes
 from smd_agent.framework.keras.types import Layer
+from smd_agent.framework.plain_access import is_a
 
 _FIRST, _LAST = "channels_first", "channels_last"
 _BY_AXIS = ("BatchNormalization", "SyncBatchNormalization", "GroupNormalization")
@@ -33,7 +34,7 @@ class LayerChannels:
         if form == _LAST:
             return last_axis
         axis = own_attributes(layer).get("axis")
-        if type(layer).__name__ in _BY_AXIS and isinstance(axis, int):
+        if type(layer).__name__ in _BY_AXIS and is_a(axis, int):
             return lambda dimensions: axis + dimensions if axis < 0 else axis
         return _of_features if self._some_are_first else last_axis
 

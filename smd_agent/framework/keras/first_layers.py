@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from smd_agent.framework.keras.attributes import attribute
+from smd_agent.framework.keras.attributes import attribute, unwrapped
+from smd_agent.framework.plain_access import elements_of, is_a
 
 # Layers that multiply what they are given by weights, and are made for numbers about 1.
 _WEIGHTED = {
@@ -80,10 +81,11 @@ def _of(layer: Any, name: str) -> Any:
 
 
 def _tensors(value: Any) -> Iterator[Any]:
-    if isinstance(value, dict):
+    value = unwrapped(value)
+    if is_a(value, dict):
         value = [value[name] for name in sorted(value)]
-    if isinstance(value, (list, tuple)):
-        for part in value:
+    if is_a(value, (list, tuple)):
+        for part in elements_of(value):
             yield from _tensors(part)
     elif value is not None:
         yield value

@@ -11,10 +11,13 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.environment import Sources
 from smd_agent.framework.hook import FrameworkHook
+from smd_agent.framework.keras.attributes import unwrapped
 from smd_agent.framework.keras.collection import BUILT_IN, DEFAULT_SAVED
 from smd_agent.framework.keras.environment import facts
 from smd_agent.framework.keras.types import Model
+from smd_agent.framework.nested import NOTHING, pairs_in
 from smd_agent.framework.parameter_roles import ParameterRoles
+from smd_agent.framework.plain_access import is_a, text_of
 
 
 class KerasLogs(FrameworkHook):
@@ -96,6 +99,12 @@ class KerasLogs(FrameworkHook):
             self.selection.place(CollectionKeys.LOSSES, name)
 
 
+def logs_in(value: object) -> dict[str, Any] | None:
+    """The logs that a step has returned, None if it has returned anything else."""
+    found = pairs_in(unwrapped(value))
+    return None if found is NOTHING else {text_of(key, place): one for place, (key, one) in enumerate(found)}
+
+
 def _without_number(tensor_name: str) -> Iterator[str]:
     name, colon, _ = tensor_name.rpartition(":")
     if colon:
@@ -105,7 +114,8 @@ def _without_number(tensor_name: str) -> Iterator[str]:
 def _flat(logs: Mapping[str, Any], is_tensor: Callable[[Any], bool]) -> Iterator[tuple[str, Any]]:
     """Names and values of logs, those of outputs inside among them."""
     for name, value in logs.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, is_tensor)
-        elif is_tensor(value) or isinstance(value, (int, float)):
+        inside = logs_in(value)
+        if inside is not None:
+            yield from _flat(inside, is_tensor)
+        elif is_tensor(value) or is_a(value, (int, float)):
             yield str(name), value

@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 from smd_agent.framework import loss_facts
 from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.loss_facts import Array, Numbers
+from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.usage import Usage
 
 _BINARY, _CATEGORICAL, _SPARSE = "binary_crossentropy", "categorical_crossentropy", "sparse_categorical_crossentropy"
@@ -113,8 +115,9 @@ class LossNumbers:
 def cross_entropy(loss: Any) -> CrossEntropy | None:
     """How a loss is set up, if it is one of those that are looked at."""
     function = attribute(loss, "fn")
-    name = getattr(function, "__name__", "")
-    package = str(getattr(function, "__module__", "")).partition(".")[0]
+    if type(function) is not FunctionType:
+        return None
+    name, package = function.__name__, str(function.__module__).partition(".")[0]
     if name not in (_BINARY, _CATEGORICAL, _SPARSE) or package not in ("keras", "tf_keras"):
         return None
     given: dict[str, Any] = attribute(loss, "_fn_kwargs", {})
@@ -124,8 +127,8 @@ def cross_entropy(loss: Any) -> CrossEntropy | None:
         name if own == _WRAPPER else own,
         name,
         bool(given.get("from_logits")),
-        axis if isinstance(axis, int) else -1,
-        ignored if isinstance(ignored, int) else None,
+        axis if is_a(axis, int) else -1,
+        ignored if is_a(ignored, int) else None,
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from smd_agent.framework.identity import Reference
 from smd_agent.framework.keras.attributes import attribute, is_of_keras
 from smd_agent.framework.optimizer_settings import title_of
+from smd_agent.framework.plain_access import in_class, is_a
 
 # What the settings are called in the run, and by Keras.
 _SETTINGS = {
@@ -55,14 +56,14 @@ def loss_scale_of(optimizer: Any) -> float | None:
 
 def number_of(value: Any) -> Any:
     """The value of a variable, a tensor or a number, as NumPy or Python has it."""
-    inside = getattr(value, "value", None)
+    inside = attribute(value, "value")
     if inside is not None and not callable(inside):
         # Keras 3's own, around one of what it computes with.
         value = inside
-    if hasattr(value, "detach"):
+    if in_class(type(value), "detach") is not None:
         # A tensor of PyTorch's, which may be on an accelerator.
         return value.item()
-    return value.numpy() if hasattr(value, "numpy") else value
+    return value.numpy() if _has_values(value) else value
 
 
 def settings_of(optimizer: Any) -> dict[str, Any]:
@@ -75,7 +76,7 @@ def settings_of(optimizer: Any) -> dict[str, Any]:
         return {}
     found = {name: attribute(optimizer, known) for name, known in _SETTINGS.items()}
     found = {LEARNING_RATE: _learning_rate(optimizer), **found}
-    numbers = {name: number_of(value) for name, value in found.items() if not isinstance(value, (bool, str))}
+    numbers = {name: number_of(value) for name, value in found.items() if not is_a(value, (bool, str))}
     return {name: value for name, value in numbers.items() if value is not None and np.ndim(value) == 0}
 
 
@@ -87,7 +88,7 @@ def _learning_rate(optimizer: Any) -> Any | None:
         if attribute(optimizer, "_initial_decay", 0):
             return None
         source = attribute(optimizer, "_hyper", {}).get("learning_rate")
-    if source is None or hasattr(source, "numpy") or not callable(source):
+    if source is None or _has_values(source) or not callable(source):
         return source
     current = attribute(optimizer, "_current_learning_rate")
     if current is not None:
@@ -102,7 +103,11 @@ def has_own_schedule(optimizer: Any) -> bool:
     source = attribute(optimizer, "_learning_rate")
     if source is None:
         source = attribute(optimizer, "_hyper", {}).get("learning_rate")
-    return callable(source) and not hasattr(source, "numpy") and not _is_of_keras(source)
+    return callable(source) and not _has_values(source) and not _is_of_keras(source)
+
+
+def _has_values(value: object) -> bool:
+    return in_class(type(value), "numpy") is not None
 
 
 def _is_of_keras(source: Any) -> bool:

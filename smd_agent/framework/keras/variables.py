@@ -14,6 +14,7 @@ from smd_agent.framework.keras.losses import TracedLoss
 from smd_agent.framework.keras.names import Names, leaf_variables, variables_of
 from smd_agent.framework.keras.optimizers import GivenVariables, has_own_schedule
 from smd_agent.framework.keras.types import Model, Optimizer, Variable
+from smd_agent.framework.plain_access import is_a
 
 _SETTINGS = ("learning_rate", "beta_1", "beta_2", "rho", "momentum", "decay", "weight_decay")
 
@@ -105,7 +106,7 @@ def settings_of(optimizer: Optimizer) -> dict[str, object]:
     owner = attribute(optimizer, "name") or type(optimizer).__name__
     known = _SETTINGS[1:] if has_own_schedule(optimizer) else _SETTINGS
     found = {f"{owner}/{key}:0": attribute(optimizer, key) for key in known}
-    return {name: value for name, value in found.items() if value is not None and not isinstance(value, (bool, str))}
+    return {name: value for name, value in found.items() if value is not None and not is_a(value, (bool, str))}
 
 
 def _listed(found: Sequence[tuple[str, Variable]], before: Listed) -> Listed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, Generic
 
@@ -10,6 +9,7 @@ from smd_agent.core.domains import METRICS, STEPS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.keras.backend import Backend, C, Current, H
+from smd_agent.framework.keras.logs import logs_in
 from smd_agent.framework.keras.step import StepFunction
 from smd_agent.framework.keras.step_place import install, put, standing
 from smd_agent.framework.keras.types import Call, Model
@@ -136,10 +136,9 @@ class KerasWatch(Generic[H, C]):
     def _save_training(self, model: Model) -> None:
         """The training of an epoch is over, and its validation begins."""
         hook, step = self._source.hook(), standing(model, "train_function")
-        if hook is None or not is_a(step, StepFunction) or not isinstance(step.last, Mapping):
-            return
-        if hook.position.clock is hook.recorder.clock_for(ModeKeys.TRAIN):
-            hook.save_training(step.last)
+        logs = logs_in(step.last) if is_a(step, StepFunction) else None
+        if hook is not None and logs is not None and hook.position.clock is hook.recorder.clock_for(ModeKeys.TRAIN):
+            hook.save_training(logs)
 
 
 def is_watched(trainer: type) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from smd_agent.core.values import Captured
+from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.logs import KerasLogs
 from smd_agent.framework.plain_access import is_a
 from smd_agent.pytorch.arrays import to_array
@@ -26,7 +27,7 @@ class KerasHook(KerasLogs):
 
     def to_array(self, value: Any) -> Captured | None:
         """A tensor, or the value of one of Keras's variables, as an array that may share its memory."""
-        tensor = value if is_a(value, torch.Tensor) else getattr(value, "value", value)
+        tensor = value if is_a(value, torch.Tensor) else attribute(value, "value", value)
         return to_array(tensor) if is_a(tensor, torch.Tensor) else super().to_array(value)
 
     def worker(self) -> tuple[int, int]:

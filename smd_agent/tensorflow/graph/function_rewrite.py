@@ -19,6 +19,7 @@ from tensorflow.python.eager import context
 from tensorflow.python.framework import op_def_registry
 
 from smd_agent.framework.hidden_frames import unseen
+from smd_agent.framework.keras.attributes import attribute
 from smd_agent.tensorflow.types import ArgDef, FunctionDef, Graph, NodeDef, Operation, Tensor
 
 SUFFIX = "_smd_agent"
@@ -50,13 +51,18 @@ class Unreachable(Exception):
     """A value is not there in the compiled function."""
 
 
+def is_part(tensor: object, graph: Graph) -> bool:
+    """Whether something is a tensor of a graph."""
+    return attribute(tensor, "graph") is graph
+
+
 def output_of(tensor: Tensor, graph: Graph) -> Output:
     """Where a symbolic tensor of a function's graph is found in the compiled function.
 
     Raises:
         Unreachable: it belongs to another graph, or is nothing that Python could read.
     """
-    if getattr(tensor, "graph", None) is not graph:
+    if not is_part(tensor, graph):
         raise Unreachable(f"{tensor!r} is not part of the function")
     dtype = tensor.dtype.as_datatype_enum
     if dtype in UNREADABLE:
@@ -238,12 +244,12 @@ class Variant:
         first = len(node.attr["Tout"].list.type)
         node.attr["Tout"].list.type.extend(output.dtype for output in inner._outputs)
         # Shapes noted for the outputs would now be too few.
-        for attribute in ("_output_shapes", "output_shapes"):
-            if attribute in node.attr:
-                if node.op in _BRANCHES and attribute == "output_shapes":
-                    node.attr[attribute].list.ClearField("shape")
+        for shapes in ("_output_shapes", "output_shapes"):
+            if shapes in node.attr:
+                if node.op in _BRANCHES and shapes == "output_shapes":
+                    node.attr[shapes].list.ClearField("shape")
                 else:
-                    del node.attr[attribute]
+                    del node.attr[shapes]
         base = len(self._outputs)
         for i, (key, branch, output) in enumerate(zip(inner.keys, inner.branches, inner._outputs, strict=True)):
             where = None if branch is None else base + branch
@@ -329,12 +335,12 @@ def carries_state(definition: FunctionDef) -> bool:
 
 def functions_of(node: NodeDef) -> Iterator[str]:
     """Names of the functions that a node runs: by calling them, as branches, or in a loop."""
-    for attribute in node.attr.values():
-        kind = attribute.WhichOneof("value")
+    for value in node.attr.values():
+        kind = value.WhichOneof("value")
         if kind == "func":
-            yield attribute.func.name
+            yield value.func.name
         elif kind == "list":
-            yield from (function.name for function in attribute.list.func)
+            yield from (function.name for function in value.list.func)
 
 
 def _keeps_state(node: NodeDef) -> bool:

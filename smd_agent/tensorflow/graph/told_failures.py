@@ -10,6 +10,7 @@ import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import atomic_function
 
 from smd_agent import guard
+from smd_agent.framework.plain_access import is_a
 from smd_agent.tensorflow.graph.function_rewrite import SUFFIX
 
 _SUFFIX = re.compile(SUFFIX + r"_\d+")
@@ -30,7 +31,7 @@ class ToldAsOf:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Give the message of a failed operation the function's name, and the lines that made the operation."""
-        if isinstance(error, tf.errors.OpError):
+        if is_a(error, tf.errors.OpError):
             error._message = _SUFFIX.sub("", error.message)
             # It says less where TensorFlow keeps this elsewhere.
             guard.attempt(lambda: self._interpolate(kind, error, at))

@@ -13,8 +13,10 @@ import tensorflow as tf
 
 from smd_agent.core.channels import ChannelAxes
 from smd_agent.framework.identity import WeakIdentityMap
+from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.loss_facts import CALLS
-from smd_agent.tensorflow.graph.function_rewrite import Tap, Unreachable, output_of
+from smd_agent.framework.plain_access import is_a
+from smd_agent.tensorflow.graph.function_rewrite import Tap, Unreachable, is_part, output_of
 
 _LOOPS = ("WhileBodyFuncGraph", "WhileCondFuncGraph")
 _BRANCH = "CondBranchFuncGraph"
@@ -73,7 +75,7 @@ class TensorTaps:
             self.unreachable.add(name)
             return
         try:
-            if isinstance(value, tf.IndexedSlices):
+            if is_a(value, tf.IndexedSlices):
                 found = [
                     Tap(TensorPart(name, "values"), output_of(_inside(value.values, graph), graph)),
                     Tap(TensorPart(name, "indices", shape), output_of(_inside(value.indices, graph), graph)),
@@ -136,8 +138,8 @@ class TensorTaps:
 
 def _inside(value: tf.Tensor, graph: tf.Graph) -> Any:
     """What stands for a tensor of an outer function in this one, once that has used it."""
-    if getattr(value, "graph", None) is not graph:
-        for outside, inside in getattr(graph, "captures", ()):
+    if not is_part(value, graph):
+        for outside, inside in attribute(graph, "captures", ()):
             if outside is value:
                 return inside
     return value

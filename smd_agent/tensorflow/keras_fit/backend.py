@@ -78,7 +78,7 @@ class TensorflowBackend(Backend[TensorflowHook, TensorflowCapture]):
 
     def steps_per_call(self, model: Model, kind: str, function: Call, make: Call) -> StepsPerCall:
         """How many steps an execution has."""
-        tracings = getattr(function, "experimental_get_tracing_count", None)
+        tracings = attribute(function, "experimental_get_tracing_count")
         if tracings is not None and tracings():
             line = "a model was trained before the hook was made: its gradients, inputs and outputs are not saved"
             guard.say_once("traced before", line)

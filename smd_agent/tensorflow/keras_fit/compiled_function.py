@@ -15,6 +15,7 @@ from smd_agent.core.ports import StepWriter
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.keras.backend import Current
 from smd_agent.framework.own_failures import own_failure
+from smd_agent.framework.plain_access import is_a
 from smd_agent.tensorflow.graph.function_rewrite import Tap, Unreachable, Variant
 from smd_agent.tensorflow.graph.told_failures import ToldAsOf
 from smd_agent.tensorflow.graph.traced_tensors import TensorTaps
@@ -208,4 +209,4 @@ class CompiledFunction:
 def name_of(concrete: ConcreteFunction) -> str:
     """What other functions call a function by."""
     name = concrete.name
-    return name.decode() if isinstance(name, bytes) else str(name)
+    return name.decode() if is_a(name, bytes) else str(name)

@@ -15,6 +15,7 @@ from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.patching import replace
+from smd_agent.framework.plain_access import is_a
 from smd_agent.tensorflow.graph.function_rewrite import carries_state
 
 
@@ -29,9 +30,9 @@ class Windows:
     def __call__(self, args: tuple[object, ...]) -> int:
         """How many steps the execution with these arguments makes."""
         iterator = args[0] if args else None
-        if not isinstance(iterator, (tf.data.Iterator, tf.distribute.DistributedIterator)):
+        if not is_a(iterator, (tf.data.Iterator, tf.distribute.DistributedIterator)):
             # A batch that was handed over by itself, or what predict has fetched for one execution.
-            return max(len(iterator), 1) if isinstance(iterator, list) else 1
+            return max(list.__len__(iterator), 1) if is_a(iterator, list) else 1
         if self._iterator is None or self._iterator() is not iterator:
             self._iterator = weakref.ref(iterator)
             self._left = _length_of(iterator)
@@ -47,7 +48,7 @@ _epochs: WeakIdentityMap[Any, bool] = WeakIdentityMap()
 
 def watch_epochs(trainer: type) -> None:
     """Know what Keras 3 knows of the length of the data: its iterators are noted when they are made."""
-    cls: Any = getattr(sys.modules[trainer.__module__], "TFEpochIterator", None)
+    cls: Any = vars(sys.modules[trainer.__module__]).get("TFEpochIterator")
     if cls is None:
         return
 
@@ -65,12 +66,12 @@ def watch_epochs(trainer: type) -> None:
 def _length_of(iterator: object) -> int | None:
     """How many steps the data have; None if nobody knows, or if they have no end."""
     for epochs, _ in _epochs.pairs():
-        if getattr(epochs, "_current_iterator", None) is iterator:
-            number = getattr(epochs, "_num_batches", None)
+        if attribute(epochs, "_current_iterator") is iterator:
+            number = attribute(epochs, "_num_batches")
             if number is not None:
                 return int(number)
-    dataset = getattr(iterator, "_dataset", None)
-    number = -2 if dataset is None else int(dataset.cardinality())
+    dataset = attribute(iterator, "_dataset")
+    number = -2 if dataset is None else int(attribute(dataset, "cardinality")())
     if number == -2:
         guard.say_once(
             "length unknown",
@@ -88,7 +89,7 @@ def feeding(function: Call) -> Call | None:
     inside: Any = inspect.getclosurevars(function).nonlocals.get("multi_step_on_iterator")
     if inside is None:
         return None
-    traced = not hasattr(inside, "get_concrete_function")
+    traced = attribute(inside, "get_concrete_function") is None
 
     def single(iterator: Iterator[Any]) -> Any:
         nonlocal traced
@@ -107,7 +108,7 @@ def draws_by_itself(function: Call, args: tuple[object, ...]) -> bool:
     It is traced for that, as the model would do it: a layer may give each trace another seed, so that the model's own
     must stay the first one.
     """
-    trace = getattr(function, "get_concrete_function", None)
+    trace = attribute(function, "get_concrete_function")
     return trace is not None and carries_state(trace(*args).function_def)
 
 
@@ -135,6 +136,5 @@ def steps_per_execution(model: Model) -> int:
     if value is None:
         value = attribute(model, "steps_per_execution", 1)
     # A variable of Keras 2; a model that is not compiled has none.
-    if hasattr(value, "numpy"):
-        value = value.numpy()
-    return max(int(value or 1), 1)
+    read = attribute(value, "numpy")
+    return max(int((value if read is None else read()) or 1), 1)

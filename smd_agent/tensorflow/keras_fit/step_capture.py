@@ -16,6 +16,7 @@ from smd_agent.framework.keras.capture import KerasCapture, LogSaver
 from smd_agent.framework.keras.facts import title_in
 from smd_agent.framework.keras.types import Model
 from smd_agent.framework.keras.variables import Listed, ModelVariables
+from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.training_facts import INPUT_DIGEST, USAGE
 from smd_agent.tensorflow.arrays import Rows
 from smd_agent.tensorflow.graph.traced_tensors import INPUT, LABELS, PREDICTIONS, SETTING, TensorPart, TensorTaps
@@ -114,7 +115,7 @@ class TensorflowCapture(KerasCapture):
 
     def value(self, name: str, value: object, shape: tuple[int, ...] = ()) -> None:
         """Save a tensor that came up while the step ran eagerly. ``shape`` is that of a gradient's variable."""
-        if isinstance(value, tf.IndexedSlices):
+        if is_a(value, tf.IndexedSlices):
             value = Rows(value.values, value.indices, shape)
         self.writer.save_tensor_now(self.number(name), value)
 

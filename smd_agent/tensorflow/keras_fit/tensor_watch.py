@@ -112,7 +112,7 @@ class TensorWatch:
         self._channels.saw(after, layer)
         for base, value in ((before, inputs), (after, outputs)):
             for tensor in tf.nest.flatten(value):
-                if isinstance(tensor, tf.Tensor):
+                if is_a(tensor, tf.Tensor):
                     self._saw(base, tensor)
         if layer is step.model:
             self._saw_inputs(step, inputs)
@@ -142,9 +142,9 @@ class TensorWatch:
             return
         labels = kwargs.get("y", args[1] if len(args) > 1 else None)
         for tensor in tf.nest.flatten(labels):
-            if isinstance(tensor, tf.Tensor):
+            if is_a(tensor, tf.Tensor):
                 self._saw("labels", tensor)
-        if isinstance(loss, tf.Tensor):
+        if is_a(loss, tf.Tensor):
             self._saw("batch_loss", loss)
 
     def _around_update(self, original: Call) -> Call:
@@ -198,7 +198,7 @@ class TensorWatch:
         found = args[0] if args else next((state.get("lr_t") for state in of_devices.values()), None)
         if found is not None:
             found = distribution.experimental_local_results(found)[0]
-        if isinstance(found, tf.Tensor):
+        if is_a(found, tf.Tensor):
             for listener in told:
                 listener.saw_learning_rate(optimizer, found)
 

@@ -6,6 +6,7 @@ Found through public classes, so that no module path of Keras's is named: ``kera
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from smd_agent.framework.keras.names import definer
 from smd_agent.framework.keras.types import Call, KerasModule
@@ -28,7 +29,7 @@ class Flavour:
     version: int
     trainer: type
     layer: type
-    metric: type
+    metric: type[Any]
     history: type
     loss: type
     appliers: tuple[tuple[type, str], ...]

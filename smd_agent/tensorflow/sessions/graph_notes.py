@@ -15,8 +15,10 @@ import tensorflow as tf
 from smd_agent.core.domains import GRADIENTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.identity import WeakIdentityMap
+from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.names import variables_of
 from smd_agent.framework.patching import is_replaced, replace
+from smd_agent.framework.plain_access import is_a
 from smd_agent.tensorflow.optimizer_calls import OptimizerCall, listeners
 from smd_agent.tensorflow.types import Function, Graph, Nested, Optimizer, Variable
 
@@ -118,14 +120,14 @@ def _pairs_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Pairs, tup
 
 
 def _listed(pairs: Pairs) -> Pairs:
-    return pairs if isinstance(pairs, (list, tuple)) else list(pairs)
+    return pairs if is_a(pairs, (list, tuple)) else list(pairs)
 
 
 @GRADIENTS.fence("noting an optimizer's gradients")
 def _computed(loss: object, pairs: Pairs) -> None:
     if tf.executing_eagerly():
         return
-    if isinstance(loss, tf.Tensor):
+    if is_a(loss, tf.Tensor):
         notes_on(loss.graph).losses[loss.name] = None
     for gradient, variable in pairs:
         _note_gradient(gradient, variable, known_better=True)
@@ -138,8 +140,8 @@ def _applied(optimizer: Optimizer, pairs: Pairs, update: object) -> None:
     for gradient, variable in pairs:
         # Of gradients that the program got elsewhere (tf.gradients), these are the only ones seen.
         _note_gradient(gradient, variable, known_better=False)
-    operation = getattr(update, "op", update)
-    if isinstance(operation, tf.Operation):
+    operation = attribute(update, "op", update)
+    if is_a(operation, tf.Operation):
         notes = notes_on(operation.graph)
         notes.updates.add(operation.name)
         _used[:] = [type(optimizer).__name__]
@@ -147,9 +149,9 @@ def _applied(optimizer: Optimizer, pairs: Pairs, update: object) -> None:
 
 
 def _note_gradient(gradient: object, variable: Variable, known_better: bool) -> None:
-    if isinstance(gradient, tf.IndexedSlices):
+    if is_a(gradient, tf.IndexedSlices):
         parts: tuple[Any, ...] = (gradient.values, gradient.indices)
-    elif isinstance(gradient, tf.Tensor):
+    elif is_a(gradient, tf.Tensor):
         parts = (gradient,)
     else:
         return
@@ -171,7 +173,7 @@ def note_modes(estimator_class: type) -> None:
             notes.mode = modes.get(mode)
             built = call(estimator, features, labels, mode, config)
             loss = getattr(built, "loss", None)
-            if isinstance(loss, tf.Tensor):
+            if is_a(loss, tf.Tensor):
                 notes.losses[loss.name] = None
             return built
 

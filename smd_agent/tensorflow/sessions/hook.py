@@ -15,6 +15,7 @@ from smd_agent.core.domains import STEPS
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.patching import replace
+from smd_agent.framework.plain_access import is_a
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.sessions.graph_notes import ESTIMATOR, note_modes, notes_on, watch_optimizers
 from smd_agent.tensorflow.sessions.run import SessionRun
@@ -112,7 +113,7 @@ def _joining(source: HookSource[TensorflowHook], at: int, original: Function) ->
 @STEPS.fence("joining a session", again=True)
 def _joined(hooks: Iterable[object] | None, source: HookSource[TensorflowHook]) -> list[object] | None:
     present = list(hooks or ())
-    ours: list[object] = [hook for hook in present if isinstance(hook, (SessionHook, SessionRun))]
+    ours: list[object] = [hook for hook in present if is_a(hook, (SessionHook, SessionRun))]
     if not ours:
         hook = source.hook()
         ours = [] if hook is None else [SessionRun(hook)]

@@ -18,6 +18,7 @@ from smd_agent.core.domains import STEPS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.ports import StepWriter
 from smd_agent.core.selection import Selection
+from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.tensorflow.arrays import Rows
 from smd_agent.tensorflow.sessions.graph_notes import GraphNotes, notes_on
@@ -168,7 +169,7 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         notes = notes_on(self._graph)
         # What stands behind a value that is fed is not computed, and may lack its placeholders.
         fed = {tensor.name for tensor in _elements(self._graph, feeds)}
-        operations = _ancestors([getattr(t, "op", t) for t in _elements(self._graph, fetches)], fed)
+        operations = _ancestors([attribute(t, "op", t) for t in _elements(self._graph, fetches)], fed)
         names = {operation.name for operation in operations}
         operations += _losses_within_reach(self._graph, notes, names)
         tensors: dict[str, tuple[Tensor, ...]] = {}

@@ -14,6 +14,7 @@ from smd_agent.core.collection_keys import FACT_COLLECTIONS, CollectionKeys
 from smd_agent.core.domains import LOSS_FACTS, PARAMETERS, SETTINGS, UPDATES
 from smd_agent.core.recorder import Recorder
 from smd_agent.framework.identity import Reference
+from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.facts import FactsSaver, StepFacts
 from smd_agent.framework.keras.losses import CrossEntropy, LossNumbers
 from smd_agent.framework.keras.optimizers import GivenVariables
@@ -120,7 +121,7 @@ class TapeFacts:
         if step is not None:
             known = [(name, variable) for name, found in step.variables.values() if (variable := found()) is not None]
             variables: list[Any] = [variable for _, variable in known]
-            trainable = [variable for variable in variables if getattr(variable, "trainable", True)]
+            trainable = [variable for variable in variables if attribute(variable, "trainable", True)]
             step.tell_of_variables(TITLE, [name for name, _ in known], variables, trainable, step.differentiated)
             step.close()
             if not self._ever:

@@ -18,7 +18,8 @@ from smd_agent.core.domains import SETTINGS, UPDATES
 from smd_agent.framework.identity import Reference, WeakIdentityMap
 from smd_agent.framework.keras.losses import TracedLoss
 from smd_agent.framework.keras.optimizers import GivenVariables
-from smd_agent.tensorflow.graph.function_rewrite import CALLS, Output, Tap, Unreachable, output_of
+from smd_agent.framework.plain_access import is_a
+from smd_agent.tensorflow.graph.function_rewrite import CALLS, Output, Tap, Unreachable, is_part, output_of
 from smd_agent.tensorflow.loss_calls import LossCall
 from smd_agent.tensorflow.optimizer_calls import OptimizerCall
 from smd_agent.tensorflow.types import Graph, Nested, Optimizer, Tensor, Variable
@@ -164,7 +165,7 @@ class TapeNotes:
             for variable, gradient in zip(tf.nest.flatten(sources), flat_gradients(gradients), strict=False):
                 if gradient is None or not is_variable(variable):
                     continue
-                if isinstance(gradient, tf.IndexedSlices):
+                if is_a(gradient, tf.IndexedSlices):
                     found = [output_of(gradient.values, graph), output_of(gradient.indices, graph)]
                 else:
                     found = [output_of(gradient, graph)]
@@ -172,7 +173,7 @@ class TapeNotes:
             losses, scaler = [], None
             scaled = self._on(graph).scaled
             for tensor in tf.nest.flatten(target):
-                if getattr(tensor, "graph", None) is graph:
+                if is_part(tensor, graph):
                     unscaled, scaler = scaled.get(tensor.name, (None, scaler))
                     losses.append(unscaled or output_of(tensor, graph))
         except Unreachable as error:
@@ -197,7 +198,7 @@ class TapeNotes:
         """Note that a loss was scaled under this graph."""
         if not _becomes_function(graph):
             return
-        if getattr(loss, "graph", None) is graph and getattr(scaled, "graph", None) is graph:
+        if is_part(loss, graph) and is_part(scaled, graph):
             pair = (output_of(loss, graph), Reference(optimizer))
             self._on(graph).scaled[scaled.name] = pair
 
@@ -211,7 +212,7 @@ class TapeNotes:
     @SETTINGS.fence("looking at an optimizer's learning rate")
     def note_learning_rate(self, graph: Graph, optimizer: Optimizer, value: Tensor) -> None:
         """Note what a schedule gives under this graph."""
-        if _becomes_function(graph) and getattr(value, "graph", None) is graph:
+        if _becomes_function(graph) and is_part(value, graph):
             tap = Tap(TracedRate(Reference(optimizer)), output_of(value, graph))
             self._on(graph).rates.append(tap)
 
@@ -236,7 +237,7 @@ def is_function(graph: Graph) -> bool:
 
 def _becomes_function(graph: Graph) -> bool:
     """Whether the graph is that of a function, a branch or a loop, and none that a session runs."""
-    return hasattr(graph, "captures") and hasattr(graph, "structured_outputs")
+    return is_a(graph, tf.__internal__.FuncGraph)
 
 
 def warn_if_hidden(graph: Graph, training: Container[str]) -> None:

@@ -22,6 +22,7 @@ from smd_agent.framework.keras.losses import CrossEntropy
 from smd_agent.framework.keras.optimizers import GivenVariables
 from smd_agent.framework.loss_facts import Numbers
 from smd_agent.framework.patching import entrance, replace
+from smd_agent.framework.plain_access import elements_of
 from smd_agent.tensorflow import loss_calls
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.loss_scaling import scale_of, unscaled
@@ -247,8 +248,9 @@ def _given(call: OptimizerCall) -> GivenVariables:
 
 
 def _first_variable(sources: Nested) -> Variable | None:
-    if isinstance(sources, (list, tuple)) and sources and is_variable(sources[0]):
-        return sources[0]
+    first = next(iter(elements_of(sources)), None)
+    if is_variable(first):
+        return first
     return next((source for source in tf.nest.flatten(sources) if is_variable(source)), None)
 
 
