@@ -158,3 +158,23 @@ def test_a_script_that_wraps_its_tapes_and_its_optimizer(runner):
                 np.testing.assert_array_equal(saved, values[f"{mode.name}/{step}/{what}"], err_msg=f"{name} {step}")
     numbers = trial.tensor("scalar/number")
     assert [numbers.value(step, mode=ModeKeys.TRAIN).item() for step in range(3)] == [0, 1, 2]
+
+
+def test_a_compiled_step_that_is_gone_while_a_graph_is_built_is_released(runner):
+    """It returns nothing, so that its values are in variables of the runtime, which are destroyed eagerly alone."""
+    script = runner.write(
+        "import gc\nimport tensorflow as tf\n"
+        "w = tf.Variable([[1.0], [2.0]])\n"
+        "@tf.function\n"
+        "def step(x):\n"
+        "    with tf.GradientTape() as tape:\n"
+        "        loss = tf.reduce_mean((x @ w) ** 2)\n"
+        "    w.assign_sub(0.1 * tape.gradient(loss, w))\n"
+        "for _ in range(4):\n    step(tf.ones((3, 2)))\n"
+        "print(w.numpy())\n"
+        "with tf.Graph().as_default():\n    del step\n    gc.collect()\n"
+    )
+    both = run_both(runner, script, config={"HookParameters": {"save_interval": 1}}, **QUIET)
+    assert_untouched(both, stderr=False)
+    assert len(both.trial.steps()) == 4
+    assert "Exception ignored" not in both.agent.stderr

@@ -173,8 +173,10 @@ class Variant:
         if self._registered and self._context.has_function(self.name):
             self._context.remove_function(self.name)
         slots, self._slots = self._slots, []
-        for slot in slots:
-            tf.raw_ops.DestroyResourceOp(resource=slot)
+        # It may come while the program builds a graph.
+        with tf.init_scope():
+            for slot in slots:
+                tf.raw_ops.DestroyResourceOp(resource=slot)
 
     @unseen
     def call(self, inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
