@@ -174,7 +174,7 @@ class Variant:
             self._context.remove_function(self.name)
         slots, self._slots = self._slots, []
         # It may come while the program builds a graph.
-        with tf.init_scope():
+        with context.eager_mode():
             for slot in slots:
                 tf.raw_ops.DestroyResourceOp(resource=slot)
 
