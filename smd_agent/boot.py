@@ -209,7 +209,12 @@ class _FrameworkFinder(_OldNameFinder):
             return
         _read_outside()
         self.is_complete = True
-        self.catch_up_all()
+        try:
+            self.catch_up_all()
+        except BaseException:
+            # A start that fails is tried once more.
+            self.is_complete = False
+            raise
 
     def catch_up_all(self) -> None:
         """Patch the frameworks that have been imported."""
