@@ -252,6 +252,7 @@ class Counters:
                     if position.open:
                         in_room(steps.finish_step)
                         raise_pending_error()
+                    counted = True
                     # As ``TrainingSteps.begin`` does it.
                     position.awaits_update = position.ends_with_update if train else position.awaits_update
                     position.newest += 1
@@ -273,7 +274,8 @@ class Counters:
                 if instead is None:
                     raise
                 trains = _is_recording() and _is_training()
-                in_room(steps.count_missed, models.get(id(block)), trains, "begun" in locals())
+                counted = "counted" in locals() or not locals().get("begun", True)
+                in_room(steps.count_missed, models.get(id(block)), trains, counted)
             run = owner.__call__
             return run(block, *args, **kwargs) if instead.is_call else instead.of(run)
 

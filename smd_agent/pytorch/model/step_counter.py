@@ -319,6 +319,7 @@ def counter(  # noqa: C901, PLR0915 - in every step
             if begins:
                 if position.open:
                     in_room(hook.finish_step)
+                counted = True
                 # As ``TrainingSteps.begin`` does it.
                 position.awaits_update = position.ends_with_update if train else position.awaits_update
                 position.newest += 1
@@ -343,7 +344,8 @@ def counter(  # noqa: C901, PLR0915 - in every step
             instead = own_failure(error)
             if instead is None:
                 raise
-            in_room(hook.count_missed, tracked, _is_grad_enabled(), "begins" in locals())
+            counted = "counted" in locals() or not locals().get("begins", True)
+            in_room(hook.count_missed, tracked, _is_grad_enabled(), counted)
         run = previous or reference()._call_impl  # type: ignore[union-attr]
         return run(*args, **kwargs) if instead.is_call else instead.of(run)
 
