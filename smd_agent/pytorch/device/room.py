@@ -18,7 +18,7 @@ LEAST = 64 << 20
 """Bytes without which a step is not saved."""
 
 MOST_ELEMENTS = 1 << 22
-"""Elements that are reduced at once where there is enough room, at some 100 MB of the device's memory."""
+"""Elements that are reduced at once where there is enough room, at some 200 MB of the device's memory."""
 
 # Bytes for each element that is reduced, with what an allocator rounds up, and the part of the room that they may take.
 _BYTES, _PART = 64, 4
