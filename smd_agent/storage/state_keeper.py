@@ -28,8 +28,9 @@ from smd_agent.storage.folder_events import FolderEvents, readiness
 from smd_agent.storage.state_file import is_checkpoint, path_of, write_states
 from smd_agent.storage.writer import Thread, start_thread
 
-# How long a step waits for the state of the checkpoint before it.
-PATIENCE_SECONDS = 1.0
+# How long a step waits for the state of the checkpoint before it. The program has just written to that disk, so one
+# that is busy answers; in one that does not, a run waits so long once.
+PATIENCE_SECONDS = 10.0
 # How often it is seen whether the thread that is waited for has ended.
 _GLANCE_SECONDS = 0.05
 

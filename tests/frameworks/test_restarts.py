@@ -159,8 +159,19 @@ for step in range(first, 14):
 """
 
 
-def test_no_step_before_a_checkpoint_is_lost_on_a_slow_disk(runner, spot, tmp_path):
-    script, checkpoints = runner.write(SLOW_DISK + SCRIPT), tmp_path / "checkpoints/inner"
+# The state of a checkpoint is written slowly, too.
+SLOW_STATE = SLOW_DISK.replace("0.1", "0.2") + """
+from smd_agent.storage import state_file
+def replace(*args, usual=state_file.replace_file):
+    time.sleep(1.5)
+    usual(*args)
+state_file.replace_file = replace
+"""
+
+
+@pytest.mark.parametrize("slow", [SLOW_DISK, SLOW_STATE], ids=["steps", "state"])
+def test_no_step_before_a_checkpoint_is_lost_on_a_slow_disk(slow, runner, spot, tmp_path):
+    script, checkpoints = runner.write(slow + SCRIPT), tmp_path / "checkpoints/inner"
     # In the step that follows the checkpoint.
     assert spot(script, checkpoints, PER_EPOCH).returncode == -signal.SIGKILL
     assert create_trial(str(tmp_path / "run")).steps() == [*range(PER_EPOCH)]
