@@ -8,7 +8,7 @@ from typing import Any
 
 from smd_agent.config import keys, precedence
 from smd_agent.config.keys import LONGEST_NAME, Section, nearest
-from smd_agent.config.rule_collections import RULES, Brought, brought_by
+from smd_agent.config.rule_collections import Brought, brought_by, rule_names, rule_of
 from smd_agent.config.settings import CollectionSettings, RuleSettings
 from smd_agent.config.values import InvalidValue, regexes
 from smd_agent.core.collection_keys import BUILT_IN_NAMES, SCALAR_COLLECTIONS, CollectionKeys
@@ -69,7 +69,7 @@ def rules_of(top: Section, listed: Sequence[object]) -> list[RuleSettings]:
         told = Section(top.file, f"{entry.path}{keys.RULE_PARAMETERS.name}.", parameters, [])
         name = told.take(keys.RULE_TO_INVOKE) or own_name
         if name is None:
-            entry.warn(f"{told.path}{keys.RULE_TO_INVOKE.name} is missing, allowed are {', '.join(_names())}")
+            entry.warn(f"{told.path}{keys.RULE_TO_INVOKE.name} is missing, allowed are {', '.join(rule_names())}")
             continue
         given = {key: value for key, value in parameters.items() if key not in _OF_EVERY_RULE and value is not None}
         _tell_of_unknown(entry, name, given, told.path)
@@ -78,11 +78,12 @@ def rules_of(top: Section, listed: Sequence[object]) -> list[RuleSettings]:
 
 
 def _tell_of_unknown(entry: Section, name: str, given: Mapping[str, Any], path: str) -> None:
-    known = RULES.get(name)
+    known = rule_of(name)
     shown = shortened(name, LONGEST_NAME)
     if known is None:
-        allowed = f"allowed are {', '.join(_names())}"
-        entry.warn(f"{path}{keys.RULE_TO_INVOKE.name} is {shown}, {allowed}{nearest(name, _names())}")
+        names = rule_names()
+        allowed = f"allowed are {', '.join(names)}"
+        entry.warn(f"{path}{keys.RULE_TO_INVOKE.name} is {shown}, {allowed}{nearest(name, names)}")
     elif known.is_report:
         entry.warn(f"{path}{keys.RULE_TO_INVOKE.name} is {shown}: no report is written, what it is about is saved")
     else:
@@ -94,11 +95,8 @@ def _tell_of_unknown(entry: Section, name: str, given: Mapping[str, Any], path: 
 
 def is_report(rule: RuleSettings) -> bool:
     """Whether this is no rule but a report."""
-    return rule.name in RULES and RULES[rule.name].is_report
-
-
-def _names() -> list[str]:
-    return [name for name, rule in RULES.items() if not rule.is_report]
+    known = rule_of(rule.name)
+    return known is not None and known.is_report
 
 
 def with_rules(
@@ -110,7 +108,7 @@ def with_rules(
     """
     found = dict(collections)
     for rule in rules:
-        for brought in brought_by(rule.name, rule.parameters) if rule.name in RULES else ():
+        for brought in brought_by(rule.name, rule.parameters):
             try:
                 regexes([*brought.include_regex])
             except InvalidValue as unfit:

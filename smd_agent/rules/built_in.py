@@ -108,6 +108,11 @@ class BuiltInRule(Rule):
     Class attributes:
         meaning: when it finds something, one sentence.
         parameters: each is an attribute of the object, too.
+        brings: what is saved for it where a hook file names it, unless its parameters name something else: collections
+            by name, several with commas, with their keys of a hook file. Only ``reductions`` that stand there are saved
+            of them; with none, whole tensors. It and the next two are read from the rule's file, so they are literals.
+        brings_always: what is saved for it whatever its parameters name.
+        chosen_by: parameters that name collections, or else patterns of tensors, to save in the place of ``brings``.
         needs: what a step must hold to be looked at; other steps are passed over.
         modes: of the steps that are looked at; with none, all.
         fewest_steps: how many such steps it takes to judge.
@@ -132,6 +137,9 @@ class BuiltInRule(Rule):
 
     meaning: ClassVar[str]
     parameters: ClassVar[tuple[Parameter, ...]] = ()
+    brings: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    brings_always: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    chosen_by: ClassVar[tuple[str, ...]] = ()
     needs: tuple[Need, ...] = ()
     modes: ClassVar[tuple[ModeKeys, ...]] = ()
     fewest_steps: int = 1

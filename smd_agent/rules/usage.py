@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.framework.training_facts import DATA_FACTS, USAGE
 from smd_agent.rules.built_in import BuiltInRule, Need
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from smd_agent.rules.step_view import StepView
 
@@ -37,6 +37,7 @@ class RuleOfUsage(BuiltInRule):
         facts: their names, of which one is enough.
     """
 
+    brings: ClassVar[Mapping[str, Mapping[str, Any]]] = {"usage": {}}
     needs: tuple[Need, ...] = (Need((CollectionKeys.USAGE,)),)
     kind: ClassVar[str]
     collection: ClassVar[str] = CollectionKeys.USAGE
@@ -77,6 +78,7 @@ class RuleOfUsage(BuiltInRule):
 class RuleOfData(RuleOfUsage):
     """A rule that looks at numbers of the collection ``data_facts``; ``kind`` is ``labels`` or ``evaluation``."""
 
+    brings: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data_facts": {}}
     needs: tuple[Need, ...] = (Need((CollectionKeys.DATA_FACTS,)),)
     collection = CollectionKeys.DATA_FACTS
     prefix = DATA_FACTS

@@ -44,6 +44,8 @@ class AllZero(BuiltInRule):
             documented=1,
         ),
     )
+    brings = {"gradients": {"reductions": "zero_share"}}
+    chosen_by = ("collection_names", "tensor_regex")
     fewest_steps = 10
     split = Split.WORKER
     severity = Severity.WARNING

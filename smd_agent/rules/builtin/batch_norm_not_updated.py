@@ -28,6 +28,7 @@ class BatchNormNotUpdated(BuiltInRule):
 
     meaning = "running mean and variance of a batch normalisation stay 0 and 1 while its gamma or beta is trained"
     parameters = (Parameter("patience", parameters.whole, 5, "saved steps in a row"),)
+    brings = {"weights": {"reductions": "min,max"}, "updates": {}}
     needs = (Need((CollectionKeys.WEIGHTS,), ("min",)), Need((CollectionKeys.UPDATES,)))
     modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
     fewest_steps = 5

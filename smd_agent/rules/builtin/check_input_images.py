@@ -42,6 +42,8 @@ class CheckInputImages(BuiltInRule):
         ),
         Parameter("channel", parameters.whole, 1, "axis of the colours"),
     )
+    brings = {"input_image": {"include_regex": ".*hybridsequential0_input_0", "save_interval": 500}}
+    chosen_by = ("regex",)
     only_by_name = True
     severity = Severity.NOTE
     evidence = {

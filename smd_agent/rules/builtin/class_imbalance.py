@@ -59,6 +59,8 @@ class ClassImbalance(RuleOfClasses):
         Parameter("patience", parameters.whole, 3, "times in a row that labels are judged", documented=1),
         Parameter("both", parameters.flag, True, "a class must be rare and predicted wrong", documented=False),
     )
+    brings_always = {"labels,predictions": {}}
+    chosen_by = ("labels_regex", "predictions_regex")
     split = Split.WORKER
     severity = Severity.NOTE
     evidence = {

@@ -36,6 +36,8 @@ class Confusion(RuleOfClasses):
         Parameter("min_diag", parameters.number, 0.9, "least part of the predictions of a class that is right"),
         Parameter("max_off_diag", parameters.number, 0.1, "largest part of them that is of one other class"),
     )
+    brings_always = {"labels,predictions": {}}
+    chosen_by = ("labels_collection", "predictions_collection", "labels", "predictions")
     only_by_name = True
     severity = Severity.WARNING
     evidence = {

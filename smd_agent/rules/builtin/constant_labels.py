@@ -85,6 +85,7 @@ class ConstantLabels(RuleOfUsage):
         Parameter("batch", parameters.whole, 8, "labels that a batch must have more of"),
         Parameter("evaluated", parameters.whole, 16, "labels that an evaluation must have more of"),
     )
+    brings = {"usage,data_facts": {}}
     needs = (Need((CollectionKeys.USAGE, CollectionKeys.DATA_FACTS)),)
     modes = (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.GLOBAL)
     fewest_steps = 5

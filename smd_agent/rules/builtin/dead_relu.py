@@ -54,6 +54,8 @@ class DeadRelu(BuiltInRule):
         ),
         Parameter("samples", parameters.whole, 8, "elements of each unit that a step must have", documented=0),
     )
+    brings = {"relu_output": {"include_regex": ".*relu_output", "save_interval": 500}}
+    chosen_by = ("tensor_regex",)
     modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
     fewest_steps = 5
     split = Split.WORKER

@@ -49,6 +49,7 @@ class EqualUnits(BuiltInRule):
 
     meaning = "all elements of a weight were the same at first, and the layer's units are after several updates, too"
     parameters = (Parameter("patience", parameters.whole, 3, "saved steps"),)
+    brings = {"weights,biases,gradients": {"reductions": "min,max"}}
     needs = (Need((CollectionKeys.WEIGHTS,), ("min",)), Need((CollectionKeys.GRADIENTS,), ("min",)))
     modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
     fewest_steps = 4

@@ -29,6 +29,8 @@ class ExplodingTensor(BuiltInRule):
         Parameter("only_nan", parameters.flag, False, "pass over elements that are infinite"),
         Parameter("patience", parameters.whole, 3, "saved steps in a row for gradients", documented=1),
     )
+    brings = {"weights,biases,gradients": {"reductions": "abs_mean,nan_count,inf_count"}}
+    chosen_by = ("collection_names", "tensor_regex")
     evidence = {
         "nan_count": "elements that are NaN, at the first step",
         "inf_count": "elements that are infinite, at the first step",

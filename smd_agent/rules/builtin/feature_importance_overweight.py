@@ -27,6 +27,7 @@ class FeatureImportanceOverweight(BuiltInRule):
         Parameter("fewest_features", parameters.whole, 12, "features that are in trees", documented=0),
         Parameter("patience", parameters.whole, 3, "saved rounds in a row, to the last one", documented=1),
     )
+    brings = {"feature_importance": {"save_interval": 500}}
     needs = (Need((CollectionKeys.FEATURE_IMPORTANCE,)),)
     split = Split.WORKER
     severity = Severity.NOTE

@@ -38,6 +38,7 @@ class LeakingFeature(RuleOfClasses):
         Parameter("rows", parameters.whole, 100, "fewest rows with labels"),
         Parameter("features", parameters.whole, 5, "fewest features of the data"),
     )
+    brings = {"feature_importance,labels,predictions": {}}
     needs = (
         Need((CollectionKeys.FEATURE_IMPORTANCE,)),
         whole_or_not(CollectionKeys.PREDICTIONS),

@@ -25,6 +25,7 @@ class LearningRateVanished(BuiltInRule):
         Parameter("share", parameters.number, 0.2, "largest share of the saved steps that may have it"),
         Parameter("warning", parameters.number, 1 / 3, "share above which it is no note but a warning"),
     )
+    brings = {"optimizer": {}}
     needs = (Need((CollectionKeys.OPTIMIZER,)),)
     modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
     fewest_steps = 10

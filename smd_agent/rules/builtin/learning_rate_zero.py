@@ -20,6 +20,7 @@ class LearningRateZero(BuiltInRule):
 
     meaning = "an optimizer updates with a learning rate of exactly 0, at several saved steps in a row"
     parameters = (Parameter("patience", parameters.whole, 5, "saved steps in a row"),)
+    brings = {"optimizer": {}}
     needs = (Need((CollectionKeys.OPTIMIZER,)),)
     modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
     fewest_steps = 5

@@ -43,6 +43,7 @@ class LossAtGuessing(RuleOfUsage):
         Parameter("saved", parameters.whole, 30, "fewest saved steps"),
         Parameter("learned", parameters.number, 0.05, "part of the way from guessing to being right"),
     )
+    brings = {"usage,optimizer": {}}
     modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
     fewest_steps = 30
     kind = "loss"

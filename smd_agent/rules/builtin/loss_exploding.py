@@ -22,6 +22,7 @@ class LossExploding(BuiltInRule):
 
     meaning = "a loss of training is many times as large as at its first step; a warning if later ones are not"
     parameters = (Parameter("factor", parameters.number, 1e8, "so many times as large as at the first step, or as 1"),)
+    brings = {"losses": {}}
     needs = (Need((CollectionKeys.LOSSES,), ("", "mean")),)
     modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
     fewest_steps = 2

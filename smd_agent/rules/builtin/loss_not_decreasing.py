@@ -64,6 +64,8 @@ class LossNotDecreasing(BuiltInRule):
         Parameter("increase_threshold_percent", parameters.percent, 5.0, "largest rise between those, in percent"),
         Parameter("mode", parameters.mode, "GLOBAL", "TRAIN, EVAL or GLOBAL: whose steps are compared then"),
     )
+    brings_always = {"losses": {"save_interval": 500}}
+    chosen_by = ("collection_names", "tensor_regex")
     needs = (Need((CollectionKeys.LOSSES,)),)
     fewest_steps = 10
     split = Split.WORKER

@@ -77,6 +77,7 @@ class LossNotFinite(BuiltInRule):
         "a loss has an element that is NaN or infinite; a warning if later ones are finite again, or if a metric is"
         " never finite"
     )
+    brings = {"losses": {}, "weights,biases": {"reductions": "abs_mean,nan_count,inf_count"}}
     needs = (Need((CollectionKeys.LOSSES, CollectionKeys.METRICS), ("", "abs_mean", "l2", "mean")),)
     one_step_tells = True
     evidence = {

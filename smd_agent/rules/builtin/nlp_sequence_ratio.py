@@ -34,6 +34,8 @@ class NLPSequenceRatio(BuiltInRule):
         Parameter("token_values", parameters.names, ("0",), "numbers of the tokens"),
         Parameter("token_thresholds_percent", parameters.names, ("50",), "for each its percentage"),
     )
+    brings = {"input_sequence": {"include_regex": ".*embedding0_input_0", "save_interval": 500}}
+    chosen_by = ("tensor_regex",)
     split = Split.TENSOR
     only_by_name = True
     severity = Severity.NOTE

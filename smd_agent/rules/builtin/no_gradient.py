@@ -67,6 +67,7 @@ class NoGradient(BuiltInRule):
 
     meaning = "a parameter can be trained, is in an optimizer, and has had no gradient at any of several saved steps"
     parameters = (Parameter("patience", parameters.whole, 5, "saved steps"),)
+    brings = {"parameters": {}}
     needs = (Need((CollectionKeys.PARAMETERS,)),)
     modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
     split = Split.WORKER

@@ -23,6 +23,7 @@ class NoSplit(BuiltInRule):
 
     meaning = "no tree of any saved round has a split, from the first round on"
     parameters = (Parameter("patience", parameters.whole, 3, "saved rounds, of which the first is that of step 0"),)
+    brings = {"trees": {}}
     needs = (Need((CollectionKeys.TREES,)),)
     fewest_steps = 3
     evidence = {"trees": "how many trees the round has"}

@@ -27,6 +27,7 @@ class NotMoving(BuiltInRule):
 
     meaning = "an update moves a parameter by exactly 0 at several saved steps in a row, with a gradient and a rate"
     parameters = (Parameter("patience", parameters.whole, 5, "saved steps in a row"),)
+    brings = {"updates": {}, "gradients": {"reductions": "abs_mean,zero_share"}, "optimizer": {}}
     needs = (
         Need((CollectionKeys.UPDATES,)),
         Need((CollectionKeys.GRADIENTS,), ("abs_mean",)),

@@ -22,6 +22,7 @@ class NothingLoaded(BuiltInRule):
     """
 
     meaning = "strict=False has loaded none of the names, or less than half both of the given and of the module's own"
+    brings = {"parameters": {}}
     needs = (Need((CollectionKeys.PARAMETERS,)),)
     evidence = {
         "given": "how many names were given to load_state_dict",

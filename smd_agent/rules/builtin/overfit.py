@@ -52,6 +52,8 @@ class Overfit(OfEvaluations):
         Parameter("rise", parameters.number, 0.2, "largest rise since the best evaluation, as part of its loss"),
         Parameter("rise_of_trees", parameters.number, 0.03, "the same with boosted trees"),
     )
+    brings = {"losses": {}}
+    chosen_by = ("tensor_regex",)
     fewest_evaluations = 5
     severity = Severity.WARNING
     evidence = {

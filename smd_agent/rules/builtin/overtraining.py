@@ -47,6 +47,7 @@ class Overtraining(OfEvaluations):
         ),
         Parameter("share", parameters.number, 0.01, "the same as part of the best one, for evaluations"),
     )
+    brings = {"losses": {}}
     severity = Severity.NOTE
     evidence = {
         "best": "the best validation loss",

@@ -28,6 +28,7 @@ class ParameterNotOptimized(BuiltInRule):
     """
 
     meaning = "a parameter can be trained and has a gradient, and no optimizer has ever been given it"
+    brings = {"parameters": {}}
     needs = (Need((CollectionKeys.PARAMETERS,)),)
     modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
     evidence = {

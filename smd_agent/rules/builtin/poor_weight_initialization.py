@@ -38,6 +38,9 @@ class PoorWeightInitialization(BuiltInRule):
         Parameter("patience", parameters.whole, 5, "saved steps in a row without a loss below the lowest"),
         Parameter("steps", parameters.number, 10.0, "how many saved steps are looked at"),
     )
+    brings = {"relu_input": {"include_regex": ".*relu_input", "reductions": "std", "save_interval": 500}}
+    brings_always = {"gradients": {"reductions": "p5,p95"}, "losses": {}}
+    chosen_by = ("activation_inputs_regex",)
     modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
     split = Split.WORKER
     only_by_name = True

@@ -20,6 +20,7 @@ class RepeatedBatch(BuiltInRule):
 
     meaning = "the inputs of a model's first call are the same at several training steps that follow each other"
     parameters = (Parameter("patience", parameters.whole, 3, "steps in a row, each the next of the one before"),)
+    brings = {"input_digests": {}}
     needs = (Need((CollectionKeys.INPUT_DIGESTS,)),)
     modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
     fewest_steps = 3

@@ -89,6 +89,7 @@ class ReplicasDiffer(OfWorkers[_Numbers]):
         Parameter("patience", parameters.whole, 3, "saved steps in a row"),
         Parameter("tolerance", parameters.number, 1e-5, "largest difference, as part of what a weight amounts to"),
     )
+    brings = {"weights,biases": {"reductions": "abs_mean"}}
     needs = (Need(_WEIGHTS, ("abs_mean",)),)
     fewest_steps = 4
     severity = Severity.WARNING

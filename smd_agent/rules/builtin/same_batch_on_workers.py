@@ -50,6 +50,7 @@ class SameBatchOnWorkers(OfWorkers[_Seen]):
 
     meaning = "at most saved steps, workers with the same weights are given the same inputs"
     parameters = (Parameter("patience", parameters.whole, 5, "saved steps with the same inputs"),)
+    brings = {"input_digests": {}, "weights,biases": {"reductions": "abs_mean"}}
     needs = (Need((CollectionKeys.INPUT_DIGESTS,)), Need(_WEIGHTS, ("abs_mean",)))
     fewest_steps = 5
     severity = Severity.WARNING

@@ -45,6 +45,7 @@ class SameEvaluationData(BuiltInRule):
 
     meaning = "all metrics of two evaluation sets are the same to the last bit at all saved rounds"
     parameters = (Parameter("values", parameters.whole, 3, "different values that the metrics must have had"),)
+    brings = {"metrics": {}}
     needs = (Need((CollectionKeys.METRICS,)),)
     fewest_steps = 3
     split = Split.WORKER

@@ -63,6 +63,8 @@ class SaturatedActivation(BuiltInRule):
         Parameter("threshold_layer", parameters.number, 50.0, "percent of such units above which a layer is found"),
         Parameter("patience", parameters.whole, 5, "saved steps in a row", documented=1),
     )
+    brings = {"activation_input": {"include_regex": ".*tanh_input|.*sigmoid_input"}}
+    chosen_by = ("collection_names", "tensor_regex")
     modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
     fewest_steps = 5
     split = Split.WORKER

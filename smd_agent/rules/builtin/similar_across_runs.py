@@ -45,6 +45,8 @@ class SimilarAcrossRuns(BuiltInRule):
         Parameter("rtol", parameters.number, 1e-5, "relative tolerance of `numpy.allclose`"),
         Parameter("atol", parameters.number, 1e-8, "absolute tolerance of `numpy.allclose`"),
     )
+    brings = {"losses": {}}
+    chosen_by = ("collection_names", "tensor_regex")
     split = Split.WORKER
     only_by_name = True
     severity = Severity.WARNING

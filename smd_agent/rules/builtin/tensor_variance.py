@@ -35,6 +35,8 @@ class TensorVariance(BuiltInRule):
         Parameter("max_threshold", parameters.number, 10.0, "upper bound", documented=math.inf),
         Parameter("min_threshold", parameters.number, 1e-5, "lower bound", documented=0.0),
     )
+    brings = {"weights": {"reductions": "std"}}
+    chosen_by = ("collection_names", "tensor_regex")
     split = Split.TENSOR
     only_by_name = True
     severity = Severity.NOTE

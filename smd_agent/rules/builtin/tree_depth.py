@@ -30,6 +30,7 @@ class TreeDepth(BuiltInRule):
 
     meaning = "a tree of the round is deeper than the limit"
     parameters = (Parameter("depth", parameters.number, 4.0, "largest depth"),)
+    brings = {"trees": {}}
     needs = (Need((CollectionKeys.TREES,)),)
     only_by_name = True
     severity = Severity.NOTE

@@ -55,6 +55,8 @@ class UnchangedTensor(BuiltInRule):
             documented=False,
         ),
     )
+    brings = {"losses": {}}
+    chosen_by = ("collection_names", "tensor_regex")
     split = Split.TENSOR
     severity = Severity.WARNING
     evidence = {

@@ -74,13 +74,20 @@ class UnusualInputs(BuiltInRule):
     meaning = "an input has NaN; or its scale, or that of one of its columns, is far from 1 at most steps"
     parameters = (
         Parameter(
-            *("largest", parameters.number, 50.0),
+            "largest",
+            parameters.number,
+            50.0,
             "largest standard deviation; half the largest distance of the mean from 0, and half the largest root mean"
             " square of a column",
         ),
         Parameter("smallest", parameters.number, 1e-4, "smallest scale of all; inputs of zeros are left alone"),
         Parameter("patience", parameters.whole, 3, "saved steps at which it is so, and at most of all"),
     )
+    brings = {
+        "usage": {},
+        "weights,biases": {"reductions": "mean"},
+        "model_input": {"include_regex": "_input_[0-9]+$", "reductions": "mean,std,min,max,nan_count,inf_count"},
+    }
     needs = (Need((CollectionKeys.USAGE, *_PARAMETERS), ("", "mean")),)
     modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
     fewest_steps = 3

@@ -63,6 +63,7 @@ class UpdatesSkipped(BuiltInRule):
         Parameter("patience", parameters.whole, 5, "saved steps in a row"),
         Parameter("steps", parameters.whole, 20, "steps that they reach over, unless the scale has fallen below 1"),
     )
+    brings = {"optimizer": {}}
     needs = (Need((CollectionKeys.OPTIMIZER,)),)
     modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
     fewest_steps = 5

@@ -52,6 +52,7 @@ class VanishingGradient(BuiltInRule):
         Parameter("lost", parameters.number, 1e-8, "part of the weights below which an update is lost in rounding"),
         Parameter("patience", parameters.whole, 5, "saved steps in a row"),
     )
+    brings = {"gradients": {"reductions": "abs_mean,zero_share", "save_interval": 500}}
     needs = (Need((CollectionKeys.GRADIENTS,), ("abs_mean",)),)
     modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
     fewest_steps = 5

@@ -53,6 +53,7 @@ class WeightUpdateRatio(BuiltInRule):
             documented=1,
         ),
     )
+    brings = {"weights": {"save_interval": 500}}
     modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
     split = Split.WORKER
     severity = Severity.WARNING
