@@ -160,13 +160,16 @@ for step in range(first, 14):
 
 
 # The state of a checkpoint is written slowly, too.
-SLOW_STATE = SLOW_DISK.replace("0.1", "0.2") + """
+SLOW_STATE = (
+    SLOW_DISK.replace("0.1", "0.2")
+    + """
 from smd_agent.storage import state_file
 def replace(*args, usual=state_file.replace_file):
     time.sleep(1.5)
     usual(*args)
 state_file.replace_file = replace
 """
+)
 
 
 @pytest.mark.parametrize("slow", [SLOW_DISK, SLOW_STATE], ids=["steps", "state"])
