@@ -1,9 +1,11 @@
 """Numbers of the inputs that a model is called with in a step that is saved: their scales, and what is not finite.
 
-``usage/input/<model>_<i>/<fact>``, of the floating-point inputs of the step's first call; ``i`` counts all inputs:
+``usage/input/<model>_<i>/<fact>``, of the inputs of the step's first call that are floats or
+integers; ``i`` counts all inputs:
 
 ``min``, ``max``, ``mean``, ``std``  of the elements; NaN where one is NaN.
 ``not_finite``                       the share of elements that are NaN or infinite.
+``integers``                         1 if they are integers, such as the bytes of an image or the numbers of tokens.
 ``largest_scale``, ``largest_column``    of an input of shape (rows, features): the largest root mean square of a
                                          column, and the number of that column, from 0.
 ``smallest_scale``, ``smallest_column``  the same for the smallest one that is not 0; infinite where all are.
@@ -34,6 +36,8 @@ _COLUMNS = 2_048
 _FEWEST, _MOST = 1e-15, 1e15
 # Inputs of a model that are looked at.
 _INPUTS = 4
+# Integers of more bytes are not exact enough in float32.
+_BYTES = 2
 
 
 class ModelInputs(UsageProbe, domain=INPUTS, doing="looking at the scales of a model's inputs"):
@@ -42,7 +46,7 @@ class ModelInputs(UsageProbe, domain=INPUTS, doing="looking at the scales of a m
     Args:
         usage: takes the numbers.
         numbers_of: gives the numbers of each of the first inputs among what a model is called with, by its place; only
-            of those that are floats and can be read.
+            of those that are numbers and can be read.
     """
 
     def __init__(self, usage: Usage, numbers_of: Callable[[Any, int], Iterable[tuple[int, Numbers]]]) -> None:
@@ -69,6 +73,11 @@ def is_table(shape: tuple[int, ...]) -> bool:
     return len(shape) == 2 and shape[0] > 1 and 1 < shape[1] <= _COLUMNS
 
 
+def is_integer(dtype: np.dtype[Any]) -> bool:
+    """Whether the elements of an array are integers."""
+    return dtype.kind in "iu"
+
+
 def looked_at(values: Any) -> Any:
     """What is looked at of an array or tensor that is not empty: of a table, rows that are spread evenly."""
     if is_table(values.shape):
@@ -80,10 +89,12 @@ def numbers_of(part: npt.NDArray[Any], shape: tuple[int, ...]) -> Numbers:
     """The numbers of an input.
 
     Args:
-        part: what is looked at of it, floats.
+        part: what is looked at of it, floats or integers.
         shape: of all of it.
     """
-    part = part.astype(np.float64 if part.dtype == np.float64 else np.float32, copy=False)
+    is_whole = is_integer(part.dtype)
+    is_wide = part.dtype.itemsize > _BYTES if is_whole else part.dtype == np.float64
+    part = part.astype(np.float64 if is_wide else np.float32, copy=False)
     with np.errstate(all="ignore"):
         numbers: Numbers = {"min": part.min(), "max": part.max()}
         if not _FEWEST < max(abs(numbers["min"]), abs(numbers["max"])) < _MOST:
@@ -93,7 +104,7 @@ def numbers_of(part: npt.NDArray[Any], shape: tuple[int, ...]) -> Numbers:
         numbers["not_finite"] = 1 - np.isfinite(part).mean()
         if is_table(shape):
             numbers |= _columns(np.sqrt(np.square(part).mean(0)))
-    return numbers
+    return {**numbers, facts.INTEGERS: 1.0} if is_whole else numbers
 
 
 def _columns(scales: npt.NDArray[Any]) -> Mapping[str, Any]:

@@ -36,8 +36,9 @@ USAGE = "usage/"
 DATA_FACTS = "data_facts/"
 
 USED_INPUT = "input"
-"""What inputs of models are in the names of ``usage``, see ``model_inputs``; and their fact that tells most."""
+"""What inputs of models are in the names of ``usage``, see ``model_inputs``; and two facts of theirs."""
 AS_IT_IS = "as_it_is"
+INTEGERS = "integers"
 
 # By which tensors of these names join the collections of all frameworks.
 COLLECTIONS: Mapping[str, tuple[str, ...]] = {

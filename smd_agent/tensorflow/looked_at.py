@@ -55,13 +55,25 @@ class Look:
         return found
 
     def numbers_of(self, inputs: Sequence[object], most: int) -> Iterator[tuple[int, Numbers]]:
-        """The numbers of each of the first inputs that has floats, by its place."""
+        """The numbers of each of the first inputs that has numbers, by its place."""
         for i, tensor in enumerate(inputs[:most]):
-            array = _array(tensor) if cast("Any", tensor).dtype.is_floating else None
+            array = _array(tensor) if _has_numbers(tensor, inputs[i + 1 : i + 3]) else None
             if array is not None and array.size > 1:
                 # What was picked of a tensor on an accelerator is no table any more.
                 whole = array if array.shape == tuple(cast("Any", tensor).shape) else array.reshape(-1)
                 yield i, numbers_of(looked_at(whole), whole.shape)
+
+
+def _has_numbers(tensor: Any, following: Sequence[Any]) -> bool:
+    """Whether an input has floats, or integers that are no places in a sparse or ragged one.
+
+    Those of a sparse one come with its values and its shape behind them, those of a ragged one have one dimension.
+    """
+    if tensor.dtype.is_floating:
+        return True
+    if not tensor.dtype.is_integer or len(tensor.shape) <= 1:
+        return False
+    return [tuple(one.shape) for one in following] != [(size,) for size in tensor.shape]
 
 
 def _array(value: Any) -> npt.NDArray[Any] | None:

@@ -7,7 +7,10 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
+from harness.rule_runs import found as found_by_rule
+
 import smd_agent.tensorflow as smd
+from smd_agent.rules import UnusualInputs
 
 keras = tf.keras
 layers = keras.layers
@@ -117,4 +120,22 @@ def test_several_inputs(out):
     model = keras.Model({"a": a, "b": b, "c": c}, layers.Dense(1)(joined))
     x = {"a": np.ones((4, 2), np.float32), "b": np.ones((4, 3), np.float32), "c": np.ones((4, 1), np.int32)}
     found = saved(out, model, x)
-    assert {name: numbers["as_it_is"] for name, numbers in found.items()} == {"0": 1, "1": 0}
+    assert {name: numbers["as_it_is"] for name, numbers in found.items()} == {"0": 1, "1": 0, "2": 0}
+
+
+@pytest.mark.parametrize("options", [{}, {"run_eagerly": True}, {"jit_compile": True}])
+def test_bytes_of_images_that_nothing_scales_are_found(out, options):
+    x = np.random.default_rng(0).integers(0, 256, (40, 8, 8, 1), np.uint8)
+    model = keras.Sequential([layers.Input((8, 8, 1)), layers.Conv2D(1, 8), layers.Flatten()])
+    model.compile("sgd", "mse", **options)
+    hook = smd.KerasHook(
+        out, save_config=smd.SaveConfig(save_interval=1), include_collections=["usage", "input_digests"]
+    )
+    model.fit(x, np.zeros((40, 1)), batch_size=10, shuffle=False, verbose=0, callbacks=[hook])
+    hook.close()
+    trial = smd.create_trial(hook.out_dir)
+    (title,) = {name.rpartition("/")[0] for name in trial.tensor_names(regex="^usage/input/")}
+    found = {fact: float(trial.tensor(f"{title}/{fact}").value(1)) for fact in ("max", "mean", "as_it_is", "integers")}
+    part = x[10:20]
+    assert found == pytest.approx({"max": part.max(), "mean": part.mean(), "as_it_is": 1, "integers": 1})
+    assert found_by_rule(trial, UnusualInputs()) == {f"{title}/std": (0, 3)}

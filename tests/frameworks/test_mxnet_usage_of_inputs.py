@@ -69,6 +69,15 @@ def test_numbers_of_images_of_any_number(out, rows):
     assert found == pytest.approx({**expected, "as_it_is": 1}, rel=1e-5)
 
 
+def test_numbers_of_integers(out):
+    x = np.arange(24).reshape(4, 6)
+    found = saved(out, Scaled(lambda x: x.astype("float32"), prefix="net_"), nd.array(x, dtype="int64"))["net_0"]
+    assert (found["min"], found["max"], found["largest_column"], found["integers"]) == (0, 23, 5, 1)
+    assert (found["mean"], found["std"]) == pytest.approx((x.mean(), x.std()))
+    # The layer is given what the block has made of them.
+    assert found["as_it_is"] == 0
+
+
 class Scaled(gluon.HybridBlock):
     """A block that changes its input before a dense layer."""
 
@@ -115,9 +124,25 @@ def test_recurrent_layers_and_several_inputs(out):
     assert {name: numbers["as_it_is"] for name, numbers in found.items()} == {"net_0": 1, "net_1": 0}
 
 
-def test_arrays_of_whole_numbers_and_sparse_ones_are_left_alone(out):
+def test_numbers_of_words_that_an_embedding_looks_up(out):
     embedding = sequential(nn.Embedding(9, 3))
-    assert saved(f"{out}/words", embedding, nd.array([[1, 2]], dtype="int32")) == {}
+    found = saved(f"{out}/words", embedding, nd.array([[1, 2]], dtype="int32"))["net_0"]
+    assert found == {"min": 1, "max": 2, "mean": 1.5, "std": 0.5, "not_finite": 0, "integers": 1}
+
+
+def test_sparse_arrays_are_left_alone(out):
+    assert saved(out, Sparse(prefix="net_"), nd.ones((4, 6)).tostype("csr")) == {}
+
+
+class Sparse(nn.Block):
+    """A block that is given a sparse array."""
+
+    def __init__(self, **arguments):
+        super().__init__(**arguments)
+        self.weight = self.params.get("weight", shape=(6, 3))
+
+    def forward(self, x):
+        return nd.dot(x, self.weight.data())
 
 
 def test_the_model_that_raises_an_error_is_forgotten(out):

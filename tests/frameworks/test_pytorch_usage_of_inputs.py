@@ -98,7 +98,28 @@ def test_numbers_of_images_of_any_number(out, rows, mode):
 
 def test_inputs_are_numbered_as_they_are_given(out):
     found = saved(out, Net(), torch.randn(4, 6), torch.arange(3), [torch.ones(2), {"more": torch.zeros(5)}])
-    assert {name.split("/")[1] for name in found if name.startswith("input/")} == {"Net_0", "Net_2", "Net_3"}
+    assert {name.split("/")[1] for name in found if name.startswith("input/")} == {
+        *("Net_0", "Net_1", "Net_2", "Net_3"),
+    }
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int64])
+def test_numbers_of_integers(out, dtype):
+    x = torch.randint(1, 100, (20, 6)).to(dtype)
+    x[:, 2] = 120
+    found = of_input(saved(out, Net(lambda x: x.float()), x))
+    part = x.double().numpy()
+    expected = {"min": part.min(), "max": part.max(), "mean": part.mean(), "std": part.std(), "integers": 1}
+    scales = np.sqrt((part**2).mean(0))
+    expected |= {"largest_scale": scales[2], "largest_column": 2}
+    expected |= {"smallest_scale": scales.min(), "smallest_column": scales.argmin()}
+    # The layer is given what the model has made of them.
+    assert found == pytest.approx({**expected, "not_finite": 0, "as_it_is": 0}, rel=1e-5)
+
+
+def test_what_is_neither_floats_nor_integers_has_no_numbers(out):
+    found = saved(out, Net(), torch.randn(4, 6), torch.ones(4, 6).bool(), torch.ones(4, 6) * 1j)
+    assert {name.split("/")[1] for name in found if name.startswith("input/")} == {"Net_0"}
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

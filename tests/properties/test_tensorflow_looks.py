@@ -58,8 +58,11 @@ def test_the_array_of_any_tensor(array):
 def test_the_numbers_of_any_inputs(given):
     found = dict(LOOK.numbers_of([tf.constant(array) for array in given], 4))
     for i, array in enumerate(given[:4]):
-        if array.dtype.kind in "fV" and array.size > 1:
-            oracle.check_input(found.pop(i), wide(array))
+        # Those of a sparse array are followed by its values and its shape.
+        are_places = [one.shape for one in given[i + 1 : i + 3]] == [(size,) for size in array.shape]
+        is_whole = array.dtype.kind in "iu" and array.ndim > 1 and not are_places
+        if (array.dtype.kind in "fV" or is_whole) and array.size > 1:
+            oracle.check_input(found.pop(i), array.astype(np.float64) if is_whole else wide(array))
     assert not found
 
 

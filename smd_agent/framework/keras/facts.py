@@ -48,7 +48,7 @@ class Look(Weights, Protocol):
         """The digest of what a model is called with, of shape (1,); None where that has no tensors."""
 
     def numbers_of(self, inputs: Any, most: int) -> Iterable[tuple[int, Numbers]]:
-        """The numbers of each of the first inputs that has floats, by its place."""
+        """The numbers of each of the first inputs that has numbers, by its place."""
 
 
 class NoLook:

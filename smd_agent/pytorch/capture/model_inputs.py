@@ -15,7 +15,7 @@ from smd_agent.framework.model_inputs import ModelInputs as AnyInputs
 from smd_agent.framework.model_inputs import Numbers, is_table, looked_at, numbers_of
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.step_events import LayerCall, ModelCall, ModelReturn, StepEnd, on
-from smd_agent.framework.training_facts import AS_IT_IS
+from smd_agent.framework.training_facts import AS_IT_IS, INTEGERS
 from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import has_memory, tensors_in, to_array
 from smd_agent.pytorch.tracing import without_gradients
@@ -24,6 +24,7 @@ from smd_agent.pytorch.tracing import without_gradients
 _LAYERS = (torch.nn.Linear, _ConvNd, torch.nn.RNNBase, torch.nn.RNNCellBase, torch.nn.Bilinear)
 # Calls of them that are looked at, of which one of the first gets the input.
 _CALLS = 32
+_INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 # What a bilinear layer is given.
 _INPUTS = 2
 
@@ -92,10 +93,14 @@ def _identity(tensor: torch.Tensor) -> tuple[weakref.ref[torch.Tensor], int, int
 
 
 def numbers_of_inputs(inputs: Any, most: int) -> Iterator[tuple[int, Numbers]]:
-    """The numbers of each of the first inputs that has floats and can be read, by its place among the tensors."""
+    """The numbers of each of the first inputs that has numbers and can be read, by its place among the tensors."""
     for i, tensor in enumerate(tensors_in(inputs)[:most]):
-        if tensor.is_floating_point() and tensor.numel() > 1 and has_memory(tensor):
+        if _has_numbers(tensor) and tensor.numel() > 1 and has_memory(tensor):
             yield i, _numbers_of(tensor.detach())
+
+
+def _has_numbers(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.dtype in _INTEGERS
 
 
 @without_gradients
@@ -106,6 +111,7 @@ def _numbers_of(tensor: torch.Tensor) -> Numbers:
         # NumPy takes a third of the time.
         found = to_array(part)
         return {} if found is None else numbers_of(found[0], shape)
+    is_whole = not part.is_floating_point()
     if part.dtype is not torch.float64:
         part = part.float()
     low, high = part.aminmax()
@@ -116,4 +122,4 @@ def _numbers_of(tensor: torch.Tensor) -> Numbers:
         scales = torch.linalg.vector_norm(part, dim=0) / math.sqrt(part.shape[0])
         numbers["largest_scale"], numbers["largest_column"] = scales.max(0)
         numbers["smallest_scale"], numbers["smallest_column"] = scales.masked_fill(scales == 0, math.inf).min(0)
-    return numbers
+    return {**numbers, INTEGERS: 1.0} if is_whole else numbers

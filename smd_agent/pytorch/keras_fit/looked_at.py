@@ -32,5 +32,5 @@ class Look(Weights):
         return digest_of(inputs)
 
     def numbers_of(self, inputs: Sequence[torch.Tensor], most: int) -> Iterator[tuple[int, Numbers]]:
-        """The numbers of each of the first inputs that has floats, by its place."""
+        """The numbers of each of the first inputs that has numbers, by its place."""
         return numbers_of_inputs(inputs, most)

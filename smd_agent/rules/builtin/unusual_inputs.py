@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
-from smd_agent.framework.training_facts import AS_IT_IS, USAGE, USED_INPUT
+from smd_agent.framework.training_facts import AS_IT_IS, INTEGERS, USAGE, USED_INPUT
 from smd_agent.rules import parameters
 from smd_agent.rules.built_in import BuiltInRule, Need
 from smd_agent.rules.finding import Severity
@@ -63,9 +63,10 @@ class _Seen:
 class UnusualInputs(BuiltInRule):
     """Models that are given NaN, or numbers far from the scale that their layers are made for.
 
-    Integers, such as numbers of tokens, are left alone, also as floats where the model has an embedding. So are models
-    that scale or normalise their inputs themselves: no layer with weights is given them as they are. Where no layer is
-    seen, as in compiled code, what is found is a note.
+    Integers, such as numbers of tokens, are left alone where no layer with weights is known to be given them as they
+    are, and where the model has an embedding, also as floats. So are models that scale or normalise their inputs
+    themselves: no layer with weights is given them as they are. Where no layer is seen, as in compiled code, what is
+    found is a note.
     Where a run has the inputs and no numbers of how they are used, the layers that are saved tell it: one is given, or
     returns, a tensor of the same shape at a usual scale.
     A NaN that comes with weights that are not finite is one for LossNotFinite.
@@ -133,7 +134,7 @@ class UnusualInputs(BuiltInRule):
         losses = step.names(CollectionKeys.LOSSES)
         # Unknown where none is saved.
         loss_is_finite = not not_finite(step, losses) if losses else None
-        inputs = numbers_of(step, USED_INPUT)
+        inputs = {name: one for name, one in numbers_of(step, USED_INPUT).items() if _counts(one)}
         if inputs:
             self._has_inputs = True
             for name, numbers in inputs.items():
@@ -215,6 +216,11 @@ class UnusualInputs(BuiltInRule):
         means, deviations = (dict(step.column(one, alike).items()) for one in ("mean", "std"))
         usual = (self.smallest <= max(abs(means[one]), deviations.get(one, 0.0)) <= self.largest for one in means)
         return bool(names) and not any(usual)
+
+
+def _counts(numbers: Numbers) -> bool:
+    """Tell whether an input is one of floats, or of integers that a layer with weights is given as they are."""
+    return not numbers.get(INTEGERS) or numbers.get(AS_IT_IS) == 1
 
 
 def _scale_of(numbers: Numbers) -> float:
