@@ -11,10 +11,11 @@ from typing import Any, NamedTuple, Protocol
 import tensorflow as tf
 
 from smd_agent.framework.keras.attributes import attribute
-from smd_agent.framework.keras.losses import CrossEntropy, cross_entropy, is_small
+from smd_agent.framework.keras.losses import SOFTMAX_OVER, KnownLoss, Shape, known_loss
 from smd_agent.framework.loss_facts import Array, Numbers
 from smd_agent.framework.patching import replace
 from smd_agent.framework.plain_access import in_class, is_a, runs_program
+from smd_agent.framework.target_reach import RANGES, Range
 from smd_agent.framework.training_facts import LOOKED_AT
 from smd_agent.tensorflow.arrays import to_array
 from smd_agent.tensorflow.types import Function
@@ -36,20 +37,20 @@ class LossCall(NamedTuple):
         predictions: what it is given.
     """
 
-    kind: CrossEntropy
+    kind: KnownLoss
     labels: Any
     predictions: Any
 
     def told(self) -> Numbers:
         """What is known of it without values."""
-        return {**self.kind.told(_shape(self.predictions)), **_origin(self.kind, self.predictions)}
+        return self.kind.told(_shape(self.predictions), _origin(self.kind, self.predictions))
 
     def tensors(self) -> dict[str, Any]:
         """The symbolic tensors of which the values are asked for."""
         found = {}
-        if is_small(_shape(self.predictions)):
+        if self.kind.looks_at_input(_shape(self.predictions)):
             found["predictions"] = self.predictions
-        if self.kind.has_classes and is_a(self.labels, tf.Tensor):
+        if is_a(self.labels, tf.Tensor) and self.kind.looks_at_labels(_shape(self.labels)):
             found["labels"] = source_of(self.labels)
         return found
 
@@ -89,10 +90,10 @@ def watch_calls(owner: type) -> Function:
 
 
 def _read(loss: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    kind = cross_entropy(loss)
     given = {**dict(zip(("y_true", "y_pred"), args, strict=False)), **kwargs}
     predictions, labels = given.get("y_pred"), given.get("y_true")
-    if kind is None or not is_a(predictions, tf.Tensor):
+    kind = known_loss(loss, _range_of(predictions)) if is_a(predictions, tf.Tensor) else None
+    if kind is None:
         return None
     if not is_a(labels, tf.Tensor) and not _is_array(type(labels)):
         labels = None
@@ -103,7 +104,7 @@ def _is_array(kind: type) -> bool:
     return in_class(kind, "__array__") is not None and not runs_program(kind, "__array__")
 
 
-def numbers_of(kind: CrossEntropy, predictions: Any = None, labels: Any = None) -> Numbers:
+def numbers_of(kind: KnownLoss, predictions: Any = None, labels: Any = None) -> Numbers:
     """What the values tell that a loss is given, as far as they are known."""
     found: Numbers = {}
     for value, facts in ((predictions, kind.of_input), (labels, kind.of_labels)):
@@ -131,11 +132,11 @@ def source_of(labels: Any) -> Any:
     return found
 
 
-def _shape(tensor: Any) -> tuple[int | None, ...] | None:
+def _shape(tensor: Any) -> Shape:
     return None if tensor.shape.rank is None else tuple(tensor.shape.as_list())
 
 
-def _origin(kind: CrossEntropy, tensor: Any) -> Numbers:
+def _origin(kind: KnownLoss, tensor: Any) -> Numbers:
     """What has given a tensor, as far as that shows."""
     direct = attribute(tensor, "_keras_logits") is not None
     if is_a(tensor, tf.__internal__.EagerTensor):
@@ -144,13 +145,19 @@ def _origin(kind: CrossEntropy, tensor: Any) -> Numbers:
         if op.type in _ACTIVATIONS:
             found = {"activated": 1.0, "linear": 0.0, **(_undone(kind, tensor) if direct or not number else {})}
             size = op.inputs[0].shape[-1] if op.type == _SOFTMAX and op.inputs[0].shape.rank else None
-            return found if size is None else {**found, "softmax_over": size}
+            return found if size is None else {**found, SOFTMAX_OVER: size}
         if op.type not in _SAME_VALUES:
             return {"activated": 0.0, "linear": float(_is_linear(op))}
     return {}
 
 
-def _undone(kind: CrossEntropy, tensor: Any) -> Numbers:
+def _range_of(tensor: Any) -> Range | None:
+    """The range of the activation that has given a symbolic tensor; None if it has none, or that does not show."""
+    op = next((op for op in _ops(tensor) if op.type not in _SAME_VALUES), None)
+    return None if op is None else RANGES.get(op.type.lower())
+
+
+def _undone(kind: KnownLoss, tensor: Any) -> Numbers:
     """Keras computes with what came before the activation; not where the loss gives its input another dtype first."""
     is_same = tensor.dtype == tf.keras.backend.floatx() and kind.ignored is None
     return {"undone": 1.0} if kind.expects_logits and is_same else {}

@@ -162,6 +162,63 @@ def test_labels_that_are_soft_ignored_or_of_yes_and_no(out):
     assert len({name.split("/")[1] for name in found if name.startswith("loss/")}) == 3
 
 
+TARGETS = (3 * np.random.RandomState(1).rand(12, 1) - 1).astype("f4")
+OF_NUMBERS = {
+    "mse": ("mse", "mean_squared_error", "sigmoid", (0, 1)),
+    "MeanSquaredError": (lambda: keras.losses.MeanSquaredError(), "MeanSquaredError", "tanh", (-1, 1)),
+    "mae": ("mae", "mean_absolute_error", "relu", (0, None)),
+    "Huber": (lambda: keras.losses.Huber(), "Huber", "softplus", (0, None)),
+    "Poisson": (lambda: keras.losses.Poisson(), "Poisson", "exponential", (0, None)),
+}
+
+
+def reach_of(part, ends):
+    low, high = (bound if end is None else end for end, bound in zip(ends, (-np.inf, np.inf), strict=True))
+    expected = {
+        "target_min": part.min(),
+        "target_max": part.max(),
+        "out_of_reach": ((part < low) | (part > high)).mean(),
+    }
+    return {
+        **expected,
+        **{f"reach_{name}": end for name, end in zip(("min", "max"), ends, strict=True) if end is not None},
+    }
+
+
+@pytest.mark.parametrize("way", ["compiled", "xla"])
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_targets_of_losses_of_numbers_behind_an_activation(out, name, way):
+    loss, title, activation, ends = OF_NUMBERS[name]
+    model = model_of(activation, 1, loss if isinstance(loss, str) else loss(), **WAYS[way])
+    hook = hooked(out)
+    fit(model, y=TARGETS, validation_data=(X[:8], TARGETS[:8]))
+    for mode in (smd.modes.TRAIN, smd.modes.EVAL):
+        found = of(saved(hook, mode), f"loss/{title}_0", 1)
+        assert found == pytest.approx(reach_of(TARGETS[4:8], ends), rel=1e-6)
+
+
+def test_there_are_none_where_nothing_bounds_the_prediction(out):
+    hook = hooked(out)
+    fit(model_of(None, 1, "mse"), y=TARGETS)
+    # Which operation has made a tensor of an eager step is not known.
+    fit(model_of("sigmoid", 1, "mse", run_eagerly=True), y=TARGETS)
+    fit(model_of("sigmoid", 1, lambda y_true, y_pred: tf.reduce_mean((y_true - y_pred) ** 2)), y=TARGETS)
+    assert not [name for name in saved(hook) if name.startswith("loss/")]
+
+
+def test_targets_of_a_loop_with_a_tape(out):
+    hook = hooked(out)
+    criterion = keras.losses.MeanSquaredError()
+    step = loop_of("compiled", model_of("sigmoid", 1), criterion, keras.optimizers.SGD(0.1), hook)
+    for number in range(3):
+        batch = slice(4 * number, 4 * number + 4)
+        step(tf.constant(X[batch]), tf.constant(TARGETS[batch]))
+    found = saved(hook)
+    for number in range(3):
+        part = TARGETS[4 * number : 4 * number + 4]
+        assert of(found, "loss/MeanSquaredError_0", number) == pytest.approx(reach_of(part, (0, 1)), rel=1e-6)
+
+
 def test_two_outputs_have_a_loss_each(out):
     inputs = layers.Input((4,))
     model = keras.Model(inputs, [layers.Dense(3)(inputs), layers.Dense(5, "softmax")(inputs)])

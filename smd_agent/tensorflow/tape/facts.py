@@ -16,7 +16,7 @@ from smd_agent.core.recorder import Recorder
 from smd_agent.framework.identity import Reference
 from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.facts import FactsSaver, StepFacts
-from smd_agent.framework.keras.losses import CrossEntropy, LossNumbers
+from smd_agent.framework.keras.losses import KnownLoss, LossNumbers
 from smd_agent.framework.keras.optimizers import GivenVariables
 from smd_agent.framework.loss_facts import Numbers
 from smd_agent.framework.optimizer_settings import title_of
@@ -79,7 +79,7 @@ class TapeFacts:
                     step.differentiated.add(id(variable))
 
     @LOSS_FACTS.fence("saving what a loss was given")
-    def saw_loss(self, kind: CrossEntropy, numbers: Numbers) -> None:
+    def saw_loss(self, kind: KnownLoss, numbers: Numbers) -> None:
         """A loss has been computed while a tape recorded."""
         step = self._current()
         if step is not None:

@@ -18,7 +18,7 @@ from tensorflow.python.eager.polymorphic_function import transform
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import GRADIENTS, LOSS_FACTS, STEPS
 from smd_agent.framework.hook_source import HookSource
-from smd_agent.framework.keras.losses import CrossEntropy
+from smd_agent.framework.keras.losses import KnownLoss
 from smd_agent.framework.keras.optimizers import GivenVariables
 from smd_agent.framework.loss_facts import Numbers
 from smd_agent.framework.patching import entrance, replace
@@ -59,7 +59,7 @@ class TapeWatch:
         self._functions = TrainingFunctions()
         self._scaled: dict[int, tuple[Tensor, Tensor, Optimizer]] = {}
         # Of those computed since the last gradient; which step they are of is known with the next.
-        self._losses_seen: list[tuple[CrossEntropy, Numbers]] = []
+        self._losses_seen: list[tuple[KnownLoss, Numbers]] = []
         self._installed = self._looks_at_functions = False
         self._plain_tensors = False
         self._depth = _Depth()
