@@ -29,7 +29,8 @@ THOROUGH = (
     "process/test_stores.py",
     "process/test_wheel.py",
     "test_documents.py",
-    # Several processes or a compiler in each test, or a wait for the time that a verdict has.
+    # A framework in each test; several processes or a compiler, or a wait for the time that a verdict has.
+    "frameworks/test_fact_table.py",
     "frameworks/test_pytorch_compile_scenes.py",
     "frameworks/test_pytorch_distributed.py",
     "frameworks/test_tensorflow_canned_estimators.py",

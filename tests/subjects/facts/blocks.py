@@ -1,0 +1,40 @@
+"""Trainings of Gluon that have between them all that facts are saved of."""
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon, nd
+from mxnet.contrib import amp
+from mxnet.gluon import nn
+
+mx.random.seed(0)
+np.random.seed(0)
+
+
+def train(last, criterion, optimizer, settings, scaled=False, first=None):
+    net = nn.HybridSequential()
+    net.add(first or nn.Dense(5), nn.BatchNorm(), nn.Dropout(0.2), last)
+    net.initialize()
+    trainer = gluon.Trainer(net.collect_params(), optimizer, settings)
+    if scaled:
+        amp.init_trainer(trainer)
+    for _ in range(4):
+        x = nd.array(np.random.randint(9, size=(10, 4)), dtype="int32" if first else "float32")
+        y = nd.array(np.arange(10) % 3)
+        with autograd.record():
+            loss = criterion(net(x), y)
+            if scaled:
+                with amp.scale_loss(loss, trainer) as whole:
+                    autograd.backward(whole)
+            else:
+                autograd.backward(loss)
+        trainer.step(10)
+    criterion(net(x), y)
+
+
+# Without ``amp.init``, after which layers expect float16, which they have on accelerators alone.
+amp.amp._amp_initialized = amp.amp._amp_loss_scale_initialized = True
+train(nn.Dense(3), gluon.loss.SoftmaxCrossEntropyLoss(), "adam", {"learning_rate": 1e-3, "wd": 1e-4})
+logarithms = gluon.loss.SoftmaxCrossEntropyLoss(from_logits=True)
+train(nn.Dense(3), logarithms, "sgd", {"learning_rate": 0.1, "momentum": 0.9}, scaled=True)
+train(nn.Dense(1, activation="sigmoid"), gluon.loss.L2Loss(), "sgd", {"learning_rate": 0.1})
+train(nn.Dense(3), gluon.loss.SoftmaxCrossEntropyLoss(), "sgd", {}, first=nn.Embedding(9, 4))

@@ -1,0 +1,30 @@
+"""Trainings of Keras that have between them all that facts are saved of."""
+
+import keras
+import numpy as np
+from keras import layers
+
+keras.utils.set_random_seed(0)
+X = np.random.rand(40, 4).astype("float32")
+Y = np.arange(40) % 3
+
+
+def fit(model, loss, y, optimizer, x=X):
+    model.compile(optimizer, loss, jit_compile=False)
+    model.fit(x, y, batch_size=10, epochs=1, verbose=0, validation_data=(x, y))
+
+
+def model_of(*parts):
+    return keras.Sequential(
+        [layers.Input((4,)), layers.Dense(5), layers.BatchNormalization(), layers.Dropout(0.2), *parts]
+    )
+
+
+softmax = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+fit(model_of(layers.Dense(3, "softmax")), softmax, Y, keras.optimizers.AdamW(1e-3))
+scaled = keras.mixed_precision.LossScaleOptimizer(keras.optimizers.SGD(0.1, momentum=0.9))
+fit(model_of(layers.Dense(1, "sigmoid")), "mse", Y[:, None].astype("float32"), scaled)
+tokens = keras.Sequential(
+    [layers.Input((4,), dtype="int32"), layers.Embedding(9, 3), layers.Flatten(), layers.Dense(3)]
+)
+fit(tokens, softmax, Y, "sgd", (9 * X).astype("int32"))

@@ -1,0 +1,81 @@
+"""Trainings that have between them all that facts are saved of."""
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+torch.manual_seed(0)
+STEPS = 4
+
+
+class Words(nn.Module):
+    """Words that a recurrent layer and an attention read."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(9, 8)
+        self.lstm = nn.LSTM(8, 8)
+        self.attention = nn.MultiheadAttention(8, 2)
+        self.last = nn.Linear(8, 9)
+
+    def forward(self, tokens):
+        found, _ = self.lstm(self.embedding(tokens))
+        mask = torch.ones(len(tokens), len(tokens), dtype=torch.bool).triu(1)
+        found, _ = self.attention(found, found, found, attn_mask=mask)
+        return self.last(found)
+
+
+class Table(nn.Module):
+    """Numbers that a layer is given as they are, and a prediction between 0 and 1."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 8)
+        self.norm = nn.BatchNorm1d(8)
+        self.dropout = nn.Dropout(0.2)
+        self.classes = nn.Linear(8, 2)
+        self.one = nn.Linear(8, 1)
+
+    def forward(self, x):
+        hidden = self.dropout(self.norm(self.first(x)))
+        return self.classes(hidden), torch.sigmoid(self.one(hidden))
+
+
+def train_words():
+    words = Words()
+    optimizer = torch.optim.AdamW(words.parameters(), 1e-3)
+    for _ in range(STEPS):
+        tokens = torch.randint(9, (6, 5))
+        logits = words(tokens)
+        loss = functional.cross_entropy(logits.reshape(-1, 9), tokens.reshape(-1))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    words.eval()
+    with torch.no_grad():
+        functional.cross_entropy(words(tokens).transpose(1, 2), tokens)
+
+
+def train_table():
+    table = Table()
+    table.load_state_dict({"other.weight": torch.ones(2)}, strict=False)
+    optimizer = torch.optim.SGD(table.parameters(), 1e-2, momentum=0.9)
+    scaler = torch.amp.GradScaler("cpu")
+    for _ in range(STEPS):
+        x, y = torch.rand(50, 4), torch.arange(50) % 2
+        classes, one = table(x)
+        loss = functional.cross_entropy(classes.softmax(1), y) + functional.mse_loss(one, y[:, None].float())
+        loss = loss + ((one - y) ** 2).mean()
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    table.eval()
+    with torch.no_grad():
+        classes, one = table(x)
+        functional.cross_entropy(classes, y)
+        functional.mse_loss(one, y[:, None].float())
+
+
+train_words()
+train_table()

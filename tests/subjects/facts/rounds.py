@@ -1,0 +1,9 @@
+"""A training of XGBoost that has all that facts are saved of."""
+
+import numpy as np
+import xgboost
+
+rng = np.random.default_rng(0)
+train, test = (xgboost.DMatrix(rng.random((60, 4)), label=np.arange(60) % 2) for _ in range(2))
+settings = {"objective": "binary:logistic", "nthread": 1}
+xgboost.train(settings, train, 4, evals=[(train, "train"), (test, "test")], early_stopping_rounds=2, verbose_eval=False)

@@ -1,0 +1,43 @@
+"""A loop with a GradientTape that has all that facts are saved of."""
+
+import numpy as np
+import tensorflow as tf
+
+keras = tf.keras
+keras.utils.set_random_seed(0)
+layers = keras.layers
+X = np.random.rand(40, 4).astype("float32")
+Y = np.arange(40) % 3
+
+model = keras.Sequential(
+    [
+        *(layers.Input((4,)), layers.Dense(5), layers.BatchNormalization(), layers.Dropout(0.2)),
+        layers.Dense(3, "softmax"),
+    ]
+)
+bounded = keras.Sequential([layers.Input((4,)), layers.Dense(1, "sigmoid")])
+variables = [*model.trainable_variables, *bounded.trainable_variables]
+of_numbers = keras.losses.MeanSquaredError()
+criterion = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+momentum = keras.optimizers.SGD(0.1, momentum=0.9)
+scaled = keras.mixed_precision.LossScaleOptimizer(momentum)
+optimizers = [keras.optimizers.AdamW(1e-3), scaled]
+for optimizer in optimizers:
+    optimizer.build(variables)
+
+
+@tf.function
+def step(x, y):
+    with tf.GradientTape(persistent=True) as tape:
+        loss = criterion(y, model(x, training=True)) + of_numbers(tf.cast(y[:, None], tf.float32), bounded(x))
+        whole = scaled.scale_loss(loss) if hasattr(scaled, "scale_loss") else scaled.get_scaled_loss(loss)
+    gradients = tape.gradient(whole, variables)
+    if not hasattr(scaled, "scale_loss"):
+        gradients = scaled.get_unscaled_gradients(gradients)
+    for optimizer in optimizers:
+        optimizer.apply_gradients(zip(gradients, variables, strict=True))
+
+
+for number in range(4):
+    rows = slice(10 * number, 10 * number + 10)
+    step(tf.constant(X[rows]), tf.constant(Y[rows]))
