@@ -19,6 +19,7 @@ from smd_agent import cli
 from smd_agent.alias.table import MODULES
 from smd_agent.cli import run
 from smd_agent.config import env, keys, values
+from smd_agent.framework import model_inputs
 from smd_agent.rules.built_in import BuiltInRule, Need
 from smd_agent.rules.parameters import Parameter
 from smd_agent.rules.registry import built_in_rules
@@ -137,6 +138,18 @@ def _default_text(value: object) -> str:
     return f"`{','.join(map(str, value)) if isinstance(value, tuple) else value}`"
 
 
+def of_inputs() -> str:
+    """Return rows of a table of the facts of a model's inputs."""
+    named = ((f"`usage/input/Net_0/{'`, `'.join(names)}`", meaning) for names, meaning in model_inputs.FACTS.items())
+    return "\n".join(f"| {names} | {meaning} |" for names, meaning in named)
+
+
+def of_inputs_by_framework() -> str:
+    """Return rows of the table of facts by framework, for those of a model's inputs: whoever has one, has all."""
+    named = (f"`usage/input/{'`, `'.join(names)}`" for names in model_inputs.FACTS)
+    return "\n".join(f"| {names} | yes | yes | yes | no model | no model | yes | trees |" for names in named)
+
+
 def floors() -> str:
     """Return a picture of the floors, from the contract that the import linter checks."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
@@ -197,6 +210,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "help info": lambda: help_text("info"),
     "help verify": lambda: help_text("verify"),
     "rules": of_rules,
+    "facts of inputs": of_inputs,
+    "facts of inputs by framework": of_inputs_by_framework,
     "floors": floors,
     "old names": of_old_names,
 }

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from harness.generated_parts import generator
 from harness.written_runs import started
 
 from smd_agent import cli, create_trial
@@ -55,14 +56,6 @@ def blocks(page: Path, *languages: str) -> list[Block]:
 
 def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
-
-
-def generator():
-    """The module that fills parts made from the sources into the pages."""
-    spec = importlib.util.spec_from_file_location("generated", ROOT / "docs" / "generated.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 README = ROOT / "README.md"

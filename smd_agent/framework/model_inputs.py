@@ -1,22 +1,13 @@
 """Numbers of the inputs that a model is called with in a step that is saved: their scales, and what is not finite.
 
-``usage/input/<model>_<i>/<fact>``, of the inputs of the step's first call that are floats or
-integers; ``i`` counts all inputs:
-
-``min``, ``max``, ``mean``, ``std``  of the elements; NaN where one is NaN.
-``not_finite``                       the share of elements that are NaN or infinite.
-``integers``                         1 if they are integers, such as the bytes of an image or the numbers of tokens.
-``largest_scale``, ``largest_column``    of an input of shape (rows, features): the largest root mean square of a
-                                         column, and the number of that column, from 0.
-``smallest_scale``, ``smallest_column``  the same for the smallest one that is not 0; infinite where all are.
-``as_it_is``                         1 if a layer that multiplies by weights is given the input unchanged, 0 if what it
-                                     is given has been computed; not where no layer is seen.
+``usage/input/<model>_<i>/<fact>``, of the inputs of the step's first call that are floats or integers; ``i`` counts
+all inputs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +18,24 @@ from smd_agent.framework.step_events import ModelCall, on
 from smd_agent.framework.usage import Usage, UsageProbe
 
 Numbers = dict[str, Any]
+
+FACTS: Mapping[tuple[str, ...], str] = {
+    (
+        "min",
+        "max",
+        "mean",
+        "std",
+    ): "of the elements of a model's input, in the model's first call of the step, if it has"
+    " floats or integers; NaN where one is NaN; in evaluation too",
+    ("not_finite",): "the share of its elements that are NaN or infinite",
+    (facts.INTEGERS,): "1 if they are integers, such as the bytes of an image or the numbers of tokens, else missing",
+    ("largest_scale", "largest_column"): "of an input of shape (rows, features): the largest root mean square of a"
+    " column, and which column that is, from 0",
+    ("smallest_scale", "smallest_column"): "the same for the smallest one that is not 0; infinite where all are",
+    (facts.AS_IT_IS,): "1 if a layer that multiplies by weights, such as a linear, convolutional or recurrent one, is"
+    " given the input, or a view of it, unchanged, else 0; missing where no such layer is called",
+}
+"""All of them, by name, with what they are; the documentation has them from here."""
 
 # Of each input; the digest needs more, because one element may be all that differs.
 _LOOKED_AT = facts.LOOKED_AT // 4
@@ -78,33 +87,54 @@ def is_integer(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "iu"
 
 
-def looked_at(values: Any) -> Any:
-    """What is looked at of an array or tensor that is not empty: of a table, rows that are spread evenly."""
-    if is_table(values.shape):
-        return values[:: -(-values.shape[0] * values.shape[1] // _LOOKED_AT)]
-    return facts.looked_at(values.reshape(-1), _LOOKED_AT)
+class LookedAt(NamedTuple):
+    """What is looked at of an input that is not empty.
 
-
-def numbers_of(part: npt.NDArray[Any], shape: tuple[int, ...]) -> Numbers:
-    """The numbers of an input.
-
-    Args:
-        part: what is looked at of it, floats or integers.
-        shape: of all of it.
+    elements: of a table, rows that are spread evenly.
+    shape: of all of the input.
     """
-    is_whole = is_integer(part.dtype)
-    is_wide = part.dtype.itemsize > _BYTES if is_whole else part.dtype == np.float64
-    part = part.astype(np.float64 if is_wide else np.float32, copy=False)
+
+    elements: Any
+    shape: tuple[int, ...]
+
+    def converted(self, convert: Callable[[Any], Any]) -> LookedAt:
+        """The same with other arrays."""
+        return self._replace(elements=convert(self.elements))
+
+
+def looked_at(values: Any) -> LookedAt:
+    """What is looked at of an array or tensor that is not empty."""
+    shape = tuple(values.shape)
+    if is_table(shape):
+        return LookedAt(values[:: -(-shape[0] * shape[1] // _LOOKED_AT)], shape)
+    return LookedAt(facts.looked_at(values.reshape(-1), _LOOKED_AT), shape)
+
+
+def numbers_of(looked: LookedAt) -> Numbers:
+    """The numbers of an input, of NumPy's floats or integers."""
+    is_whole = is_integer(looked.elements.dtype)
+    looked = looked.converted(_as_floats)
+    part = looked.elements
     with np.errstate(all="ignore"):
-        numbers: Numbers = {"min": part.min(), "max": part.max()}
+        numbers = numbers_of_any(looked)
         if not _FEWEST < max(abs(numbers["min"]), abs(numbers["max"])) < _MOST:
             # Squares of float32 may overflow or vanish.
             part = part.astype(np.float64, copy=False)
         numbers |= {"mean": part.mean(), "std": part.std()}
         numbers["not_finite"] = 1 - np.isfinite(part).mean()
-        if is_table(shape):
+        if is_table(looked.shape):
             numbers |= _columns(np.sqrt(np.square(part).mean(0)))
     return {**numbers, facts.INTEGERS: 1.0} if is_whole else numbers
+
+
+def numbers_of_any(looked: LookedAt) -> Numbers:
+    """Those numbers that take only what arrays of NumPy and tensors of PyTorch both have: a new one is written here."""
+    return {"min": looked.elements.min(), "max": looked.elements.max()}
+
+
+def _as_floats(part: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    is_wide = part.dtype.itemsize > _BYTES if is_integer(part.dtype) else part.dtype == np.float64
+    return part.astype(np.float64 if is_wide else np.float32, copy=False)
 
 
 def _columns(scales: npt.NDArray[Any]) -> Mapping[str, Any]:

@@ -108,4 +108,4 @@ def _numbers(inputs: Any, most: int) -> Iterator[tuple[int, Numbers]]:
         if array.stype == "default" and array.size > 1:
             values, _ = to_array(array)
             if values.dtype.kind == "f" or is_integer(values.dtype):
-                yield i, numbers_of(looked_at(values), values.shape)
+                yield i, numbers_of(looked_at(values))

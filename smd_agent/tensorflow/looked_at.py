@@ -61,7 +61,7 @@ class Look:
             if array is not None and array.size > 1:
                 # What was picked of a tensor on an accelerator is no table any more.
                 whole = array if array.shape == tuple(cast("Any", tensor).shape) else array.reshape(-1)
-                yield i, numbers_of(looked_at(whole), whole.shape)
+                yield i, numbers_of(looked_at(whole))
 
 
 def _has_numbers(tensor: Any, following: Sequence[Any]) -> bool:

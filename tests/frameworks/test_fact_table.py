@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from importlib.util import find_spec
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from harness.generated_parts import DOCS, generator
 from harness.runner import SUBJECTS, Runner
 
 from smd_agent.analysis.trial import create_trial
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework import training_facts as facts
 
-PAGE = Path(__file__).parents[2] / "docs" / "training-facts.md"
-ROWS = re.findall(r"^\| (.+) \|$", re.search(r"^\| fact \|.*?\n\n", PAGE.read_text(), re.M | re.S)[0], re.M)
+PAGE = generator().fill_in((DOCS / "training-facts.md").read_text())
+ROWS = re.findall(r"^\| (.+) \|$", re.search(r"^\| fact \|.*?\n\n", PAGE, re.M | re.S)[0], re.M)
 TITLES = ROWS[0].split(" | ")[1:]
 CELLS = [row.split(" | ") for row in ROWS[1:]]
 SAVED = ("yes", "train")
@@ -69,7 +69,7 @@ def saved(trial, mode):
 def test_every_cell_is_explained():
     assert [*COLUMNS] == TITLES
     assert {len(row) for row in CELLS} == {len(TITLES) + 1}
-    section = PAGE.read_text().partition("| fact |")[2].partition("\n## ")[0]
+    section = PAGE.partition("| fact |")[2].partition("\n## ")[0]
     explained = {*SAVED, *re.findall(r"^- ([\w ]+): ", section, re.M)}
     assert {cell for row in CELLS for cell in row[1:]} == explained
     named = [fact for row in CELLS for fact in facts_in(row[0])]

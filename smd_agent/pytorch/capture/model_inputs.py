@@ -12,7 +12,7 @@ from torch.nn.modules.conv import _ConvNd
 
 from smd_agent.core.domains import INPUTS
 from smd_agent.framework.model_inputs import ModelInputs as AnyInputs
-from smd_agent.framework.model_inputs import Numbers, is_table, looked_at, numbers_of
+from smd_agent.framework.model_inputs import Numbers, is_table, looked_at, numbers_of, numbers_of_any
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.step_events import LayerCall, ModelCall, ModelReturn, StepEnd, on
 from smd_agent.framework.training_facts import AS_IT_IS, INTEGERS
@@ -105,21 +105,28 @@ def _has_numbers(tensor: torch.Tensor) -> bool:
 
 @without_gradients
 def _numbers_of(tensor: torch.Tensor) -> Numbers:
-    shape = tuple(tensor.shape)
-    part = looked_at(tensor)
-    if part.is_cpu:
+    looked = looked_at(tensor)
+    if tensor.is_cpu:
         # NumPy takes a third of the time.
-        found = to_array(part)
-        return {} if found is None else numbers_of(found[0], shape)
-    is_whole = not part.is_floating_point()
-    if part.dtype is not torch.float64:
-        part = part.float()
-    low, high = part.aminmax()
+        arrays = looked.converted(_array)
+        return {} if arrays.elements is None else numbers_of(arrays)
+    is_whole = not tensor.is_floating_point()
+    looked = looked.converted(_as_floats)
+    part = looked.elements
     std, mean = torch.std_mean(part, unbiased=False)
-    numbers: Numbers = {"min": low, "max": high, "mean": mean, "std": std}
+    numbers = {**numbers_of_any(looked), "mean": mean, "std": std}
     numbers["not_finite"] = 1 - part.isfinite().float().mean()
-    if is_table(shape):
+    if is_table(looked.shape):
         scales = torch.linalg.vector_norm(part, dim=0) / math.sqrt(part.shape[0])
         numbers["largest_scale"], numbers["largest_column"] = scales.max(0)
         numbers["smallest_scale"], numbers["smallest_column"] = scales.masked_fill(scales == 0, math.inf).min(0)
     return {**numbers, INTEGERS: 1.0} if is_whole else numbers
+
+
+def _array(part: torch.Tensor) -> Any:
+    found = to_array(part)
+    return None if found is None else found[0]
+
+
+def _as_floats(part: torch.Tensor) -> torch.Tensor:
+    return part if part.dtype is torch.float64 else part.float()
