@@ -20,13 +20,10 @@ from smd_agent.framework.usage import Usage, UsageProbe
 Numbers = dict[str, Any]
 
 FACTS: Mapping[tuple[str, ...], str] = {
-    (
-        "min",
-        "max",
-        "mean",
-        "std",
-    ): "of the elements of a model's input, in the model's first call of the step, if it has"
+    ("min", "max", "mean", "std"): "of the elements of a model's input in its first call of the step, if it has"
     " floats or integers; NaN where one is NaN; in evaluation too",
+    ("equal_samples",): "of an input with more than one axis: 1 if all samples (first axis) are equal, as far as a"
+    " few elements of up to 64 of them tell, and not of one number each; else 0, as of a single sample",
     ("not_finite",): "the share of its elements that are NaN or infinite",
     (facts.INTEGERS,): "1 if they are integers, such as the bytes of an image or the numbers of tokens, else missing",
     ("largest_scale", "largest_column"): "of an input of shape (rows, features): the largest root mean square of a"
@@ -41,6 +38,9 @@ FACTS: Mapping[tuple[str, ...], str] = {
 _LOOKED_AT = facts.LOOKED_AT // 4
 # Columns of a table with units of their own; what has more is made of pixels or words.
 _COLUMNS = 2_048
+# Samples of an input that are compared, and about as many elements of each.
+_SAMPLES = 64
+_OF_EACH = 256
 # Squares of numbers between these are exact enough in float32.
 _FEWEST, _MOST = 1e-15, 1e15
 # Inputs of a model that are looked at.
@@ -92,22 +92,29 @@ class LookedAt(NamedTuple):
 
     elements: of a table, rows that are spread evenly.
     shape: of all of the input.
+    samples: a few elements of several samples, which lie along the first axis.
     """
 
     elements: Any
     shape: tuple[int, ...]
+    samples: Any
 
     def converted(self, convert: Callable[[Any], Any]) -> LookedAt:
         """The same with other arrays."""
-        return self._replace(elements=convert(self.elements))
+        return self._replace(elements=convert(self.elements), samples=convert(self.samples))
 
 
 def looked_at(values: Any) -> LookedAt:
     """What is looked at of an array or tensor that is not empty."""
     shape = tuple(values.shape)
     if is_table(shape):
-        return LookedAt(values[:: -(-shape[0] * shape[1] // _LOOKED_AT)], shape)
-    return LookedAt(facts.looked_at(values.reshape(-1), _LOOKED_AT), shape)
+        return LookedAt(values[:: -(-shape[0] * shape[1] // _LOOKED_AT)], shape, _samples(values, shape))
+    return LookedAt(facts.looked_at(values.reshape(-1), _LOOKED_AT), shape, _samples(values, shape))
+
+
+def _samples(values: Any, shape: tuple[int, ...]) -> Any:
+    most = [_SAMPLES, *[int(_OF_EACH ** (1 / max(len(shape) - 1, 1)))] * (len(shape) - 1)]
+    return values[tuple(slice(None, None, -(-size // few)) for size, few in zip(shape, most, strict=False))]
 
 
 def numbers_of(looked: LookedAt) -> Numbers:
@@ -129,7 +136,12 @@ def numbers_of(looked: LookedAt) -> Numbers:
 
 def numbers_of_any(looked: LookedAt) -> Numbers:
     """Those numbers that take only what arrays of NumPy and tensors of PyTorch both have: a new one is written here."""
-    return {"min": looked.elements.min(), "max": looked.elements.max()}
+    numbers = {"min": looked.elements.min(), "max": looked.elements.max()}
+    if len(looked.shape) > 1:
+        samples = looked.samples.reshape(len(looked.samples), -1)
+        first = samples[0]
+        numbers["equal_samples"] = ((samples == first).all() & (first != first[0]).any()) * int(len(samples) > 1)
+    return numbers
 
 
 def _as_floats(part: npt.NDArray[Any]) -> npt.NDArray[Any]:
