@@ -16,6 +16,14 @@ from harness.scenes import Played
 from smd_agent import guard, session
 from smd_agent.analysis.trial import create_trial
 
+IMPORTED = {
+    "keras": ("tensorflow",),
+    "mxnet": ("mxnet",),
+    "pytorch": ("torch", "torch._dynamo"),
+    "tensorflow": ("tensorflow",),
+    "xgboost": ("xgboost", "sklearn"),
+}
+
 
 @pytest.fixture(scope="module")
 def keras_runs(module_runner):
@@ -25,8 +33,12 @@ def keras_runs(module_runner):
 
 @pytest.fixture(scope="module")
 def warm(request):
-    """What a test module's ``WARM`` names; see ``Runner``."""
-    return getattr(request.module, "WARM", ())
+    """The modules that are imported before the scripts of a test module run; see ``Runner``.
+
+    They are those of the framework in its name, unless the module has its own ``WARM``.
+    """
+    framework = request.module.__name__.split("_")[1]
+    return getattr(request.module, "WARM", IMPORTED.get(framework, ()))
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ from harness.runner import SUBJECTS
 from smd_agent.core.modes import ModeKeys
 
 PROGRAM = SUBJECTS / "keras/overriding.py"
-WARM = ("tensorflow",)
 # Keras 2 looks at the functions that it keeps for the steps of a model while it saves the model.
 NOT_COMPARED = ("_manual_tracking", "_self_setattr_tracking")
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}

@@ -8,8 +8,6 @@ pytest.importorskip("mxnet")
 
 from smd_agent.core.modes import ModeKeys
 
-WARM = ("mxnet",)
-
 
 @pytest.fixture(scope="module")
 def hostile(play_script):

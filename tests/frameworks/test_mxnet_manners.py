@@ -13,7 +13,6 @@ from harness.compare import Both, assert_untouched, run_both
 from smd_agent.analysis.trial import create_trial
 from smd_agent.core.modes import ModeKeys
 
-WARM = ("mxnet",)
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gluon_digits.py"
 
 START = """

@@ -11,8 +11,6 @@ from harness.runner import SUBJECTS
 
 from smd_agent.core.modes import ModeKeys
 
-WARM = ("mxnet",)
-
 
 @pytest.mark.parametrize("wrapped", ["alike", "bare"])
 def test_a_wrapper_around_backward_invents_no_losses(runner, wrapped):

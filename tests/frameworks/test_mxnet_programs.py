@@ -9,8 +9,6 @@ pytest.importorskip("mxnet")
 from harness.programs import PROGRAMS, checks_of
 from subjects.programs.expected_mxnet import EXPECTED
 
-WARM = ("mxnet",)
-
 
 @pytest.fixture(scope="module")
 def runs(program_runs):

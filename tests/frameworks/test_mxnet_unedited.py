@@ -16,7 +16,6 @@ from harness.runner import SUBJECTS
 from smd_agent.core.modes import ModeKeys
 
 HERE = SUBJECTS / "mxnet"
-WARM = ("mxnet",)
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
 LOOPS = [
     f"{kind}{deferred}"

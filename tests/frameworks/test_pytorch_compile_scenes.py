@@ -16,8 +16,6 @@ from harness.compare import assert_untouched, run_both
 
 from smd_agent.core.modes import ModeKeys
 
-WARM = ("torch", "torch._dynamo")
-
 PARAMETERS = 6
 LAYERS = 5
 

@@ -17,8 +17,6 @@ from harness.runner import SUBJECTS, TORCHRUN
 import smd_agent.pytorch as smd
 from smd_agent.analysis.trial import create_trial
 
-WARM = ("torch", "torch._dynamo")
-
 pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
 
 SCENES = SUBJECTS / "pytorch/rank_scenes.py"

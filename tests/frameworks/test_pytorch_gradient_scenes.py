@@ -9,7 +9,6 @@ from smd_agent.core.modes import ModeKeys
 
 pytest.importorskip("torch")
 
-WARM = ("torch", "torch._dynamo")
 
 PARAMETERS = 4
 

@@ -11,7 +11,6 @@ from harness.runner import SUBJECTS
 
 from smd_agent.core.modes import ModeKeys
 
-WARM = ("torch", "torch._dynamo")
 PROGRAM = SUBJECTS / "pytorch/printed_losses.py"
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
 

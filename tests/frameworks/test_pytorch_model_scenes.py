@@ -11,8 +11,6 @@ from harness.compare import assert_untouched, run_both
 
 from smd_agent.core.modes import ModeKeys
 
-WARM = ("torch", "torch._dynamo")
-
 MODELS = {
     "adversaries": 3 * (4 + 1 + 2 + 4),
     "critics_and_generator": 3 * (4 + 6 + 4),

@@ -18,7 +18,6 @@ from subjects.programs.expected_pytorch_models import EXPECTED as MODELS
 from smd_agent.analysis.trial import create_trial
 from smd_agent.core.modes import ModeKeys
 
-WARM = ("torch", "torch._dynamo")
 FOLDER = PROGRAMS / "pytorch"
 TRAIN = ModeKeys.TRAIN
 # Programs that are run by the launcher too, in interpreters of their own.

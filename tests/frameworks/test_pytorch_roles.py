@@ -14,7 +14,6 @@ from torch import nn
 import smd_agent.pytorch as smd
 from smd_agent.analysis.trial import create_trial
 
-WARM = ("torch",)
 PROGRAM = SUBJECTS / "pytorch/roles.py"
 EVERY = smd.SaveConfig(save_interval=1)
 

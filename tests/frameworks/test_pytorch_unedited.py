@@ -18,7 +18,6 @@ from harness.compare import Both, assert_untouched, own_lines, run_both, said
 import smd_agent.pytorch as smd
 from smd_agent.analysis.trial import create_trial
 
-WARM = ("torch", "torch._dynamo")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pytorch_digits.py"
 EVERYTHING = {"HookParameters": {"save_interval": 7, "save_all": True}}
 

@@ -16,7 +16,6 @@ from harness.runner import SUBJECTS
 import smd_agent.tensorflow as smd
 
 PROGRAM = SUBJECTS / "tensorflow/own_identity.py"
-WARM = ("tensorflow",)
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
 
 

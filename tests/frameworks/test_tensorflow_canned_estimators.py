@@ -16,7 +16,6 @@ from harness.runner import SUBJECTS
 from smd_agent.core.modes import ModeKeys
 
 PROGRAM = SUBJECTS / "tensorflow/canned_estimators.py"
-WARM = ("tensorflow",)
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
 COLLECTIONS = ["losses", "weights", "biases", "gradients", "optimizer_variables"]
 # Weights, biases and variables of the optimizer, the number of the step among these but in old ones.

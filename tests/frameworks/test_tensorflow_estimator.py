@@ -17,7 +17,6 @@ from smd_agent.core.modes import ModeKeys
 
 PROGRAM = SUBJECTS / "tensorflow/estimator_programs.py"
 COLLECTIONS = ["weights", "biases", "gradients", "optimizer_variables"]
-WARM = ("tensorflow",)
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
 KERNELS = ["first/kernel:0", "second/kernel:0"]
 

@@ -19,7 +19,6 @@ from importlib.metadata import version
 from smd_agent.core.modes import ModeKeys
 
 KERAS_3 = int(version("keras").split(".")[0]) >= 3
-WARM = ("tensorflow",)
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
 TRAIN, EVAL, PREDICT = ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.PREDICT
 EVERYTHING = (

@@ -20,7 +20,6 @@ PROGRAMS = SUBJECTS / "tensorflow/session_programs.py"
 NAMES = ["adam", "momentum", "clipped", "data"]
 COLLECTIONS = ["weights", "biases", "gradients", "optimizer_variables"]
 CONFIGS = [{"CollectionName": name} for name in COLLECTIONS]
-WARM = ("tensorflow",)
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
 
 

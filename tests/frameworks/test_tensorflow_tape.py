@@ -22,7 +22,6 @@ LIMITS = SUBJECTS / "tensorflow/tape_limits.py"
 TRAINING = ["forms", "byhand", "random", "nested", "shapes", "gan", "higher", "recomputed", "scaled"]
 SAVED = ["weights", "biases", "gradients"]
 COLLECTIONS = [{"CollectionName": name} for name in SAVED]
-WARM = ("tensorflow",)
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
 
 

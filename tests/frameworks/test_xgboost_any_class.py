@@ -12,7 +12,6 @@ from harness.compare import assert_untouched, noted, run_both
 from harness.runner import SUBJECTS
 
 PROGRAM = SUBJECTS / "xgboost/hostile.py"
-WARM = ("xgboost", "sklearn")
 ROUNDS = 3
 # XGBoost 1 has no SHAP values of quantile matrices.
 NOT_EXPLAINED = ("quantile_matrix", "iterator") if xgboost.__version__.startswith("1.") else ()

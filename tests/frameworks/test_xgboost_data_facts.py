@@ -16,7 +16,6 @@ import smd_agent.xgboost as smd
 from smd_agent.analysis.trial import create_trial
 from smd_agent.xgboost.data_facts import data_facts_of
 
-WARM = ("xgboost", "sklearn")
 START = """
 import numpy as np
 import xgboost as xgb

@@ -10,8 +10,6 @@ pytest.importorskip("sklearn")
 from harness.programs import PROGRAMS, checks_of
 from subjects.programs.expected_xgboost import EXPECTED
 
-WARM = ("xgboost", "sklearn")
-
 
 @pytest.fixture(scope="module")
 def runs(program_runs):

@@ -14,7 +14,6 @@ from harness.compare import assert_untouched, own_lines, run_both
 
 from smd_agent.analysis.trial import create_trial
 
-WARM = ("xgboost", "sklearn")
 START = """
 import hashlib, pickle, random, sys
 import numpy as np, xgboost as xgb

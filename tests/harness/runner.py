@@ -75,7 +75,7 @@ class Runner:
 
     def _run_script(self, script, args, env):
         if self.warm and Path(script).suffix == ".py":
-            return warm_process(self.warm, env).run([str(script), *args], env, self.folder, SITE_HOOK)
+            return warm_process(self.warm, env).run([str(script), *map(str, args)], env, self.folder, SITE_HOOK)
         return self._run([sys.executable, str(script), *args], env)
 
     def _run(self, command, env):
