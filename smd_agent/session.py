@@ -16,7 +16,7 @@ from smd_agent.config.load import load_settings
 from smd_agent.config.settings import HookSettings
 from smd_agent.core import domains
 from smd_agent.core.domains import STEPS, failures
-from smd_agent.core.own_time import own_time
+from smd_agent.core.overhead import overhead
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _at_exit() -> None:
 
 
 def _after_fork() -> None:
-    own_time.begin_anew()
+    overhead.begin_anew()
     # The thread, the claim and the open files are the parent's. A child that goes on training has a run of its own.
     for hook in _hooks:
         if hook.writing:

@@ -102,7 +102,7 @@ NOT_OF_PROGRAMS = {
     "smd_agent/tensorflow/keras_fit/versions.py",
     # What a script hands to a hook of ours.
     "smd_agent/tensorflow/collection.py",
-    "smd_agent/tensorflow/keras_fit/told_values.py",
+    "smd_agent/tensorflow/keras_fit/legacy_values.py",
 }
 ASKED_OF_KERAS = {
     # Objects of ours.

@@ -154,7 +154,7 @@ def test_functions_of_frameworks_are_replaced_by_the_register_only():
     # Decorators of our own methods, the tape that a program has handed over, which is its own, and the observer, which
     # runs where the register must not be.
     own = {
-        *("smd_agent/core/turns.py", "smd_agent/framework/step_events.py"),
+        *("smd_agent/core/locking.py", "smd_agent/framework/step_events.py"),
         *("smd_agent/tensorflow/tape/watch.py", "smd_agent/framework/observer.py"),
     }
     register = "smd_agent/framework/patching.py"

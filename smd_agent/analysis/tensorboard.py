@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from smd_agent.core.display_collection import DisplayCollections, settle
 from smd_agent.core.distribution import Distribution, from_counts
-from smd_agent.core.homes import Homes, settle
 from smd_agent.core.reduction_config import HISTOGRAM_OP
 from smd_agent.core.reductions.histogram import BUCKETS
 from smd_agent.errors import SMDebugError, SMDebugRuntimeError
@@ -46,7 +46,7 @@ def write(
     Raises:
         SMDebugRuntimeError: the files cannot be written.
     """
-    homes: Homes = {}
+    homes: DisplayCollections = {}
     problems: Problems = {}
     boards: dict[str, BoardFiles] = {}
     root = Path(folder)
@@ -85,7 +85,7 @@ class _Reading:
         self._problems = problems
         self._contents = source.contents(file)
 
-    def step(self, names: Iterable[str], homes: Homes) -> BoardStep:
+    def step(self, names: Iterable[str], homes: DisplayCollections) -> BoardStep:
         step = BoardStep(self._file.step, self._file.index.mode, self._wall_time(), homes)
         for name, numbers in self._numbers(names).items():
             ops = self._contents.reductions.get(name, {})

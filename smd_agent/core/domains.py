@@ -13,7 +13,7 @@ from typing import ParamSpec, TypeVar
 
 from smd_agent import guard
 from smd_agent.core.failure import Failure
-from smd_agent.core.own_time import own_time
+from smd_agent.core.overhead import overhead
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -95,7 +95,7 @@ class Domain:
         """
 
         def build(function: Callable[P, R]) -> Callable[P, R | None]:
-            return guard.fenced(own_time.counted(function), self, doing, then, again)
+            return guard.fenced(overhead.counted(function), self, doing, then, again)
 
         return build
 

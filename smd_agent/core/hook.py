@@ -12,7 +12,7 @@ from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.collection_manager import CollectionManager
-from smd_agent.core.given_values import parts_of
+from smd_agent.core.manual_values import parts_of
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.names import SCALAR_PREFIX
 from smd_agent.core.recorder import Recorder
@@ -57,9 +57,9 @@ class BaseHook:
         self.position = self.recorder.position
 
     @property
-    def turn(self) -> threading.RLock:
+    def lock(self) -> threading.RLock:
         """Held by the thread that changes what the hook saves."""
-        return self.selection.turn
+        return self.selection.lock
 
     @property
     def out_dir(self) -> str:

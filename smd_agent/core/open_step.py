@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.domains import STEPS
+from smd_agent.core.locking import locked
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.own_time import own_time
+from smd_agent.core.overhead import overhead
 from smd_agent.core.plan import Group, SavePlan
 from smd_agent.core.ports import HeldStep, LateValues, OpenCapture
 from smd_agent.core.sink import StepSink
-from smd_agent.core.turns import in_turn
 
 if TYPE_CHECKING:
     from smd_agent.core.run_output import RunOutput
@@ -30,7 +30,7 @@ class OpenStep:
 
     Attributes:
         selection: the same.
-        turn: the lock of what changes the selection or the step.
+        lock: the lock of what changes the selection or the step.
         position: where the run stands; the framework's hook advances it.
         clocks: of the modes.
         capture: what captures the open step, closed when the step ends; None if nothing needs that.
@@ -46,7 +46,7 @@ class OpenStep:
         self.selection = selection
         self.position = position(self.clocks[ModeKeys.GLOBAL])
         # Two trainings may run in one process, and users' threads save too.
-        self.turn: threading.RLock = selection.turn
+        self.lock: threading.RLock = selection.lock
         self._due = 0
         self._plan: SavePlan | None = None
         self.output = output
@@ -108,7 +108,7 @@ class OpenStep:
         plan = self.selection.plan()
         return plan if plan is self._plan else self._take_plan(plan)
 
-    @in_turn
+    @locked
     def _take_plan(self, plan: SavePlan) -> SavePlan:
         self._plan = plan
         if self.position.saving:
@@ -131,7 +131,7 @@ class OpenStep:
         for clock in self.clocks.values():
             clock.due = 0
 
-    @in_turn
+    @locked
     def end_step(self) -> None:
         """Remove what captured the current step, and hand what it has saved to the disk."""
         held = self.hold_step()
@@ -149,7 +149,7 @@ class OpenStep:
             self.late.end(held)
             self._ask_again_for_late_values()
 
-    @in_turn
+    @locked
     def hold_step(self) -> HeldStep | None:
         """Take what the current step has saved out of the way of the next one, which may turn out to be none.
 
@@ -158,7 +158,7 @@ class OpenStep:
         self._end_capture()
         sink, self._step_sink = self._step_sink, None
         self._held = None if sink is None else HeldStep(sink, self._open_step, self._due, self.position.saving)
-        self.position.saving = self.position.open = own_time.counts = False
+        self.position.saving = self.position.open = overhead.counts = False
         return self._held
 
     def resume_step(self, held: HeldStep) -> None:
@@ -167,7 +167,7 @@ class OpenStep:
         self.position.open, self.position.saving = True, held.saving
         self._held = None
 
-    @in_turn
+    @locked
     def commit(self, held: HeldStep) -> None:
         """Hand a step that was held to the disk."""
         self._note_end(held)
@@ -178,14 +178,14 @@ class OpenStep:
         if self._awaited:
             self._reach_disk()
 
-    @in_turn
+    @locked
     def reach_disk(self) -> None:
         """Have the program wait until all that was saved is on disk; for one that is open or held, when it ends."""
         self._awaited = self.unfinished
         if not (self._awaited or self.output.off) and self.output.sink.started:
             self._reach_disk()
 
-    @in_turn
+    @locked
     def publish(self) -> None:
         """Have readers find what the current step has so far; it goes on, and may get more.
 
@@ -206,7 +206,7 @@ class OpenStep:
         if self.output.sink.started and not self.output.off:
             self.output.sink.flush()
 
-    @in_turn
+    @locked
     def _publish_if_ended(self) -> None:
         position = self.position
         if position.inside or position.awaits_update:
@@ -220,7 +220,7 @@ class OpenStep:
     def give_up_step(self) -> None:
         """Capture no more of the current step, whose opening has failed; what it has goes to the disk when it ends."""
         capture, self.capture = self.capture, None
-        self.position.saving = own_time.counts = False
+        self.position.saving = overhead.counts = False
         if capture is not None:
             STEPS.always("undoing what a step has installed", capture.drop)
 
@@ -239,7 +239,7 @@ class OpenStep:
 
     def _reach_disk(self) -> None:
         self._awaited = False
-        with own_time.spending():
+        with overhead.spending():
             if self.late is not None:
                 self.late.settle(wait=True)
             self.output.sink.flush(last_look=False)

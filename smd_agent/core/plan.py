@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from smd_agent import guard
 from smd_agent.core.clock import NEVER
 from smd_agent.core.collection_keys import TRAINING_ONLY_COLLECTIONS
-from smd_agent.core.homes import Homes, settle
+from smd_agent.core.display_collection import DisplayCollections, settle
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.names import Ops, reduction_name
 from smd_agent.core.patterns import UnfitPattern
@@ -140,11 +140,11 @@ class SavePlan:
         self,
         collections: Sequence[Collection],
         before: SavePlan | None = None,
-        homes: Homes | None = None,
+        homes: DisplayCollections | None = None,
         pictures: bool = False,
     ) -> None:
         self._collections = list(collections)
-        self._homes: Homes = {} if homes is None else homes
+        self._homes: DisplayCollections = {} if homes is None else homes
         self._pictures = pictures
         self._members: dict[str, int] = {}
         self._hows: dict[int, How] = {}

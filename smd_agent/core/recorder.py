@@ -17,12 +17,12 @@ from smd_agent import guard
 from smd_agent.core.channels import ChannelAxes
 from smd_agent.core.clock import NEVER, ModeClock, RunPosition
 from smd_agent.core.domains import GIVEN, STEPS, failures, tensor_failed
-from smd_agent.core.given_values import GivenValues
+from smd_agent.core.locking import locked
+from smd_agent.core.manual_values import ManualValues
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.open_step import OpenStep
-from smd_agent.core.own_time import own_time
+from smd_agent.core.overhead import overhead
 from smd_agent.core.ports import OpenCapture, StepAside
-from smd_agent.core.turns import in_turn
 from smd_agent.core.values import ToArray, capture, write_group
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Recorder(OpenStep):
         self.ends_with_updates = False
         selection.on_change = self.ask_again
         self._to_array = to_array
-        self._given = GivenValues(self, to_array)
+        self._given = ManualValues(self, to_array)
         self._aside: StepAside | None = None
 
     @property
@@ -68,7 +68,7 @@ class Recorder(OpenStep):
 
     # Steps.
 
-    @in_turn
+    @locked
     def use_clock(self, clock: ModeClock) -> None:
         """Count the steps that follow by this clock."""
         if clock is not self.position.train or clock is not self.position.evaluation:
@@ -97,11 +97,11 @@ class Recorder(OpenStep):
         for mode, number in {**mode_steps, ModeKeys.GLOBAL: step}.items():
             self.clocks[mode].step = number
 
-    @in_turn
+    @locked
     def open_step(self) -> bool:
         """Decide about the step that has just begun, and open it if something is saved."""
-        own_time.asked()
-        own_time.counts = False
+        overhead.asked()
+        overhead.counts = False
         clock = self.position.clock
         if self.late is not None:
             STEPS.run("looking for late values", self.late.settle)
@@ -117,7 +117,7 @@ class Recorder(OpenStep):
         self.position.saving = bool(self._due) and self.output.begin(clock.mode)
         if self.position.saving:
             self._open_sink()
-        own_time.counts = self.position.saving
+        overhead.counts = self.position.saving
         failures.saved_steps += self.position.saving
         if guard.owed:
             guard.tell_owed()
@@ -126,7 +126,7 @@ class Recorder(OpenStep):
         self._ask_again_for_late_values()
         return self.position.saving
 
-    @in_turn
+    @locked
     def drop_step(self, steps: int = 1) -> None:
         """Undo the beginning of the current step, which turned out to be none; what it has saved is forgotten."""
         self.position.saving = self.position.open = False
@@ -135,7 +135,7 @@ class Recorder(OpenStep):
         self.position.clock.due = 0
         self._given.step_dropped()
 
-    @in_turn
+    @locked
     def put_aside(self) -> None:
         """Leave the current training step, which awaits its update, for an evaluation; ``go_on`` makes it current."""
         position, late = self.position, self.late
@@ -152,7 +152,7 @@ class Recorder(OpenStep):
         position.saving = position.open = False
         self._step_sink = self.capture = None
 
-    @in_turn
+    @locked
     def go_on(self) -> OpenCapture | None:
         """End the evaluation that stands between, and make the training step current again; what captures that."""
         aside, self._aside = self._aside, None
@@ -161,7 +161,7 @@ class Recorder(OpenStep):
         self.end_step()
         position = self.position
         position.step, position.clock, position.saving = aside.step, aside.clock, aside.saving
-        own_time.counts = aside.saving
+        overhead.counts = aside.saving
         position.updated = False
         position.open = aside.sink is not None
         self._step_sink, self._open_step, self._due = aside.sink, aside.open_step, aside.due
@@ -190,7 +190,7 @@ class Recorder(OpenStep):
         if self.output.sink.started and not self.output.off:
             self.output.sink.flush()
 
-    @in_turn
+    @locked
     def finish(self, end_marker: bool) -> None:
         """Put everything on disk and, if asked to, mark the run as ended. Repeating it is harmless."""
         if not self.output.off:
@@ -216,8 +216,8 @@ class Recorder(OpenStep):
     def save_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
         """Save what the current step wants of these tensors; values that are not wanted are not touched."""
         if self.position.saving:
-            # Not ``in_turn``, which costs a call more: this runs for each input and output.
-            with self.turn:
+            # Not ``locked``, which costs a call more: this runs for each input and output.
+            with self.lock:
                 self._save_tensors(names, values)
 
     def _save_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
@@ -248,7 +248,7 @@ class Recorder(OpenStep):
             sink.drop(group.tags((name,)))
             tensor_failed(name, failure)
 
-    @in_turn
+    @locked
     def replace_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
         """Save these tensors in place of those of the same names that the step has."""
         if not self.position.saving or self.left_out():
@@ -264,13 +264,13 @@ class Recorder(OpenStep):
         """Save one tensor, if the current step wants it."""
         self.save_tensors((name,), (value,))
 
-    @in_turn
+    @locked
     def save_given(self, name: str, value: Any) -> None:
         """Save a tensor that the user has handed over as it is, if its step saves a collection of it."""
         if not self.output.off:
             self._given.save_tensor(name, value)
 
-    @in_turn
+    @locked
     def save_number(self, name: str, array: npt.NDArray[Any], timestamp: float | None) -> None:
         """Save an array of shape (1,) in the step it was given in, whatever that saves otherwise.
 
@@ -281,7 +281,7 @@ class Recorder(OpenStep):
 
     # What the given values ask for.
 
-    @in_turn
+    @locked
     def place(self, collection: str, tensor_name: str) -> None:
         """Make a tensor a member of a collection, whatever the collection's regexes say."""
         self.selection.place(collection, tensor_name)
@@ -300,7 +300,7 @@ class Recorder(OpenStep):
 
     def _drop(self) -> None:
         # A thread that a fork has left behind may hold the old one for ever.
-        self.turn = self.selection.turn = threading.RLock()
+        self.lock = self.selection.lock = threading.RLock()
         self.position.saving = self.position.open = self._awaited = False
         self._step_sink = self._held = None
         self._given.drop()
@@ -312,14 +312,14 @@ class Recorder(OpenStep):
         if self.late is not None:
             self.late.drop(None if aside is None else aside.late)
 
-    @in_turn
+    @locked
     def _publish_all(self) -> None:
         if self._aside is not None:
             self._end_steps()
         self._end_capture()
         self.publish()
 
-    @in_turn
+    @locked
     def _end_steps(self) -> None:
         self.end_step()
         if self._aside is not None:

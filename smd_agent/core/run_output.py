@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from smd_agent import guard
 from smd_agent.core.domains import ENVIRONMENT, failures
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.own_time import own_time
+from smd_agent.core.overhead import overhead
 from smd_agent.core.sink import RunSink
 from smd_agent.core.worker import Worker
 from smd_agent.errors import SMDebugValueError
@@ -115,12 +115,12 @@ class RunOutput:
         """
         if not self.sink.started:
             return
-        with own_time.spending():
+        with overhead.spending():
             self.export_collections(anew=True)
             # Before what it took is told: the wait for the disk is the agent's time, too.
             self.sink.flush()
-        took = own_time.took()
-        with own_time.spending():
+        took = overhead.took()
+        with overhead.spending():
             self.sink.write_about(self._environment, took)
             self.sink.close(end_marker and (self._worker.rank == 0 or self._worker.apart))
         summary = self.sink.summary()

@@ -9,11 +9,11 @@ from typing import Any
 from smd_agent import guard
 from smd_agent.core.collection_keys import METRIC_COLLECTIONS, CollectionKeys
 from smd_agent.core.collection_manager import CollectionManager
-from smd_agent.core.homes import Homes
+from smd_agent.core.display_collection import DisplayCollections
+from smd_agent.core.locking import locked
 from smd_agent.core.plan import SavePlan
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
-from smd_agent.core.turns import in_turn
 from smd_agent.errors import InvalidCollectionConfiguration
 
 
@@ -33,7 +33,7 @@ class Selection:
         manager: the same.
         asked_for: names of the collections that somebody asked for, beside those that are always saved.
         always: names of those.
-        turn: held by the thread that changes the selection or saves what it asks for.
+        lock: held by the thread that changes the selection or saves what it asks for.
         explained: names of collections that may stay without a tensor: nobody asked for them, or a line has said why.
         on_change: called when other tensors may be due than before.
         other_names: gives further names under which a tensor that is placed in a collection belongs to it.
@@ -53,7 +53,7 @@ class Selection:
         include_collections: Iterable[Any] | None = None,
         save_all: bool = False,
     ) -> None:
-        self.turn = threading.RLock()
+        self.lock = threading.RLock()
         self.manager = manager
         self.save_config = SaveConfig.parse(save_config)
         self.reduction_config = reduction_config
@@ -70,7 +70,7 @@ class Selection:
         # Nobody has asked to be called: bool, called without arguments, does nothing.
         self.on_change: Callable[[], object] = bool
         self.other_names: Callable[[str], Iterable[str]] = lambda _: ()
-        self.homes: Homes = {}
+        self.homes: DisplayCollections = {}
         self.metric_names: set[str] = set()
         self.pictures = False
         self._plan: SavePlan | None = None
@@ -99,7 +99,7 @@ class Selection:
         """The plan, made now if something has changed since the last one."""
         return self._plan or self._make_plan()
 
-    @in_turn
+    @locked
     def _make_plan(self) -> SavePlan:
         if self._plan is None:
             self._prepare_collections()
@@ -107,21 +107,21 @@ class Selection:
             self._plan = SavePlan(collections, self._last_plan, self.homes, self.pictures)
         return self._plan
 
-    @in_turn
+    @locked
     def changed(self) -> None:
         """Look up anew which tensors belong to which collection."""
         if self._plan is not None:
             self._plan, self._last_plan = None, self._plan
         self.on_change()
 
-    @in_turn
+    @locked
     def include(self, *names: str) -> None:
         """Save these collections too."""
         if any(name not in self._included for name in names):
             self._included.update(dict.fromkeys(names))
             self.changed()
 
-    @in_turn
+    @locked
     def join(self, tensor_name: str, collections: Sequence[str]) -> None:
         """Put a tensor of the user's into these collections; those that are new are saved, others as they were.
 
@@ -135,14 +135,14 @@ class Selection:
             self._add_name(CollectionKeys.DEFAULT, tensor_name)
             self.include(CollectionKeys.DEFAULT)
 
-    @in_turn
+    @locked
     def place(self, collection: str, tensor_name: str) -> None:
         """Make a tensor a member of a collection, whatever the collection's regexes say."""
         self._place(collection, tensor_name)
         for name in self.other_names(tensor_name):
             self._add_name(collection, name)
 
-    @in_turn
+    @locked
     def leave_out(self, collection: str, tensor_name: str) -> bool:
         """Keep a tensor out that the regexes of a built-in collection match; True if it would be saved but for that.
 
@@ -154,7 +154,7 @@ class Selection:
         self._forget(tensor_name)
         return matched and collection in self.names and not found.matches(tensor_name)
 
-    @in_turn
+    @locked
     def take_back(self, collection: str, tensor_name: str) -> None:
         """Undo ``leave_out``."""
         self.manager.get(collection).pass_over(tensor_name, ())
@@ -183,13 +183,13 @@ class Selection:
         names = (name for name, found in collections.items() if found.include_regex or found.tensor_names)
         return form + ", ".join(names)
 
-    @in_turn
+    @locked
     def cannot_have(self, collections: Iterable[str], reason: str) -> None:
         """Note in the run why collections stay without a tensor; the first reason of each stays."""
         known = self.manager.cannot_save
         self.manager.set_cannot_save({name: reason for name in collections if name not in known})
 
-    @in_turn
+    @locked
     def explain(self, collections: Iterable[str], reason: str) -> list[str]:
         """Note it, and that a line says so; the names of those of which none has said it."""
         names = [*collections]

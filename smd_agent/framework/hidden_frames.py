@@ -23,7 +23,7 @@ def unseen(function: F) -> F:
     """Mark a function that calls what it stands for; what has no code of Python's is left alone.
 
     It calls that once, and keeps what that returns in a variable named ``result`` if it has anything to do afterwards;
-    see ``own_failures``.
+    see ``error_boundary``.
 
     Returns:
         The function itself.

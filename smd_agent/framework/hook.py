@@ -18,10 +18,10 @@ from smd_agent.core.collection import Collection
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.domains import STEPS
 from smd_agent.core.hook import BaseHook
+from smd_agent.core.locking import locked
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL, SaveConfig, SaveConfigMode
 from smd_agent.core.selection import Selection
-from smd_agent.core.turns import in_turn
 from smd_agent.core.values import write_raw
 from smd_agent.errors import SMDebugValueError
 from smd_agent.formats.addresses import is_address
@@ -256,7 +256,7 @@ class FrameworkHook(BaseHook):
         super().finish(end_marker)
 
     @STEPS.fence("looking at the weights at the end")
-    @in_turn
+    @locked
     def _save_broken_end(self) -> None:
         """Save weights that are not finite at the end in the last step, though that is none of those to be saved."""
         for name, value in self.broken_at_end():

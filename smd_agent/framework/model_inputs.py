@@ -104,12 +104,12 @@ class LookedAt(NamedTuple):
         return self._replace(elements=convert(self.elements), samples=convert(self.samples))
 
 
-def looked_at(values: Any) -> LookedAt:
+def sample(values: Any) -> LookedAt:
     """What is looked at of an array or tensor that is not empty."""
     shape = tuple(values.shape)
     if is_table(shape):
         return LookedAt(values[:: -(-shape[0] * shape[1] // _LOOKED_AT)], shape, _samples(values, shape))
-    return LookedAt(facts.looked_at(values.reshape(-1), _LOOKED_AT), shape, _samples(values, shape))
+    return LookedAt(facts.sample(values.reshape(-1), _LOOKED_AT), shape, _samples(values, shape))
 
 
 def _samples(values: Any, shape: tuple[int, ...]) -> Any:

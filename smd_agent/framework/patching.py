@@ -13,8 +13,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, NamedTuple
 
+from smd_agent.framework.error_boundary import own_failure
 from smd_agent.framework.hidden_frames import unseen
-from smd_agent.framework.own_failures import own_failure
 from smd_agent.framework.stack_room import has_room
 
 Function = Callable[..., Any]
@@ -151,7 +151,7 @@ def entrance(
 ) -> Function:
     """What calls a replacement so that neither shows, in warnings or in tracebacks.
 
-    Where the replacement fails, the original is called, and ``then`` with the first argument; see ``own_failures``.
+    Where the replacement fails, the original is called, and ``then`` with the first argument; see ``error_boundary``.
     What ``is_rare``, so that it may take a moment, is left to the original where the stack has no room for more.
     """
     unseen(replacement)

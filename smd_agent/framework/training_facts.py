@@ -55,7 +55,7 @@ LOOKED_AT = 65_536
 RUNS = 64
 
 
-def looked_at(flat: Any, most: int = LOOKED_AT) -> Any:
+def sample(flat: Any, most: int = LOOKED_AT) -> Any:
     """The part of a flat array or tensor that stands for all of it.
 
     Args:

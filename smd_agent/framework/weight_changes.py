@@ -48,8 +48,8 @@ class Weights(Protocol):
     def size_of(self, parameter: Any) -> int:
         """How many elements a parameter has; it is one that can be read."""
 
-    def looked_at(self, parameter: Any) -> Any | None:
-        """A copy of what is looked at of a parameter, see ``training_facts.looked_at``; None if it cannot be read.
+    def sample(self, parameter: Any) -> Any | None:
+        """A copy of what is looked at of a parameter, see ``training_facts.sample``; None if it cannot be read.
 
         It has a ``shape``, and is of floats that do not overflow where they are squared.
         """
@@ -105,7 +105,7 @@ class WeightChanges(Probe, domain=UPDATES, doing="looking at weights around an u
             known = self._before.pop(key, None)
             if known is None or known[0] is not parameter:
                 continue
-            before, after = known[1], self._weights.looked_at(parameter)
+            before, after = known[1], self._weights.sample(parameter)
             if after is not None and before.shape == after.shape:
                 self._updated.add(key)
                 found.append(Moved(self._names[key], self._weights.size_of(parameter), before, after))
@@ -120,7 +120,7 @@ class WeightChanges(Probe, domain=UPDATES, doing="looking at weights around an u
         for parameter in parameters:
             key = id(parameter)
             if key in self._names and key not in self._updated:
-                copy = self._weights.looked_at(parameter)
+                copy = self._weights.sample(parameter)
                 if copy is not None:
                     self._before[key] = parameter, copy
 
@@ -137,7 +137,7 @@ class WeightChanges(Probe, domain=UPDATES, doing="looking at weights around an u
 
 def part_of(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A copy of what is looked at of an array of floats, in float32 or float64."""
-    part = facts.looked_at(array.reshape(-1))
+    part = facts.sample(array.reshape(-1))
     return np.array(part, np.float64 if part.dtype == np.float64 else np.float32)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import ParamSpec
 
 from smd_agent import guard, session
-from smd_agent.core.own_time import own_time
+from smd_agent.core.overhead import overhead
 from smd_agent.framework import patching
 
 P = ParamSpec("P")
@@ -28,7 +28,7 @@ def whole_or_off(framework: str) -> Callable[[Callable[P, object]], Callable[P, 
                 function(*args, **kwargs)
 
             failure: Exception | None = None
-            with own_time.spending():
+            with overhead.spending():
                 for _ in range(2):
                     failure = guard.attempt(put_in_place)
                     if failure is None:

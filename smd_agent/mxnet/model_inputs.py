@@ -14,7 +14,7 @@ from mxnet.gluon.rnn.rnn_layer import _RNNLayer
 
 from smd_agent.core.domains import INPUTS
 from smd_agent.framework.model_inputs import ModelInputs as AnyInputs
-from smd_agent.framework.model_inputs import Numbers, is_integer, looked_at, numbers_of
+from smd_agent.framework.model_inputs import Numbers, is_integer, numbers_of, sample
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.step_events import LayerReturn, ModelCall, StepEnd, on
 from smd_agent.framework.training_facts import AS_IT_IS
@@ -108,4 +108,4 @@ def _numbers(inputs: Any, most: int) -> Iterator[tuple[int, Numbers]]:
         if array.stype == "default" and array.size > 1:
             values, _ = to_array(array)
             if values.dtype.kind == "f" or is_integer(values.dtype):
-                yield i, numbers_of(looked_at(values))
+                yield i, numbers_of(sample(values))

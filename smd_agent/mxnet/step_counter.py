@@ -19,8 +19,8 @@ from mxnet import autograd
 from mxnet.gluon import Block, Parameter
 
 from smd_agent.core.clock import ModeClock
+from smd_agent.framework.error_boundary import own_failure
 from smd_agent.framework.hidden_frames import unseen
-from smd_agent.framework.own_failures import own_failure
 from smd_agent.framework.plain_access import bases_of, in_class
 from smd_agent.framework.stack_room import has_room, in_room
 from smd_agent.framework.tracked_model import StepOpener, TrackedModel

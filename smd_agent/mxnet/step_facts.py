@@ -140,7 +140,7 @@ class _Weights:
         """How many elements a parameter has."""
         return math.prod(shape_of(parameter) or ())
 
-    def looked_at(self, parameter: Parameter) -> npt.NDArray[Any] | None:
+    def sample(self, parameter: Parameter) -> npt.NDArray[Any] | None:
         """A copy of what is looked at of a parameter; None where it has no values, or is sparse."""
         found = values_of(parameter)
         if not found:
@@ -193,4 +193,4 @@ def _parts(array: NDArray) -> Iterator[tuple[npt.NDArray[np.int64], str, Sequenc
                 yield words, f"{array.stype} {dtype}", array.shape
     elif array.size:
         values, note = to_array(array)
-        yield facts.words_of(facts.looked_at(values.reshape(-1))), note or values.dtype.name, array.shape
+        yield facts.words_of(facts.sample(values.reshape(-1))), note or values.dtype.name, array.shape

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from smd_agent.framework import launched
+from smd_agent.framework import launcher_rank
 
 
 def rank_and_size() -> tuple[int, int]:
-    """Rank and number of ranks of this process's job; 0 and 1 when it is alone. See ``framework.launched``."""
-    return launched.rank_and_size("mxnet")
+    """Rank and number of ranks of this process's job; 0 and 1 when it is alone. See ``framework.launcher_rank``."""
+    return launcher_rank.rank_and_size("mxnet")

@@ -31,7 +31,7 @@ def watch(framework: str) -> None:
     def patch(module: ModuleType) -> None:
         patching = importlib.import_module(FRAMEWORKS[framework])
         if not patching.__name__.startswith("smd_agent."):
-            from smd_agent.framework.own_failures import take_for_ours
+            from smd_agent.framework.error_boundary import take_for_ours
 
             take_for_ours(patching, framework)
         patching.apply(module)

@@ -82,7 +82,7 @@ def _step_aside_for_compile(torch: ModuleType, discovery: ModuleFinder) -> None:
         def compile_in_place(module: Any, *args: Any, **kwargs: Any) -> Any:
             with discovery.suspended(), set_aside(module):
                 result = original(module, *args, **kwargs)
-            return result  # noqa: RET504 - see own_failures
+            return result  # noqa: RET504 - see error_boundary
 
         return compile_in_place
 
@@ -99,7 +99,7 @@ def _step_aside_for_script(torch: ModuleType) -> None:
         def create_from_what_the_program_made(module: Any, *args: Any, **kwargs: Any) -> Any:
             with set_aside(*parts(module)):
                 result = original(module, *args, **kwargs)
-            return result  # noqa: RET504 - see own_failures
+            return result  # noqa: RET504 - see error_boundary
 
         return create_from_what_the_program_made
 

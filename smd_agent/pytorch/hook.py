@@ -12,7 +12,7 @@ import torch
 from smd_agent import guard
 from smd_agent.core.domains import STEPS
 from smd_agent.core.hook import BaseHook
-from smd_agent.core.turns import in_turn
+from smd_agent.core.locking import locked
 from smd_agent.errors import SMDebugError
 from smd_agent.framework.collection import DEFAULT_SAVED
 from smd_agent.framework.hidden_frames import unseen
@@ -211,7 +211,7 @@ class Hook(KnownModels):
             self.start_step()
 
     @STEPS.fence("looking at a model's call amid a training step", again=True)
-    @in_turn
+    @locked
     def begins_amid_training(self, tracked: TrackedModule, train: bool) -> bool:
         """Whether a call, to train or to evaluate, begins a step while an update is awaited."""
         if not train:
@@ -231,7 +231,7 @@ class Hook(KnownModels):
         return self.recorder.interrupted
 
     @STEPS.fence("going on with a training step", again=True)
-    @in_turn
+    @locked
     def training_goes_on(self) -> None:
         """Something of the training step that waits for an evaluation to end comes up."""
         if self.amid_training:
@@ -246,7 +246,7 @@ class Hook(KnownModels):
         )
 
     @STEPS.fence("opening a step", then=FrameworkHook.give_up_step)
-    @in_turn
+    @locked
     def start_step(self) -> None:
         """Decide about a step that is due, and have it saved."""
         if not self.threads.may_begin():
@@ -272,7 +272,7 @@ class Hook(KnownModels):
         capture.open()
 
     @STEPS.fence("closing a step")
-    @in_turn
+    @locked
     def finish_step(self) -> None:
         """Close the open step."""
         if self.threads.may_begin():
@@ -322,7 +322,7 @@ class Hook(KnownModels):
             self._thread = 0
 
     @STEPS.fence("looking at a model's call", again=True)
-    @in_turn
+    @locked
     def _take_call(self, tracked: TrackedModule) -> bool:
         tracked.thread = threading.get_ident()
         tracked.called = True
@@ -349,7 +349,7 @@ class Hook(KnownModels):
         if due:
             self.start_step()
 
-    @in_turn
+    @locked
     def _keep_own_models(self) -> None:
         if self._saved_step is not None:
             self._saved_step.keep_called_models()

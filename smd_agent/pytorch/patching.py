@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from smd_agent.framework import captured_step, patching
+from smd_agent.framework.error_boundary import Fallback, own_failure
 from smd_agent.framework.hidden_frames import unseen
-from smd_agent.framework.own_failures import Instead, own_failure
 from smd_agent.framework.patching import Function
 from smd_agent.framework.stack_room import has_room
 from smd_agent.pytorch.tracing import is_compiling, leave_uncompiled
@@ -29,7 +29,7 @@ class Patch(patching.Patch):
             return original(*args, **kwargs) if instead.is_call else instead.of(original)
 
         leave_uncompiled(unseen(patched))
-        leave_uncompiled(Instead.of)
+        leave_uncompiled(Fallback.of)
         leave_uncompiled(has_room, with_callees=True)
         leave_uncompiled(self._replacement)
         return patched

@@ -15,8 +15,8 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.domains import STEPS
 from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.error_boundary import own_failure
 from smd_agent.framework.hidden_frames import unseen
-from smd_agent.framework.own_failures import own_failure
 from smd_agent.framework.patching import is_replaced, replace
 from smd_agent.framework.training_steps import TrainingSteps
 from smd_agent.framework.update_rounds import UpdateRounds

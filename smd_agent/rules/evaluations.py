@@ -13,8 +13,8 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import DATA_FACTS
 from smd_agent.rules.built_in import BuiltInRule, Need, Split
-from smd_agent.rules.kept_evenly import KeptEvenly
 from smd_agent.rules.step_view import Names, Place, StepView
+from smd_agent.rules.thinned import Thinned
 
 # XGBoost calls a loss by the evaluation set and the metric.
 _OF_SET = re.compile(r"([^-/]+)-(.+)")
@@ -111,7 +111,7 @@ class Evaluations:
     def __init__(self) -> None:
         self._trainings: dict[str, _Phase] = {}
         self._open: dict[str, tuple[_Phase, _Phase]] = {}
-        self._closed: dict[str, KeptEvenly[Evaluation]] = {}
+        self._closed: dict[str, Thinned[Evaluation]] = {}
 
     def take(self, step: StepView, losses: Sequence[Loss]) -> Iterator[tuple[str, Evaluation]]:
         """Take in the losses of a step; yield each evaluation that it belongs to, as far as it goes, with its loss."""
@@ -147,7 +147,7 @@ class Evaluations:
         if own is None or before.number != training.number:
             if own is not None:
                 done = Evaluation(own.place, own.mean, before.mean)
-                self._closed.setdefault(loss.name, KeptEvenly()).add(done)
+                self._closed.setdefault(loss.name, Thinned()).add(done)
             own = _Phase(place)
             self._open[loss.name] = own, training
         own.add(loss.value)

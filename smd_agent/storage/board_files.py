@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from smd_agent.core.collection_keys import SCALAR_COLLECTIONS
+from smd_agent.core.display_collection import DisplayCollections
 from smd_agent.core.distribution import Distribution, distribution_of, has_distribution
-from smd_agent.core.homes import Homes
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.names import REDUCTION_PREFIX
 from smd_agent.formats import summaries
@@ -49,7 +49,7 @@ class BoardStep:
         distributions: of other tensors, by name.
     """
 
-    def __init__(self, step: int, mode: ModeKeys, wall_time: float, homes: Homes) -> None:
+    def __init__(self, step: int, mode: ModeKeys, wall_time: float, homes: DisplayCollections) -> None:
         self.step = step
         self.mode = mode
         self.wall_time = wall_time
@@ -168,7 +168,7 @@ class BoardFiles:
         if scalars:
             yield summaries.summary(step.wall_time, step.step, b"".join(scalars))
 
-    def _layout(self, names: tuple[str, ...], homes: Homes) -> summaries.Scalars:
+    def _layout(self, names: tuple[str, ...], homes: DisplayCollections) -> summaries.Scalars:
         known = self._layouts.get(names)
         if known is None:
             if len(self._layouts) >= _CACHED_LAYOUTS:
@@ -202,7 +202,7 @@ def _below(worker: str) -> str:
     return "" if worker == FIRST_WORKER else f"/{summaries.tag_of(worker).replace('/', '_')}"
 
 
-def _scalar_tag(name: str, homes: Homes) -> str:
+def _scalar_tag(name: str, homes: DisplayCollections) -> str:
     """The tag of a number that is stored under a name.
 
     A reduction's is ``<collection>/<tensor>/<op>``. Losses, metrics and the like have their names, as smdebug's had;

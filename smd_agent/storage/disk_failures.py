@@ -8,7 +8,7 @@ from pathlib import Path
 
 from smd_agent import guard
 from smd_agent.core.domains import failures
-from smd_agent.storage.due_file import DueFile
+from smd_agent.storage.retried_file import RetriedFile
 
 PASSING = frozenset(
     getattr(errno, name, errno.ENOSPC)
@@ -82,7 +82,7 @@ class DiskFailures:
         if lines:
             guard.say("; ".join(lines))
 
-    def look_at(self, collections: DueFile) -> None:
+    def look_at(self, collections: RetriedFile) -> None:
         """Say what the collections file lacks at the end of the run, if it could not be written."""
         if collections.failure is None:
             return

@@ -9,7 +9,7 @@ from typing import Any
 
 from smd_agent.formats.paths import LOST_FOLDER, lost_path
 from smd_agent.regular_file import read_text
-from smd_agent.storage.due_file import DueFile
+from smd_agent.storage.retried_file import RetriedFile
 from smd_agent.storage.whole_file import remove_file
 from smd_agent.storage.worker_notes import notes_in
 
@@ -18,7 +18,7 @@ _LISTED = 1000
 _LARGEST_BYTES = 1 << 20
 
 
-class LostSteps(DueFile):
+class LostSteps(RetriedFile):
     """The file of the steps that one worker could not save.
 
     Attributes:

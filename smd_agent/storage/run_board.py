@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from smd_agent import guard
-from smd_agent.core.homes import Homes
+from smd_agent.core.display_collection import DisplayCollections
 from smd_agent.formats.encoder import Stamp
 from smd_agent.storage.board_files import FOLDER, BoardFiles, BoardStep, remove_files_of
 
@@ -29,7 +29,7 @@ class RunBoard:
         folder: the same.
     """
 
-    def __init__(self, folder: Path | None, homes: Homes) -> None:
+    def __init__(self, folder: Path | None, homes: DisplayCollections) -> None:
         self.folder = folder
         self._homes = homes
         self._files: tuple[str, BoardFiles] | None = None

@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from smd_agent import guard, stalled_disk
-from smd_agent.core.own_time import own_time
+from smd_agent.core.overhead import overhead
 from smd_agent.descriptors import above_streams
 from smd_agent.formats.training_state import TrainingState
 from smd_agent.storage.after_fork import do_in_children, leave_to_children
@@ -156,7 +156,7 @@ class StateKeeper:
 
     def _wait(self, answer: threading.Event, waits: bool) -> None:
         if waits and self._patience:
-            with own_time.spending():
+            with overhead.spending():
                 if not self._answered(answer, self._patience):
                     self._patience = 0.0
 

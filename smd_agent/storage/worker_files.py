@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from smd_agent.formats.paths import about_path, collections_path, failures_path
-from smd_agent.storage.due_file import DueFile
 from smd_agent.storage.lost_steps import LostSteps
+from smd_agent.storage.retried_file import RetriedFile
 
 
 class WorkerFiles:
@@ -17,12 +17,12 @@ class WorkerFiles:
     """
 
     def __init__(self, worker: str) -> None:
-        self.collections = DueFile(collections_path(worker))
+        self.collections = RetriedFile(collections_path(worker))
         self.lost = LostSteps(worker)
-        self.about = DueFile(about_path(worker))
-        self.failures = DueFile(failures_path(worker))
+        self.about = RetriedFile(about_path(worker))
+        self.failures = RetriedFile(failures_path(worker))
 
-    def __iter__(self) -> Iterator[DueFile]:
+    def __iter__(self) -> Iterator[RetriedFile]:
         return iter((self.collections, self.lost, self.about, self.failures))
 
     def forget(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from smd_agent import guard
-from smd_agent.framework import launched
+from smd_agent.framework import launcher_rank
 from smd_agent.framework.keras.attributes import attribute
 from smd_agent.tensorflow.types import Strategy
 
@@ -36,7 +36,7 @@ def is_other_replica(line: str = _TAPES) -> bool:
 def rank_and_size(strategy: Strategy | None = None) -> tuple[int, int]:
     """Number of this process among the workers of a strategy, and how many they are; 0 and 1 when it is alone.
 
-    Where the strategy has no workers, see ``framework.launched``.
+    Where the strategy has no workers, see ``framework.launcher_rank``.
 
     Args:
         strategy: the one in scope, if None.
@@ -45,7 +45,7 @@ def rank_and_size(strategy: Strategy | None = None) -> tuple[int, int]:
         strategy = tf.distribute.get_strategy()
     resolver: Any = attribute(strategy, "cluster_resolver")
     if resolver is None or resolver.task_type is None:
-        return launched.rank_and_size("tensorflow")
+        return launcher_rank.rank_and_size("tensorflow")
     if resolver.task_type not in ("chief", "worker"):
         return 0, 1
     jobs = resolver.cluster_spec().as_dict()

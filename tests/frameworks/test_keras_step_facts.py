@@ -12,7 +12,7 @@ tf = pytest.importorskip("tensorflow")
 import smd_agent.tensorflow as smd
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.training_facts import LOOKED_AT
-from smd_agent.tensorflow.looked_at import picked
+from smd_agent.tensorflow.fact_adapters import picked
 
 keras = tf.keras
 layers = keras.layers
@@ -181,7 +181,7 @@ def test_of_a_large_variable_a_part_stands_for_all(out):
     ratio = np.linalg.norm(after - before) / np.linalg.norm(before)
     assert value(trial, f"update_ratio/{name}", 0) == pytest.approx(ratio, rel=0.02)
     # Picked on an accelerator, it is the same part.
-    np.testing.assert_array_equal(picked(tf.constant(after), after.size), facts.looked_at(after.reshape(-1)))
+    np.testing.assert_array_equal(picked(tf.constant(after), after.size), facts.sample(after.reshape(-1)))
 
 
 @pytest.mark.parametrize("way", ["compiled", "eager", "xla", "windows"])

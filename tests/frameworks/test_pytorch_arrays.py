@@ -10,7 +10,7 @@ import torch
 
 from smd_agent.framework.weight_changes import Moved
 from smd_agent.pytorch.arrays import has_memory, to_array
-from smd_agent.pytorch.capture.looked_at import Weights, digest_of, length_of
+from smd_agent.pytorch.capture.fact_adapters import Weights, digest_of, length_of
 
 
 @pytest.mark.parametrize("left", [0, 8])
@@ -24,7 +24,7 @@ def test_memory_that_was_freed_or_cut(dtype, left):
         assert to_array(one) is None
         assert not has_memory(one)
         assert digest_of(one) is None
-        assert Weights().looked_at(one) is None
+        assert Weights().sample(one) is None
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -64,5 +64,5 @@ def test_the_length_of_a_gradient_in_a_small_type():
 def test_a_type_that_nothing_reads():
     tensor = torch.empty(6, dtype=torch.float4_e2m1fn_x2)
     assert to_array(tensor) is None
-    assert Weights().looked_at(tensor) is None
+    assert Weights().sample(tensor) is None
     assert digest_of(tensor).shape == (1,)

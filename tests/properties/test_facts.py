@@ -12,14 +12,14 @@ from properties.strategies import FLOATS, INTEGERS, LAYOUTS, NUMBERS, recipes, s
 
 from smd_agent.framework import loss_facts
 from smd_agent.framework import training_facts as facts
-from smd_agent.framework.model_inputs import looked_at, numbers_of
+from smd_agent.framework.model_inputs import numbers_of, sample
 from smd_agent.framework.weight_changes import Moved, changes, part_of
 
 
 @given(sizes(2_000_000), st.sampled_from([64, 16_384, 65_536]))
 def test_what_is_looked_at_of_any_size(size, most):
     flat = np.arange(size)
-    np.testing.assert_array_equal(facts.looked_at(flat, most), oracle.runs_of(flat, most))
+    np.testing.assert_array_equal(facts.sample(flat, most), oracle.runs_of(flat, most))
 
 
 # No framework gives any in the byte order of another machine.
@@ -32,7 +32,7 @@ def test_numbers_of_any_input(recipe):
     if array.size < 2:
         return
     before = unchanged(array)
-    oracle.check_input(numbers_of(looked_at(array)), array)
+    oracle.check_input(numbers_of(sample(array)), array)
     assert unchanged(array) == before
 
 
@@ -42,7 +42,7 @@ def test_digests_of_any_arrays(recipe, other):
     before = [unchanged(array) for array in arrays]
 
     def digest(*given):
-        parts = [(facts.words_of(facts.looked_at(one.reshape(-1))), str(one.dtype), one.shape) for one in given]
+        parts = [(facts.words_of(facts.sample(one.reshape(-1))), str(one.dtype), one.shape) for one in given]
         return int(facts.digest(parts, np)[0])
 
     found = digest(*arrays)

@@ -18,7 +18,7 @@ from properties.tensors import FLOATING, FORMS, OWN, READABLE, SPARSE, Tensor, n
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.weight_changes import Moved
 from smd_agent.pytorch.arrays import has_memory, to_array
-from smd_agent.pytorch.capture.looked_at import Weights, digest_of, length_of
+from smd_agent.pytorch.capture.fact_adapters import Weights, digest_of, length_of
 from smd_agent.pytorch.capture.model_inputs import numbers_of_inputs
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -97,7 +97,7 @@ def test_the_digest_of_any_inputs(drawn: list[Tensor]):
 def test_how_far_any_parameter_moves(drawn: Tensor, kind: str):
     tensor = drawn.make()
     weights = Weights()
-    before = weights.looked_at(tensor)
+    before = weights.sample(tensor)
     if not has_memory(tensor):
         assert before is None
         return
@@ -114,7 +114,7 @@ def test_how_far_any_parameter_moves(drawn: Tensor, kind: str):
 def test_how_far_several_parameters_move(drawn: list[Tensor]):
     weights = Weights()
     made = [tensor for one in drawn if (tensor := one.make()).numel()]
-    before = [weights.looked_at(tensor) for tensor in made]
+    before = [weights.sample(tensor) for tensor in made]
     moved = [Moved([str(i)], made[i].numel(), one, one * 1.5) for i, one in enumerate(before)]
     found = [*weights.changes(moved)]
     assert {one.names[0] for one, _, _ in found} == {one.names[0] for one in moved}
@@ -126,7 +126,7 @@ def test_how_far_several_parameters_move(drawn: list[Tensor]):
 def test_the_length_of_any_gradient(drawn: Tensor):
     tensor = drawn.make()
     if has_memory(tensor):
-        part = facts.looked_at(tensor.detach().reshape(-1))
+        part = facts.sample(tensor.detach().reshape(-1))
         oracle.check_length(numbers_in(part), float(length_of(part)))
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties.strategies import NUMBERS, recipes, unchanged
 
+from smd_agent.core.display_collection import DisplayCollections
 from smd_agent.core.distribution import distribution_of, has_distribution
-from smd_agent.core.homes import Homes
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.values import write_raw
 from smd_agent.errors import SMDebugTypeError
@@ -150,7 +150,7 @@ def test_what_the_format_has_no_place_for_is_said(run, array, capsys):
 @given(recipes(NUMBERS))
 def test_any_tensor_has_a_picture(recipe):
     array = recipe.make()
-    board = BoardStep(0, ModeKeys.TRAIN, 1.0, Homes())
+    board = BoardStep(0, ModeKeys.TRAIN, 1.0, DisplayCollections())
     board.add("x", array)
     assert len(board.numbers) == (array.size == 1 and array.dtype.kind in "fiub")
     if not has_distribution(array):

@@ -17,7 +17,7 @@ from smd_agent.framework import training_facts as facts
 from smd_agent.framework.keras.losses import CrossEntropy
 from smd_agent.framework.weight_changes import Moved
 from smd_agent.tensorflow.arrays import to_array
-from smd_agent.tensorflow.looked_at import Look, picked
+from smd_agent.tensorflow.fact_adapters import Look, picked
 from smd_agent.tensorflow.loss_calls import numbers_of
 
 SMALL = [name for name in ("bfloat16", "float8_e4m3fn", "float8_e5m2") if hasattr(tf, name) or name == "bfloat16"]
@@ -81,7 +81,7 @@ def test_the_digest_of_any_inputs(given):
 @given(arrays(dtypes=(*FLOATS, *SMALL)))
 def test_how_far_any_variable_moves(array):
     variable = tf.Variable(array)
-    before = LOOK.looked_at(variable)
+    before = LOOK.sample(variable)
     if not array.size:
         return
     assert LOOK.size_of(variable) == array.size
@@ -95,7 +95,7 @@ def test_how_far_any_variable_moves(array):
 def test_what_is_picked_where_a_tensor_is(array):
     if array.size > facts.LOOKED_AT:
         found = picked(tf.constant(array), array.size).numpy()
-        np.testing.assert_array_equal(found, facts.looked_at(array.reshape(-1)))
+        np.testing.assert_array_equal(found, facts.sample(array.reshape(-1)))
 
 
 @given(

@@ -52,7 +52,7 @@ KERAS_FIRST = (
     "framework/keras/watch.py:KerasWatch._watch_maker.around.make",
     "framework/keras/watch.py:KerasWatch._publish_last",
     "core/open_step.py:OpenStep.publish",
-    "tensorflow/graph/told_failures.py:ToldAsOf.__exit__",
+    "tensorflow/graph/error_messages.py:ToldAsOf.__exit__",
     "tensorflow/keras_fit/compiled_function.py:CompiledFunction._is_recorded",
     "tensorflow/keras_fit/compiled_function.py:CompiledFunction._run",
     "tensorflow/keras_fit/tensor_watch.py:TensorWatch._around_update.update",

@@ -24,7 +24,7 @@ OPTIONAL = re.compile(
     r"weight_changes|input_digests|gradient_values|environment|restarts)|facts|channels|layer_modes|loss_(?:inputs|labels|targets|guesses)|"
     r"looked_at|kept_gradients|discarded_gradients|sequence_layers|target_reach|unowned|unregistered|partial_loads|"
     r"board|metrics_file|uploads|store|verdict|rules/|analysis/|cli/|forecast|state_|trainer_settings|own_losses|"
-    r"model_inputs|own_time|scaler_facts|core/(?:distribution|given_values)|data_facts|shap|trees"
+    r"model_inputs|overhead|scaler_facts|core/(?:distribution|manual_values)|data_facts|shap|trees"
 )
 
 

@@ -23,7 +23,7 @@ CASES = {
     "PyTorch's losses": (PYTORCH, "pytorch/capture/losses.py:Losses.before_backward", "losses", "losses"),
     "all of PyTorch's losses": (PYTORCH, "pytorch/capture/losses.py:Losses._save", "losses", "losses"),
     "PyTorch's inputs": (PYTORCH, "framework/model_inputs.py:numbers_of", "all else", "inputs' scales"),
-    "PyTorch's digests": (PYTORCH, "pytorch/capture/looked_at.py:digest_of", "all else", "input digests"),
+    "PyTorch's digests": (PYTORCH, "pytorch/capture/fact_adapters.py:digest_of", "all else", "input digests"),
     "PyTorch's updates": (PYTORCH, "framework/weight_changes.py:WeightChanges._remember", "all else", "updates"),
     "PyTorch's layers": (PYTORCH, "pytorch/capture/saved_step.py:SavedStep.save_io", "all else", "inputs and outputs"),
     "Keras's weights": (KERAS, "framework/keras/variables.py:ModelVariables.weights", "weights", "weights"),

@@ -62,7 +62,7 @@ class NoLook:
         """Not known."""
         return 0
 
-    def looked_at(self, parameter: object) -> None:
+    def sample(self, parameter: object) -> None:
         """It cannot be read."""
 
     def changes(self, found: Sequence[Moved]) -> Sequence[tuple[Moved, Any, Any]]:

@@ -15,6 +15,7 @@ from smd_agent.core.domains import STEPS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.ports import HeldStep
 from smd_agent.core.recorder import Recorder
+from smd_agent.framework.error_boundary import Fallback, own_failure
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.identity import Reference
@@ -22,7 +23,6 @@ from smd_agent.framework.keras.backend import Backend, C, Current, H, RunningSte
 from smd_agent.framework.keras.step_place import Placed
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.keras.variables import ModelVariables
-from smd_agent.framework.own_failures import Instead, own_failure
 
 Positional = tuple[object, ...]
 Keywords = Mapping[str, object]
@@ -156,7 +156,7 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
 
     @unseen
     def _run_instead(
-        self, instead: Instead, hook: H | None, function: Call, args: Positional, kwargs: Keywords, steps: int = 1
+        self, instead: Fallback, hook: H | None, function: Call, args: Positional, kwargs: Keywords, steps: int = 1
     ) -> Any:
         """What a function returns after a failure of ours; the hook is given where it has not counted its steps."""
         if hook is not None:

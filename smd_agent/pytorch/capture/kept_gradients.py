@@ -3,7 +3,7 @@
 ``usage/optimizer/<title>/kept_gradient`` is the l2 of what the gradients of an optimizer held before the step's first
 backward pass, of those that nothing has cleared: not before the passes that added to them, nor before the update that
 used them, nor between the update and the end of the step; 0 if there is none. Up to 64 parameters are looked at, and of
-a large one a part; see ``training_facts.looked_at``.
+a large one a part; see ``training_facts.sample``.
 
 That it is not cleared on either side of the update tells a forgotten ``zero_grad`` from gradients that are accumulated
 over several passes, and from those that one model's loss leaves in another model until that is cleared.
@@ -21,8 +21,8 @@ from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.step_events import AfterBackward, AfterUpdate, BeforeBackward, NewParameters, StepEnd, on
 from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.pytorch.arrays import local_of
+from smd_agent.pytorch.capture.fact_adapters import length_of
 from smd_agent.pytorch.capture.followed_parameters import FollowedParameters, State, state_of
-from smd_agent.pytorch.capture.looked_at import length_of
 from smd_agent.pytorch.tracing import without_gradients
 from smd_agent.pytorch.updates import ids_of
 
@@ -113,4 +113,4 @@ class KeptGradients(UsageProbe, domain=GRADIENT_FACTS, doing="looking at which g
 
 @without_gradients
 def _lengths(gradients: list[torch.Tensor]) -> list[torch.Tensor]:
-    return [length_of(facts.looked_at(local_of(gradient).detach().reshape(-1))) for gradient in gradients]
+    return [length_of(facts.sample(local_of(gradient).detach().reshape(-1))) for gradient in gradients]

@@ -12,7 +12,7 @@ from torch.nn.modules.conv import _ConvNd
 
 from smd_agent.core.domains import INPUTS
 from smd_agent.framework.model_inputs import ModelInputs as AnyInputs
-from smd_agent.framework.model_inputs import Numbers, is_table, looked_at, numbers_of, numbers_of_any
+from smd_agent.framework.model_inputs import Numbers, is_table, numbers_of, numbers_of_any, sample
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.step_events import LayerCall, ModelCall, ModelReturn, StepEnd, on
 from smd_agent.framework.training_facts import AS_IT_IS, INTEGERS
@@ -105,7 +105,7 @@ def _has_numbers(tensor: torch.Tensor) -> bool:
 
 @without_gradients
 def _numbers_of(tensor: torch.Tensor) -> Numbers:
-    looked = looked_at(tensor)
+    looked = sample(tensor)
     if tensor.is_cpu:
         # NumPy takes a third of the time.
         arrays = looked.converted(_array)

@@ -15,9 +15,9 @@ from smd_agent.framework.step_events import BeforeUpdate, LayerCall, ModelCall, 
 from smd_agent.framework.usage import Usage
 from smd_agent.framework.weight_changes import WeightChanges
 from smd_agent.pytorch.capture.discarded_gradients import DiscardedGradients
+from smd_agent.pytorch.capture.fact_adapters import Parameters, Weights, digest_of, settings_of
 from smd_agent.pytorch.capture.kept_gradients import KeptGradients
 from smd_agent.pytorch.capture.layer_modes import LayerModes
-from smd_agent.pytorch.capture.looked_at import Parameters, Weights, digest_of, settings_of
 from smd_agent.pytorch.capture.loss_inputs import LossInputs
 from smd_agent.pytorch.capture.loss_targets import LossTargets
 from smd_agent.pytorch.capture.model_inputs import ModelInputs

@@ -16,7 +16,7 @@ from torch.nn.parameter import UninitializedParameter
 
 from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.plain_access import is_a
-from smd_agent.framework.training_facts import looked_at
+from smd_agent.framework.training_facts import sample
 from smd_agent.pytorch.arrays import has_memory
 from smd_agent.pytorch.model.step_counter import TrackedModule
 from smd_agent.pytorch.model.trained import was_given
@@ -95,5 +95,5 @@ def _unchanged(known: _Known, owned: set[int]) -> Iterator[tuple[str, torch.nn.P
 
 @without_gradients
 def _value_of(parameter: torch.nn.Parameter) -> Value:
-    numbers = looked_at(parameter.detach().reshape(-1))
+    numbers = sample(parameter.detach().reshape(-1))
     return parameter._version, float(numbers.sum(dtype=torch.float64))

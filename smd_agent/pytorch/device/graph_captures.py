@@ -88,7 +88,7 @@ class _GraphCaptures:
         recorder = self._recorder
         if captures.under_way == 1 and recorder is not None:
             position = recorder.position
-            with recorder.turn:
+            with recorder.lock:
                 if recorder.late is not None:
                     recorder.late.settle(wait=True)
             self._before = _Before(

@@ -19,7 +19,7 @@ import torch
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import STEPS
-from smd_agent.core.turns import in_turn
+from smd_agent.core.locking import locked
 from smd_agent.framework.model_finder import PATIENCE, ModelFinder
 from smd_agent.framework.patching import Until, replace
 from smd_agent.guard import say_once
@@ -56,7 +56,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
 
     def __init__(self, find_hook: Callable[[], Hook | None]) -> None:
         super().__init__(find_hook)
-        self.turn = threading.RLock()
+        self.lock = threading.RLock()
         self.paused = False
         self._calls = CallWatch(self._look_at, "the model is the module that is called", Until.MODEL_IS_FOUND)
         self._passes = PassWatch(self._before_pass, self._after_pass)
@@ -133,7 +133,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
     # Parameters that are trained.
 
     @STEPS.fence("looking at an optimizer", again=True)
-    @in_turn
+    @locked
     @apart
     def _optimizer_filled(self, optimizer: Any, group: Any) -> None:
         structure.given_group(optimizer, group)
@@ -159,7 +159,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
     # Modules being called.
 
     @STEPS.fence("looking for the model", again=True)
-    @in_turn
+    @locked
     @apart
     def _look_at(self, module: Module) -> None:
         if self.paused or self._transforms.has_call():
@@ -243,7 +243,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
     # Backward passes.
 
     @STEPS.fence("looking at a backward pass", again=True)
-    @in_turn
+    @locked
     @apart
     def _before_pass(self, function: str, tensors: Any, inputs: Any) -> bool | None:
         self._was_watching = self._calls.watching
@@ -286,7 +286,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             )
             self._train_without_optimizer(reached)
 
-    @in_turn
+    @locked
     def _wait_for_later(self) -> None:
         self._passes.begin()
 
@@ -328,7 +328,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         return is_next and not self._first_update.is_to_come(self._found_without_call)
 
     @STEPS.fence("looking at the end of a backward pass", again=True)
-    @in_turn
+    @locked
     def _after_pass(self) -> None:
         self._last_backward_step = self.step
         if self._found_without_call and self.hook is not None and self.hook.position.unsure:

@@ -19,7 +19,7 @@ from smd_agent.framework.keras.types import Call, KerasModule, Layer, Model, Opt
 from smd_agent.framework.keras.variables import ModelVariables
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.plain_access import is_a
-from smd_agent.pytorch.keras_fit.looked_at import Look
+from smd_agent.pytorch.keras_fit.fact_adapters import Look
 from smd_agent.pytorch.patching import Installed
 
 _UPDATE = "_backend_update_step"

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import torch
 from torch.nn.parameter import UninitializedParameter
 
+from smd_agent.framework.error_boundary import own_failure
 from smd_agent.framework.hidden_frames import unseen
-from smd_agent.framework.own_failures import own_failure
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.stack_room import has_room, in_room
 from smd_agent.framework.tracked_model import StepOpener, TrackedModel

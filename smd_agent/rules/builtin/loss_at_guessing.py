@@ -13,9 +13,9 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import USAGE
 from smd_agent.rules import parameters
 from smd_agent.rules.finding import NotJudged, Severity
-from smd_agent.rules.kept_evenly import KeptEvenly
 from smd_agent.rules.parameters import Parameter
 from smd_agent.rules.step_view import Place, StepView
+from smd_agent.rules.thinned import Thinned
 from smd_agent.rules.usage import Numbers, RuleOfUsage
 
 # Of the way from guessing to being right: what a loss may still be falling by, and be above guessing.
@@ -140,7 +140,7 @@ class _Course:
 
     def __init__(self, first: Place) -> None:
         self.first = self.last = first
-        self.steps: KeptEvenly[_Step] = KeptEvenly(_MOST_KEPT)
+        self.steps: Thinned[_Step] = Thinned(_MOST_KEPT)
 
     def add(self, place: Place, numbers: Numbers) -> None:
         self.last = place

@@ -15,9 +15,9 @@ from smd_agent.rules import parameters
 from smd_agent.rules.built_in import BuiltInRule, Need, Split
 from smd_agent.rules.evaluations import of_training
 from smd_agent.rules.finding import Severity
-from smd_agent.rules.kept_evenly import KeptEvenly
 from smd_agent.rules.parameters import COLLECTION_NAMES, TENSOR_REGEX, Parameter
 from smd_agent.rules.step_view import Names, Place, StepView
+from smd_agent.rules.thinned import Thinned
 
 # Standard deviations of noise that a rise must stand out by.
 _STANDS_OUT = 6.0
@@ -148,7 +148,7 @@ class _Course:
     """A loss over the steps."""
 
     def __init__(self) -> None:
-        self._losses: KeptEvenly[tuple[Place, float]] = KeptEvenly()
+        self._losses: Thinned[tuple[Place, float]] = Thinned()
         self._last: Place | None = None
         self._found_at: Place | None = None
 

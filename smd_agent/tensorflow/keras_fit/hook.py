@@ -12,7 +12,7 @@ from smd_agent.framework.keras.attributes import attribute, variables_in
 from smd_agent.framework.keras.types import Model
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.keras_fit.callback_bases import callback_of_each
-from smd_agent.tensorflow.keras_fit.told_values import INPUTS, PREDICTIONS, told_values
+from smd_agent.tensorflow.keras_fit.legacy_values import INPUTS, PREDICTIONS, legacy_values
 from smd_agent.tensorflow.replicas import rank_and_size
 
 
@@ -104,9 +104,9 @@ class KerasHook(TensorflowHook):
         Args:
             logs: ``smdebug_x``, ``smdebug_y`` and ``smdebug_y_pred`` are saved as ``inputs``, ``labels`` and
                 ``predictions``; ``smdebug_gradients`` as ``gradients/<variable>Grad``, ``smdebug_layer_outputs`` as
-                ``<layer>/inputs`` and ``<layer>/outputs``; see ``told_values``. Other keys are passed over.
+                ``<layer>/inputs`` and ``<layer>/outputs``; see ``legacy_values``. Other keys are passed over.
         """
-        for collection, name, value in told_values(logs or {}, variables_in(self.model, "trainable_variables")):
+        for collection, name, value in legacy_values(logs or {}, variables_in(self.model, "trainable_variables")):
             self.selection.place(collection, name)
             self.recorder.save_given(name, value)
 

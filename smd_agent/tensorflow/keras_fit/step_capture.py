@@ -19,8 +19,8 @@ from smd_agent.framework.keras.variables import Listed, ModelVariables
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.training_facts import INPUT_DIGEST, USAGE
 from smd_agent.tensorflow.arrays import Rows
+from smd_agent.tensorflow.fact_adapters import Look
 from smd_agent.tensorflow.graph.traced_tensors import INPUT, LABELS, PREDICTIONS, SETTING, TensorPart, TensorTaps
-from smd_agent.tensorflow.looked_at import Look
 from smd_agent.tensorflow.loss_calls import numbers_of
 
 _OF_A_CALL = [CollectionKeys.INPUTS, CollectionKeys.OUTPUTS, CollectionKeys.INPUT_DIGESTS]

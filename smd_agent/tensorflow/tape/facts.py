@@ -20,7 +20,7 @@ from smd_agent.framework.keras.losses import KnownLoss, LossNumbers
 from smd_agent.framework.keras.optimizers import GivenVariables
 from smd_agent.framework.loss_facts import Numbers
 from smd_agent.framework.optimizer_settings import title_of
-from smd_agent.tensorflow.looked_at import Look
+from smd_agent.tensorflow.fact_adapters import Look
 from smd_agent.tensorflow.types import Variable
 
 TITLE = "variables"

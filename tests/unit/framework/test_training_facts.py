@@ -10,7 +10,7 @@ from smd_agent.framework import training_facts as facts
 
 
 def digest(*arrays):
-    parts = [(facts.words_of(facts.looked_at(a.reshape(-1))), str(a.dtype), a.shape) for a in arrays]
+    parts = [(facts.words_of(facts.sample(a.reshape(-1))), str(a.dtype), a.shape) for a in arrays]
     return int(facts.digest(parts, np)[0])
 
 
@@ -63,8 +63,8 @@ def test_arrays_that_have_swapped_their_shapes_or_dtypes_are_told_apart():
 
 
 def test_small_tensors_are_looked_at_whole_and_large_ones_all_over():
-    assert facts.looked_at(np.arange(facts.LOOKED_AT)).shape == (facts.LOOKED_AT,)
-    part = facts.looked_at(np.arange(1_000_001))
+    assert facts.sample(np.arange(facts.LOOKED_AT)).shape == (facts.LOOKED_AT,)
+    part = facts.sample(np.arange(1_000_001))
     assert part.shape == (64, 1024)
     assert part[0, 0] == 0
     assert part[-1, 0] == 63 * (1_000_001 // 64)

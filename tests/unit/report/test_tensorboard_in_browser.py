@@ -20,7 +20,7 @@ from harness.written_runs import started
 
 from smd_agent.cli import main
 from smd_agent.core.collection_manager import CollectionManager
-from smd_agent.core.homes import settle
+from smd_agent.core.display_collection import settle
 from smd_agent.core.modes import ModeKeys
 from smd_agent.storage.run_board import RunBoard
 

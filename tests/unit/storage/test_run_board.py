@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from harness.written_runs import readable, started
 
-from smd_agent.core.homes import settle
+from smd_agent.core.display_collection import settle
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.messages import Event
 from smd_agent.formats.tfrecord import FRAME_BYTES, read_record

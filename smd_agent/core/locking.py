@@ -8,28 +8,28 @@ from collections.abc import Callable
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 
-class TakesTurns(Protocol):
+class Lockable(Protocol):
     """Has a lock of its own, which the thread that holds it may take again."""
 
     @property
-    def turn(self) -> threading.RLock:
+    def lock(self) -> threading.RLock:
         """The lock."""
 
 
 P = ParamSpec("P")
 R = TypeVar("R")
-S = TypeVar("S", bound=TakesTurns)
+S = TypeVar("S", bound=Lockable)
 
 
-def in_turn(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+def locked(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """Make a method wait for other threads that are in one of the object's methods of this kind.
 
     For methods of saved steps; it costs a fraction of a microsecond.
     """
 
     @functools.wraps(method)
-    def locked(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self.turn:
+    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with self.lock:
             return method(self, *args, **kwargs)
 
-    return locked
+    return call

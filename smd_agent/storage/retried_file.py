@@ -7,7 +7,7 @@ from pathlib import Path
 from smd_agent.storage.whole_file import replace_file
 
 
-class DueFile:
+class RetriedFile:
     """The text that a file ought to have, and the text that it has.
 
     Any thread sets ``text``; ``put`` runs on the writer thread. A text counts as written once the file is in place, so

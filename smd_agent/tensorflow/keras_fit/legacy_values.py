@@ -37,7 +37,7 @@ class Told(NamedTuple):
     value: Any
 
 
-def told_values(logs: Mapping[str, Any], variables: Iterable[Any]) -> Iterator[Told]:
+def legacy_values(logs: Mapping[str, Any], variables: Iterable[Any]) -> Iterator[Told]:
     """The values in logs that have keys of smdebug's; other keys are passed over.
 
     Args:

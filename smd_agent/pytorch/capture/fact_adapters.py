@@ -38,13 +38,13 @@ class Weights:
         return parameter.numel()
 
     @without_gradients
-    def looked_at(self, parameter: torch.Tensor) -> torch.Tensor | None:
+    def sample(self, parameter: torch.Tensor) -> torch.Tensor | None:
         """A copy of what is looked at of a parameter, in float32 or float64, contiguous; None if it cannot be read."""
         # Of a parameter that is distributed over ranks, this rank's part.
         local = local_of(parameter)
         if not (has_memory(local) and local.is_floating_point()):
             return None
-        part: torch.Tensor = facts.looked_at(local.detach().reshape(-1))
+        part: torch.Tensor = facts.sample(local.detach().reshape(-1))
         found = in_floats(part)
         return found.clone(memory_format=torch.contiguous_format) if found is part else found
 
@@ -137,5 +137,5 @@ def digest_of(inputs: Any) -> torch.Tensor | None:
 def _words(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor.resolve_conj())
-    part: torch.Tensor = facts.looked_at(tensor.resolve_neg().reshape(-1)).contiguous().reshape(-1)
+    part: torch.Tensor = facts.sample(tensor.resolve_neg().reshape(-1)).contiguous().reshape(-1)
     return part.view(_WORDS[part.element_size()]).to(torch.int64)

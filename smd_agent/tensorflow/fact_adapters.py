@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.keras.attributes import attribute
-from smd_agent.framework.model_inputs import Numbers, looked_at, numbers_of
+from smd_agent.framework.model_inputs import Numbers, numbers_of, sample
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.weight_changes import Moved, changes, part_of
 from smd_agent.tensorflow.arrays import to_array
@@ -33,7 +33,7 @@ class Look:
         """How many elements a variable has."""
         return math.prod(parameter.shape)
 
-    def looked_at(self, parameter: Variable) -> npt.NDArray[Any] | None:
+    def sample(self, parameter: Variable) -> npt.NDArray[Any] | None:
         """A copy of what is looked at of a variable, in float32 or float64; None if it has no floats."""
         array = _array(parameter)
         return None if array is None or array.dtype.kind != "f" else part_of(array)
@@ -49,7 +49,7 @@ class Look:
             array = _array(tensor)
             if array is None:
                 return None
-            words = facts.words_of(_bytes_of(array) if array.dtype.kind == "U" else facts.looked_at(array.reshape(-1)))
+            words = facts.words_of(_bytes_of(array) if array.dtype.kind == "U" else facts.sample(array.reshape(-1)))
             parts.append((words, cast("Any", tensor).dtype.name, tuple(cast("Any", tensor).shape)))
         found: npt.NDArray[np.int64] | None = facts.digest(parts, np)
         return found
@@ -61,7 +61,7 @@ class Look:
             if array is not None and array.size > 1:
                 # What was picked of a tensor on an accelerator is no table any more.
                 whole = array if array.shape == tuple(cast("Any", tensor).shape) else array.reshape(-1)
-                yield i, numbers_of(looked_at(whole))
+                yield i, numbers_of(sample(whole))
 
 
 def _has_numbers(tensor: Any, following: Sequence[Any]) -> bool:
@@ -93,7 +93,7 @@ def _on_device(value: Any) -> Any:
 
 
 def picked(tensor: Any, size: int) -> Any:
-    """The same elements of a tensor as ``training_facts.looked_at`` gives of a flat one."""
+    """The same elements of a tensor as ``training_facts.sample`` gives of a flat one."""
     length = size // facts.RUNS
     flat = tf.reshape(tensor, [-1])[: facts.RUNS * length]
     return tf.reshape(flat, [facts.RUNS, length])[:, : facts.LOOKED_AT // facts.RUNS]

@@ -10,7 +10,7 @@ import pytest
 
 from smd_agent import guard, session
 from smd_agent.core import domains
-from smd_agent.framework import own_failures
+from smd_agent.framework import error_boundary
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.patching import Patch, replace
 
@@ -31,7 +31,7 @@ WAYS = {
 @pytest.fixture(autouse=True)
 def ours(monkeypatch):
     """Take this file for one of the agent's; and switch off what is switched off here alone."""
-    monkeypatch.setattr(own_failures, "_ours", (__file__,))
+    monkeypatch.setattr(error_boundary, "_ours", (__file__,))
     guard._said.clear()
     yield
     monkeypatch.undo()

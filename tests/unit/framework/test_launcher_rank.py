@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from smd_agent.config import env
-from smd_agent.framework import launched
+from smd_agent.framework import launcher_rank
 
 
 @pytest.fixture(autouse=True)
@@ -25,22 +25,22 @@ def on_two_hosts(tmp_path):
 
 
 def test_a_process_alone():
-    assert launched.rank_and_size("torch") == (0, 1)
+    assert launcher_rank.rank_and_size("torch") == (0, 1)
 
 
 def test_a_host_of_sagemaker(tmp_path):
     on_two_hosts(tmp_path)
-    assert launched.rank_and_size("torch") == (1, 2)
+    assert launcher_rank.rank_and_size("torch") == (1, 2)
 
 
 def test_a_launcher_knows_better_than_the_hosts(tmp_path, monkeypatch):
     on_two_hosts(tmp_path)
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "2")
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
-    assert launched.rank_and_size("torch") == (2, 4)
+    assert launcher_rank.rank_and_size("torch") == (2, 4)
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")
     monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "1")
-    assert launched.rank_and_size("torch") == (1, 2)
+    assert launcher_rank.rank_and_size("torch") == (1, 2)
 
 
 @pytest.mark.parametrize("begun, found", [(True, (3, 8)), (False, (2, 4))])
@@ -51,5 +51,5 @@ def test_horovod_knows_best_once_it_has_begun(monkeypatch, begun, found):
     monkeypatch.setitem(sys.modules, "horovod.torch", horovod)
     monkeypatch.setenv("PMI_RANK", "2")
     monkeypatch.setenv("PMI_SIZE", "4")
-    assert launched.rank_and_size("torch") == found
-    assert launched.rank_and_size("mxnet") == (2, 4)
+    assert launcher_rank.rank_and_size("torch") == found
+    assert launcher_rank.rank_and_size("mxnet") == (2, 4)

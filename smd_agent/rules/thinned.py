@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class KeptEvenly(Generic[T]):
+class Thinned(Generic[T]):
     """A list that keeps every item, then every second one, then every fourth, so that it never has more than ``most``.
 
     Attributes:

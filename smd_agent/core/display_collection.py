@@ -1,4 +1,4 @@
-"""Home of a tensor: the one of its collections that it is shown under where it can have one place only."""
+"""DisplayCollection of a tensor: the one of its collections that it is shown under where it can have one place only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from smd_agent.core.names import without_output_numbers
 _WIDE = (CollectionKeys.ALL, CollectionKeys.DEFAULT)
 
 
-class Home(NamedTuple):
+class DisplayCollection(NamedTuple):
     """Where a tensor is shown.
 
     Attributes:
@@ -25,11 +25,11 @@ class Home(NamedTuple):
     histogram: bool
 
 
-Homes = dict[str, Home]
+DisplayCollections = dict[str, DisplayCollection]
 """The homes of tensors by their names, and by these as they stand in the names of their reductions."""
 
 
-def settle(homes: Homes, tensor: str, collections: Iterable[tuple[str, bool]]) -> None:
+def settle(homes: DisplayCollections, tensor: str, collections: Iterable[tuple[str, bool]]) -> None:
     """Enter a tensor's home: ``all`` and ``default`` come last, collections of which histograms are wanted first.
 
     Args:
@@ -43,4 +43,4 @@ def settle(homes: Homes, tensor: str, collections: Iterable[tuple[str, bool]]) -
     }
     # By name in the end: the order of a set would be another one in every process.
     collection = min(found, key=lambda name: (name in _WIDE, not found[name], name))
-    homes[tensor] = homes[without_output_numbers(tensor)] = Home(collection, tensor, found[collection])
+    homes[tensor] = homes[without_output_numbers(tensor)] = DisplayCollection(collection, tensor, found[collection])

@@ -57,7 +57,7 @@ class _Given(NamedTuple):
             write_raw(sink, name, (self.array, self.original_dtype))
 
 
-class GivenValues:
+class ManualValues:
     """The values of one recorder that were given by hand.
 
     Args:

@@ -19,7 +19,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class OwnTime:
+class Overhead:
     """Adds up the time of one process.
 
     Attributes:
@@ -90,5 +90,5 @@ class OwnTime:
         return self._seconds, max(known, process_age() or 0.0, 1e-9)
 
 
-own_time = OwnTime()
+overhead = Overhead()
 """That of this process."""

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from smd_agent.core import own_time as module
-from smd_agent.core.own_time import OwnTime
+from smd_agent.core import overhead as module
+from smd_agent.core.overhead import Overhead
 
 
 class Clock:
@@ -38,18 +38,18 @@ def share(own):
 
 
 def test_nothing_is_known_before_anything_was_prepared():
-    assert OwnTime().took() is None
+    assert Overhead().took() is None
 
 
 def test_no_clock_is_read_where_no_step_is_saved(clock):
-    own = OwnTime()
+    own = Overhead()
     own.counts = False
     assert own.counted(lambda: 7)() == 7
     assert clock.looks == 0
 
 
 def test_a_function_in_a_saved_step_counts_once_however_many_it_calls(clock):
-    own = OwnTime()
+    own = Overhead()
     own.asked()
     inner = own.counted(time.monotonic)
     own.counted(lambda: (inner(), inner()))()
@@ -58,7 +58,7 @@ def test_a_function_in_a_saved_step_counts_once_however_many_it_calls(clock):
 
 
 def test_a_step_that_opens_inside_of_a_function_counts_from_there_on(clock):
-    own = OwnTime()
+    own = Overhead()
     own.counts = False
 
     def opens():
@@ -71,7 +71,7 @@ def test_a_step_that_opens_inside_of_a_function_counts_from_there_on(clock):
 
 
 def test_other_threads_are_not_the_one_that_trains(clock):
-    own = OwnTime()
+    own = Overhead()
     own.asked()
     thread = threading.Thread(target=own.counted(time.monotonic))
     thread.start()
@@ -80,7 +80,7 @@ def test_other_threads_are_not_the_one_that_trains(clock):
 
 
 def test_a_function_that_fails_counts_too(clock):
-    own = OwnTime()
+    own = Overhead()
     own.asked()
     with pytest.raises(ZeroDivisionError):
         own.counted(lambda: 1 / 0)()
@@ -91,7 +91,7 @@ def test_a_function_that_fails_counts_too(clock):
 
 
 def test_a_child_begins_anew(clock):
-    own = OwnTime()
+    own = Overhead()
     with own.spending():
         pass
     own.begin_anew()
@@ -99,7 +99,7 @@ def test_a_child_begins_anew(clock):
 
 
 def test_the_share_is_of_all_the_time_that_the_process_has_lived(clock, monkeypatch):
-    own = OwnTime()
+    own = Overhead()
     with own.spending():
         pass
     monkeypatch.setattr(module, "process_age", lambda: 50.0)

@@ -38,7 +38,7 @@ _BUILT_IN_METHODS = frozenset(
 )
 
 
-class Instead:
+class Fallback:
     """What the program gets after a failure of ours.
 
     Args:
@@ -62,7 +62,7 @@ class Instead:
         return original(*args, **kwargs) if self._returned is _ABSENT else self._returned
 
 
-def own_failure(error: BaseException) -> Instead | None:
+def own_failure(error: BaseException) -> Fallback | None:
     """Tell of a failure of ours, and what is to be done instead; None for what the program has to see.
 
     For the outermost unseen function, which then has to ``raise`` it, with nothing behind the word. Of what is the
@@ -80,7 +80,7 @@ def own_failure(error: BaseException) -> Instead | None:
         if at is not None and not at.tb_frame.f_code.co_filename.startswith(_ours):
             return None
         guard.owed.append((STEPS, _DOING, error.with_traceback(None)))
-        return Instead(last.tb_frame.f_locals.get("result", _ABSENT), None)
+        return Fallback(last.tb_frame.f_locals.get("result", _ABSENT), None)
 
 
 def take_for_ours(patch: ModuleType, framework: str) -> None:
@@ -99,7 +99,7 @@ def take_for_ours(patch: ModuleType, framework: str) -> None:
         _ours += tuple(os.path.join(folder, "") for folder in package.__path__)
 
 
-def _own_failure(error: BaseException) -> Instead | None:
+def _own_failure(error: BaseException) -> Fallback | None:
     innermost = _innermost(error.__traceback__)
     if innermost is None or not isinstance(error, Exception) or not _is_own(innermost) or guard.is_foreign(error):
         leave_traceback(error)
@@ -111,7 +111,7 @@ def _own_failure(error: BaseException) -> Instead | None:
     guard.tell(STEPS, _DOING, error)
     if guard.strict:
         return None
-    return Instead(frame.f_locals.get("result", _ABSENT), _raised_before(error, frame))
+    return Fallback(frame.f_locals.get("result", _ABSENT), _raised_before(error, frame))
 
 
 def _innermost(at: TracebackType | None) -> TracebackType | None:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from smd_agent.framework.model_inputs import Numbers
-from smd_agent.pytorch.capture.looked_at import Weights, digest_of
+from smd_agent.pytorch.capture.fact_adapters import Weights, digest_of
 from smd_agent.pytorch.capture.model_inputs import numbers_of_inputs
 
 
@@ -23,9 +23,9 @@ class Look(Weights):
         """How many elements a variable has."""
         return int(parameter.value.numel())
 
-    def looked_at(self, parameter: Any) -> torch.Tensor | None:
+    def sample(self, parameter: Any) -> torch.Tensor | None:
         """A copy of what is looked at of a variable; see ``Weights``."""
-        return super().looked_at(parameter.value)
+        return super().sample(parameter.value)
 
     def digest_of(self, inputs: Sequence[torch.Tensor]) -> torch.Tensor | None:
         """The digest of the tensors that a model is called with; None where there are none."""
