@@ -140,9 +140,9 @@ def saved_bytes(shapes: list[Shape]) -> dict[str, int]:
     from smd_agent.core.channels import ChannelAxes
     from smd_agent.core.collection import Collection
     from smd_agent.core.modes import ModeKeys
-    from smd_agent.core.plan import SavePlan
     from smd_agent.core.reduction_config import SMALL, STATISTICS, ReductionConfig
     from smd_agent.core.save_config import SaveConfig
+    from smd_agent.core.save_plan import SavePlan
     from smd_agent.core.values import write_group
     from smd_agent.storage.run_writer import RunWriter
 

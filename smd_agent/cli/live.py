@@ -14,7 +14,7 @@ from smd_agent.formats.paths import index_path
 from smd_agent.rules.by_default import rules_of_run
 from smd_agent.rules.finding import Finding, alike
 from smd_agent.rules.judging import Judging
-from smd_agent.rules.short_look import ShortLook
+from smd_agent.rules.verdict_in_time import ShortLook
 from smd_agent.storage.state import describe_state
 from smd_agent.storage.worker_notes import read_failures
 

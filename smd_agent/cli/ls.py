@@ -37,7 +37,7 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.paths import index_path
 from smd_agent.printable import count_of, shape_text, shortened, size_text
-from smd_agent.rules.short_look import in_one_line, look_shortly
+from smd_agent.rules.verdict_in_time import in_one_line, look_shortly
 from smd_agent.storage.state import describe_state
 
 TYPE_CHECKING = False

@@ -21,7 +21,7 @@ from smd_agent.cli.run_folder import is_awaited, open_run
 from smd_agent.cli.runs import incomplete_lines
 from smd_agent.cli.verdict import group_lines
 from smd_agent.printable import count_of, number_text, printable, shortened_within
-from smd_agent.rules.short_look import in_one_line
+from smd_agent.rules.verdict_in_time import in_one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from smd_agent.core.recorder import Recorder
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.run_output import RunOutput
 from smd_agent.core.save_config import SaveConfig
-from smd_agent.core.selection import Selection
+from smd_agent.core.saved_collections import Selection
 from smd_agent.core.sink import RunSink
 from smd_agent.core.values import Captured
 from smd_agent.core.worker import worker_name

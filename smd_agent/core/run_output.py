@@ -14,7 +14,7 @@ from smd_agent.core.worker import Worker
 from smd_agent.errors import SMDebugValueError
 
 if TYPE_CHECKING:
-    from smd_agent.core.selection import Selection
+    from smd_agent.core.saved_collections import Selection
 
 
 class RunOutput:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.selection import Selection
+from smd_agent.core.saved_collections import Selection
 from smd_agent.printable import count_of
 
 WEIGHTS, BIASES = CollectionKeys.WEIGHTS, CollectionKeys.BIASES

@@ -23,8 +23,8 @@ from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.last_weights import LastWeights
 from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.step_bounds import TrainingSteps
 from smd_agent.framework.tracked_model import free_name
-from smd_agent.framework.training_steps import TrainingSteps
 from smd_agent.mxnet import backward_calls, block_calls
 from smd_agent.mxnet.arrays import to_array
 from smd_agent.mxnet.collection import BUILT_IN, Collection
@@ -45,7 +45,7 @@ class Hook(FrameworkHook):
     """Saves the tensors of a Gluon training run by step and mode.
 
     A training step reaches from the first call of a registered block to the update of its parameters; see
-    ``framework.training_steps``. Calls for several contexts are one step. The mode is the one set with ``set_mode``,
+    ``framework.step_bounds``. Calls for several contexts are one step. The mode is the one set with ``set_mode``,
     GLOBAL before that.
     """
 

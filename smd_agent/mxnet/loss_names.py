@@ -16,7 +16,7 @@ from mxnet.gluon import Block
 from mxnet.gluon.loss import Loss as LossBlock
 
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.selection import Selection
+from smd_agent.core.saved_collections import Selection
 from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.plain_access import is_a
 from smd_agent.mxnet.structure import name_of

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from types import ModuleType
 
 from smd_agent import guard
-from smd_agent.framework.boosting.calls import Describe, HookClass, Trainings, watch_calls
 from smd_agent.framework.boosting.hook import DEFAULT_SAVE_INTERVAL
+from smd_agent.framework.boosting.training_functions import Describe, HookClass, Trainings, watch_calls
 from smd_agent.patches.hook_of_run import make_hook, wanted_settings, warn_at_exit_if_nothing_captured
 
 

@@ -51,7 +51,7 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 def _judge(hook: BaseHook, seconds: float, alone: bool) -> None:
-    from smd_agent.rules.limits import CLOCK_TIMES
+    from smd_agent.rules.time_limits import CLOCK_TIMES
 
     shown, folder, worker = hook.out_dir, hook.local_dir, hook.ended_worker
     check = f"python -m smd_agent check {shown}"
@@ -75,7 +75,7 @@ def _verdict(folder: str, worker: str, seconds: float, check: str) -> str:
     import logging
 
     from smd_agent.analysis.own_part import OwnPart
-    from smd_agent.rules.short_look import in_one_line, look_shortly
+    from smd_agent.rules.verdict_in_time import in_one_line, look_shortly
 
     logger, thread = logging.getLogger("smd_agent"), get_ident()
 

@@ -19,14 +19,14 @@ from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.step_bounds import TrainingSteps
 from smd_agent.framework.tracked_model import free_name
-from smd_agent.framework.training_steps import TrainingSteps
 from smd_agent.pytorch.arrays import to_array
+from smd_agent.pytorch.capture.evaluation_losses import TrainedLosses
 from smd_agent.pytorch.capture.last_weights import LastWeights
 from smd_agent.pytorch.capture.loss_guesses import LossGuesses
 from smd_agent.pytorch.capture.loss_names import LossNames
 from smd_agent.pytorch.capture.saved_step import SavedStep
-from smd_agent.pytorch.capture.trained_losses import TrainedLosses
 from smd_agent.pytorch.collection import BUILT_IN, Collection
 from smd_agent.pytorch.device import room
 from smd_agent.pytorch.device.graph_captures import graph_captures
@@ -47,7 +47,7 @@ class Hook(KnownModels):
     """Saves the tensors of a PyTorch training run by step and mode.
 
     A training step reaches from the first forward of a registered model to the update of its parameters; see
-    ``framework.training_steps``. The mode is the one set with ``set_mode``, GLOBAL before that.
+    ``framework.step_bounds``. The mode is the one set with ``set_mode``, GLOBAL before that.
     """
 
     built_in = BUILT_IN

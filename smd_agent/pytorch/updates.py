@@ -18,7 +18,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.error_boundary import own_failure
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.patching import is_replaced, replace
-from smd_agent.framework.training_steps import TrainingSteps
+from smd_agent.framework.step_bounds import TrainingSteps
 from smd_agent.framework.update_rounds import UpdateRounds
 from smd_agent.pytorch import own_handles
 from smd_agent.pytorch.fences import fence

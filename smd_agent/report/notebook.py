@@ -14,8 +14,8 @@ from smd_agent.report.lines import Line, Lines
 from smd_agent.report.markup import Element, element, joined, table
 from smd_agent.report.picture import picture
 from smd_agent.report.words import count_of, number_text
-from smd_agent.rules.short_look import in_one_line, look_shortly
 from smd_agent.rules.step_view import RunView, StepView
+from smd_agent.rules.verdict_in_time import in_one_line, look_shortly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,8 +16,8 @@ from smd_agent.errors import (
 )
 from smd_agent.rules.built_in import BuiltInRule, Split
 from smd_agent.rules.finding import Finding, NotJudged, Severity
-from smd_agent.rules.limits import Limits, OutOfTime
 from smd_agent.rules.step_view import RunView, StepView
+from smd_agent.rules.time_limits import Limits, OutOfTime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -18,7 +18,7 @@ from smd_agent.core.reduction_config import CHANNEL_SHARES, OPS
 from smd_agent.core.reductions import reduce_rows
 from smd_agent.errors import SMDebugError
 from smd_agent.formats.checksum import crc32c
-from smd_agent.rules.limits import Limits
+from smd_agent.rules.time_limits import Limits
 
 if TYPE_CHECKING:
     import numpy.typing as npt

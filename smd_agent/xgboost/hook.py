@@ -8,13 +8,13 @@ import xgboost
 from xgboost.callback import TrainingCallback
 
 from smd_agent.framework.boosting.hook import BoostingHook
-from smd_agent.framework.boosting.products import Training
+from smd_agent.framework.boosting.saved_collections import Training
 from smd_agent.framework.plain_access import attribute
 from smd_agent.xgboost.collection import BUILT_IN
 from smd_agent.xgboost.data import as_matrix
 from smd_agent.xgboost.environment import facts
-from smd_agent.xgboost.products import Products
 from smd_agent.xgboost.rounds import Rounds
+from smd_agent.xgboost.saved_collections import Products
 from smd_agent.xgboost.worker import place
 
 

@@ -9,8 +9,8 @@ from xgboost.core import XGBoostError
 
 from smd_agent.core.domains import STEPS
 from smd_agent.framework.boosting import rounds
-from smd_agent.framework.boosting.products import Products
 from smd_agent.framework.boosting.rounds import RoundRecorder
+from smd_agent.framework.boosting.saved_collections import Products
 from smd_agent.framework.plain_access import attribute
 from smd_agent.xgboost.plain import plain
 

@@ -17,7 +17,7 @@ from smd_agent import create_trial, stalled_disk
 from smd_agent.core.modes import ModeKeys
 from smd_agent.patches import verdict_at_exit
 from smd_agent.pytorch import Hook, SaveConfig
-from smd_agent.rules import by_default, short_look
+from smd_agent.rules import by_default, verdict_in_time
 from smd_agent.rules.built_in import BuiltInRule, Need
 
 WARM = ("torch",)
@@ -288,7 +288,7 @@ def test_a_disk_that_stands_still_is_not_waited_for(judged, monkeypatch, tmp_pat
 
 
 def test_a_failure_of_the_verdict_is_one_line(judged, monkeypatch):
-    monkeypatch.setattr(short_look, "alike", None)
+    monkeypatch.setattr(verdict_in_time, "alike", None)
     line = judged(nan=True)
     assert line.startswith("judging the run failed (TypeError: ")
     assert "\n" not in line
@@ -316,21 +316,21 @@ def test_the_garbage_collector_has_no_turn_meanwhile(judged, enabled):
 
 def test_large_values_are_not_read(monkeypatch, tmp_path):
     trial = written(tmp_path / "run", [{"loss": 1.0 / (step + 1), "a_weight": np.ones(5000)} for step in range(12)])
-    monkeypatch.setattr(short_look, "LARGEST_VALUE", 10_000)
+    monkeypatch.setattr(verdict_in_time, "LARGEST_VALUE", 10_000)
     steps = trial.step_table.steps(ModeKeys.GLOBAL, True)
-    look = short_look.look_shortly(trial, steps, trial.step_table.files, 60)
-    assert short_look.in_one_line(look).endswith(" over 12 steps; 1 large tensor not read")
+    look = verdict_in_time.look_shortly(trial, steps, trial.step_table.files, 60)
+    assert verdict_in_time.in_one_line(look).endswith(" over 12 steps; 1 large tensor not read")
     assert not look.is_whole
 
 
 def test_a_reader_that_warns_does_not_reach_the_handlers_of_the_program(judged, tmp_path, caplog, monkeypatch):
-    real = short_look.look_shortly
+    real = verdict_in_time.look_shortly
 
     def damaged(part, *args, **more):
         next((tmp_path / "run" / "index").rglob("*5_worker_0.json")).write_text("no index")
         return real(part, *args, **more)
 
-    monkeypatch.setattr(short_look, "look_shortly", damaged)
+    monkeypatch.setattr(verdict_in_time, "look_shortly", damaged)
     assert re.match(r"no findings in \d+ rules over 19 steps; 1 step cannot be read; the rest: ", judged())
     assert caplog.records == []
     create_trial(str(tmp_path / "run"), timeout=0)

@@ -11,7 +11,7 @@ from robustness.part import Part
 from smd_agent.config.hook_file import Source
 from smd_agent.config.load import load_settings
 from smd_agent.core.collection import Collection
-from smd_agent.core.plan import SavePlan
+from smd_agent.core.save_plan import SavePlan
 from smd_agent.errors import ConfigError
 
 LONGEST_SENTENCE = 600

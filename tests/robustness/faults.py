@@ -34,7 +34,7 @@ NOT_TRIED = ("guard.py:",)
 # What the sample is made of: one function of each kind that has let failures through, and those that are reached from
 # a framework's loop.
 PYTORCH_FIRST = (
-    "framework/training_steps.py:TrainingSteps.updated",
+    "framework/step_bounds.py:TrainingSteps.updated",
     "pytorch/capture/saved_step.py:SavedStep._wrap_backward.backward",
     "pytorch/capture/saved_step.py:SavedStep.forward",
     "pytorch/capture/functional_losses.py:_wrap.loss_function",
@@ -48,7 +48,7 @@ PYTORCH_FIRST = (
     "storage/step_output.py:StepOutput.write",
 )
 KERAS_FIRST = (
-    "framework/keras/step.py:StepFunction._run_captured",
+    "framework/keras/step_function.py:StepFunction._run_captured",
     "framework/keras/watch.py:KerasWatch._watch_maker.around.make",
     "framework/keras/watch.py:KerasWatch._publish_last",
     "core/open_step.py:OpenStep.publish",
@@ -67,8 +67,8 @@ GLUON_FIRST = (
     "mxnet/updates.py:_Updates._wrap_update.update",
 )
 XGBOOST_FIRST = (
-    "framework/boosting/calls.py:_with_callbacks.train",
-    "framework/boosting/products.py:Products._data_facts",
+    "framework/boosting/training_functions.py:_with_callbacks.train",
+    "framework/boosting/saved_collections.py:Products._data_facts",
     "framework/boosting/rounds.py:Rounds.after_round",
     "framework/boosting/rounds.py:Rounds.end_round",
     "framework/boosting/rounds.py:Rounds.close",

@@ -10,7 +10,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.keras.backend import Backend, C, Current, H
 from smd_agent.framework.keras.logs import logs_in
-from smd_agent.framework.keras.step import StepFunction
+from smd_agent.framework.keras.step_function import StepFunction
 from smd_agent.framework.keras.step_place import install, put, standing
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.patching import Make, is_ours, replace, replaced

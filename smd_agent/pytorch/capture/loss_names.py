@@ -12,7 +12,7 @@ import re
 import torch
 
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.selection import Selection
+from smd_agent.core.saved_collections import Selection
 from smd_agent.framework.plain_access import attribute, is_a
 from smd_agent.pytorch.capture.persistent_hooks import LossModule
 

@@ -24,9 +24,9 @@ from smd_agent.framework.loss_links import comes_from, origin
 from smd_agent.framework.plain_access import is_a
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.capture import functional_losses
+from smd_agent.pytorch.capture.evaluation_losses import OWN_LOSS, FunctionCall, parts_of
 from smd_agent.pytorch.capture.loss_scaling import NODES_OF_A_SUM, Node, Scales, identity, nodes_behind, unscaled
 from smd_agent.pytorch.capture.ports import TrainedModels
-from smd_agent.pytorch.capture.trained_losses import OWN_LOSS, FunctionCall, parts_of
 from smd_agent.pytorch.fences import fence
 from smd_agent.pytorch.tracing import graph_task, has_compiled, is_opaque, probe
 

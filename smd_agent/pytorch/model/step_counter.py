@@ -19,8 +19,8 @@ from smd_agent.framework.error_boundary import own_failure
 from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.stack_room import has_room, in_room
+from smd_agent.framework.step_bounds import TrainingSteps
 from smd_agent.framework.tracked_model import StepOpener, TrackedModel
-from smd_agent.framework.training_steps import TrainingSteps
 from smd_agent.pytorch.model import counter_place
 from smd_agent.pytorch.model.wrappers import (
     class_name,

@@ -17,7 +17,7 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import STEPS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.ports import StepWriter
-from smd_agent.core.selection import Selection
+from smd_agent.core.saved_collections import Selection
 from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.tensorflow.arrays import Rows

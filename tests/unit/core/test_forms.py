@@ -9,10 +9,10 @@ from smd_agent.core.channels import ChannelAxes, last_axis, second_axis
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.plan import SavePlan
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.reductions import count_by_size
 from smd_agent.core.save_config import SaveConfig
+from smd_agent.core.save_plan import SavePlan
 from smd_agent.core.values import write_group
 
 RED = "smdebug/reductions"

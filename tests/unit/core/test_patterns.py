@@ -14,7 +14,7 @@ from smd_agent.config.load import load_settings
 from smd_agent.core import patterns
 from smd_agent.core.collection import Collection
 from smd_agent.core.patterns import LONGEST_PATTERN, ORDINARY_NAME, NamePattern, UnfitPattern
-from smd_agent.core.plan import SavePlan
+from smd_agent.core.save_plan import SavePlan
 from smd_agent.errors import ConfigError, SMDebugValueError
 from smd_agent.framework.boosting.collection import built_in_collections
 

@@ -10,7 +10,7 @@ from smd_agent.analysis.trial import create_trial
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.save_config import SaveConfig
 from smd_agent.framework.keras.logs import KerasLogs
-from smd_agent.framework.keras.step import TentativeStep
+from smd_agent.framework.keras.step_function import TentativeStep
 
 TRAIN = ModeKeys.TRAIN
 

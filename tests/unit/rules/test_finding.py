@@ -11,7 +11,7 @@ from smd_agent.rules import finding
 from smd_agent.rules.by_default import judge
 from smd_agent.rules.finding import Finding, Severity
 from smd_agent.rules.registry import built_in_rules
-from smd_agent.rules.short_look import ShortLook
+from smd_agent.rules.verdict_in_time import ShortLook
 
 
 def found(rule, severity=Severity.PROBLEM, step=0):

@@ -9,8 +9,8 @@ import pytest
 
 from smd_agent.core.collection import Collection
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.plan import SavePlan
 from smd_agent.core.save_config import SaveConfig
+from smd_agent.core.save_plan import SavePlan
 from smd_agent.storage import forecast
 from smd_agent.storage.run_writer import RunWriter
 

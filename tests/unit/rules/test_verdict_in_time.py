@@ -13,7 +13,7 @@ from smd_agent.rules import by_default
 from smd_agent.rules.finding import Finding, Severity
 from smd_agent.rules.judging import Verdict
 from smd_agent.rules.registry import applied_unasked, built_in_rules
-from smd_agent.rules.short_look import ShortLook, in_one_line, look_shortly
+from smd_agent.rules.verdict_in_time import ShortLook, in_one_line, look_shortly
 
 PROBLEM, WARNING, NOTE = Severity
 
@@ -126,7 +126,7 @@ def busy(seconds):
 def test_a_last_loss_that_is_not_finite_is_never_missed(seconds, after, processes, tmp_path, monkeypatch):
     """However little time there is, and however many share the processor; steps that have no loss may follow."""
     clock = time.monotonic
-    monkeypatch.setattr("smd_agent.rules.limits.time.monotonic", lambda: processes * clock())
+    monkeypatch.setattr("smd_agent.rules.time_limits.time.monotonic", lambda: processes * clock())
     steps = [{"loss": 1.0} for _ in range(19)] + [{"loss": math.nan}, *({"outputs": 1.0} for _ in after)]
     trial = written(tmp_path / "run", steps, [ModeKeys.TRAIN] * 20 + after)
 

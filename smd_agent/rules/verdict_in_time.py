@@ -12,8 +12,8 @@ from smd_agent.rules.built_in import BuiltInRule, Split
 from smd_agent.rules.by_default import rules_of_run
 from smd_agent.rules.finding import Finding, Severity, alike
 from smd_agent.rules.judging import Judging, Verdict
-from smd_agent.rules.limits import Limits, OutOfTime, Stopwatch
 from smd_agent.rules.step_view import RunView, StepView
+from smd_agent.rules.time_limits import Limits, OutOfTime, Stopwatch
 from smd_agent.storage.worker_notes import read_failures
 
 if TYPE_CHECKING:

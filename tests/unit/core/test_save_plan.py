@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from smd_agent.core.collection import Collection
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.plan import SavePlan
 from smd_agent.core.save_config import SaveConfig
+from smd_agent.core.save_plan import SavePlan
 
 
 def test_a_new_plan_knows_which_collections_came_up_before():
@@ -33,7 +33,7 @@ def test_names_that_are_included_are_looked_up_again_when_one_is_placed():
 
 
 def test_what_comes_again_in_each_step_is_planned_once(monkeypatch):
-    monkeypatch.setattr("smd_agent.core.plan._CACHED_GROUPS", 8)
+    monkeypatch.setattr("smd_agent.core.save_plan._CACHED_GROUPS", 8)
     plan = SavePlan([Collection("all", [".*"], save_config=SaveConfig(save_interval=1))])
     due = plan.due(ModeKeys.TRAIN, 0)
     names = [(f"layer{number}_output_0",) for number in range(10)]

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import xgboost
 
 from smd_agent.core.ports import StepWriter
-from smd_agent.framework.boosting import products
-from smd_agent.framework.boosting.products import Training, Unavailable
+from smd_agent.framework.boosting import saved_collections
+from smd_agent.framework.boosting.saved_collections import Training, Unavailable
 from smd_agent.xgboost.data_facts import data_facts_of
 from smd_agent.xgboost.directions import wanted_small
 from smd_agent.xgboost.plain import plain
@@ -28,7 +28,7 @@ TREE_BOOSTERS = ("gbtree", "dart")
 EvalsLog = Mapping[str, Mapping[str, list[Any]]]
 
 
-class Products(products.Products[xgboost.Booster, xgboost.DMatrix]):
+class Products(saved_collections.Products[xgboost.Booster, xgboost.DMatrix]):
     """Saves the rounds of one training with XGBoost."""
 
     evaluation_arguments = "evals of xgboost.train, eval_set of fit"
