@@ -54,6 +54,10 @@ def _finds_room() -> bool:
         if guard.is_foreign(error):
             raise
         return False
+    except Exception as error:
+        if guard.is_foreign(error):
+            raise
+        # The look has failed, and not for want of room.
     return True
 
 

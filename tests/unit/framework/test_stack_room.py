@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from smd_agent import guard
+from smd_agent.framework import stack_room
 from smd_agent.framework.stack_room import has_room, in_room
 
 
@@ -63,3 +64,11 @@ def test_the_limit_is_as_it_was_after_a_failure_and_as_the_program_has_set_it_me
         assert sys.getrecursionlimit() == before + 500
     finally:
         sys.setrecursionlimit(before)
+
+
+def test_a_look_that_fails_costs_nothing_else(monkeypatch):
+    called = []
+    monkeypatch.setattr(stack_room, "_descend", lambda calls: 1 // 0)
+    assert has_room()
+    in_room(called.append, 1)
+    assert called == [1]
