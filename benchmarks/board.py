@@ -80,7 +80,7 @@ class _Ours:
             save_config=SaveConfig(save_interval=1),
         )
         selection.pictures = board
-        writer = RunWriter(str(folder), board=RunBoard(None, selection.homes) if board else None)
+        writer = RunWriter(str(folder), board=RunBoard(None, selection.shown_in) if board else None)
         self.hook = BaseHook(writer, selection)
 
     def step(self, names: list[str], tensors: list[Any]) -> None:

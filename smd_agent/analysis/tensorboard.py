@@ -46,7 +46,7 @@ def write(
     Raises:
         SMDebugRuntimeError: the files cannot be written.
     """
-    homes: DisplayCollections = {}
+    shown_in: DisplayCollections = {}
     problems: Problems = {}
     boards: dict[str, BoardFiles] = {}
     root = Path(folder)
@@ -54,12 +54,12 @@ def write(
         root.mkdir(parents=True, exist_ok=True)
         for file, names in files:
             for name in names:
-                members = [] if name in homes else _members(name, collections)
+                members = [] if name in shown_in else _members(name, collections)
                 if members:
-                    settle(homes, name, members)
+                    settle(shown_in, name, members)
             if file.worker not in boards:
                 boards[file.worker] = BoardFiles(lambda: (root, ""), file.worker)
-            boards[file.worker].write(_Reading(source, file, problems).step(names, homes))
+            boards[file.worker].write(_Reading(source, file, problems).step(names, shown_in))
     except OSError as error:
         raise SMDebugRuntimeError(f"{folder} cannot be written: {error.strerror or error}") from error
     finally:
@@ -85,8 +85,8 @@ class _Reading:
         self._problems = problems
         self._contents = source.contents(file)
 
-    def step(self, names: Iterable[str], homes: DisplayCollections) -> BoardStep:
-        step = BoardStep(self._file.step, self._file.index.mode, self._wall_time(), homes)
+    def step(self, names: Iterable[str], shown_in: DisplayCollections) -> BoardStep:
+        step = BoardStep(self._file.step, self._file.index.mode, self._wall_time(), shown_in)
         for name, numbers in self._numbers(names).items():
             ops = self._contents.reductions.get(name, {})
             if numbers:
@@ -95,7 +95,7 @@ class _Reading:
                 saved = self._read(name, name)
                 if saved is not None:
                     step.add(name, saved.value, saved.wall_time)
-            elif HISTOGRAM_OP in ops and name in homes and homes[name].histogram:
+            elif HISTOGRAM_OP in ops and name in shown_in and shown_in[name].histogram:
                 saved = self._read(name, ops[HISTOGRAM_OP])
                 if saved is not None and _is_of_several(saved.value):
                     step.distributions[name] = _distribution(saved.value, numbers)

@@ -1,4 +1,4 @@
-"""DisplayCollection of a tensor: the one of its collections that it is shown under where it can have one place only."""
+"""Display collection of a tensor: the one of its collections under which it is shown where only one can be."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class DisplayCollection(NamedTuple):
     """Where a tensor is shown.
 
     Attributes:
-        collection: the name of its home.
-        tensor: its own name.
+        collection: its name.
+        tensor: the tensor's name.
         histogram: whether a histogram of it is wanted.
     """
 
@@ -26,14 +26,16 @@ class DisplayCollection(NamedTuple):
 
 
 DisplayCollections = dict[str, DisplayCollection]
-"""The homes of tensors by their names, and by these as they stand in the names of their reductions."""
+"""The display collections of tensors by their names, and by these as they stand in the names of their reductions."""
 
 
-def settle(homes: DisplayCollections, tensor: str, collections: Iterable[tuple[str, bool]]) -> None:
-    """Enter a tensor's home: ``all`` and ``default`` come last, collections of which histograms are wanted first.
+def settle(shown_in: DisplayCollections, tensor: str, collections: Iterable[tuple[str, bool]]) -> None:
+    """Enter a tensor's display collection.
+
+    Collections of which histograms are wanted come first, ``all`` and ``default`` last.
 
     Args:
-        homes: gets the home.
+        shown_in: gets it.
         tensor: the tensor's name.
         collections: those it is in, at least one; each with whether histograms are wanted of what is in it.
     """
@@ -43,4 +45,6 @@ def settle(homes: DisplayCollections, tensor: str, collections: Iterable[tuple[s
     }
     # By name in the end: the order of a set would be another one in every process.
     collection = min(found, key=lambda name: (name in _WIDE, not found[name], name))
-    homes[tensor] = homes[without_output_numbers(tensor)] = DisplayCollection(collection, tensor, found[collection])
+    shown_in[tensor] = shown_in[without_output_numbers(tensor)] = DisplayCollection(
+        collection, tensor, found[collection]
+    )

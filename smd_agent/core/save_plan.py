@@ -132,19 +132,19 @@ class SavePlan:
     Args:
         collections: those that are saved.
         before: the plan that this one replaces; what it knew of collections that came up stays known.
-        homes: get the homes of the tensors that are saved.
-        pictures: distributions are wanted too, of tensors whose homes say so.
+        shown_in: gets the display collections of the tensors that are saved.
+        pictures: distributions are wanted too, of tensors whose display collections say so.
     """
 
     def __init__(
         self,
         collections: Sequence[Collection],
         before: SavePlan | None = None,
-        homes: DisplayCollections | None = None,
+        shown_in: DisplayCollections | None = None,
         pictures: bool = False,
     ) -> None:
         self._collections = list(collections)
-        self._homes: DisplayCollections = {} if homes is None else homes
+        self._shown_in: DisplayCollections = {} if shown_in is None else shown_in
         self._pictures = pictures
         self._members: dict[str, int] = {}
         self._hows: dict[int, How] = {}
@@ -261,7 +261,7 @@ class SavePlan:
         members = [collection for i, collection in enumerate(self._collections) if bits >> i & 1]
         for collection in members:
             collection.add_tensor_name(name)
-        settle(self._homes, name, ((collection.name, collection.save_histogram) for collection in members))
+        settle(self._shown_in, name, ((collection.name, collection.save_histogram) for collection in members))
         self._found |= bits
         self._named.add(name)
 
@@ -294,7 +294,7 @@ class SavePlan:
             pictured=tuple(
                 i
                 for i, how in enumerate(hows)
-                if self._pictures and how is not None and not how.raw and self._homes[names[i]].histogram
+                if self._pictures and how is not None and not how.raw and self._shown_in[names[i]].histogram
             ),
             limits={i: how.raw_up_to for i, how in enumerate(hows) if how is not None and how.raw_up_to},
         )

@@ -37,7 +37,7 @@ class Selection:
         explained: names of collections that may stay without a tensor: nobody asked for them, or a line has said why.
         on_change: called when other tensors may be due than before.
         other_names: gives further names under which a tensor that is placed in a collection belongs to it.
-        homes: of the tensors that have been saved.
+        shown_in: the display collections of the tensors that have been saved.
         metric_names: of the scalars that are SageMaker's metrics, beside what is in ``METRIC_COLLECTIONS``.
         pictures: distributions of tensors are wanted; to be set before the first step.
     """
@@ -70,7 +70,7 @@ class Selection:
         # Nobody has asked to be called: bool, called without arguments, does nothing.
         self.on_change: Callable[[], object] = bool
         self.other_names: Callable[[str], Iterable[str]] = lambda _: ()
-        self.homes: DisplayCollections = {}
+        self.shown_in: DisplayCollections = {}
         self.metric_names: set[str] = set()
         self.pictures = False
         self._plan: SavePlan | None = None
@@ -104,7 +104,7 @@ class Selection:
         if self._plan is None:
             self._prepare_collections()
             collections = [self.manager.get(name) for name in self.names]
-            self._plan = SavePlan(collections, self._last_plan, self.homes, self.pictures)
+            self._plan = SavePlan(collections, self._last_plan, self.shown_in, self.pictures)
         return self._plan
 
     @locked

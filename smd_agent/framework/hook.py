@@ -65,7 +65,7 @@ def _board_of(folder: str | None, out_dir: str, selection: Selection) -> RunBoar
     selection.pictures = True
     # Below the address of a store they are written into the run's folder first, as all files are.
     named = None if is_address(folder) else absolute(folder)
-    return RunBoard(None if named == absolute(out_dir) / FOLDER else named, selection.homes)
+    return RunBoard(None if named == absolute(out_dir) / FOLDER else named, selection.shown_in)
 
 
 class FrameworkHook(BaseHook):

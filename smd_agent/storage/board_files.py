@@ -40,20 +40,20 @@ class BoardStep:
         step: over all modes.
         mode: of the step.
         wall_time: seconds since the epoch.
-        homes: of the tensors; looked into when a tensor is added, and when it is written.
+        shown_in: the display collections of the tensors; looked into when a tensor is added, and when it is written.
 
     Attributes:
-        step, mode, wall_time, homes: the same.
+        step, mode, wall_time, shown_in: the same.
         reductions: for the stored names of reductions that came together, their values.
         numbers: tensors of one element by name: the number, and the time that it has.
         distributions: of other tensors, by name.
     """
 
-    def __init__(self, step: int, mode: ModeKeys, wall_time: float, homes: DisplayCollections) -> None:
+    def __init__(self, step: int, mode: ModeKeys, wall_time: float, shown_in: DisplayCollections) -> None:
         self.step = step
         self.mode = mode
         self.wall_time = wall_time
-        self.homes = homes
+        self.shown_in = shown_in
         self.reductions: dict[tuple[str, ...], npt.NDArray[np.float64]] = {}
         self.numbers: dict[str, tuple[float, float]] = {}
         self.distributions: dict[str, Distribution] = {}
@@ -79,8 +79,8 @@ class BoardStep:
             if array.dtype.kind in "fiub":
                 self.numbers[name] = float(array.reshape(-1)[0]), self.wall_time if wall_time is None else wall_time
             return
-        home = self.homes.get(name)
-        if home is not None and home.histogram and has_distribution(array):
+        shown = self.shown_in.get(name)
+        if shown is not None and shown.histogram and has_distribution(array):
             self.distributions[name] = distribution_of(array)
 
     def add_scalars(self, names: tuple[str, ...], values: npt.NDArray[np.float64]) -> None:
@@ -148,16 +148,18 @@ class BoardFiles:
 
     def _records(self, step: BoardStep) -> Iterator[bytes]:
         scalars = [
-            self._layout(names, step.homes).render(values) for names, values in step.reductions.items() if values.size
+            self._layout(names, step.shown_in).render(values)
+            for names, values in step.reductions.items()
+            if values.size
         ]
         for name, (number, wall_time) in step.numbers.items():
-            one = self._layout((name,), step.homes).render(np.array([number]))
+            one = self._layout((name,), step.shown_in).render(np.array([number]))
             if wall_time == step.wall_time:
                 scalars.append(one)
             else:
                 yield summaries.summary(wall_time, step.step, one)
         for name, distribution in step.distributions.items():
-            collection = step.homes[name].collection
+            collection = step.shown_in[name].collection
             tag = summaries.tag_of(f"{collection}/{name}")
             if distribution.others:
                 self._others.add((step.mode, tag))
@@ -168,12 +170,12 @@ class BoardFiles:
         if scalars:
             yield summaries.summary(step.wall_time, step.step, b"".join(scalars))
 
-    def _layout(self, names: tuple[str, ...], homes: DisplayCollections) -> summaries.Scalars:
+    def _layout(self, names: tuple[str, ...], shown_in: DisplayCollections) -> summaries.Scalars:
         known = self._layouts.get(names)
         if known is None:
             if len(self._layouts) >= _CACHED_LAYOUTS:
                 self._layouts.clear()
-            known = self._layouts[names] = summaries.Scalars([_scalar_tag(name, homes) for name in names])
+            known = self._layouts[names] = summaries.Scalars([_scalar_tag(name, shown_in) for name in names])
         return known
 
 
@@ -202,7 +204,7 @@ def _below(worker: str) -> str:
     return "" if worker == FIRST_WORKER else f"/{summaries.tag_of(worker).replace('/', '_')}"
 
 
-def _scalar_tag(name: str, homes: DisplayCollections) -> str:
+def _scalar_tag(name: str, shown_in: DisplayCollections) -> str:
     """The tag of a number that is stored under a name.
 
     A reduction's is ``<collection>/<tensor>/<op>``. Losses, metrics and the like have their names, as smdebug's had;
@@ -210,9 +212,9 @@ def _scalar_tag(name: str, homes: DisplayCollections) -> str:
     """
     if name.startswith(REDUCTION_PREFIX):
         op, _, tensor = name.removeprefix(REDUCTION_PREFIX).partition("/")
-        home = homes.get(tensor)
-        return summaries.tag_of(name if home is None else f"{home.collection}/{home.tensor}/{op}")
-    home = homes.get(name)
-    if home is None or home.collection in SCALAR_COLLECTIONS:
+        shown = shown_in.get(tensor)
+        return summaries.tag_of(name if shown is None else f"{shown.collection}/{shown.tensor}/{op}")
+    shown = shown_in.get(name)
+    if shown is None or shown.collection in SCALAR_COLLECTIONS:
         return summaries.tag_of(name)
-    return summaries.tag_of(f"{home.collection}/{name}")
+    return summaries.tag_of(f"{shown.collection}/{name}")

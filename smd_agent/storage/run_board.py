@@ -23,22 +23,22 @@ class RunBoard:
 
     Args:
         folder: absolute; None stands for ``tensorboard`` in the run's folder, wherever that comes to be.
-        homes: of the run's tensors.
+        shown_in: the display collections of the run's tensors.
 
     Attributes:
         folder: the same.
     """
 
-    def __init__(self, folder: Path | None, homes: DisplayCollections) -> None:
+    def __init__(self, folder: Path | None, shown_in: DisplayCollections) -> None:
         self.folder = folder
-        self._homes = homes
+        self._shown_in = shown_in
         self._files: tuple[str, BoardFiles] | None = None
         # Bytes handed over, by the training's thread, and done, by the writer's.
         self._handed = self._done = 0
 
     def begin_step(self, stamp: Stamp) -> BoardStep:
         """Open a step."""
-        return BoardStep(stamp.step, stamp.mode, stamp.wall_time, self._homes)
+        return BoardStep(stamp.step, stamp.mode, stamp.wall_time, self._shown_in)
 
     def commit(
         self,

@@ -23,6 +23,6 @@ from smd_agent.core.display_collection import settle
 )
 def test_which_one_it_is(collections, home):
     for order in (collections, collections[::-1]):
-        homes = {}
-        settle(homes, "x/kernel:0", order)
-        assert homes["x/kernel:0"] == homes["x/kernel"] == (home[0], "x/kernel:0", home[1])
+        shown_in = {}
+        settle(shown_in, "x/kernel:0", order)
+        assert shown_in["x/kernel:0"] == shown_in["x/kernel"] == (home[0], "x/kernel:0", home[1])

@@ -32,10 +32,10 @@ RUNS = {"while/TRAIN", "later/TRAIN"}
 @pytest.fixture
 def boards(tmp_path, capsys):
     """A folder with files that a run has written, and with those that the command has made of it."""
-    homes = {}
-    settle(homes, "Net_fc.weight", [("weights", True)])
-    settle(homes, "loss", [("losses", True)])
-    run = started(tmp_path / "run", board=RunBoard(tmp_path / "board" / "while", homes))
+    shown_in = {}
+    settle(shown_in, "Net_fc.weight", [("weights", True)])
+    settle(shown_in, "loss", [("losses", True)])
+    run = started(tmp_path / "run", board=RunBoard(tmp_path / "board" / "while", shown_in))
     manager = CollectionManager()
     for collection, name in (("weights", "Net_fc.weight"), ("losses", "loss")):
         manager.get(collection).add_tensor_name(name)
