@@ -102,9 +102,9 @@ def _tell_if_no_framework(pid: int) -> None:
 
 @guard.fence("looking for frameworks of other packages")
 def _read_outside() -> None:
-    from smd_agent.patches import outside
+    from smd_agent.patches import other_packages
 
-    outside.known()
+    other_packages.known()
 
 
 @guard.fence("looking into the run's folder")

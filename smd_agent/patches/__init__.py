@@ -1,7 +1,7 @@
 """Table of the frameworks of this package, each with the module that patches it once the script has imported it.
 
 A patch module has one function, `apply(module)`. Boot reads this table in every armed interpreter, so nothing
-is imported here. `smd_agent.patches.outside` adds those of other packages.
+is imported here. `smd_agent.patches.other_packages` adds those of other packages.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from smd_agent import guard
 from smd_agent.framework.patching import Until
-from smd_agent.patches.outside import known
+from smd_agent.patches.other_packages import known
 
 
 class Declared(NamedTuple):

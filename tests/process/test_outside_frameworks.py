@@ -146,10 +146,10 @@ def test_what_the_framework_itself_raises_is_the_programs(train, tmp_path):
 
 
 def test_an_interpreter_that_is_not_armed_reads_nothing(train):
-    assert "smd_agent.patches.outside" not in train(text="import sys, toytrain\nprint([*sys.modules])").stdout
+    assert "smd_agent.patches.other_packages" not in train(text="import sys, toytrain\nprint([*sys.modules])").stdout
 
 
 @pytest.mark.parametrize("imported, is_read", [("json", False), ("toytrain", True)])
 def test_entry_points_are_read_before_the_first_import_that_is_no_part_of_python(imported, is_read, train, tmp_path):
-    text = f"import sys, {imported}\nprint('smd_agent.patches.outside' in sys.modules)"
+    text = f"import sys, {imported}\nprint('smd_agent.patches.other_packages' in sys.modules)"
     assert train(text=text, SMD_AGENT_HOOK=hook_for(tmp_path / "run")).stdout == f"{is_read}\n"
