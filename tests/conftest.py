@@ -38,6 +38,15 @@ THOROUGH = (
     "frameworks/test_tensorflow_keras_workers.py",
     "frameworks/test_verdict.py",
     "frameworks/test_xgboost_dask.py",
+    # Interpreters that start as the user's do: beside files that are called as libraries, without one framework, with
+    # little room on the stack, or again after they were killed.
+    "frameworks/test_one_room_per_framework.py",
+    "frameworks/test_pytorch_stack.py",
+    "frameworks/test_restarts.py",
+    "frameworks/test_restarts_elsewhere.py",
+    "frameworks/test_shadowed_libraries.py",
+    # A page of the documentation is made.
+    "frameworks/test_pytorch_scenarios.py",
     # Programs of one field each; those of every field are quick.
     "frameworks/test_pytorch_special_programs.py",
 )
