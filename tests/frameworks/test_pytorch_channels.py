@@ -175,7 +175,7 @@ class LastForAWhile(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.conv, self.norm, self.lock = nn.Conv2d(3, 4, 1), self.Normed(4), self.Turned()
+        self.conv, self.norm, self.turn = nn.Conv2d(3, 4, 1), self.Normed(4), self.Turned()
         self.fc, self.act = nn.Linear(4, 16), nn.ReLU()
         kill(self.fc, 8)
         with torch.no_grad():
