@@ -39,12 +39,14 @@ THOROUGH = (
     "frameworks/test_verdict.py",
     "frameworks/test_xgboost_dask.py",
     # Interpreters that start as the user's do: beside files that are called as libraries, without one framework, with
-    # little room on the stack, or again after they were killed.
+    # little room on the stack, without a training, or again after they were killed.
+    "frameworks/test_nothing_captured.py",
     "frameworks/test_one_room_per_framework.py",
     "frameworks/test_pytorch_stack.py",
     "frameworks/test_restarts.py",
     "frameworks/test_restarts_elsewhere.py",
     "frameworks/test_shadowed_libraries.py",
+    "process/test_what_the_script_sees.py",
     # A page of the documentation is made.
     "frameworks/test_pytorch_scenarios.py",
     # Programs of one field each; those of every field are quick.
