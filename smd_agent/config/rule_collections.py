@@ -119,17 +119,17 @@ def _file_of(rule: str) -> Path:
 
 def _class_attributes(file: Path, name: str) -> dict[str, ast.expr]:
     """The values of a class's attributes, and of those that it has from classes of ours; empty if it is not there."""
-    homes: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(_OF_RULES):
             path = _PACKAGE.joinpath(*str(node.module).split(".")[1:]).with_suffix(".py")
-            homes.update((alias.name, path) for alias in node.names)
+            files.update((alias.name, path) for alias in node.names)
         elif isinstance(node, ast.ClassDef) and node.name == name:
             found: dict[str, ast.expr] = {}
             for base in node.bases:
                 base_name = ast.unparse(base).partition("[")[0]
                 if base_name != _LAST:
-                    found |= _class_attributes(homes.get(base_name, file), base_name)
+                    found |= _class_attributes(files.get(base_name, file), base_name)
             for line in node.body:
                 if isinstance(line, ast.Assign | ast.AnnAssign) and line.value is not None:
                     target = line.target if isinstance(line, ast.AnnAssign) else line.targets[0]

@@ -50,14 +50,11 @@ def in_room(function: Callable[..., object], *args: object) -> None:
 def _finds_room() -> bool:
     try:
         _descend(_ROOM)
-    except RecursionError as error:
-        if guard.is_foreign(error):
-            raise
-        return False
     except Exception as error:
+        # Not by ``guard.attempt``, which takes a place more on the stack. Only this error says that there is no room.
         if guard.is_foreign(error):
             raise
-        # The look has failed, and not for want of room.
+        return not isinstance(error, RecursionError)
     return True
 
 
