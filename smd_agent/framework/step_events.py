@@ -39,16 +39,25 @@ class ModelCall(NamedTuple):
 
 
 class ModelReturn(NamedTuple):
-    """A model has returned from the call of this name."""
+    """A model has returned.
 
-    name: str
+    name: of the call in the run; None of one that has no name of its own, as that of a part that has all parameters.
+    title: of the model.
+    model: that was called; None if it is gone.
+    outputs: what it has returned.
+    """
+
+    name: str | None
+    title: str
+    model: Any
+    outputs: Any
 
 
 class LayerCall(NamedTuple):
-    """A layer of a model is about to be called, or a model that may be one itself.
+    """A layer is about to be called: one of a model, or one that computes a loss.
 
     name: of the layer in the run.
-    layer: the layer.
+    layer: the layer; None where another one runs in its place.
     args, kwargs: its arguments.
     """
 
@@ -61,11 +70,13 @@ class LayerCall(NamedTuple):
 class LayerReturn(NamedTuple):
     """A layer of a model has returned, or the model itself.
 
-    layer: the layer.
-    inputs: positional arguments and those by keyword.
+    name: of the layer in the run.
+    layer: the layer; None where another one has run in its place.
+    inputs: positional arguments and those by keyword; None where nobody needs them.
     outputs: what it has returned.
     """
 
+    name: str
     layer: Any
     inputs: Any
     outputs: Any
@@ -85,6 +96,24 @@ class LossCall(NamedTuple):
     value: Any = None
 
 
+class LossReturn(NamedTuple):
+    """A loss has been computed, perhaps of a step that waits for an evaluation to end.
+
+    loss: what has computed it: the layer, or the call of a function.
+    value: it.
+    """
+
+    loss: Any
+    value: Any
+
+
+class ValueGiven(NamedTuple):
+    """The program gives a value by hand, under a name of its own."""
+
+    name: str
+    value: Any
+
+
 class BeforeBackward(NamedTuple):
     """A backward pass is about to begin, from these tensors."""
 
@@ -93,6 +122,26 @@ class BeforeBackward(NamedTuple):
 
 class AfterBackward(NamedTuple):
     """A backward pass has ended."""
+
+
+class GradientsReturned(NamedTuple):
+    """Gradients have been computed by a function that returns them.
+
+    outputs: what was differentiated.
+    inputs: by what.
+    gradients: of each input.
+    """
+
+    outputs: Any
+    inputs: Any
+    gradients: Any
+
+
+class BeforeUnscaling(NamedTuple):
+    """The gradients of an optimizer are about to be divided by the scale of the loss."""
+
+    optimizer: Any
+    scale: float
 
 
 class BeforeOptimizer(NamedTuple):
@@ -121,11 +170,11 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 _MARK = "events_of_probe"
 
 
-def on(*events: type) -> Callable[[Method], Method]:
-    """Have a method of a probe called with each event of these types."""
+def on(*events: type, doing: str = "") -> Callable[[Method], Method]:
+    """Have a method of a probe called with each event of these types; ``doing``: its own words for what it does."""
 
     def mark(method: Method) -> Method:
-        setattr(method, _MARK, events)
+        setattr(method, _MARK, (events, doing))
         return method
 
     return mark
@@ -149,9 +198,9 @@ class Probe:
         super().__init_subclass__()
         found = {**cls.events}
         for name, method in [*vars(cls).items()]:
-            events = getattr(method, _MARK, ())
+            events, own = getattr(method, _MARK, ((), ""))
             if events and domain is not None:
-                setattr(cls, name, domain.fence(doing)(method))
+                setattr(cls, name, domain.fence(own or doing)(method))
             found.update(dict.fromkeys(events, name))
         cls.events = found
 

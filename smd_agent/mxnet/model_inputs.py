@@ -58,7 +58,7 @@ class ModelInputs(AnyInputs, domain=INPUTS, doing="looking at the scales of a mo
     @on(LayerReturn)
     def after_block(self, call: LayerReturn) -> None:
         """A block of a model has returned."""
-        block, inputs, outputs = call
+        _, block, inputs, outputs = call
         if self._model is None:
             return
         arrays = arrays_in(inputs)

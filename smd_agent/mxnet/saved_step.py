@@ -157,7 +157,7 @@ class SavedStep(CapturedStep):
             self._facts.emit(events.LossCall(block, args, kwargs))
         inputs = self._hold(args, kwargs)
         result = self._run(original, block, args, kwargs)
-        self._facts.emit(events.LayerReturn(block, (args, kwargs), result))
+        self._facts.emit(events.LayerReturn(name_of(block), block, (args, kwargs), result))
         if is_a(block, HybridBlock):
             self._remember_inner_losses(block, result)
         if is_loss:

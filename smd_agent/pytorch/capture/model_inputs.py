@@ -74,7 +74,7 @@ class ModelInputs(AnyInputs, domain=INPUTS, doing="looking at the scales of a mo
     @on(ModelReturn)
     def after_call(self, call: ModelReturn) -> None:
         """A model has returned."""
-        for one in self._given.pop(call.name, ()):
+        for one in self._given.pop(call.name or "", ()):
             self._usage.save(one.title, one.numbers)
 
     @on(StepEnd)

@@ -221,7 +221,7 @@ class SavedStep(CapturedStep):
     def _after_forward(self, tracked: TrackedModule, name: str | None, output: Any) -> None:
         self._save_late_weights(tracked)
         if name is not None:
-            self._facts.emit(events.ModelReturn(name))
+            self._facts.emit(events.ModelReturn(name, tracked.title, tracked.model, output))
             if is_a(tracked.model, LossModule):
                 self._save_loss(name, output)
                 self._losses.is_saved(output)

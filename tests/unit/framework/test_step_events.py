@@ -74,6 +74,17 @@ def test_a_probe_that_fails_fails_alone_and_is_switched_off_in_the_end(capsys):
     )
 
 
+class Closed(Probe, domain=MODES, doing="looking at modes"):
+    @on(StepEnd, doing="saving modes")
+    def close(self, _):
+        raise ValueError("no modes")
+
+
+def test_a_method_of_a_probe_may_have_words_of_its_own(capsys):
+    Probes([Closed()]).emit(StepEnd())
+    assert "may be missing: saving modes failed (ValueError: no modes)" in capsys.readouterr().err
+
+
 def test_a_probe_that_no_step_wants_gets_nothing():
     modes = Modes(wanted=False)
     Probes([modes]).emit(CALL)
