@@ -16,6 +16,7 @@ from smd_agent.framework.environment import (
     fingerprint,
     library_version,
 )
+from smd_agent.pytorch.tracing import apart
 
 
 def facts() -> Iterator[Fact]:
@@ -25,9 +26,14 @@ def facts() -> Iterator[Fact]:
     yield SETTINGS, "deterministic algorithms", "on" if torch.are_deterministic_algorithms_enabled() else "off"
     yield SETTINGS, "threads", torch.get_num_threads()
     yield SEEDS, "PyTorch", torch.initial_seed()
-    yield RANDOM, "PyTorch", fingerprint(torch.random.get_rng_state().numpy().tobytes())
+    yield RANDOM, "PyTorch", fingerprint(_random_state())
     if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         yield from _of_gpu()
+
+
+@apart
+def _random_state() -> bytes:
+    return torch.random.get_rng_state().numpy().tobytes()
 
 
 def _of_gpu() -> Iterator[Fact]:

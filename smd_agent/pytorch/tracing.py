@@ -6,6 +6,7 @@ These are private functions of PyTorch; one that a torch version lacks counts as
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
@@ -123,17 +124,30 @@ def is_transformed() -> bool:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _no_overrides = torch._C.DisableTorchFunction
+_is_profiled = probe(torch, "_C._autograd._profiler_enabled", False)
+_record = probe(torch, "_C._autograd._enable_record_function", None)
 _set_gradients = torch._C._set_grad_enabled
+
+
+class _Unrecorded(threading.local):
+    """Whether this thread's operations are kept from the program's profiler."""
+
+    now = False
+
+
+_unrecorded = _Unrecorded()
 
 
 def apart(function: F) -> F:
     """Have a function of ours compute past the program's ``__torch_function__``, of tensors and of modes.
 
-    A default device is such a mode, too. The program's modes of ``__torch_dispatch__`` do not see it either, nor is it
-    transformed by ``torch.func``. Nothing of the program's may be called in it.
+    A default device is such a mode, too. The program's modes of ``__torch_dispatch__`` and its profiler do not see it
+    either, nor is it transformed by ``torch.func``. Nothing of the program's may be called in it.
     """
 
     def run(*args: Any, **kwargs: Any) -> Any:
+        if _is_profiled() and not _unrecorded.now:
+            return _without_profiler(run, args, kwargs)
         if _key_is_included(_TRANSFORM) and not (_PAST_TRANSFORMS is None or _key_is_excluded(_TRANSFORM)):
             with _PAST_TRANSFORMS():
                 return run(*args, **kwargs)
@@ -162,6 +176,16 @@ def without_gradients(function: F) -> F:
             _set_gradients(before)
 
     return cast("F", run)
+
+
+def _without_profiler(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    try:
+        _unrecorded.now = True
+        _record(False)
+        return function(*args, **kwargs)
+    finally:
+        _record(True)
+        _unrecorded.now = False
 
 
 def _without_modes(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -53,3 +53,22 @@ def test_an_unedited_program(framework, tmp_path):
         assert about.environment["seeds"]["TensorFlow"]
     if framework == "mxnet":
         assert "seeds" not in about.environment
+
+
+def test_a_mode_of_the_program_sees_nothing_of_it():
+    pytest.importorskip("torch")
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    from smd_agent.pytorch.environment import facts
+
+    seen = []
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.append(function)
+            return function(*args, **(kwargs or {}))
+
+    with Mode():
+        found = [*facts()]
+    assert found
+    assert seen == []

@@ -80,6 +80,27 @@ def test_hooks_on_all_optimizers_stay_between_saved_steps_in_a_program_with_othe
     hook.close()
 
 
+def test_a_profiler_of_the_program_counts_no_operation_of_ours(out):
+    def profiled(captured):
+        model = small()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        one_step(model, optimizer)
+        if captured:
+            hook = smd.Hook(out, save_all=True, save_config=EVERY)
+            hook.register_module(model)
+            one_step(model, optimizer)
+        with torch.profiler.profile() as profile:
+            one_step(model, optimizer)
+            torch.ones(3)
+        return {event.key: event.count for event in profile.key_averages()}, hook if captured else None
+
+    plain, _ = profiled(captured=False)
+    seen, hook = profiled(captured=True)
+    assert seen == plain
+    assert plain["aten::ones"] == 1
+    assert trial_of(hook).steps() == [0, 1]
+
+
 def test_layer_hooks_are_gone_after_a_forward_that_raises(out):
     class Failing(nn.Module):
         def forward(self, x):
