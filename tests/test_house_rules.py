@@ -172,6 +172,23 @@ def test_functions_of_frameworks_are_replaced_by_the_register_only():
     assert offenders(rooms, broken) == []
 
 
+def test_what_depends_on_cpythons_insides_stands_in_one_folder():
+    # These import nothing of the package.
+    own = {*(f"smd_agent/{name}/observed.py" for name in ("framework/keras", "mxnet", "pytorch"))}
+    tricks = re.compile(
+        r"\b(?:getrefcount|_getframe|pythonapi|co_code|co_positions|setrecursionlimit)\b|\bgc\.get_|\.replace\(co_"
+        r"|^(?:import|from) (?:_thread|dis|opcode)\b",
+        re.M,
+    )
+
+    def broken(path: Path) -> object:
+        return relative(path) not in own and tricks.findall(path.read_text())
+
+    outside = [path for path in SOURCES if not relative(path).startswith("smd_agent/interpreter/")]
+    assert offenders(outside, broken) == []
+    assert len(offenders(SOURCES, broken)) > 5
+
+
 def test_importing_the_package_loads_nothing_heavy():
     heavy = ["numpy", "wrapt", "google.protobuf", "crc32c", "torch", "logging", "json", "threading"]
     code = "import sys; before = set(sys.modules); import smd_agent; print(*(set(sys.modules) - before))"

@@ -14,15 +14,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections import deque
 from collections.abc import Callable
-from dis import Instruction, get_instructions, opname
 from types import CodeType, ModuleType, TracebackType
 from typing import Any
 
 from smd_agent import guard
 from smd_agent.core.domains import STEPS
-from smd_agent.framework.hidden_frames import MARK, is_unseen, leave_traceback, unseen
+from smd_agent.interpreter.failed_calls import is_own_work
+from smd_agent.interpreter.hidden_frames import MARK, is_unseen, leave_traceback, unseen
 
 # Folders, with a separator at their end, and files.
 _ours: tuple[str, ...] = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,)
@@ -30,12 +29,6 @@ _ours: tuple[str, ...] = (os.path.dirname(os.path.dirname(os.path.abspath(__file
 _CONTEXTS = contextlib.contextmanager.__code__.co_filename
 _ABSENT = object()
 _DOING = "looking at the training"
-# What comes with a call, and what calls a method.
-_BESIDE_CALLS = ("PUSH_NULL", "PRECALL", "KW_NAMES", "CACHE", "EXTENDED_ARG", "BUILD_LIST", "LIST_EXTEND")
-_METHODS = ("LOAD_ATTR", "LOAD_METHOD")
-_BUILT_IN_METHODS = frozenset(
-    name for kind in (dict, list, set, str, deque) for name in vars(kind) if not name.startswith("_")
-)
 
 
 class Fallback:
@@ -129,37 +122,8 @@ def _is_own(unseen_at: TracebackType) -> bool:
         following = following.tb_next
     if following is not None:
         return _is_ours(following.tb_frame.f_code)
-    # What is called may be a function without a frame, and what is raised is what the program is to get.
-    code, at = unseen_at.tb_frame.f_code, unseen_at.tb_lasti
-    doing = opname[code.co_code[at]]
-    return not ("RAISE" in doing or "CALL" in doing) or ("CALL" in doing and _is_own_call(code, at))
-
-
-def _is_own_call(code: CodeType, at: int) -> bool:
-    """Whether what is called here is ours: a global by its name, or what Python's containers and strings can do.
-
-    What an unseen function stands for has no such name: it comes as an argument, or out of a closure or an attribute.
-    Python 3.10 does not tell where a call begins; there it is taken for what the function stands for.
-    """
-    if sys.version_info < (3, 11):
-        return False
-    parts = [part for part in get_instructions(code) if part.offset <= at]
-    start = _start(parts[-1])
-    same = [part for part in parts if start is not None and _start(part) == start and part.opname not in _BESIDE_CALLS]
-    # What is called is loaded last of all that begins there, but for its arguments; what a call has returned is not.
-    if len(same) < 2 or not same[-2].opname.startswith("LOAD") or same[-1].opname == "CALL_FUNCTION_EX":
-        return False
-    name = same[-2].argval
-    return same[-2].opname in ("LOAD_GLOBAL", "LOAD_NAME") or (
-        name in _BUILT_IN_METHODS and same[-2].opname in _METHODS
-    )
-
-
-def _start(part: Instruction) -> tuple[int, int] | None:
-    positions = getattr(part, "positions", None)
-    if positions is None or positions.lineno is None or positions.col_offset is None:
-        return None
-    return positions.lineno, positions.col_offset
+    # What it was given to call may be a function without a frame; what it raises is what the program is to get.
+    return is_own_work(unseen_at)
 
 
 def _is_ours(code: CodeType) -> bool:

@@ -396,4 +396,4 @@ def _guard() -> Any:
 
 
 def _hidden() -> Any:
-    return _once("framework/hidden_frames.py")
+    return _once("interpreter/hidden_frames.py")

@@ -14,8 +14,8 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from smd_agent.framework.error_boundary import own_failure
-from smd_agent.framework.hidden_frames import unseen
-from smd_agent.framework.stack_room import has_room
+from smd_agent.interpreter.hidden_frames import unseen
+from smd_agent.interpreter.stack_room import has_room
 
 Function = Callable[..., Any]
 Make = Callable[[Function], Function]

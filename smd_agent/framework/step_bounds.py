@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.recorder import Recorder
-from smd_agent.framework.stack_room import has_room
 from smd_agent.framework.update_rounds import UpdateRounds
+from smd_agent.interpreter.stack_room import has_room
 
 
 class Signs(Protocol):

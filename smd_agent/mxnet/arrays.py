@@ -18,9 +18,9 @@ from mxnet.ndarray import NDArray
 from mxnet.ndarray._internal import NDArrayBase
 from mxnet.symbol import Symbol
 
-from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.nested import DEEPEST, nested
 from smd_agent.framework.plain_access import bases_of, elements_of, is_a
+from smd_agent.interpreter.hidden_frames import unseen
 
 _SHARED_DTYPES = frozenset(
     np.dtype(name) for name in ("float16", "float32", "float64", "int8", "uint8", "int32", "int64")

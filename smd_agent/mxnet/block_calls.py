@@ -8,8 +8,8 @@ from typing import Any
 
 from mxnet.gluon import Block
 
-from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.patching import Function, Patch, Until
+from smd_agent.interpreter.hidden_frames import unseen
 
 # Called with what would have been called, and its arguments: the block, then what the block was called with.
 Watcher = Callable[..., Any]

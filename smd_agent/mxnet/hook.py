@@ -17,7 +17,6 @@ from smd_agent.core.domains import STEPS
 from smd_agent.core.hook import BaseHook
 from smd_agent.framework import training_facts
 from smd_agent.framework.collection import DEFAULT_SAVED
-from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.last_weights import LastWeights
@@ -25,6 +24,7 @@ from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.step_bounds import TrainingSteps
 from smd_agent.framework.tracked_model import free_name
+from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.mxnet import backward_calls, block_calls
 from smd_agent.mxnet.arrays import to_array
 from smd_agent.mxnet.collection import BUILT_IN, Collection

@@ -8,7 +8,6 @@ another, which the program has let go of, gets its name.
 from __future__ import annotations
 
 import re
-import sys
 import weakref
 from collections.abc import Sequence
 
@@ -19,6 +18,7 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.saved_collections import Selection
 from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.plain_access import is_a
+from smd_agent.interpreter.references import references
 from smd_agent.mxnet.structure import name_of
 
 _LOSSES = CollectionKeys.LOSSES
@@ -82,16 +82,12 @@ class LossBlocks:
                 continue
             owner = reference()
             # Blocks hold themselves: they live on until garbage is collected.
-            if owner is None or (type(owner) is type(block) and _references(owner) <= _references_of_lone()):
+            if owner is None or (type(owner) is type(block) and references(owner) <= _references_of_lone()):
                 return name
         return None
-
-
-def _references(block: Block) -> int:
-    return sys.getrefcount(block)
 
 
 def _references_of_lone() -> int:
     # The prefix keeps Gluon from counting it.
     lone = LossBlock(None, 0, prefix="lone_")
-    return _references(lone)
+    return references(lone)

@@ -23,9 +23,9 @@ from smd_agent import guard
 from smd_agent.core.domains import CHANNELS, GRADIENTS, INPUTS, LAYERS, LOSSES, PARAMETERS, STEPS, WEIGHTS
 from smd_agent.framework import step_events as events
 from smd_agent.framework.captured_step import CapturedStep
-from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.patching import Patch, Until
 from smd_agent.framework.plain_access import attribute, is_a
+from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.mxnet import backward_calls, block_calls
 from smd_agent.mxnet.arrays import arrays_in, copied, is_symbolic, raise_pending_error
 from smd_agent.mxnet.channels import note_channels

@@ -8,7 +8,6 @@ class pay one look into a dictionary.
 from __future__ import annotations
 
 import functools
-import sys
 import weakref
 from collections.abc import Callable, Iterator
 from operator import itemgetter
@@ -20,10 +19,11 @@ from mxnet.gluon import Block, Parameter
 
 from smd_agent.core.clock import ModeClock
 from smd_agent.framework.error_boundary import own_failure
-from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.plain_access import bases_of, in_class
-from smd_agent.framework.stack_room import has_room, in_room
 from smd_agent.framework.tracked_model import StepOpener, TrackedModel
+from smd_agent.interpreter.hidden_frames import unseen
+from smd_agent.interpreter.references import has_only_a_cycle
+from smd_agent.interpreter.stack_room import has_room, in_room
 from smd_agent.mxnet.arrays import arrays_in, bytes_of, is_symbolic, plain, raise_pending_error
 from smd_agent.mxnet.structure import (
     blocks_in,
@@ -98,7 +98,7 @@ class TrackedBlock(TrackedModel[Block]):
 
         A block and its scope hold each other, so that it lives on until the garbage collector runs.
         """
-        return self.model is None or _references(self._model) == _OF_A_CYCLE
+        return self.model is None or has_only_a_cycle(self._model)
 
     def parts(self) -> list[Block]:
         """The block and all blocks below it."""
@@ -135,31 +135,6 @@ class TrackedBlock(TrackedModel[Block]):
             self.contexts.clear()
         self.contexts.add(context)
         return again
-
-
-def _references(reference: Callable[[], Any]) -> int:
-    # In one expression: a variable would be one more.
-    return sys.getrefcount(reference())
-
-
-class _Probe:
-    """Held by nothing but an object that it holds, as a block by its scope."""
-
-    def __init__(self) -> None:
-        self.scope = SimpleNamespace(block=self)
-
-
-def _references_of_a_cycle() -> int:
-    """What ``_references`` finds of such an object in this interpreter."""
-    reference = weakref.ref(_Probe())
-    found = _references(reference)
-    probe = reference()
-    if probe is not None:
-        del probe.scope
-    return found
-
-
-_OF_A_CYCLE = _references_of_a_cycle()
 
 
 class Counters:

@@ -15,7 +15,6 @@ from mxnet.ndarray import NDArray
 from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.framework import training_facts as facts
-from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.input_digests import InputDigests
 from smd_agent.framework.optimizer_settings import OptimizerSettings
 from smd_agent.framework.parameter_facts import ParameterFacts
@@ -29,6 +28,7 @@ from smd_agent.framework.step_events import (
 from smd_agent.framework.tracked_model import free_name
 from smd_agent.framework.usage import Usage
 from smd_agent.framework.weight_changes import Moved, WeightChanges, changes, part_of
+from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.mxnet.arrays import arrays_in, plain, raise_pending_error, to_array
 from smd_agent.mxnet.gradients import Pair
 from smd_agent.mxnet.layer_modes import LayerModes

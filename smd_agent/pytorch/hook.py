@@ -15,12 +15,12 @@ from smd_agent.core.hook import BaseHook
 from smd_agent.core.locking import locked
 from smd_agent.errors import SMDebugError
 from smd_agent.framework.collection import DEFAULT_SAVED
-from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.step_bounds import TrainingSteps
 from smd_agent.framework.tracked_model import free_name
+from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.pytorch.arrays import to_array
 from smd_agent.pytorch.capture.evaluation_losses import TrainedLosses
 from smd_agent.pytorch.capture.last_weights import LastWeights

@@ -6,9 +6,9 @@ from typing import Any
 
 from smd_agent.framework import captured_step, patching
 from smd_agent.framework.error_boundary import Fallback, own_failure
-from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.patching import Function
-from smd_agent.framework.stack_room import has_room
+from smd_agent.interpreter.hidden_frames import unseen
+from smd_agent.interpreter.stack_room import has_room
 from smd_agent.pytorch.tracing import is_compiling, leave_uncompiled
 
 

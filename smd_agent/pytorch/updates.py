@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gc
-import sys
 import weakref
 from collections.abc import Callable, Iterable
-from types import FrameType
 from typing import Any, Protocol
 
 import torch
@@ -16,10 +13,12 @@ from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.domains import STEPS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.error_boundary import own_failure
-from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.patching import is_replaced, replace
 from smd_agent.framework.step_bounds import TrainingSteps
 from smd_agent.framework.update_rounds import UpdateRounds
+from smd_agent.interpreter.callers import callers
+from smd_agent.interpreter.hidden_frames import unseen
+from smd_agent.interpreter.living_objects import living
 from smd_agent.pytorch import own_handles
 from smd_agent.pytorch.fences import fence
 from smd_agent.pytorch.structure import optimized
@@ -114,19 +113,13 @@ class _Updates:
             return
         self._looked = True
         own = self._trained.trained_params()
-        for found in gc.get_objects():
-            # Never isinstance: it would ask proxies, which may raise.
-            if issubclass(type(found), torch.optim.Optimizer) and own & ids_of(found):
+        for found in living(torch.optim.Optimizer):
+            if own & ids_of(found):
                 self.add(found)
 
     def in_progress(self) -> bool:
         """Whether an optimizer's update is under way, which may call the model; it takes a walk up the stack."""
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None:
-            if frame.f_code.co_filename == _OPTIMIZERS_FILE:
-                return True
-            frame = frame.f_back
-        return False
+        return any(frame.f_code.co_filename == _OPTIMIZERS_FILE for frame in callers())
 
     def _make_hook(self) -> Callable[..., None]:
         rounds = self.rounds

@@ -23,6 +23,7 @@ from smd_agent import guard, stalled_disk
 from smd_agent.core.overhead import overhead
 from smd_agent.descriptors import above_streams
 from smd_agent.formats.training_state import TrainingState
+from smd_agent.interpreter.never_freed import never_free
 from smd_agent.storage.after_fork import do_in_children, leave_to_children
 from smd_agent.storage.folder_events import FolderEvents, readiness
 from smd_agent.storage.state_file import is_checkpoint, path_of, write_states
@@ -105,7 +106,7 @@ class StateKeeper:
         except (OSError, ValueError) as error:
             # As after a program has closed all files that it does not know, which ends the thread, too. Their numbers
             # may be those of others now, so they must not be closed once more.
-            _abandoned.append(is_ready)
+            never_free(is_ready)
             self.forget()
             self._tell(error)
 
@@ -232,6 +233,3 @@ class StateKeeper:
     def _tell(self, error: Exception) -> None:
         line = f"where the training stands is not noted in {path_of(self._folder)} ({guard.describe(error)})"
         guard.say_once(("training state", self._folder), line)
-
-
-_abandoned: list[object] = []

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from smd_agent import guard, stalled_disk
-from smd_agent.real_threads import RealThread, allocate_lock, are_replaced
+from smd_agent.interpreter.real_threads import RealThread, allocate_lock, are_replaced
 
 BLOCK_BYTES = 4 << 20
 SLAB_BLOCKS = 8

@@ -12,9 +12,7 @@ what that last pass has left.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
-from types import FrameType
 from typing import NamedTuple
 
 import torch
@@ -31,6 +29,7 @@ from smd_agent.framework.step_events import (
     on,
 )
 from smd_agent.framework.usage import Usage, UsageProbe
+from smd_agent.interpreter.callers import callers, place
 from smd_agent.pytorch.arrays import local_of
 from smd_agent.pytorch.capture.followed_parameters import FollowedParameters, State, state_of
 from smd_agent.pytorch.tracing import without_gradients
@@ -109,7 +108,7 @@ class DiscardedGradients(UsageProbe, domain=GRADIENT_FACTS, doing="looking at wh
             return
         if self._updated:
             self._begin_anew()
-        self._place = _place_of(sys._getframe(1))
+        self._place = place(callers(), _FRAMES)
         last, self._last = self._last, None
         if last is None:
             return
@@ -184,15 +183,6 @@ class DiscardedGradients(UsageProbe, domain=GRADIENT_FACTS, doing="looking at wh
 
     def _versions(self, keys: Iterable[int]) -> dict[int, int]:
         return {key: weight._version for key, weight in self._parameters.weights(keys).items()}
-
-
-def _place_of(frame: FrameType | None) -> int:
-    """A number for the place where a program is, and for those that have called it."""
-    places: list[tuple[int, int]] = []
-    while frame is not None and len(places) < _FRAMES:
-        places.append((id(frame.f_code), frame.f_lasti))
-        frame = frame.f_back
-    return hash((*places,))
 
 
 def _length(gradients: list[torch.Tensor]) -> torch.Tensor:

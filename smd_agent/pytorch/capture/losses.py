@@ -19,9 +19,9 @@ from smd_agent import guard
 from smd_agent.core.domains import LOSSES
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.captured_step import Installed
-from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.loss_links import comes_from, origin
 from smd_agent.framework.plain_access import is_a
+from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.capture import functional_losses
 from smd_agent.pytorch.capture.evaluation_losses import OWN_LOSS, FunctionCall, parts_of

@@ -16,7 +16,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from smd_agent.core.domains import STEPS
 from smd_agent.framework.error_boundary import own_failure
-from smd_agent.framework.hidden_frames import unseen
+from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.pytorch import own_handles
 from smd_agent.pytorch.fences import fence
 from smd_agent.pytorch.model.step_counter import counter_of

@@ -19,8 +19,8 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.framework import step_events as events
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.captured_step import CapturedStep
-from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.plain_access import is_a
+from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.capture.channels import OutputChannels
 from smd_agent.pytorch.capture.gradients import Gradients

@@ -9,7 +9,7 @@ import torch
 
 from smd_agent.core.domains import LAYERS
 from smd_agent.framework.captured_step import Installed, SaveIO
-from smd_agent.framework.hidden_frames import unseen
+from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.pytorch.compiled.eager_replay import EagerReplay
 from smd_agent.pytorch.compiled.unwatchable_layers import Region, say_unwatchable
 from smd_agent.pytorch.fences import fence

@@ -7,7 +7,6 @@ but the graph and stores nothing but local variables belongs to a function that 
 
 from __future__ import annotations
 
-import dis
 import sys
 from collections.abc import Iterator
 from types import CodeType
@@ -16,6 +15,7 @@ from typing import Any
 import torch
 
 from smd_agent.framework.plain_access import in_class
+from smd_agent.interpreter.pure_code import calls_only
 from smd_agent.pytorch.tracing import probe
 
 _GRAPH = "__compiled_fn_"
@@ -34,7 +34,7 @@ def runs_only_a_graph(module: torch.nn.Module) -> bool:
     if config is None or any(getattr(config, name, None) for name in _IGNORED):
         return False
     codes = [_compiled(code) for code in _codes(module)]
-    return any(codes) and all(_is_pure(code) for found in codes for code in found)
+    return any(codes) and all(calls_only(code, _GRAPH, _HARMLESS) for found in codes for code in found)
 
 
 def _codes(module: torch.nn.Module) -> Iterator[CodeType]:
@@ -51,15 +51,3 @@ def _codes(module: torch.nn.Module) -> Iterator[CodeType]:
 def _compiled(code: CodeType) -> list[CodeType]:
     entries: list[Any] | None = _entries_of(code)
     return [entry.code for entry in entries or ()]
-
-
-def _is_pure(code: CodeType) -> bool:
-    calls = expected = graphs = 0
-    for instruction in dis.get_instructions(code):
-        name = instruction.opname
-        if name.startswith(("STORE_", "DELETE_")) and not name.startswith(("STORE_FAST", "DELETE_FAST")):
-            return False
-        calls += name.startswith("CALL")
-        graphs += name == "LOAD_GLOBAL" and str(instruction.argval).startswith(_GRAPH)
-        expected += name in ("LOAD_ATTR", "LOAD_METHOD") and instruction.argval in _HARMLESS
-    return graphs == 1 and calls == graphs + expected

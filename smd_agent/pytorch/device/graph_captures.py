@@ -6,9 +6,7 @@ While a graph is captured nothing may be asked of the accelerator, or the captur
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from types import FrameType
 from typing import Any, NamedTuple
 
 import torch
@@ -17,6 +15,7 @@ from smd_agent import guard
 from smd_agent.core.domains import STEPS
 from smd_agent.core.recorder import Recorder
 from smd_agent.framework.patching import is_replaced, replace
+from smd_agent.interpreter.callers import callers
 from smd_agent.pytorch.tracing import captures
 
 _COMPILER = "torch._inductor"
@@ -35,10 +34,7 @@ class _Before(NamedTuple):
 
 def _is_of_compiler() -> bool:
     """Whether it is compiled code whose calls are captured: the calls that the program makes go on being seen."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not frame.f_globals.get("__name__", "").startswith(_COMPILER):
-        frame = frame.f_back
-    return frame is not None
+    return any(frame.f_globals.get("__name__", "").startswith(_COMPILER) for frame in callers())
 
 
 class _GraphCaptures:

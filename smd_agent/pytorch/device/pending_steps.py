@@ -6,7 +6,6 @@ steps. Nobody waits for that unless more than ``WAITING`` steps would be held, o
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -25,6 +24,7 @@ from smd_agent.core.reduction_config import HISTOGRAM_OP
 from smd_agent.core.save_plan import Group
 from smd_agent.core.sink import StepSink
 from smd_agent.core.values import shares_of, write_raw
+from smd_agent.interpreter.never_freed import never_free
 from smd_agent.pytorch.arrays import PLAIN_CLASSES, has_memory, to_array
 from smd_agent.pytorch.device import in_order
 from smd_agent.pytorch.device.channel_shares import DeviceShares
@@ -202,6 +202,5 @@ class Arrivals:
         """Forget everything, and what ``exchange`` gave away."""
         if os.getpid() != self._process:
             # In a process that a fork has made, to free memory that its parent shares with an accelerator ends it.
-            left = (self._groups, self._steps, self._buffers, aside)
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(left))
+            never_free((self._groups, self._steps, self._buffers, aside))
         self._groups, self._steps, self._buffers = [], deque(), {}

@@ -15,9 +15,9 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from smd_agent.core.domains import STEPS
 from smd_agent.framework.error_boundary import own_failure
-from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.model_finder import PATIENCE
 from smd_agent.guard import say_once
+from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.pytorch import own_handles, structure
 from smd_agent.pytorch.fences import fence
 from smd_agent.pytorch.model import live_modules

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
-from types import FrameType
 from typing import Any
 
 import torch
 
 from smd_agent.framework.plain_access import in_class
+from smd_agent.interpreter.callers import callers, first_argument
 from smd_agent.pytorch.model import live_modules
 from smd_agent.pytorch.model.step_counter import TrackedModule
 from smd_agent.pytorch.model.wrappers import unwrapped
@@ -38,14 +37,12 @@ def owner_of(module: Module, models: Iterable[TrackedModule], others: set[int]) 
 def caller_of(module: Module) -> Module | None:
     """The outermost module that is calling this one, which is a part of it, by a ``__call__`` of its own."""
     found = None
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
+    for frame in callers():
         code = frame.f_code
-        if code.co_name == "__call__" and code.co_argcount + (code.co_flags & 4 > 0):
-            caller: Any = frame.f_locals.get(code.co_varnames[0])
+        if code.co_name == "__call__":
+            caller: Any = first_argument(frame)
             if _has_own_call(type(caller), code) and holds(caller, module):
                 found = caller
-        frame = frame.f_back
     return None if found is module else found
 
 

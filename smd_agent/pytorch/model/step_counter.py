@@ -16,11 +16,11 @@ import torch
 from torch.nn.parameter import UninitializedParameter
 
 from smd_agent.framework.error_boundary import own_failure
-from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.plain_access import is_a
-from smd_agent.framework.stack_room import has_room, in_room
 from smd_agent.framework.step_bounds import TrainingSteps
 from smd_agent.framework.tracked_model import StepOpener, TrackedModel
+from smd_agent.interpreter.hidden_frames import unseen
+from smd_agent.interpreter.stack_room import has_room, in_room
 from smd_agent.pytorch.model import counter_place
 from smd_agent.pytorch.model.wrappers import (
     class_name,

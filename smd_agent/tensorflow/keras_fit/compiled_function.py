@@ -13,9 +13,9 @@ from smd_agent import guard
 from smd_agent.core.domains import STEPS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.error_boundary import own_failure
-from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.keras.backend import Current
 from smd_agent.framework.plain_access import is_a
+from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.tensorflow.graph.error_messages import ToldAsOf
 from smd_agent.tensorflow.graph.function_rewrite import Tap, Unreachable, Variant
 from smd_agent.tensorflow.graph.traced_tensors import TensorTaps

@@ -23,9 +23,9 @@ from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import STEPS
 from smd_agent.framework.error_boundary import own_failure
-from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.identity import Reference
 from smd_agent.framework.keras.optimizers import GivenVariables
+from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.tensorflow.arrays import Rows
 from smd_agent.tensorflow.graph.error_messages import ToldAsOf
 from smd_agent.tensorflow.graph.function_rewrite import CALLS, UNREADABLE, Tap, Unreachable, Variant, carries_state

@@ -11,8 +11,8 @@ import pytest
 from smd_agent import guard, session
 from smd_agent.core import domains
 from smd_agent.framework import error_boundary
-from smd_agent.framework.hidden_frames import unseen
 from smd_agent.framework.patching import Patch, replace
+from smd_agent.interpreter.hidden_frames import unseen
 
 LINE = (
     "smd_agent: the first step may be incomplete: looking at the training failed (ValueError: ours); all else goes on\n"

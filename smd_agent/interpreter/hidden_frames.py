@@ -3,6 +3,7 @@
 ``warnings.warn(..., stacklevel=n)`` counts frames up to the code that a warning is about, and passes over frames of the
 import system, which it knows by their file's name: "importlib" and "_bootstrap" are in it (CPython 3.3 to 3.14,
 ``logging`` since 3.11). An unseen function is given such a name. A step that raises nothing pays nothing for either.
+Where names are looked at in another way, a warning is told of our file, and nothing else is different.
 """
 
 from __future__ import annotations

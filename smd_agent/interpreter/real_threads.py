@@ -4,7 +4,7 @@ gevent and eventlet replace threads and locks by ones that take turns in a singl
 that were such a one would never have its turn while the program waits for it by what is not replaced. So what it takes
 is kept as it was when this was imported. Where they have come first, everything of ours is theirs, which fits, too.
 
-Standard library only.
+True of CPython 3.10 to 3.14, and of each interpreter that has ``_thread``. Standard library only.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ import warnings
 
 import pytest
 
-from smd_agent.framework.hidden_frames import is_unseen, leave_traceback, unseen
 from smd_agent.framework.patching import Patch, replace
+from smd_agent.interpreter.hidden_frames import is_unseen, leave_traceback, unseen
 
 WAYS = {
     "for good": lambda owner, make: replace(owner, "function", make, why="test"),

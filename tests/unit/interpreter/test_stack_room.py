@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from smd_agent import guard
-from smd_agent.framework import stack_room
-from smd_agent.framework.stack_room import has_room, in_room
+from smd_agent.interpreter import stack_room
+from smd_agent.interpreter.stack_room import has_room, in_room
 
 
 def near_the_limit(action):

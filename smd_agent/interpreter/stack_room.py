@@ -2,6 +2,9 @@
 
 A function of ours that stands around one of the program's takes a place on the stack, and what it computes takes more
 for a while. Asking takes microseconds: it is done in steps that are saved.
+
+True of CPython 3.10 to 3.14, in which each Python function that is running counts as one place. Where the limit is
+another, or none, there is always room.
 """
 
 from __future__ import annotations
