@@ -42,19 +42,30 @@ _HAS_VARIABLE_ARGUMENTS = 0x04
 strict = False
 """Set by the session from SMD_AGENT_STRICT: a fence lets failures through after it has reported them."""
 
-_said: set[object] = set()
-
-
 owed: list[tuple[Domain, str, Exception]] = []
 """Failures that were caught next to the recursion limit, and are told in the next step that is saved."""
-
-_unsaid: list[str] = []
-_waited = False
 
 # A pipe that can take anything takes a page at once.
 _PAGE = 4096
 _KEPT = 50
 _PATIENCE_MS = 200
+
+
+class _Lines:
+    """Lines of this process, and of those that it was forked from.
+
+    said: keys of those that are said once.
+    unsaid: those that stderr had no room for.
+    waited: whether stderr has been waited for.
+    """
+
+    def __init__(self) -> None:
+        self.said: set[object] = set()
+        self.unsaid: list[str] = []
+        self.waited = False
+
+
+lines = _Lines()
 
 
 def say(line: str) -> None:
@@ -75,10 +86,10 @@ def say(line: str) -> None:
             from smd_agent.printable import without_secrets
 
             line = without_secrets(line)
-        _unsaid.append(f"{PREFIX}{line}\n")
-        del _unsaid[:-_KEPT]
-        while _unsaid and _has_room(stream):
-            text = _unsaid.pop(0)
+        lines.unsaid.append(f"{PREFIX}{line}\n")
+        del lines.unsaid[:-_KEPT]
+        while lines.unsaid and _has_room(stream):
+            text = lines.unsaid.pop(0)
             stream.write(text if len(text) <= _PAGE // 4 else _shortened(text))
             stream.flush()
     except Exception as error:
@@ -89,7 +100,6 @@ def say(line: str) -> None:
 
 def _has_room(stream: Any) -> bool:
     """Whether a stream takes a page now; the first time in a process that it does not, it is given a moment."""
-    global _waited
     try:
         descriptor = stream.fileno()
         if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
@@ -103,9 +113,9 @@ def _has_room(stream: Any) -> bool:
             raise
         # It is an object of the program's, or there is nothing to ask.
         return True
-    if poll.poll(0 if _waited else _PATIENCE_MS):
+    if poll.poll(0 if lines.waited else _PATIENCE_MS):
         return True
-    _waited = True
+    lines.waited = True
     return False
 
 
@@ -116,16 +126,16 @@ def _shortened(text: str) -> str:
 
 def say_once(key: Hashable, line: str) -> None:
     """Write one line to stderr, once for each key in this process and those forked from it."""
-    if key not in _said:
-        _said.add(key)
+    if key not in lines.said:
+        lines.said.add(key)
         say(line)
 
 
 def say_later(key: Hashable, line: str) -> None:
     """The same with the next line that is written: next to the recursion limit there is no room to write."""
-    if key not in _said:
-        _said.add(key)
-        _unsaid.append(f"{PREFIX}{line}\n")
+    if key not in lines.said:
+        lines.said.add(key)
+        lines.unsaid.append(f"{PREFIX}{line}\n")
 
 
 def describe(error: BaseException) -> str:

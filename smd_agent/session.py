@@ -14,7 +14,6 @@ from smd_agent.config import env
 from smd_agent.config.hook_file import Source, find_source, is_there
 from smd_agent.config.load import load_settings
 from smd_agent.config.settings import HookSettings
-from smd_agent.core import domains
 from smd_agent.core.domains import STEPS, failures
 from smd_agent.core.overhead import overhead
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL
@@ -24,13 +23,26 @@ if TYPE_CHECKING:
 
 H = TypeVar("H", bound="BaseHook")
 
-# The newest comes last.
-_hooks: list[BaseHook] = []
-_prepared = False
-# The frameworks of which a failure of ours has switched the capture off; "" stands for all.
-_off: set[str] = set()
-_wanted: HookSettings | None = None
-_when_ended: list[Callable[[list[BaseHook]], object]] = []
+
+class _Session:
+    """The runs of this process.
+
+    hooks: the newest comes last.
+    off: the frameworks of which a failure of ours has switched the capture off; "" stands for all.
+    prepared: whether the runs, and those of forks, are ended with the process.
+    wanted: what the environment asks to save of a program that nobody has edited, by the default save interval.
+    when_ended: called with the hooks when the runs have ended.
+    """
+
+    def __init__(self) -> None:
+        self.hooks: list[BaseHook] = []
+        self.off: set[str] = set()
+        self.prepared = False
+        self.wanted: dict[int, HookSettings] = {}
+        self.when_ended: list[Callable[[list[BaseHook]], object]] = []
+
+
+_session = _Session()
 
 
 def read_settings(path: str | None = None, default_save_interval: int = DEFAULT_SAVE_INTERVAL) -> HookSettings:
@@ -51,17 +63,17 @@ def read_settings(path: str | None = None, default_save_interval: int = DEFAULT_
 
 def current() -> BaseHook | None:
     """The newest hook of this process, if there is one."""
-    return _hooks[-1] if _hooks else None
+    return _session.hooks[-1] if _session.hooks else None
 
 
 def has_had_hook() -> bool:
     """Whether this process has a hook, or has had one."""
-    return _prepared
+    return _session.prepared
 
 
 def current_of(kind: type[H]) -> H | None:
     """The newest hook of this process that is of this class, if there is one."""
-    return next((hook for hook in reversed(_hooks) if isinstance(hook, kind)), None)
+    return next((hook for hook in reversed(_session.hooks) if isinstance(hook, kind)), None)
 
 
 def make_current(hook: BaseHook) -> list[BaseHook]:
@@ -74,39 +86,43 @@ def make_current(hook: BaseHook) -> list[BaseHook]:
         Those that it replaces.
     """
     _prepare()
-    replaced = [other for other in _hooks if other is hook or framework_of(type(other)) == framework_of(type(hook))]
+    name = framework_of(type(hook))
+    replaced = [other for other in _session.hooks if other is hook or framework_of(type(other)) == name]
     for other in replaced:
-        _hooks.remove(other)
+        _session.hooks.remove(other)
         if other is not hook:
             _finish(other)
             if other.ended_worker:
                 guard.say(f"another hook was made: the run in {other.out_dir} ends with step {other.step}")
             other.disable()
             guard.attempt(other.clear_away)
-    _hooks.append(hook)
-    if is_off(framework_of(type(hook))) or not env.use_smdebug():
+    _session.hooks.append(hook)
+    if is_off(name) or not env.use_smdebug():
         hook.disable()
     return [other for other in replaced if other is not hook]
 
 
 def _prepare() -> None:
     """Have the runs of this process, and those of its forks, ended with it."""
-    global _prepared
-    if _prepared:
+    if _session.prepared:
         return
     guard.strict = env.strict()
     _end_with_child_process()
     # Last what cannot fail: it must not be there twice.
-    _prepared = True
+    _session.prepared = True
     atexit.register(_at_exit)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_after_fork)
 
 
-def want(settings: HookSettings) -> None:
+def want(settings: HookSettings, default_save_interval: int) -> None:
     """Take note of what the environment asks to save of a program that nobody has edited."""
-    global _wanted
-    _wanted = settings
+    _session.wanted[default_save_interval] = settings
+
+
+def wanted(default_save_interval: int) -> HookSettings | None:
+    """The settings that were noted for this interval."""
+    return _session.wanted.get(default_save_interval)
 
 
 def tell_of_own_hook(hook: BaseHook) -> None:
@@ -114,9 +130,10 @@ def tell_of_own_hook(hook: BaseHook) -> None:
     name = framework_of(type(hook))
     if not env.use_smdebug():
         guard.say_once("own hook, off", f"{env.USE} is off: the program's own hook saves nothing")
-    elif _wanted is not None and not is_off(name):
+    elif _session.wanted and not is_off(name):
         line = f"the program has a hook of its own for {name}: it says what is saved, to {hook.out_dir}"
-        elsewhere = f" and not to {_wanted.out_dir}" if _wanted.out_dir != hook.out_dir else ""
+        asked = [*_session.wanted.values()][-1].out_dir
+        elsewhere = f" and not to {asked}" if asked != hook.out_dir else ""
         guard.say_once(("own hook", name, hook.out_dir), line + elsewhere)
 
 
@@ -130,15 +147,16 @@ def framework_of(kind: type[BaseHook]) -> str:
 def forget(framework: str | None = None) -> None:
     """Have no hook any more, or none of this framework; those there were are not closed."""
     if framework is None:
-        _off.clear()
-        domains.begin_anew()
-    _hooks[:] = [hook for hook in _hooks if framework is not None and framework_of(type(hook)) != framework]
+        _session.off.clear()
+        failures.begin_anew()
+    others = [hook for hook in _session.hooks if framework_of(type(hook)) != framework]
+    _session.hooks = [] if framework is None else others
 
 
 def switch_off(framework: str = "") -> None:
     """Capture nothing more in this process, or nothing more of this framework; what is saved already stays."""
-    _off.add(framework)
-    for hook in _hooks:
+    _session.off.add(framework)
+    for hook in _session.hooks:
         if framework in ("", framework_of(type(hook))):
             hook.disable()
 
@@ -148,7 +166,7 @@ def is_off(framework: str = "") -> bool:
 
     Then no hook is made for the program any more.
     """
-    return not _off.isdisjoint(("", framework))
+    return not _session.off.isdisjoint(("", framework))
 
 
 def _where() -> tuple[int, str]:
@@ -157,7 +175,7 @@ def _where() -> tuple[int, str]:
 
 
 def _note_failures() -> None:
-    for hook in _hooks:
+    for hook in _session.hooks:
         hook.note_failures()
 
 
@@ -173,15 +191,8 @@ def finish_run(hook: BaseHook) -> None:
 
 def when_ended(action: Callable[[list[BaseHook]], object]) -> None:
     """Call this at exit with the hooks of the process, whose runs have ended then."""
-    if action not in _when_ended:
-        _when_ended.append(action)
-
-
-class _Forked:
-    """What multiprocessing calls ``_end_with_child_process`` for in a child."""
-
-
-_forked = _Forked()
+    if action not in _session.when_ended:
+        _session.when_ended.append(action)
 
 
 def _end_with_child_process(*_: object) -> None:
@@ -204,18 +215,18 @@ def _finish(hook: BaseHook) -> None:
 
 @guard.fence("ending the runs", again=True)
 def _at_exit() -> None:
-    for hook in _hooks:
+    for hook in _session.hooks:
         _finish(hook)
-    for action in _when_ended:
-        action([*_hooks])
-    for hook in _hooks:
+    for action in _session.when_ended:
+        action([*_session.hooks])
+    for hook in _session.hooks:
         guard.attempt(hook.clear_away)
 
 
 def _after_fork() -> None:
     overhead.begin_anew()
     # The thread, the claim and the open files are the parent's. A child that goes on training has a run of its own.
-    for hook in _hooks:
+    for hook in _session.hooks:
         if hook.writing:
             failure = guard.attempt(hook.begin_anew)
             if failure is not None:
@@ -223,4 +234,4 @@ def _after_fork() -> None:
     util = sys.modules.get("multiprocessing.util")
     if util is not None:
         # Not now: a child of multiprocessing forgets its parent's finalizers first.
-        util.register_after_fork(_forked, _end_with_child_process)
+        util.register_after_fork(_end_with_child_process, _end_with_child_process)

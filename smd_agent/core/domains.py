@@ -25,9 +25,10 @@ _NOTED = 100
 
 
 class Failures:
-    """The failures of a process.
+    """The failures of a process, and its domains.
 
     Attributes:
+        domains: all that there are, as they are declared.
         noted: those that there were, the first one first.
         saved_steps: how many steps have been opened to be saved.
         where: gives number and mode of the current step.
@@ -35,10 +36,18 @@ class Failures:
     """
 
     def __init__(self) -> None:
+        self.domains: list[Domain] = []
         self.noted: list[Failure] = []
         self.saved_steps = 0
         self.where: Callable[[], tuple[int, str]] = lambda: (-1, "")
         self.changed: Callable[[], object] = bool
+
+    def begin_anew(self) -> None:
+        """Forget all of them."""
+        self.noted.clear()
+        self.saved_steps = 0
+        for domain in self.domains:
+            domain.begin_anew()
 
     def note(self, domain: str, doing: str, error: Exception) -> Failure:
         """Take note of a failure."""
@@ -71,7 +80,7 @@ class Domain:
     def __init__(self, name: str) -> None:
         self.name = name
         self.begin_anew()
-        DOMAINS.append(self)
+        failures.domains.append(self)
 
     def begin_anew(self) -> None:
         """Forget what has failed."""
@@ -202,7 +211,6 @@ def note_missing(name: str, error: Exception) -> Failure:
     return noted
 
 
-DOMAINS: list[Domain] = []
 STEPS = _Steps()
 WEIGHTS = Domain("weights")
 GRADIENTS = Domain("gradients")
@@ -223,11 +231,3 @@ JOB_METRICS = Domain("metrics of the job")
 GIVEN = Domain("values of the program")
 ENVIRONMENT = Domain("facts of the environment")
 RESTARTS = Domain("notes of checkpoints")
-
-
-def begin_anew() -> None:
-    """Forget all failures."""
-    failures.noted.clear()
-    failures.saved_steps = 0
-    for domain in DOMAINS:
-        domain.begin_anew()

@@ -107,10 +107,10 @@ def _class(pool: Any, name: str) -> Any:
     return _protobuf.message_factory.MessageFactory(pool).GetPrototype(descriptor)
 
 
-_POOL = _protobuf.descriptor_pool.DescriptorPool()
-_POOL.AddSerializedFile(_file().SerializeToString())
+def _classes(*names: str) -> tuple[Any, ...]:
+    pool = _protobuf.descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(_file().SerializeToString())
+    return (*(_class(pool, name) for name in names),)
 
-Event: Any = _class(_POOL, "Event")
-Summary: Any = _class(_POOL, "Summary")
-TensorProto: Any = _class(_POOL, "TensorProto")
-HistogramProto: Any = _class(_POOL, "HistogramProto")
+
+Event, Summary, TensorProto, HistogramProto = _classes("Event", "Summary", "TensorProto", "HistogramProto")

@@ -54,16 +54,29 @@ class Replaced(NamedTuple):
         return ".".join(part for part in (module, own, self.name) if part)
 
 
-# What stands in the attributes (which lives as long as its entry), by its id.
-_entries: dict[int, tuple[Any, tuple[Replaced, ...], Patch | None]] = {}
-# What stood there before what is replaced for good, by the ids of what stands there and its owner, and the name.
-_originals: dict[tuple[int, int, str], Any] = {}
+class _Entry(NamedTuple):
+    """What stands in attributes, which lives as long as its entry.
+
+    installed: it.
+    places: the attributes.
+    before: what stood in each of them, if it is replaced for good.
+    patch: if it is replaced for a while.
+    """
+
+    installed: Any
+    places: tuple[Replaced, ...]
+    before: tuple[Any, ...] = ()
+    patch: Patch | None = None
+
+
+# By the id of what stands there.
+_entries: dict[int, _Entry] = {}
 
 
 def replaced() -> list[Replaced]:
     """What is replaced now, the oldest first; of patches that have ended but are covered, nothing."""
-    found = [*_entries.values()]
-    return [entry for _, entries, patch in found if patch is None or patch.active for entry in entries]
+    found = [entry for entry in [*_entries.values()] if entry.patch is None or entry.patch.active]
+    return [place for entry in found for place in entry.places]
 
 
 def is_replaced(owner: Any, name: str) -> bool:
@@ -74,7 +87,7 @@ def is_replaced(owner: Any, name: str) -> bool:
 def is_ours(function: Any) -> bool:
     """Whether a function, as it stands in a class or module, is one that the agent has put there."""
     found = _entries.get(id(function))
-    return found is not None and found[0] is function
+    return found is not None and found.installed is function
 
 
 def standing() -> frozenset[int]:
@@ -85,13 +98,13 @@ def standing() -> frozenset[int]:
 def undo(before: frozenset[int]) -> None:
     """Put back what has been replaced since ``standing`` gave this, the last one first."""
     for key in [key for key in _entries if key not in before][::-1]:
-        installed, entries, patch = _entries.pop(key)
-        if patch is not None:
-            patch.remove()
+        entry = _entries.pop(key)
+        if entry.patch is not None:
+            entry.patch.remove()
             continue
-        for owner, name, *_ in entries:
-            if vars(owner).get(name) is installed:
-                _put_back(owner, name, _originals.pop((key, id(owner), name)))
+        for (owner, name, *_), original in zip(entry.places, entry.before, strict=True):
+            if vars(owner).get(name) is entry.installed:
+                _put_back(owner, name, original)
 
 
 def _put_back(owner: Any, name: str, before: Any) -> None:
@@ -115,8 +128,7 @@ def replace(owner: Any, name: str, make: Make, *, why: str, then: Callable[..., 
     replacement = functools.wraps(original)(entrance(original, _named_as(original, make(original)), then))
     before = vars(owner).get(name, _ABSENT)
     installed = _like(before, replacement)
-    _entries[id(installed)] = (installed, (Replaced(owner, name, why, Until.PROCESS_ENDS),), None)
-    _originals[id(installed), id(owner), name] = before
+    _entries[id(installed)] = _Entry(installed, (Replaced(owner, name, why, Until.PROCESS_ENDS),), (before,))
     setattr(owner, name, installed)
     return replacement
 
@@ -140,9 +152,8 @@ def replace_everywhere(function: Function, make: Make, *, why: str) -> Function:
         if isinstance(names, dict):
             for name in [name for name, value in [*names.items()] if value is function]:
                 names[name] = replacement
-                _originals[id(replacement), id(module), name] = function
                 places.append(Replaced(module, name, why, Until.PROCESS_ENDS))
-    _entries[id(replacement)] = (replacement, tuple(places), None)
+    _entries[id(replacement)] = _Entry(replacement, (*places,), len(places) * (function,))
     return replacement
 
 
@@ -193,7 +204,7 @@ class Patch:
         original: Function = getattr(owner, name)
         self._replacement: Function | None = unseen(_named_as(original, make(original)))
         self._installed = _like(self._before, functools.wraps(original)(self._entrance(original)))
-        _entries[id(self._installed)] = (self._installed, (Replaced(owner, name, why, until),), self)
+        _entries[id(self._installed)] = _Entry(self._installed, (Replaced(owner, name, why, until),), patch=self)
         setattr(owner, name, self._installed)
 
     @property
@@ -242,9 +253,9 @@ class Patch:
 
 def _ended(function: Any) -> Patch | None:
     found = _entries.get(id(function))
-    if found is None or found[0] is not function or found[2] is None or found[2].active:
+    if found is None or found.installed is not function or found.patch is None or found.patch.active:
         return None
-    return found[2]
+    return found.patch
 
 
 def _named_as(original: Function, replacement: Function) -> Function:

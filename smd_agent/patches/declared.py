@@ -53,9 +53,6 @@ class Range(NamedTuple):
         return f"{self.oldest} to {self.newest}" if self.newest else f"from {self.oldest}"
 
 
-ALL_RELEASES = Range()
-
-
 @dataclass(frozen=True)
 class Framework:
     """A framework that is captured.
@@ -73,7 +70,7 @@ class Framework:
 
     title: str
     observed: str = ""
-    supported: Range = ALL_RELEASES
+    supported: Range = field(default_factory=Range)
     replaced: tuple[Declared, ...] = ()
     backends: Mapping[str, tuple[Declared, ...]] = field(default_factory=dict)
     distributions: tuple[str, ...] = ()

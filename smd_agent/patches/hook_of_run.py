@@ -15,16 +15,14 @@ from smd_agent.storage.run_folder import obstacle
 
 H = TypeVar("H", bound=FrameworkHook)
 
-# Of the run, by the default save interval they were completed with.
-_settings: dict[int, HookSettings] = {}
-
 
 def wanted_settings(default_save_interval: int = DEFAULT_SAVE_INTERVAL) -> HookSettings | None:
     """What the environment asks to save, read once in a process; None, after one line, when that cannot be read.
 
     ``default_save_interval``, in steps, is the framework's.
     """
-    if default_save_interval not in _settings:
+    settings = session.wanted(default_save_interval)
+    if settings is None:
         try:
             settings = session.read_settings(default_save_interval=default_save_interval)
             why = "" if settings.dry_run else obstacle(settings.out_dir)
@@ -32,13 +30,12 @@ def wanted_settings(default_save_interval: int = DEFAULT_SAVE_INTERVAL) -> HookS
                 # Before the program has trained up to its first step that is saved.
                 report_bad_config(ConfigError(f"no run can be written into {settings.out_dir}: {why}"))
                 return None
-            _settings[default_save_interval] = settings
         except (FileNotFoundError, ConfigError) as error:
             report_bad_config(error)
             return None
-        session.want(_settings[default_save_interval])
+        session.want(settings, default_save_interval)
         session.when_ended(judge_runs)
-    return _settings[default_save_interval]
+    return settings
 
 
 def make_hook(hook_class: type[H], settings: HookSettings, follow_calls: bool = False) -> H | None:

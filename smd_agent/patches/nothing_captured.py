@@ -6,17 +6,28 @@ import atexit
 import os
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from smd_agent import guard, session
 from smd_agent.config import env
 from smd_agent.config.settings import HookSettings
 from smd_agent.stalled_disk import in_time
 
-# How trainings with the frameworks show that the program has imported, and what these know of one that was not seen.
-_signs: list[str] = []
-_reasons: list[Callable[[], str | None]] = []
-# Whether they have said why nothing of a training is saved.
-_explained: list[Callable[[], bool]] = []
+
+class _Framework(NamedTuple):
+    """A framework that the program has imported.
+
+    signs: how a training with it shows.
+    reason: what it knows of one that was not seen.
+    explained: whether it has said why nothing of a training is saved.
+    """
+
+    signs: str
+    reason: Callable[[], str | None]
+    explained: Callable[[], bool]
+
+
+_imported: list[_Framework] = []
 
 
 def warn_at_exit_if_nothing_captured(
@@ -39,9 +50,7 @@ def warn_at_exit_if_nothing_captured(
         reason: asked at exit: why a training was not captured; None if none is known to have been missed.
     """
     pid = os.getpid()
-    _signs.append(training_signs)
-    _reasons.append(reason)
-    _explained.append(already_explained)
+    _imported.append(_Framework(training_signs, reason, already_explained))
 
     @guard.fence("looking for a run at the end")
     def warn() -> None:
@@ -50,11 +59,11 @@ def warn_at_exit_if_nothing_captured(
         if in_time(partial(os.path.isdir, os.path.join(settings.out_dir, "index"))):
             # A launcher such as torchrun imports the framework too; its workers did the training.
             return
-        known = "; ".join(found for ask in _reasons if (found := ask()))
-        if not known and any(told() for told in _explained):
+        known = "; ".join(found for one in _imported if (found := one.reason()))
+        if not known and any(one.explained() for one in _imported):
             return
         if known or was_training() or env.launch_pid() == pid:
-            why = known or f"no training was seen ({' or '.join(_signs)})"
+            why = known or f"no training was seen ({' or '.join(one.signs for one in _imported)})"
             guard.say_once("nothing was captured", f"nothing was captured: {why}")
 
     atexit.register(warn)

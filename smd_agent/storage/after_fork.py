@@ -12,10 +12,9 @@ from contextlib import suppress
 
 Action = Callable[[], None]
 
-# In the order in which they were asked for. Each keeps alive what it is a method of: a file that nobody knows any more
-# is inherited, too.
-_actions: dict[Action, None] = {}
-_watching = False
+# None as long as forks are not watched; then in the order in which they were asked for. Each keeps alive what it is a
+# method of: a file that nobody knows any more is inherited, too.
+_actions: dict[Action, None] | None = None
 
 
 def do_in_children(action: Action) -> None:
@@ -24,20 +23,22 @@ def do_in_children(action: Action) -> None:
     Args:
         action: drops what is not the child's; one that raises ``OSError`` keeps no other from being called.
     """
-    global _watching
+    global _actions
+    if _actions is None:
+        _actions = {}
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=_do_all)
     _actions[action] = None
-    if not _watching and hasattr(os, "register_at_fork"):
-        _watching = True
-        os.register_at_fork(after_in_child=_do_all)
 
 
 def leave_to_children(action: Action) -> None:
     """Have it done no more; nothing happens if nobody has asked for it."""
-    _actions.pop(action, None)
+    if _actions is not None:
+        _actions.pop(action, None)
 
 
 def _do_all() -> None:
     # They take themselves away.
-    for action in [*_actions]:
+    for action in [*(_actions or ())]:
         with suppress(OSError):
             action()

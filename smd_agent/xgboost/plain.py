@@ -6,6 +6,7 @@ object stands for is asked of an object of XGBoost's class that has the same han
 
 from __future__ import annotations
 
+import functools
 from typing import Any, TypeVar
 
 import xgboost
@@ -15,8 +16,6 @@ from smd_agent.framework.plain_access import bases_of, is_a, own_dict
 T = TypeVar("T")
 
 _OWN = (xgboost.DMatrix, xgboost.Booster)
-# By the class of XGBoost's.
-_stand_ins: dict[type, type[Any]] = {}
 
 
 def plain(thing: T) -> T:
@@ -34,14 +33,16 @@ def is_same(one: object, other: object) -> bool:
     return one is other or (handle is not None and handle is own_dict(other).get("handle"))
 
 
-def _stand_in(thing: Any, own: type[Any]) -> Any:
-    kind = _stand_ins.get(own)
-    if kind is None:
-        # The handle is the program's object's to free, and lives as long as that does.
-        kind = _stand_ins[own] = type(own.__name__, (own,), {"__del__": lambda _: None})
-    found = object.__new__(kind)
+def _stand_in(thing: Any, own: type) -> Any:
+    found = object.__new__(_stand_in_class(own))
     vars(found).update(own_dict(thing), stands_for=thing)
     return found
+
+
+@functools.cache
+def _stand_in_class(own: type) -> type[Any]:
+    # The handle is the program's object's to free, and lives as long as that does.
+    return type(own.__name__, (own,), {"__del__": lambda _: None})
 
 
 def _is_of_xgboost(kind: type) -> bool:

@@ -122,7 +122,7 @@ def own_hook():
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(0)
     # What is said once is said once in each test.
-    guard._said.clear()
+    guard.lines.said.clear()
     yield
     hook = session.current()
     if hook is not None:

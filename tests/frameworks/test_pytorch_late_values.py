@@ -190,7 +190,7 @@ class Graph:
 
 def test_what_a_graph_records_is_no_step_and_asks_nothing(tmp_path, copies, monkeypatch, capsys):
     monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
-    monkeypatch.setattr(guard, "_said", set())
+    monkeypatch.setattr(guard.lines, "said", set())
     graph_captures.watch()
     hook = make_hook(str(tmp_path / "run"))
     model, optimizer = model_of(hook)
@@ -222,7 +222,7 @@ def test_a_capture_that_does_not_begin_is_over(monkeypatch):
 
 def test_a_step_for_which_an_accelerator_has_no_memory_is_not_saved(tmp_path, copies, monkeypatch, capsys):
     rooms = iter([room.LEAST, room.LEAST - 1, -5, 2 * room.LEAST])
-    monkeypatch.setattr(guard, "_said", set())
+    monkeypatch.setattr(guard.lines, "said", set())
     monkeypatch.setattr(room, "look", lambda: next(rooms))
     hook = make_hook(str(tmp_path / "run"))
     seen = train(hook, *model_of(hook), 4)

@@ -46,7 +46,7 @@ def train(folder: Path, form: str, every: int, change: dict[str, Any]) -> None:
     if change.get("sums_in_blocks"):
         net[0] = _InBlocks(net[0])
     net = net.to(getattr(torch, change.get("dtype", "float32")))
-    guard._said.clear()
+    guard.lines.said.clear()
     hook = smd.Hook(
         str(folder),
         save_config=smd.SaveConfig(save_interval=every),

@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items):
 def own_hook():
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(0)
-    guard._said.clear()
+    guard.lines.said.clear()
     yield
     hook = session.current()
     if hook is not None:

@@ -50,7 +50,7 @@ class Trained:
 
     def __init__(self, folder, training, every=1):
         torch.manual_seed(0)
-        guard._said.clear()
+        guard.lines.said.clear()
         hook = smd.Hook(
             str(folder),
             save_config=smd.SaveConfig(save_interval=every),

@@ -61,7 +61,7 @@ def hook_text(folder, *rules, **content):
 def train(folder, *rules, steps=12, rate=0.01, **content):
     """Train as a hook file with these rules says, with an evaluation at every third step."""
     torch.manual_seed(0)
-    guard._said.clear()
+    guard.lines.said.clear()
     hook = smd.Hook.from_settings(load_settings(Source("hook.json", text=hook_text(folder, *rules, **content))))
     model = Net()
     hook.register_module(model)
@@ -86,7 +86,7 @@ def train(folder, *rules, steps=12, rate=0.01, **content):
 @pytest.fixture
 def check(capsys):
     def run(*words):
-        guard._said.clear()
+        guard.lines.said.clear()
         capsys.readouterr()
         code = main(["check", *map(str, words)])
         out, err = capsys.readouterr()

@@ -220,7 +220,7 @@ def test_without_a_scheduler_there_one_line_says_so(written, monkeypatch):
 
 def test_without_the_package_one_line_names_the_extra(written, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    guard._said.clear()
+    guard.lines.said.clear()
     folder = written(losses="loss").ended().folder
     assert main(["check", folder, "--dask", "local:2"]) != 0
     line = "smd_agent: a cluster needs the package distributed: pip install 'smd-agent[dask]'\n"

@@ -14,8 +14,8 @@ from smd_agent.cli.output import emit
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
     """Nothing has been said yet."""
-    monkeypatch.setattr(guard, "_said", set())
-    monkeypatch.setattr(guard, "_unsaid", [])
+    monkeypatch.setattr(guard.lines, "said", set())
+    monkeypatch.setattr(guard.lines, "unsaid", [])
     monkeypatch.setattr(guard, "strict", False)
 
 
@@ -60,7 +60,7 @@ def full_pipe(monkeypatch):
         while True:
             os.write(writing, b"x" * 4096)
     os.set_blocking(writing, True)
-    monkeypatch.setattr(guard, "_waited", False)
+    monkeypatch.setattr(guard.lines, "waited", False)
     with os.fdopen(writing, "w") as stream, os.fdopen(reading, "rb", buffering=0) as other_end:
         monkeypatch.setattr(sys, "stderr", stream)
         yield other_end

@@ -8,8 +8,7 @@ import threading
 import pytest
 
 from smd_agent import guard
-from smd_agent.core import domains
-from smd_agent.core.domains import Domain
+from smd_agent.core.domains import Domain, failures
 from smd_agent.guard import is_foreign
 
 
@@ -27,8 +26,8 @@ WAYS = {
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
     """Nothing has been said yet, and no handler stays."""
-    monkeypatch.setattr(domains, "DOMAINS", [*domains.DOMAINS])
-    monkeypatch.setattr(guard, "_said", set())
+    monkeypatch.setattr(failures, "domains", [*failures.domains])
+    monkeypatch.setattr(guard.lines, "said", set())
     monkeypatch.setattr(guard, "strict", False)
     before = signal.getsignal(signal.SIGUSR1)
     yield
@@ -117,7 +116,7 @@ def test_what_a_signal_handler_raises_passes_where_a_line_is_said(monkeypatch):
             pass
 
     signal.signal(signal.SIGUSR1, function)
-    monkeypatch.setattr(guard, "_unsaid", [])
+    monkeypatch.setattr(guard.lines, "unsaid", [])
     monkeypatch.setattr(sys, "stderr", Stream())
     with pytest.raises(Timeout):
         guard.say("something")

@@ -82,7 +82,7 @@ def test_a_hook_of_another_framework_saves(tmp_path):
 
 @pytest.mark.parametrize("part", ["env.strict", "_end_with_child_process"])
 def test_a_hook_that_a_failure_has_left_half_made_is_not_the_one_of_the_process(part, tmp_path, monkeypatch):
-    monkeypatch.setattr(session, "_prepared", False)
+    monkeypatch.setattr(session._session, "prepared", False)
     # The process has been prepared already.
     monkeypatch.setattr("smd_agent.session.atexit", types.SimpleNamespace(register=id))
     monkeypatch.delattr("os.register_at_fork")

@@ -5,16 +5,15 @@ from __future__ import annotations
 import pytest
 
 from smd_agent import guard, session
-from smd_agent.core import domains
-from smd_agent.core.domains import STEPS, Domain, failures, tensor_failed
+from smd_agent.core.domains import AT_MOST, STEPS, Domain, failures, tensor_failed
 from smd_agent.core.failure import Failure
 
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
     """Nothing has failed yet, and no domain of the test's stays."""
-    monkeypatch.setattr(guard, "_said", set())
-    monkeypatch.setattr(domains, "DOMAINS", [*domains.DOMAINS])
+    monkeypatch.setattr(guard.lines, "said", set())
+    monkeypatch.setattr(failures, "domains", [*failures.domains])
     monkeypatch.setattr(failures, "where", lambda: (failures.saved_steps - 1, "TRAIN"))
     session.forget()
     yield
@@ -73,7 +72,7 @@ def test_a_step_without_a_failure_starts_the_count_anew():
 def test_what_fails_all_the_time_between_saved_steps_is_switched_off_too():
     cats = Domain("cats")
     look = cats.fence("counting cats")(failing(999))
-    for _ in range(domains.AT_MOST):
+    for _ in range(AT_MOST):
         look()
     assert cats.off
 

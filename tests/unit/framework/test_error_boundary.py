@@ -32,7 +32,7 @@ WAYS = {
 def ours(monkeypatch):
     """Take this file for one of the agent's; and switch off what is switched off here alone."""
     monkeypatch.setattr(error_boundary, "_ours", (__file__,))
-    guard._said.clear()
+    guard.lines.said.clear()
     yield
     monkeypatch.undo()
     session.forget()

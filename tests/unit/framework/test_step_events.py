@@ -14,10 +14,10 @@ CALL = ModelCall("Net", None, ())
 
 @pytest.fixture(autouse=True)
 def no_failures():
-    guard._said.clear()
-    domains.begin_anew()
+    guard.lines.said.clear()
+    domains.failures.begin_anew()
     yield
-    domains.begin_anew()
+    domains.failures.begin_anew()
 
 
 class Digests(Probe, domain=DIGESTS, doing="looking at inputs"):

@@ -105,7 +105,7 @@ def test_one_that_comes_late_takes_turns_from_then_on():
     ],
 )
 def test_uneven_turns_are_said_once(capsys, order, said):
-    guard._said.clear()
+    guard.lines.said.clear()
     rounds = rounds_of("a", "b", "c")
     play(rounds, made(rounds, *map(Optimizer, "abc"[: len({*order})])), order)
     lines = capsys.readouterr().err.splitlines()

@@ -26,8 +26,8 @@ def _deep(levels, action):
 
 @pytest.fixture(autouse=True)
 def nothing_said(monkeypatch):
-    monkeypatch.setattr(guard, "_said", set())
-    monkeypatch.setattr(guard, "_unsaid", [])
+    monkeypatch.setattr(guard.lines, "said", set())
+    monkeypatch.setattr(guard.lines, "unsaid", [])
 
 
 def test_where_there_is_no_room_a_line_waits_for_the_next_one(capsys):

@@ -37,7 +37,7 @@ def server():
 @pytest.fixture(scope="module")
 def run(server, tmp_path_factory):
     """A run of twenty small steps and one that is large, in the store and in a folder."""
-    guard._said.clear()
+    guard.lines.said.clear()
     folder = tmp_path_factory.mktemp("run") / "run"
     writer = stored(str(folder), upload_to="s3://bucket/read/run")
     save(writer, *range(STEPS))
@@ -137,7 +137,7 @@ def test_of_a_large_file_the_parts_are_fetched_that_are_asked_for(store, run):
 
 def test_a_run_that_goes_on_is_followed(store, monkeypatch):
     monkeypatch.setattr(store_reader, "LOOK_SECONDS", 0.0)
-    guard._said.clear()
+    guard.lines.said.clear()
     address = "s3://bucket/live/run"
     assert is_awaited(address)
     writer = stored(address)
@@ -189,7 +189,7 @@ def test_a_store_nobody_has_credentials_for_is_one_sentence(store, monkeypatch, 
 
 
 def test_files_that_nobody_has_asked_for_are_written_nowhere(store, tmp_path):
-    guard._said.clear()
+    guard.lines.said.clear()
     address = "s3://bucket/hostile/run"
     writer = stored(address)
     save(writer, 0)
@@ -210,7 +210,7 @@ def test_files_that_nobody_has_asked_for_are_written_nowhere(store, tmp_path):
 
 
 def test_an_event_file_that_is_damaged_or_gone_is_named_by_its_address(store):
-    guard._said.clear()
+    guard.lines.said.clear()
     address = "s3://bucket/damaged/run"
     writer = stored(address)
     save(writer, 0, 1, 2)

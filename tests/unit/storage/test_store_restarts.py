@@ -27,7 +27,7 @@ def store(monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "way"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "way").mkdir()
-    guard._said.clear()
+    guard.lines.said.clear()
     files = fsspec.filesystem("memory")
     yield files
     files.store.clear()

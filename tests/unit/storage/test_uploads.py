@@ -37,7 +37,7 @@ def store(server, monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "way"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "way").mkdir()
-    guard._said.clear()
+    guard.lines.said.clear()
     server.heal()
     yield server
     server.heal()
@@ -287,7 +287,7 @@ def test_a_store_that_cannot_be_used_is_named_in_one_line(store, place, broken, 
     end(run)
     assert readable(instead) == [4]
     stored(str(tmp_path / "here"), upload_to=place).close(True)
-    guard._said.clear()
+    guard.lines.said.clear()
     stored(str(tmp_path / "there"), upload_to=place).close(True)
     assert said(capfd) == [f"smd_agent: {place} is not used ({reason}): the run stays in {tmp_path / 'there'}"]
 
