@@ -83,7 +83,7 @@ def say(line: str) -> None:
 
             line = printable(line)
         if "://" in line:
-            from smd_agent.printable import without_secrets
+            from smd_agent.address_secrets import without_secrets
 
             line = without_secrets(line)
         lines.unsaid.append(f"{PREFIX}{line}\n")

@@ -20,15 +20,6 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() else one.encode("unicode_escape", "surrogatepass").decode() for one in text)
 
 
-def without_secrets(text: str) -> str:
-    """Return a text with ``***`` in place of what an address has before its host, as in ``s3://KEY:SECRET@bucket``."""
-    if "://" not in text or "@" not in text:
-        return text
-    import re
-
-    return re.sub(r"(://)[^/@\s]+@", r"\1***@", text)
-
-
 def shortened(text: str, longest: int = LONGEST_NAME) -> str:
     """Return a text as `printable` writes it, with ``...`` in place of what is beyond ``longest`` characters."""
     # Cut first: what is left out may be large.

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from smd_agent.analysis.trial import Trial
+    from smd_agent.verify.first_difference import Difference
     from smd_agent.verify.printed import Printed
     from smd_agent.verify.running import Run
-    from smd_agent.verify.steps import Difference
 
     Runs = tuple[Run, Run, Run]
 

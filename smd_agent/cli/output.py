@@ -8,7 +8,8 @@ import sys
 import time
 from contextlib import contextmanager
 
-from smd_agent.printable import printable, without_secrets
+from smd_agent.address_secrets import without_secrets
+from smd_agent.printable import printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

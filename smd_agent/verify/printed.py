@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from smd_agent.guard import PREFIX
 from smd_agent.printable import shortened
-from smd_agent.verify.steps import Difference
+from smd_agent.verify.first_difference import Difference
 
 # The program may have begun a line when the agent writes one.
 _OURS = re.compile(re.escape(PREFIX.encode()) + rb"[^\n]*\n")

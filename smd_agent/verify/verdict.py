@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from smd_agent.framework.observer import MAIN
+from smd_agent.verify.first_difference import Compared, Difference, first_difference, unseeded_generators
 from smd_agent.verify.printed import Printed, compare
 from smd_agent.verify.running import Run
-from smd_agent.verify.steps import Compared, Difference, first_difference, unseeded_generators
 
 
 class Outcome(Enum):

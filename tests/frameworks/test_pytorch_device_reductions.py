@@ -8,7 +8,7 @@ import torch
 
 from smd_agent.core.reductions import channel_shares, count_by_size, reduce_batch
 from smd_agent.pytorch.arrays import to_array
-from smd_agent.pytorch.device import in_order, room
+from smd_agent.pytorch.device import histograms, quantiles, room
 from smd_agent.pytorch.device.channel_shares import DeviceShares
 from smd_agent.pytorch.device.reductions import WIDTH, DeviceReductions, HostCopy, reducible_on_device
 
@@ -170,7 +170,7 @@ def test_quantiles_are_those_of_the_host(dtype):
 def test_histograms_are_those_of_the_host(monkeypatch, dtype, most):
     monkeypatch.setattr(room, "MOST_ELEMENTS", most)
     for tensor in of_every_kind(dtype):
-        counts = in_order.histogram_of(tensor)
+        counts = histograms.histogram_of(tensor)
         assert (counts.dtype, tuple(counts.shape)) == (torch.int64, (260,))
         np.testing.assert_array_equal(counts.numpy(), count_by_size(to_array(tensor)[0]))
 
@@ -179,8 +179,8 @@ def test_histograms_are_those_of_the_host(monkeypatch, dtype, most):
 def test_the_programs_tensors_stay_as_they_are(dtype):
     tensor = torch.tensor([3, 0, 1, 2]).to(dtype)
     before, version = tensor.clone(), tensor._version
-    in_order.finite_sums(tensor)
-    in_order.histogram_of(tensor)
-    in_order.elements_for(tensor, (("median", True), ("p5", False)))
+    histograms.finite_sums(tensor)
+    histograms.histogram_of(tensor)
+    quantiles.elements_for(tensor, (("median", True), ("p5", False)))
     DeviceReductions([tensor], OPS).result()
     assert (tensor.tolist(), tensor._version) == (before.tolist(), version)

@@ -14,7 +14,7 @@ from properties.tensors import READABLE, WHOLE, numbers_in, state_of, tensors
 
 from smd_agent.core.reduction_config import CHANNEL_SHARES, COUNTS, OPS
 from smd_agent.core.reductions import channel_shares, count_by_size, reduce_batch
-from smd_agent.pytorch.device import in_order
+from smd_agent.pytorch.device import histograms
 from smd_agent.pytorch.device.channel_shares import DeviceShares
 from smd_agent.pytorch.device.reductions import DeviceReductions, Snapshot, reducible_on_device
 
@@ -68,9 +68,9 @@ def test_every_histogram(drawn, fine):
     if tensor.numel():
         placed = tensor.to(DEVICE)
         before = state_of(placed)
-        found = in_order.histogram_of(placed, fine).cpu().numpy()
+        found = histograms.histogram_of(placed, fine).cpu().numpy()
         np.testing.assert_array_equal(found, count_by_size(numbers_in(tensor), fine))
-        low, high, total, _ = in_order.finite_sums(placed).tolist()
+        low, high, total, _ = histograms.finite_sums(placed).tolist()
         assert state_of(placed) == before
         with np.errstate(invalid="ignore"):
             x = numbers_in(tensor).astype(np.float64)

@@ -26,7 +26,7 @@ from smd_agent.core.sink import StepSink
 from smd_agent.core.values import shares_of, write_raw
 from smd_agent.interpreter.never_freed import never_free
 from smd_agent.pytorch.arrays import PLAIN_CLASSES, has_memory, to_array
-from smd_agent.pytorch.device import in_order
+from smd_agent.pytorch.device import histograms
 from smd_agent.pytorch.device.channel_shares import DeviceShares
 from smd_agent.pytorch.device.reductions import (
     Buffers,
@@ -92,10 +92,10 @@ class LateGroup:
         wanted = list(shares_of(names, {i: tensor.dim() for i, tensor in enumerate(tensors)}, group, axes))
         self._share_tags = tuple(tag for *_, tags in wanted for tag in tags)
         self._shares = DeviceShares([(tensors[i], axis, kinds) for i, axis, kinds, _ in wanted])
-        self._histograms = {i: HostCopy(in_order.histogram_of(tensors[i])) for i in group.histograms}
+        self._histograms = {i: HostCopy(histograms.histogram_of(tensors[i])) for i in group.histograms}
         # Counts below 2**53 are float64 as they are, so that one copy brings them and the sums.
         self._pictured = {
-            i: HostCopy(torch.cat([in_order.finite_sums(tensors[i]), in_order.histogram_of(tensors[i], fine=True)]))
+            i: HostCopy(torch.cat([histograms.finite_sums(tensors[i]), histograms.histogram_of(tensors[i], fine=True)]))
             for i in group.pictured
             if tensors[i].numel() > 1 and tensors[i].dtype is not torch.bool
         }

@@ -20,7 +20,7 @@ import torch
 from smd_agent.core.names import Ops
 from smd_agent.core.reductions.formulas import FORMULAS, QUANTILES, Sums
 from smd_agent.pytorch.arrays import sent
-from smd_agent.pytorch.device import in_order, room
+from smd_agent.pytorch.device import quantiles, room
 from smd_agent.pytorch.tracing import without_gradients
 
 WIDTH = 4096
@@ -68,7 +68,7 @@ class DeviceReductions:
         rows = torch.cat(parts, 1) if parts else torch.empty((len(_ROW_FIELDS), 0), dtype=torch.float64)
         self._quantiles = [op for op in ops if op[0] in QUANTILES]
         self._ordered = [i for i, size in enumerate(self._sizes) if size and self._quantiles]
-        elements = [in_order.elements_for(tensors[i], self._quantiles) for i in self._ordered]
+        elements = [quantiles.elements_for(tensors[i], self._quantiles) for i in self._ordered]
         self._elements = HostCopy(torch.stack(elements)) if elements else None
         self._copy = HostCopy(rows)
 
@@ -87,7 +87,7 @@ class DeviceReductions:
         places = [self._ops.index(op) for op in self._quantiles]
         found = () if self._elements is None else self._elements.array()
         for i, elements in zip(self._ordered, found, strict=True):
-            result[i, places] = in_order.quantiles_from(elements, self._sizes[i], self._quantiles)
+            result[i, places] = quantiles.quantiles_from(elements, self._sizes[i], self._quantiles)
         return result
 
 
