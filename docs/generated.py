@@ -127,7 +127,7 @@ def _need(need: Need) -> str:
     return (" or ".join(named) or "any tensor") + of
 
 
-def _parameter_row(parameter: Parameter) -> tuple[str, ...]:
+def _parameter_row(parameter: Parameter[Any]) -> tuple[str, ...]:
     documented = parameter.default if parameter.documented is None else parameter.documented
     return f"`{parameter.name}`", _default_text(parameter.default), _default_text(documented), parameter.meaning
 

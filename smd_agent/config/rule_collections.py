@@ -82,7 +82,7 @@ def rule_of(name: str) -> OfRule | None:
     if not said:
         return None
     return OfRule(
-        _parameter_names(said["parameters"]) if "parameters" in said else (),
+        tuple(name for name, written in said.items() if _is_parameter(name, written)),
         _collections(_literal(said, "brings", {})),
         _collections(_literal(said, "brings_always", {})),
         _literal(said, "chosen_by", ()),
@@ -133,17 +133,17 @@ def _class_attributes(file: Path, name: str) -> dict[str, ast.expr]:
             for line in node.body:
                 if isinstance(line, ast.Assign | ast.AnnAssign) and line.value is not None:
                     target = line.target if isinstance(line, ast.AnnAssign) else line.targets[0]
+                    # One that stands there again has its place there.
+                    found.pop(ast.unparse(target), None)
                     found[ast.unparse(target)] = line.value
             return found
     return {}
 
 
-def _parameter_names(written: ast.expr) -> tuple[str, ...]:
-    """Names of what stands as ``Parameter("name", ...)``, or as a constant of the same name in capitals."""
-    assert isinstance(written, ast.Tuple)
-    return tuple(
-        ast.literal_eval(one.args[0]) if isinstance(one, ast.Call) else ast.unparse(one).lower() for one in written.elts
-    )
+def _is_parameter(name: str, written: ast.expr) -> bool:
+    """Tell whether an attribute is a parameter, or a constant of its name in capitals, which is one."""
+    text = ast.unparse(written)
+    return text == name.upper() or text.startswith(("Parameter(", "Parameter."))
 
 
 def _literal(said: Mapping[str, ast.expr], key: str, default: Any) -> Any:

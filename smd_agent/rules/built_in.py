@@ -1,7 +1,8 @@
 """Base of all rules of ours: steps come one by one, findings are kept by tensor.
 
 A rule is a class in a file of its own in ``smd_agent/rules/builtin/``, which is all that it takes to add one. It says
-what it is, what it needs and what its numbers mean, and has a method `BuiltInRule.take` that looks at one step.
+what it is, what it needs and what its numbers mean, and has a method `BuiltInRule.take` that looks at one step. What
+a rule is written with is imported from here, but for `smd_agent.rules.parameters`.
 
 The same object looks at the steps of a finished run and at those of a running one, as they come. It sees those of one
 worker only, unless ``split`` says otherwise, and keeps no more than a few numbers for each tensor.
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.rules.finding import Finding, Lack, NotJudged, Severity
+from smd_agent.rules.parameters import Parameter
 from smd_agent.rules.rule import Rule
 from smd_agent.rules.step_view import Names, Place, RunView, StepView
 
@@ -25,7 +27,12 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from smd_agent.analysis.trial import Trial
-    from smd_agent.rules.parameters import Parameter
+
+__all__ = ["TRAINING", "BuiltInRule", "CollectionKeys", "ModeKeys", "Names", "Need", "NotJudged", "Place", "Seen"]
+__all__ += ["Severity", "Split", "StepView"]
+
+TRAINING = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+"""Modes in which models are trained."""
 
 
 class Split(enum.Enum):
@@ -107,7 +114,7 @@ class BuiltInRule(Rule):
 
     Class attributes:
         meaning: when it finds something, one sentence.
-        parameters: each is an attribute of the object, too.
+        parameters: those that stand in the class, and in the classes that it is made on.
         brings: what is saved for it where a hook file names it, unless its parameters name something else: collections
             by name, several with commas, with their keys of a hook file. Only ``reductions`` that stand there are saved
             of them; with none, whole tensors. It and the next two are read from the rule's file, so they are literals.
@@ -136,7 +143,7 @@ class BuiltInRule(Rule):
     """
 
     meaning: ClassVar[str]
-    parameters: ClassVar[tuple[Parameter, ...]] = ()
+    parameters: ClassVar[tuple[Parameter[Any], ...]] = ()
     brings: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     brings_always: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     chosen_by: ClassVar[tuple[str, ...]] = ()
@@ -151,6 +158,17 @@ class BuiltInRule(Rule):
     cause: ClassVar[str] = ""
     advice: ClassVar[str] = ""
     short: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        found: dict[str, Parameter[Any]] = {}
+        for base in reversed(cls.__mro__):
+            for name, value in vars(base).items():
+                if isinstance(value, Parameter):
+                    # One that stands there again has its place there.
+                    found.pop(name, None)
+                    found[name] = value
+        cls.parameters = tuple(found.values())
 
     def __init__(
         self,
@@ -173,6 +191,7 @@ class BuiltInRule(Rule):
         self.times_found = 0
         self._steps_seen = 0
         self._met: set[Need] = set()
+        self._in_a_row: dict[Any, int] = {}
         self._findings: dict[tuple[str | None, ModeKeys, str], Finding] = {}
         self._parts: dict[str, BuiltInRule] = {}
         self._run = None if base_trial is None else RunView(base_trial)
@@ -229,22 +248,25 @@ class BuiltInRule(Rule):
         cause: str = "",
         advice: str = "",
         short: str = "",
+        until: StepView | Place | None = None,
+        steps: int = 1,
     ) -> Finding:
         """Note that there is something about a tensor; what was found on it already reaches up to this step.
 
         Args:
-            where: the step.
+            where: the step; with ``until`` the first one.
             tensor: its name; None for the training as a whole.
             evidence: numbers by name, each of which ``evidence`` of the class explains; those of the first step stay.
             severity, cause, advice, short: in the place of the rule's own.
+            until, steps: the last step at which it holds, and at how many it does, of what holds over a range.
         """
         numbers = dict(evidence or {})
         assert numbers.keys() <= self.evidence.keys(), f"{self.rule_name} explains no {numbers.keys()}"
         self.times_found += 1
         known = self.finding_of(where, tensor)
         if known is not None:
-            known.last_step = where.step
-            known.steps += 1
+            known.last_step = (until or where).step
+            known.steps = known.steps + 1 if until is None else steps
             return known
         place = where.place if isinstance(where, StepView) else where
         found = Finding(
@@ -254,11 +276,12 @@ class BuiltInRule(Rule):
             place.mode,
             "" if self.split is Split.RUN else place.worker,
             place.step,
-            place.step,
+            (until or place).step,
             numbers,
             cause or self.cause,
             advice or self.advice,
-            global_step=place.global_step,
+            steps,
+            place.global_step,
             short=(short or self.short).replace("{step}", _spoken_step(place)),
         )
         return self._findings.setdefault(self._key(where, tensor), found)
@@ -273,6 +296,11 @@ class BuiltInRule(Rule):
 
     def _key(self, where: StepView | Place, tensor: str | None) -> tuple[str | None, ModeKeys, str]:
         return tensor, where.mode, "" if self.split is Split.RUN else where.worker
+
+    def row(self, of: object, goes_on: bool) -> int:
+        """Count a step at which something holds; of how many in a row, 0 where it does not hold."""
+        self._in_a_row[of] = self._in_a_row.get(of, 0) + 1 if goes_on else 0
+        return self._in_a_row[of]
 
     @property
     def told(self) -> dict[str, Any]:
@@ -295,21 +323,32 @@ class BuiltInRule(Rule):
         return sorted(self._findings.values(), key=lambda one: one.order)
 
     @property
+    def is_concerned(self) -> bool:
+        """Whether the steps so far have what the rule is about, beside what it needs; any step has by default."""
+        return True
+
+    @property
+    def steps_that_count(self) -> int:
+        """How many steps it could judge by; by default those that have what it needs."""
+        return self._steps_seen
+
+    @property
     def has_judged(self) -> bool:
         """Whether it has seen enough."""
-        return self._steps_seen >= self.fewest_steps or bool(self._findings)
+        return self.is_concerned and (self.steps_that_count >= self.fewest_steps or bool(self._findings))
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How near it has come to judging: how many needs were met, and at how many steps all of them."""
-        return len(self._met), self._steps_seen
+        """How near it has come to judging: how many needs were met, and how many steps count."""
+        return len(self._met), self.steps_that_count
 
     def fits(self, collections: Collection[str]) -> bool:
         """Tell whether the rule is one for runs with these collections, and for this one as far as it has seen it."""
-        return all(
+        could_have_all = all(
             not need.collections or bool(need.patterns) or any(name in collections for name in need.collections)
             for need in self.needs
         )
+        return could_have_all and (self.is_concerned or not self._steps_seen)
 
     def not_judged(self) -> NotJudged:
         """Say what the rule lacks, of a run that it could not judge."""

@@ -1,19 +1,21 @@
-"""Bases of the rules that look at facts of a program: at the collection ``usage``, or at ``data_facts``."""
+"""Bases of the rules that look at facts of a program: at the collection ``usage``, or at ``data_facts``.
+
+Also the kind of input that a loss expects: known by its name in PyTorch, and by what was saved of it elsewhere.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+import enum
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
 
-from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.framework.training_facts import DATA_FACTS, USAGE
-from smd_agent.rules.built_in import BuiltInRule, Need
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from smd_agent.rules.step_view import StepView
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, Severity, StepView
+from smd_agent.rules.parameters import Parameter, whole
 
 Numbers = dict[str, float]
+_LOGITS_IN_PYTORCH = ("cross_entropy_loss", "binary_cross_entropy_with_logits_loss")
 
 
 def numbers_of(
@@ -47,7 +49,6 @@ class RuleOfUsage(BuiltInRule):
     def start(self) -> None:
         """Begin with nothing seen."""
         self._has_any = False
-        self._in_a_row: dict[str, int] = {}
 
     def take(self, step: StepView) -> None:
         """Look at each one of the kind."""
@@ -60,19 +61,47 @@ class RuleOfUsage(BuiltInRule):
         """Look at the numbers of one, such as ``optimizer/Adam``, by name."""
         raise NotImplementedError
 
-    def row(self, of: str, goes_on: bool) -> int:
-        """Count a step at which something holds; of how many in a row, 0 where it does not hold."""
-        self._in_a_row[of] = self._in_a_row.get(of, 0) + 1 if goes_on else 0
-        return self._in_a_row[of]
+    def evidence_of(self, numbers: Numbers) -> Numbers:
+        """Return those numbers that the rule explains."""
+        return {name: numbers[name] for name in self.evidence if name in numbers}
 
     @property
-    def has_judged(self) -> bool:
-        """Whether it has seen enough of its kind."""
-        return self._has_any and super().has_judged
+    def is_concerned(self) -> bool:
+        """Whether there was anything of its kind."""
+        return self._has_any
 
-    def fits(self, collections: Collection[str]) -> bool:
-        """Tell whether the run has anything of its kind."""
-        return super().fits(collections) and (self._has_any or not self._steps_seen)
+
+class Fault(NamedTuple):
+    """What is wrong with one of a kind; what is empty is as the rule has it.
+
+    evidence: numbers beside those that the rule explains.
+    """
+
+    cause: str = ""
+    severity: Severity | None = None
+    advice: str = ""
+    evidence: Mapping[str, float] = MappingProxyType({})
+
+
+class UsageInARow(RuleOfUsage):
+    """A rule that finds what is so at some saved steps of training in a row."""
+
+    patience = Parameter(whole, 3, "saved steps in a row")
+    modes = TRAINING
+    fewest_steps = 3
+
+    def fault(self, of: str, numbers: Numbers) -> Fault | None:
+        """Return what is wrong with one, such as ``loss/cross_entropy_loss_0``, by its numbers."""
+        raise NotImplementedError
+
+    def look_at(self, step: StepView, of: str, numbers: Numbers) -> None:
+        """Look at one."""
+        found = self.fault(of, numbers)
+        if self.row(of, found is not None) >= self.patience and found is not None:
+            cause, severity, advice, more = found
+            fact = next(fact for fact in self.facts if fact in numbers)
+            evidence = {**self.evidence_of(numbers), **more}
+            self.found(step, f"{USAGE}{of}/{fact}", evidence, severity=severity, cause=cause, advice=advice)
 
 
 class RuleOfData(RuleOfUsage):
@@ -82,3 +111,31 @@ class RuleOfData(RuleOfUsage):
     needs: tuple[Need, ...] = (Need((CollectionKeys.DATA_FACTS,)),)
     collection = CollectionKeys.DATA_FACTS
     prefix = DATA_FACTS
+
+
+class Expected(enum.Enum):
+    """What a loss expects."""
+
+    LOGITS = "logits"
+    PROBABILITIES = "probabilities"
+    LOGARITHMS = "logarithms of probabilities"
+
+
+def expected_by(of: str, numbers: Mapping[str, float]) -> Expected | None:
+    """Return what a loss expects; None where it is none of probabilities.
+
+    Args:
+        of: the loss, such as ``loss/cross_entropy_loss_0``.
+        numbers: facts of it by name.
+    """
+    function = of.partition("/")[2].rpartition("_")[0]
+    if function == "nll_loss" or numbers.get("expects_logarithms"):
+        return Expected.LOGARITHMS
+    if function in _LOGITS_IN_PYTORCH or numbers.get("expects_logits"):
+        return Expected.LOGITS
+    return Expected.PROBABILITIES if "expects_logits" in numbers else None
+
+
+def is_of_yes_or_no(of: str) -> bool:
+    """Tell whether each number that a loss is given is a class of its own, so that a sigmoid belongs to it."""
+    return "binary" in of.lower()

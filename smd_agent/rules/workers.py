@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Generic, TypeVar
 
 from smd_agent.core.modes import ModeKeys
@@ -53,15 +52,11 @@ class OfWorkers(BuiltInRule, Generic[Value]):
         others[step.worker] = value
 
     @property
-    def has_judged(self) -> bool:
-        """Whether workers could be compared at enough steps."""
-        return self._compared >= self.fewest_steps
+    def is_concerned(self) -> bool:
+        """Whether there are several workers."""
+        return len(self._workers) > 1
 
     @property
-    def progress(self) -> tuple[int, int]:
-        """How near it has come to judging."""
-        return super().progress[0], self._compared
-
-    def fits(self, collections: Collection[str]) -> bool:
-        """Tell whether there are several workers, as far as that is known."""
-        return super().fits(collections) and (not self._steps_seen or len(self._workers) > 1)
+    def steps_that_count(self) -> int:
+        """At how many steps workers were compared."""
+        return self._compared

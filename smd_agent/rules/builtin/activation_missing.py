@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.loss_inputs import Expected, Fault, RuleOfLossInputs, expected_by
-from smd_agent.rules.usage import Numbers
+from smd_agent.rules.built_in import Severity
+from smd_agent.rules.usage import Expected, Fault, Numbers, UsageInARow, expected_by
 
 # Probabilities lie between 0 and 1 and their logarithms are at most 0, but for rounding.
 _NOISE = 1e-3
@@ -25,13 +24,14 @@ _USE_LOG = (
 )
 
 
-class ActivationMissing(RuleOfLossInputs):
+class ActivationMissing(UsageInARow):
     """A loss that expects probabilities or their logarithms, and is given what is neither.
 
     A loss of logarithms can be used to pick other numbers by class, so that this is a warning.
     """
 
     meaning = "a loss that expects probabilities, or their logarithms, is given what no softmax or sigmoid has returned"
+    kind = "loss"
     facts = ("input_min", "linear")
     evidence = {
         "linear": "1: a linear layer without an activation has returned what the loss was given",
@@ -54,8 +54,8 @@ class ActivationMissing(RuleOfLossInputs):
         least, most = numbers.get("input_min", 0.0), numbers.get("input_max", 0.0)
         if expected is Expected.PROBABILITIES:
             if least < -_NOISE or most > 1 + _NOISE:
-                return Fault("", Severity.PROBLEM)
-            return Fault(_LINEAR, Severity.PROBLEM) if numbers.get("linear") == 1 else None
+                return Fault()
+            return Fault(_LINEAR) if numbers.get("linear") == 1 else None
         if expected is Expected.LOGARITHMS:
             is_none = most > _NOISE or numbers.get("log_sum_error", 0.0) > _LOG_NOISE
             are_probabilities = least >= 0 and numbers.get("row_sum_error", 1.0) <= _NOISE * 10

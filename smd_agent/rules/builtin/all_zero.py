@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need, Split
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import COLLECTION_NAMES, TENSOR_REGEX, Parameter
-
-if TYPE_CHECKING:
-    from smd_agent.core.modes import ModeKeys
-    from smd_agent.rules.step_view import Names, StepView
+from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, Names, Need, Severity, StepView
+from smd_agent.rules.parameters import TENSOR_REGEX, Parameter, number, whole
 
 
 class AllZero(BuiltInRule):
@@ -26,28 +18,15 @@ class AllZero(BuiltInRule):
     """
 
     meaning = "the share of zeros reaches a threshold; of gradients of matrices, at many steps in a row and to the end"
-    parameters = (
-        Parameter(
-            "collection_names",
-            COLLECTION_NAMES.kind,
-            (CollectionKeys.GRADIENTS,),
-            COLLECTION_NAMES.meaning,
-            documented=(),
-        ),
-        TENSOR_REGEX,
-        Parameter("threshold", parameters.number, 100.0, "share of zeros that is needed, in percent"),
-        Parameter(
-            "patience",
-            parameters.whole,
-            10,
-            "saved steps in a row; at 1 each tensor counts, whatever the others are",
-            documented=1,
-        ),
+    collection_names = Parameter.of_collections(CollectionKeys.GRADIENTS)
+    tensor_regex = TENSOR_REGEX
+    threshold = Parameter(number, 100.0, "share of zeros that is needed, in percent")
+    patience = Parameter(
+        whole, 10, "saved steps in a row; at 1 each tensor counts, whatever the others are", documented=1
     )
     brings = {"gradients": {"reductions": "zero_share"}}
     chosen_by = ("collection_names", "tensor_regex")
     fewest_steps = 10
-    split = Split.WORKER
     severity = Severity.WARNING
     evidence = {
         "zero_percent": "elements that are 0, in percent",
@@ -62,17 +41,11 @@ class AllZero(BuiltInRule):
     )
     short = "nearly all zeros: {}"
 
-    collection_names: tuple[str, ...] | None
-    tensor_regex: tuple[str, ...] | None
-    threshold: float
-    patience: int
-
     def start(self) -> None:
         """Begin with nothing seen."""
         saved_by = "" if self.collection_names else "all to --save, with --reductions statistics or --raw"
         self.needs = (Need(self.collection_names or (), ("zero_share",), self.tensor_regex or (), saved_by),)
         self.fewest_steps = min(self.fewest_steps, self.patience)
-        self._in_a_row: dict[tuple[str, ModeKeys], int] = {}
         self._matrices: dict[Names, Names] = {}
 
     def take(self, step: StepView) -> None:
@@ -96,8 +69,7 @@ class AllZero(BuiltInRule):
         elif self.patience > 1:
             reached = {name for name in reached if shares.get(_bias_of(name), 1.0) >= 1}
         for name, percent in percents.items():
-            row = self._in_a_row.get((name, step.mode), 0) + 1 if name in reached else 0
-            self._in_a_row[name, step.mode] = row
+            row = self.row((name, step.mode), name in reached)
             if row >= self.patience:
                 self.found(step, name, {"zero_percent": percent, "others": others})
             elif not row and self.patience > 1:

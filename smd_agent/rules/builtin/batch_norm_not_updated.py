@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import UPDATE
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import StepView
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, StepView
+from smd_agent.rules.parameters import Parameter, whole
 
 _STATISTICS = r"(?:^|/)weights/(.+/)moving_(mean|variance)(?:_\d+)?:0$"
 # What both are made with.
@@ -27,10 +22,10 @@ class BatchNormNotUpdated(BuiltInRule):
     """
 
     meaning = "running mean and variance of a batch normalisation stay 0 and 1 while its gamma or beta is trained"
-    parameters = (Parameter("patience", parameters.whole, 5, "saved steps in a row"),)
+    patience = Parameter(whole, 5, "saved steps in a row")
     brings = {"weights": {"reductions": "min,max"}, "updates": {}}
     needs = (Need((CollectionKeys.WEIGHTS,), ("min",)), Need((CollectionKeys.UPDATES,)))
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    modes = TRAINING
     fewest_steps = 5
     evidence = {
         "layers": "how many batch normalisations are so at this step",
@@ -40,12 +35,9 @@ class BatchNormNotUpdated(BuiltInRule):
     advice = "Call model(x, training=True) where the loss is computed, in a GradientTape or a train_step"
     short = "normalises nothing: {}"
 
-    patience: int
-
     def start(self) -> None:
         """Begin with nothing seen."""
         self._has_any = False
-        self._in_a_row: dict[str, int] = {}
 
     def take(self, step: StepView) -> None:
         """Look at the running statistics of a step."""
@@ -72,10 +64,6 @@ class BatchNormNotUpdated(BuiltInRule):
                 self.found(step, layers[layer]["mean"], {"layers": len(idle), "of": len(trained)})
 
     @property
-    def has_judged(self) -> bool:
-        """Whether it has seen enough of running statistics."""
-        return self._has_any and super().has_judged
-
-    def fits(self, collections: Collection[str]) -> bool:
-        """Tell whether the run has any."""
-        return super().fits(collections) and (self._has_any or not self._steps_seen)
+    def is_concerned(self) -> bool:
+        """Whether there were any running statistics."""
+        return self._has_any

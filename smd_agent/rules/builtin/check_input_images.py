@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import numpy.typing as npt
 
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need
-from smd_agent.rules.finding import NotJudged, Severity
-from smd_agent.rules.parameters import Parameter
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from smd_agent.core.modes import ModeKeys
-    from smd_agent.rules.step_view import StepView
+from smd_agent.rules.built_in import BuiltInRule, ModeKeys, Need, NotJudged, Severity, StepView
+from smd_agent.rules.parameters import Parameter, names, number, whole
 
 _IMAGES = 4
 _MOST_COLOURS = 4
@@ -30,18 +21,15 @@ class CheckInputImages(BuiltInRule):
     """
 
     meaning = "the mean of the images, or that of a colour, is farther from 0 than threshold_mean"
-    parameters = (
-        Parameter("threshold_mean", parameters.number, 0.2, "largest distance of the mean from 0"),
-        Parameter("threshold_samples", parameters.whole, 500, "images to see first"),
-        Parameter(
-            "regex",
-            parameters.names,
-            ("_input_0$", "/inputs$"),
-            "regular expressions: inputs in whose names one is found",
-            documented=(".*hybridsequential0_input_0",),
-        ),
-        Parameter("channel", parameters.whole, 1, "axis of the colours"),
+    threshold_mean = Parameter(number, 0.2, "largest distance of the mean from 0")
+    threshold_samples = Parameter(whole, 500, "images to see first")
+    regex: Parameter[tuple[str, ...] | None] = Parameter(
+        names,
+        ("_input_0$", "/inputs$"),
+        "regular expressions: inputs in whose names one is found",
+        documented=(".*hybridsequential0_input_0",),
     )
+    channel = Parameter(whole, 1, "axis of the colours")
     brings = {"input_image": {"include_regex": ".*hybridsequential0_input_0", "save_interval": 500}}
     chosen_by = ("regex",)
     only_by_name = True
@@ -52,11 +40,6 @@ class CheckInputImages(BuiltInRule):
     }
     cause = "The images are not scaled to a mean of 0, which many models expect, pretrained ones above all"
     advice = "Subtract the mean of the data set and divide by its standard deviation, for each colour"
-
-    threshold_mean: float
-    threshold_samples: int
-    regex: tuple[str, ...] | None
-    channel: int
 
     def start(self) -> None:
         """Begin with nothing seen."""

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import Split
-from smd_agent.rules.finding import NotJudged, Severity
+from smd_agent.rules.built_in import CollectionKeys, Names, NotJudged, Severity, StepView
 from smd_agent.rules.labels import RuleOfClasses, whole_or_not
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import Names, StepView
+from smd_agent.rules.parameters import Parameter, flag, number, whole
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    Counts = npt.NDArray[np.int64]
+Counts = npt.NDArray[np.int64]
 
 # A share of fewer labels says little of a class. Of 10 that are all wrong, the part that is wrong in the long run is
 # above 0.74 with 95 % confidence (0.05 ** (1 / 10)).
@@ -35,33 +28,22 @@ class ClassImbalance(RuleOfClasses):
     """
 
     meaning = "a class has far fewer labels than the largest one, and most of its labels are predicted wrong"
-    parameters = (
-        Parameter("threshold_imbalance", parameters.number, 10.0, "largest ratio between the labels of two classes"),
-        Parameter(
-            "threshold_misprediction",
-            parameters.number,
-            0.9,
-            "largest part of a class's labels that is predicted wrong",
-            documented=0.7,
-        ),
-        Parameter("samples", parameters.whole, 500, "labels that are gathered before they are judged"),
-        Parameter(
-            "argmax", parameters.flag, False, "predictions have an axis of classes, the last; otherwise shapes tell"
-        ),
-        Parameter("labels_regex", str, None, "regular expression found in the name of labels", documented=".*labels"),
-        Parameter(
-            "predictions_regex",
-            str,
-            None,
-            "regular expression found in the name of predictions",
-            documented=".*predictions",
-        ),
-        Parameter("patience", parameters.whole, 3, "times in a row that labels are judged", documented=1),
-        Parameter("both", parameters.flag, True, "a class must be rare and predicted wrong", documented=False),
+    threshold_imbalance = Parameter(number, 10.0, "largest ratio between the labels of two classes")
+    threshold_misprediction = Parameter(
+        number, 0.9, "largest part of a class's labels that is predicted wrong", documented=0.7
     )
+    samples = Parameter(whole, 500, "labels that are gathered before they are judged")
+    argmax = Parameter(flag, False, "predictions have an axis of classes, the last; otherwise shapes tell")
+    labels_regex: Parameter[str | None] = Parameter(
+        str, None, "regular expression found in the name of labels", documented=".*labels"
+    )
+    predictions_regex = Parameter(
+        str, None, "regular expression found in the name of predictions", documented=".*predictions"
+    )
+    patience = Parameter(whole, 3, "times in a row that labels are judged", documented=1)
+    both = Parameter(flag, True, "a class must be rare and predicted wrong", documented=False)
     brings_always = {"labels,predictions": {}}
     chosen_by = ("labels_regex", "predictions_regex")
-    split = Split.WORKER
     severity = Severity.NOTE
     evidence = {
         "class": "the number of the class: the worst, or the smallest",
@@ -73,22 +55,12 @@ class ClassImbalance(RuleOfClasses):
     cause = "The model sees too little of the class to learn it"
     advice = "Weight the classes in the loss, draw rare ones more often, or move the threshold of the decision"
 
-    threshold_imbalance: float
-    threshold_misprediction: float
-    samples: int
-    argmax: bool
-    labels_regex: str | None
-    predictions_regex: str | None
-    patience: int
-    both: bool
-
     def start(self) -> None:
         """Begin with nothing seen."""
         super().start()
         self.needs = () if self.labels_regex and self.predictions_regex else _NEEDS
         self._labels, self._wrong, self._rows = (np.zeros(0, np.int64) for _ in range(3))
         self._last = b""
-        self._in_a_row = 0
 
     def take(self, step: StepView) -> None:
         """Count the labels of a step, and those that are predicted wrong."""
@@ -117,10 +89,10 @@ class ClassImbalance(RuleOfClasses):
         ratios = labels.max() / labels
         is_rare, is_wrong = ratios > self.threshold_imbalance, wrong > self.threshold_misprediction
         is_met = is_rare & is_wrong & (self._rows[there] >= _FEWEST_OF_A_CLASS) if self.both else is_rare | is_wrong
-        self._in_a_row = self._in_a_row + 1 if is_met.any() else 0
-        if self.patience > 1 and not self._in_a_row:
+        row = self.row("", bool(is_met.any()))
+        if self.patience > 1 and not row:
             self.withdraw(step, name)
-        if self._in_a_row and self._in_a_row >= self.patience:
+        if row and row >= self.patience:
             places = np.flatnonzero(is_met)
             worst = places[np.argmax(wrong[places])]
             evidence = {

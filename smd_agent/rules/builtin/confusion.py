@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
-from smd_agent.rules import parameters
-from smd_agent.rules.finding import NotJudged, Severity
+from smd_agent.rules.built_in import NotJudged, Severity, StepView
 from smd_agent.rules.labels import RuleOfClasses, whole_or_not
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import StepView
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
+from smd_agent.rules.parameters import Parameter, number, whole
 
 
 class Confusion(RuleOfClasses):
@@ -27,15 +22,13 @@ class Confusion(RuleOfClasses):
     """
 
     meaning = "of the predictions of a class too few are right, or too many are of one other class"
-    parameters = (
-        Parameter("category_no", parameters.whole, None, "number of classes, or as many as there are"),
-        Parameter("labels", str, "labels", "name of the labels"),
-        Parameter("predictions", str, "predictions", "name of the predictions"),
-        Parameter("labels_collection", str, "labels", "collection that has the labels, if none is called so"),
-        Parameter("predictions_collection", str, "predictions", "the same of the predictions"),
-        Parameter("min_diag", parameters.number, 0.9, "least part of the predictions of a class that is right"),
-        Parameter("max_off_diag", parameters.number, 0.1, "largest part of them that is of one other class"),
-    )
+    category_no: Parameter[int | None] = Parameter(whole, None, "number of classes, or as many as there are")
+    labels = Parameter(str, "labels", "name of the labels")
+    predictions = Parameter(str, "predictions", "name of the predictions")
+    labels_collection = Parameter(str, "labels", "collection that has the labels, if none is called so")
+    predictions_collection = Parameter(str, "predictions", "the same of the predictions")
+    min_diag = Parameter(number, 0.9, "least part of the predictions of a class that is right")
+    max_off_diag = Parameter(number, 0.1, "largest part of them that is of one other class")
     brings_always = {"labels,predictions": {}}
     chosen_by = ("labels_collection", "predictions_collection", "labels", "predictions")
     only_by_name = True
@@ -49,14 +42,6 @@ class Confusion(RuleOfClasses):
     }
     cause = "The model does not tell these classes apart: too little training, or too little in the data"
     advice = "Look at rows of the two classes, and at how many labels each class has"
-
-    category_no: int | None
-    labels: str
-    predictions: str
-    labels_collection: str
-    predictions_collection: str
-    min_diag: float
-    max_off_diag: float
 
     def start(self) -> None:
         """Begin with nothing seen."""

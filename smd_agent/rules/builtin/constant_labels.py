@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import DATA_FACTS, USAGE
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import Need
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import Place, StepView
+from smd_agent.rules.built_in import CollectionKeys, ModeKeys, Need, Place, Severity, StepView
+from smd_agent.rules.parameters import Parameter, whole
 from smd_agent.rules.usage import Numbers, RuleOfUsage, numbers_of
 
 _SORTED = "The data is sorted by class and not shuffled, so that the model learns one class after the other"
@@ -80,11 +75,9 @@ class ConstantLabels(RuleOfUsage):
         "all labels that a loss of classes is given are the same, in the batches of several saved steps in a row or in"
         " a whole evaluation; or all labels of a boosted training"
     )
-    parameters = (
-        Parameter("patience", parameters.whole, 5, "saved steps in a row"),
-        Parameter("batch", parameters.whole, 8, "labels that a batch must have more of"),
-        Parameter("evaluated", parameters.whole, 16, "labels that an evaluation must have more of"),
-    )
+    patience = Parameter(whole, 5, "saved steps in a row")
+    batch = Parameter(whole, 8, "labels that a batch must have more of")
+    evaluated = Parameter(whole, 16, "labels that an evaluation must have more of")
     brings = {"usage,data_facts": {}}
     needs = (Need((CollectionKeys.USAGE, CollectionKeys.DATA_FACTS)),)
     modes = (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.GLOBAL)
@@ -99,10 +92,6 @@ class ConstantLabels(RuleOfUsage):
     }
     cause = _SORTED
     advice = "Shuffle the data where batches are made of it, before each epoch, and print the labels of a few batches"
-
-    patience: int
-    batch: int
-    evaluated: int
 
     def start(self) -> None:
         """Begin with nothing seen."""

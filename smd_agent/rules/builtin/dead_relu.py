@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 import numpy as np
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need, Split
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Names, Need, Severity, StepView
+from smd_agent.rules.parameters import Parameter, names, number, whole
 from smd_agent.rules.units import activity, dead_beyond_chance
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from smd_agent.rules.step_view import Names, StepView
 
 _RELU = re.compile("relu", re.IGNORECASE)
 
@@ -34,31 +25,26 @@ class DeadRelu(BuiltInRule):
     """
 
     meaning = "most units of a layer are 0 throughout the batch, at several steps in a row and to the end"
-    parameters = (
-        Parameter(
-            "tensor_regex",
-            parameters.names,
-            None,
-            "regular expressions: outputs in whose names one is found; all with a dead_share otherwise",
-            documented=(".*relu_output",),
-        ),
-        Parameter("threshold_inactivity", parameters.number, 1.0, "percent of activity below which a unit is dead"),
-        Parameter("threshold_layer", parameters.number, 50.0, "percent of dead units above which a layer is found"),
-        Parameter("patience", parameters.whole, 5, "saved steps in a row", documented=1),
-        Parameter(
-            "rise",
-            parameters.number,
-            25.0,
-            "by how many percent of the units it has to be more than at the first step; at 0 nothing is left out",
-            documented=0.0,
-        ),
-        Parameter("samples", parameters.whole, 8, "elements of each unit that a step must have", documented=0),
+    tensor_regex: Parameter[tuple[str, ...] | None] = Parameter(
+        names,
+        None,
+        "regular expressions: outputs in whose names one is found; all with a dead_share otherwise",
+        documented=(".*relu_output",),
     )
+    threshold_inactivity = Parameter(number, 1.0, "percent of activity below which a unit is dead")
+    threshold_layer = Parameter(number, 50.0, "percent of dead units above which a layer is found")
+    patience = Parameter(whole, 5, "saved steps in a row", documented=1)
+    rise = Parameter(
+        number,
+        25.0,
+        "by how many percent of the units it has to be more than at the first step; at 0 nothing is left out",
+        documented=0.0,
+    )
+    samples = Parameter(whole, 8, "elements of each unit that a step must have", documented=0)
     brings = {"relu_output": {"include_regex": ".*relu_output", "save_interval": 500}}
     chosen_by = ("tensor_regex",)
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    modes = TRAINING
     fewest_steps = 5
-    split = Split.WORKER
     severity = Severity.WARNING
     evidence = {
         "dead_percent": "dead units, in percent of the layer's",
@@ -68,13 +54,6 @@ class DeadRelu(BuiltInRule):
     advice = "Lower the learning rate, warm it up, check the initial biases, or use LeakyReLU or GELU"
     short = "dead units: {}"
 
-    tensor_regex: tuple[str, ...] | None
-    threshold_inactivity: float
-    threshold_layer: float
-    patience: int
-    rise: float
-    samples: int
-
     def start(self) -> None:
         """Begin with nothing seen."""
         patterns = self.tensor_regex or ()
@@ -82,7 +61,6 @@ class DeadRelu(BuiltInRule):
         self.needs = (Need((), statistics, patterns, "layers to --save, with --reductions statistics"),)
         self.fewest_steps = min(self.fewest_steps, self.patience)
         self._first: dict[str, float] = {}
-        self._in_a_row: dict[str, int] = {}
 
     def fits(self, collections: Collection[str]) -> bool:
         """Tell whether the run is one of layers: those have gradients."""
@@ -97,7 +75,7 @@ class DeadRelu(BuiltInRule):
             is_dead = percent > self.threshold_layer and (
                 not self.rise or bool(_RELU.search(name)) or percent - first >= self.rise
             )
-            row = self._in_a_row[name] = self._in_a_row.get(name, 0) + 1 if is_dead else 0
+            row = self.row(name, is_dead)
             if row >= self.patience:
                 self.found(step, name, {"dead_percent": percent, "at_first": first})
             elif not row and self.patience > 1:

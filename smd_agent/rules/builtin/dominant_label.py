@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import USAGE
-from smd_agent.rules import parameters
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import Place, StepView
+from smd_agent.rules.built_in import TRAINING, Place, Severity, StepView
+from smd_agent.rules.parameters import Parameter, number, whole
 from smd_agent.rules.usage import Numbers, RuleOfUsage
 
 # Of the labels of a row that are the most frequent one, those at its end.
@@ -25,13 +22,11 @@ class DominantLabel(RuleOfUsage):
     """
 
     meaning = "one label is most of those that a loss of classes counts, over all saved steps"
-    parameters = (
-        Parameter("padding", parameters.number, 0.5, "largest share of a label with which rows end"),
-        Parameter("share", parameters.number, 0.95, "largest share of any other label"),
-        Parameter("labels", parameters.whole, 1000, "fewest labels that must have been seen"),
-        Parameter("patience", parameters.whole, 10, "fewest saved steps of such a loss"),
-    )
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    padding = Parameter(number, 0.5, "largest share of a label with which rows end")
+    share = Parameter(number, 0.95, "largest share of any other label")
+    labels = Parameter(whole, 1000, "fewest labels that must have been seen")
+    patience = Parameter(whole, 10, "fewest saved steps of such a loss")
+    modes = TRAINING
     fewest_steps = 10
     kind = "loss"
     facts = ("top_share",)
@@ -44,11 +39,6 @@ class DominantLabel(RuleOfUsage):
     }
     cause = "One class is far more frequent than all others: a loss without weights hardly tells the others apart"
     advice = "Look at precision and recall of the other classes; weigh them, or draw them more often"
-
-    padding: float
-    share: float
-    labels: int
-    patience: int
 
     def start(self) -> None:
         """Begin with nothing seen."""
@@ -74,14 +64,10 @@ class DominantLabel(RuleOfUsage):
             evidence = {"top_share": share, "top_label": top, "classes": labels.classes}
             if at_end >= _AT_END and share > self.padding:
                 evidence["top_at_end"] = at_end
-                found = self.found(
-                    labels.first, name, evidence, severity=Severity.WARNING, cause=_PADDING, advice=_IGNORE
-                )
+                found = self.found(labels.first, name, evidence, until=labels.last, steps=labels.steps)
+                found.severity, found.cause, found.advice = Severity.WARNING, _PADDING, _IGNORE
             elif self.share < share < 1:
-                found = self.found(labels.first, name, evidence)
-            else:
-                continue
-            found.last_step, found.steps = labels.last.step, labels.steps
+                self.found(labels.first, name, evidence, until=labels.last, steps=labels.steps)
 
 
 class _Labels:

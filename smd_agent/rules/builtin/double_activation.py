@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.loss_inputs import Expected, Fault, RuleOfLossInputs, expected_by, is_of_yes_or_no
-from smd_agent.rules.usage import Numbers
+from smd_agent.rules.built_in import Severity
+from smd_agent.rules.usage import Expected, Fault, Numbers, UsageInARow, expected_by, is_of_yes_or_no
 
 # By how much a row of probabilities in bfloat16 may differ from 1.
 _NOISE = 0.01
@@ -20,13 +19,14 @@ _UNDONE = (
 _TELL_ALIKE = "Leave out from_logits=True, or the activation of the last layer"
 
 
-class DoubleActivation(RuleOfLossInputs):
+class DoubleActivation(UsageInARow):
     """A loss that applies softmax or sigmoid itself, and is given what has been through it.
 
     Where Keras takes the values before that instead, nothing is computed wrongly, and it is a note.
     """
 
     meaning = "a loss is given probabilities where it expects logits, or their logarithms"
+    kind = "loss"
     facts = ("input_min", "activated")
     evidence = {
         "activated": "1: softmax or sigmoid has returned what the loss was given",
@@ -43,12 +43,12 @@ class DoubleActivation(RuleOfLossInputs):
         sums_to_1 = numbers.get("row_sum_error", 1.0) <= _NOISE and numbers.get("classes", 0) > 1
         are_probabilities = sums_to_1 and numbers.get("input_min", -1.0) >= 0
         if expected is Expected.LOGARITHMS:
-            return Fault(_NOT_LOG, Severity.PROBLEM, _USE_LOG) if are_probabilities else None
+            return Fault(_NOT_LOG, advice=_USE_LOG) if are_probabilities else None
         if expected is not Expected.LOGITS:
             return None
         if numbers.get("undone"):
             return Fault(_UNDONE, Severity.NOTE, _TELL_ALIKE)
         is_activated = numbers.get("activated") == 1
         if is_of_yes_or_no(of):
-            return Fault(_SIGMOID, Severity.PROBLEM) if is_activated else None
-        return Fault(_SOFTMAX, Severity.PROBLEM) if is_activated or are_probabilities else None
+            return Fault(_SIGMOID) if is_activated else None
+        return Fault(_SOFTMAX) if is_activated or are_probabilities else None

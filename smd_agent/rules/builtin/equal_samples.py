@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from smd_agent.core.modes import ModeKeys
-from smd_agent.framework.training_facts import USAGE, USED_INPUT
-from smd_agent.rules import parameters
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import StepView
-from smd_agent.rules.usage import Numbers, RuleOfUsage, numbers_of
+from smd_agent.framework.training_facts import USED_INPUT
+from smd_agent.rules.built_in import Severity, StepView
+from smd_agent.rules.usage import Fault, Numbers, UsageInARow, numbers_of
 
 _FACT = "equal_samples"
 _CHANGING = ("min", "max", "mean", "std")
 
 
-class EqualSamples(RuleOfUsage):
+class EqualSamples(UsageInARow):
     """Batches in which one sample stands for all.
 
     All inputs of a model with several samples must be so, and the batch must be another one at each step: what is the
@@ -22,9 +18,6 @@ class EqualSamples(RuleOfUsage):
     """
 
     meaning = "all samples of a batch are the same at several saved steps in a row, and the batches are not"
-    parameters = (Parameter("patience", parameters.whole, 3, "saved steps in a row"),)
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
-    fewest_steps = 3
     kind = USED_INPUT
     facts = (_FACT,)
     severity = Severity.WARNING
@@ -35,8 +28,6 @@ class EqualSamples(RuleOfUsage):
     )
     advice = "Compare two samples of a batch; use the index that __getitem__ is given, and copy what is written again"
     short = "samples of a batch are all the same: {}"
-
-    patience: int
 
     def start(self) -> None:
         """Begin with nothing seen."""
@@ -52,13 +43,12 @@ class EqualSamples(RuleOfUsage):
                 self._equal.setdefault(_model(of), []).append(numbers[_FACT] == 1)
         super().take(step)
 
-    def look_at(self, step: StepView, of: str, numbers: Numbers) -> None:
-        """Look at one input."""
+    def fault(self, of: str, numbers: Numbers) -> Fault | None:
+        """Return what is wrong with one input."""
         now = [numbers.get(name) for name in _CHANGING]
         has_changed = self._before.get(of) != now
         self._before[of] = now
-        if self.row(of, has_changed and all(self._equal[_model(of)])) >= self.patience:
-            self.found(step, f"{USAGE}{of}/{_FACT}", {_FACT: numbers[_FACT]})
+        return Fault() if has_changed and all(self._equal[_model(of)]) else None
 
 
 def _model(of: str) -> str:

@@ -6,12 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import StepView
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, StepView
+from smd_agent.rules.parameters import Parameter, whole
 
 _ROLES = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
 # The variable in the name of a value that Keras or a tape has.
@@ -48,10 +44,10 @@ class EqualUnits(BuiltInRule):
     """
 
     meaning = "all elements of a weight were the same at first, and the layer's units are after several updates, too"
-    parameters = (Parameter("patience", parameters.whole, 3, "saved steps"),)
+    patience = Parameter(whole, 3, "saved steps")
     brings = {"weights,biases,gradients": {"reductions": "min,max"}}
     needs = (Need((CollectionKeys.WEIGHTS,), ("min",)), Need((CollectionKeys.GRADIENTS,), ("min",)))
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    modes = TRAINING
     fewest_steps = 4
     evidence = {
         "value": "what all elements of the weight were at the first saved step",
@@ -60,8 +56,6 @@ class EqualUnits(BuiltInRule):
     cause = "All elements of the weight were given the same number, so that all units of the layer learn the same"
     advice = "Draw weights at random, as layers do by default; only biases may begin with the same number"
     short = "units that stay equal: {}"
-
-    patience: int
 
     def start(self) -> None:
         """Begin with nothing seen."""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import USAGE
-from smd_agent.rules import parameters
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import StepView
+from smd_agent.rules.built_in import CollectionKeys, ModeKeys, Severity, StepView
+from smd_agent.rules.parameters import Parameter, whole
 from smd_agent.rules.usage import Numbers, RuleOfUsage
 
 _CAUSES = {
@@ -29,15 +25,13 @@ class EvaluationInTrainingMode(RuleOfUsage):
     """
 
     meaning = "a model is called without gradients in training mode, and has dropout or batch normalisation"
-    parameters = (Parameter("patience", parameters.whole, 2, "saved steps of evaluation in a row"),)
+    patience = Parameter(whole, 2, "saved steps of evaluation in a row")
     kind = "model"
     facts = ("training",)
     severity = Severity.WARNING
     evidence = {"in_training_mode": "the share of the model's layers of that kind that are in training mode"}
     cause = _CAUSES["dropout"]
     advice = "Call model.eval() before the evaluation and model.train() after it"
-
-    patience: int
 
     def start(self) -> None:
         """Begin with nothing seen."""

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need
+from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, Need, StepView
 from smd_agent.rules.finite import not_finite
 from smd_agent.rules.loss_scales import all_have_skipped
-from smd_agent.rules.parameters import COLLECTION_NAMES, TENSOR_REGEX, Parameter
-from smd_agent.rules.step_view import StepView
+from smd_agent.rules.parameters import TENSOR_REGEX, Parameter, flag, whole
 
 _LOOKED_AT = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, CollectionKeys.GRADIENTS)
 
@@ -23,12 +19,10 @@ class ExplodingTensor(BuiltInRule):
     """
 
     meaning = "a tensor has an element that is NaN or infinite; a gradient, at several steps in a row and to the end"
-    parameters = (
-        Parameter("collection_names", COLLECTION_NAMES.kind, _LOOKED_AT, COLLECTION_NAMES.meaning, documented=()),
-        TENSOR_REGEX,
-        Parameter("only_nan", parameters.flag, False, "pass over elements that are infinite"),
-        Parameter("patience", parameters.whole, 3, "saved steps in a row for gradients", documented=1),
-    )
+    collection_names = Parameter.of_collections(*_LOOKED_AT)
+    tensor_regex = TENSOR_REGEX
+    only_nan = Parameter(flag, False, "pass over elements that are infinite")
+    patience = Parameter(whole, 3, "saved steps in a row for gradients", documented=1)
     brings = {"weights,biases,gradients": {"reductions": "abs_mean,nan_count,inf_count"}}
     chosen_by = ("collection_names", "tensor_regex")
     evidence = {
@@ -41,17 +35,11 @@ class ExplodingTensor(BuiltInRule):
     advice = "Find the first tensor and step, then lower the learning rate, clip gradients, or scale the loss"
     short = "not finite from step {step} on: {}"
 
-    collection_names: tuple[str, ...] | None
-    tensor_regex: tuple[str, ...] | None
-    only_nan: bool
-    patience: int
-
     def start(self) -> None:
         """Begin with nothing seen."""
         collections = self.collection_names or ()
         if collections:
             self.needs = (Need(collections, ("", "abs_mean", "l2", "mean", "nan_count")),)
-        self._in_a_row: dict[tuple[str, ModeKeys], int] = {}
 
     def take(self, step: StepView) -> None:
         """Look at the chosen tensors of a step."""

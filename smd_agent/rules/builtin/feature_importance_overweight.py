@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need, Split
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import StepView
+from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, Need, Severity, StepView
+from smd_agent.rules.parameters import Parameter, number, whole
 
 
 class FeatureImportanceOverweight(BuiltInRule):
@@ -18,18 +14,15 @@ class FeatureImportanceOverweight(BuiltInRule):
     """
 
     meaning = "a few features hold nearly all of the importance, though the trees have many"
-    parameters = (
-        Parameter("threshold", parameters.number, 0.8, "largest part of the whole importance for those few"),
-        Parameter("nfeatures", parameters.whole, 3, "how many they are"),
-        Parameter(
-            "tensor_regex", str, ".*feature_importance/weight", "regular expression: the kind of importance to look at"
-        ),
-        Parameter("fewest_features", parameters.whole, 12, "features that are in trees", documented=0),
-        Parameter("patience", parameters.whole, 3, "saved rounds in a row, to the last one", documented=1),
+    threshold = Parameter(number, 0.8, "largest part of the whole importance for those few")
+    nfeatures = Parameter(whole, 3, "how many they are")
+    tensor_regex = Parameter(
+        str, ".*feature_importance/weight", "regular expression: the kind of importance to look at"
     )
+    fewest_features = Parameter(whole, 12, "features that are in trees", documented=0)
+    patience = Parameter(whole, 3, "saved rounds in a row, to the last one", documented=1)
     brings = {"feature_importance": {"save_interval": 500}}
     needs = (Need((CollectionKeys.FEATURE_IMPORTANCE,)),)
-    split = Split.WORKER
     severity = Severity.NOTE
     evidence = {
         "share": "the part of the whole importance that the few hold",
@@ -38,16 +31,6 @@ class FeatureImportanceOverweight(BuiltInRule):
     }
     cause = "The others say little; or one of the few gives the label away, and is not known when predictions are made"
     advice = "Look at what the most important feature is, and train without it to see what the others can do"
-
-    threshold: float
-    nfeatures: int
-    tensor_regex: str
-    fewest_features: int
-    patience: int
-
-    def start(self) -> None:
-        """Begin with nothing seen."""
-        self._in_a_row = 0
 
     def take(self, step: StepView) -> None:
         """Look at the importances of a round."""
@@ -58,8 +41,8 @@ class FeatureImportanceOverweight(BuiltInRule):
             return
         few = sum(share for _, share in shares[: self.nfeatures]) / total
         is_met = few > self.threshold and len(shares) >= self.fewest_features
-        self._in_a_row = self._in_a_row + 1 if is_met else 0
+        row = self.row("", is_met)
         if self.patience > 1 and not is_met:
             self.withdraw(step)
-        if is_met and self._in_a_row >= self.patience:
+        if is_met and row >= self.patience:
             self.found(step, None, {"share": few, "features": len(shares), "most": shares[0][1] / total})

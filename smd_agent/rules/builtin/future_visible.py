@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import USAGE
-from smd_agent.rules import parameters
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import StepView
+from smd_agent.rules.built_in import TRAINING, StepView
+from smd_agent.rules.parameters import Parameter, whole
 from smd_agent.rules.usage import Numbers, RuleOfUsage, numbers_of
 
 _LAYER = "layer"
@@ -22,11 +20,9 @@ class FutureVisible(RuleOfUsage):
     """
 
     meaning = "targets are the next tokens of the model's input, and attention is given neither a mask nor is_causal"
-    parameters = (
-        Parameter("patience", parameters.whole, 3, "saved steps in a row"),
-        Parameter("tokens", parameters.whole, 8, "tokens that are compared at a step at least"),
-    )
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    patience = Parameter(whole, 3, "saved steps in a row")
+    tokens = Parameter(whole, 8, "tokens that are compared at a step at least")
+    modes = TRAINING
     fewest_steps = 3
     kind = "target"
     facts = ("next_0", "next_1")
@@ -37,9 +33,6 @@ class FutureVisible(RuleOfUsage):
     }
     cause = "Attention has no causal mask, so that each position sees the next token, which is its target"
     advice = "Give the attention a causal mask, such as nn.Transformer.generate_square_subsequent_mask(length)"
-
-    patience: int
-    tokens: int
 
     def take(self, step: StepView) -> None:
         """Look at the targets of a step, and at all its attention."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import USAGE
-from smd_agent.rules import parameters
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import StepView
+from smd_agent.rules.built_in import TRAINING, StepView
+from smd_agent.rules.parameters import Parameter, whole
 from smd_agent.rules.usage import Numbers, RuleOfUsage
 
 _MOST_STEPS = 0.8
@@ -21,8 +19,8 @@ class GradientDiscarded(RuleOfUsage):
     """
 
     meaning = "an update uses the last of several backward passes alone, as gradients are cleared before each of them"
-    parameters = (Parameter("patience", parameters.whole, 3, "saved steps in a row"),)
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    patience = Parameter(whole, 3, "saved steps in a row")
+    modes = TRAINING
     fewest_steps = 3
     kind = "optimizer"
     facts = ("discarded_passes",)
@@ -32,8 +30,6 @@ class GradientDiscarded(RuleOfUsage):
     }
     cause = "zero_grad is called before each backward pass, and the optimizer updates only after several of them"
     advice = "Call zero_grad() once for each update, right after optimizer.step()"
-
-    patience: int
 
     def start(self) -> None:
         """Begin with nothing seen."""

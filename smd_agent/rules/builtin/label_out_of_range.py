@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import USAGE
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.step_view import StepView
+from smd_agent.rules.built_in import ModeKeys, Severity, StepView
 from smd_agent.rules.usage import Numbers, RuleOfUsage
 
 _FROM_1 = (

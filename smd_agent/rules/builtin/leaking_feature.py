@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import numpy.typing as npt
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import Need, Split
-from smd_agent.rules.finding import Severity
+from smd_agent.rules.built_in import CollectionKeys, Need, Severity, StepView
 from smd_agent.rules.labels import RuleOfClasses, whole_or_not
-from smd_agent.rules.parameters import Parameter
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from smd_agent.rules.step_view import StepView
+from smd_agent.rules.parameters import Parameter, number, whole
 
 _GAIN = "feature_importance/total_gain/"
 _SHAP = "average_shap/"
@@ -32,19 +23,16 @@ class LeakingFeature(RuleOfClasses):
     """
 
     meaning = "from the first saved round on the rows are told apart by one feature, which has nearly all of the gain"
-    parameters = (
-        Parameter("share", parameters.number, 0.95, "least part of the whole gain that is the feature's"),
-        Parameter("right", parameters.number, 0.999, "least part of the rows, or of pairs of them, in the right order"),
-        Parameter("rows", parameters.whole, 100, "fewest rows with labels"),
-        Parameter("features", parameters.whole, 5, "fewest features of the data"),
-    )
+    share = Parameter(number, 0.95, "least part of the whole gain that is the feature's")
+    right = Parameter(number, 0.999, "least part of the rows, or of pairs of them, in the right order")
+    rows = Parameter(whole, 100, "fewest rows with labels")
+    features = Parameter(whole, 5, "fewest features of the data")
     brings = {"feature_importance,labels,predictions": {}}
     needs = (
         Need((CollectionKeys.FEATURE_IMPORTANCE,)),
         whole_or_not(CollectionKeys.PREDICTIONS),
         whole_or_not(CollectionKeys.LABELS),
     )
-    split = Split.WORKER
     severity = Severity.WARNING
     evidence = {
         "share": "the part of the whole gain that the feature has",
@@ -53,11 +41,6 @@ class LeakingFeature(RuleOfClasses):
     }
     cause = "The feature is made from the label, or is known only when the label is, such as an outcome or a file order"
     advice = "Ask where the column comes from, and whether it is known at prediction; train without it to compare"
-
-    share: float
-    right: float
-    rows: int
-    features: int
 
     def start(self) -> None:
         """Begin with nothing seen."""

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need, Split
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import Place, StepView
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, Place, Severity, StepView
+from smd_agent.rules.parameters import Parameter, number
 
 
 class LearningRateVanished(BuiltInRule):
@@ -20,16 +15,13 @@ class LearningRateVanished(BuiltInRule):
     """
 
     meaning = "a learning rate is below a thousandth of its largest one, to the end, for a good part of the saved steps"
-    parameters = (
-        Parameter("factor", parameters.number, 1e-3, "largest part of the largest rate that is as good as none"),
-        Parameter("share", parameters.number, 0.2, "largest share of the saved steps that may have it"),
-        Parameter("warning", parameters.number, 1 / 3, "share above which it is no note but a warning"),
-    )
+    factor = Parameter(number, 1e-3, "largest part of the largest rate that is as good as none")
+    share = Parameter(number, 0.2, "largest share of the saved steps that may have it")
+    warning = Parameter(number, 1 / 3, "share above which it is no note but a warning")
     brings = {"optimizer": {}}
     needs = (Need((CollectionKeys.OPTIMIZER,)),)
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    modes = TRAINING
     fewest_steps = 10
-    split = Split.WORKER
     evidence = {
         "largest": "the largest learning rate",
         "last": "the last one",
@@ -38,10 +30,6 @@ class LearningRateVanished(BuiltInRule):
     cause = "A schedule is stepped too often, by batch where epochs are meant, or waits for a score to fall that rises"
     advice = "Print the learning rate beside the loss; give ReduceLROnPlateau mode='max' for a score, and a least rate"
     short = "learning rate has all but vanished: {}"
-
-    factor: float
-    share: float
-    warning: float
 
     def start(self) -> None:
         """Begin with nothing seen."""
@@ -64,8 +52,7 @@ class LearningRateVanished(BuiltInRule):
             severity = Severity.WARNING if part > self.warning else Severity.NOTE
             evidence = {"largest": rate.largest, "last": rate.value, "share": part}
             rate.found_at = rate.since
-            found = self.found(rate.since, name, evidence, severity=severity)
-            found.last_step, found.steps = rate.last.step, rate.below
+            self.found(rate.since, name, evidence, severity=severity, until=rate.last, steps=rate.below)
 
 
 class _Rate:

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need, Split
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import StepView
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, Severity, StepView
+from smd_agent.rules.parameters import Parameter, whole
 
 
 class LearningRateZero(BuiltInRule):
@@ -19,12 +14,11 @@ class LearningRateZero(BuiltInRule):
     """
 
     meaning = "an optimizer updates with a learning rate of exactly 0, at several saved steps in a row"
-    parameters = (Parameter("patience", parameters.whole, 5, "saved steps in a row"),)
+    patience = Parameter(whole, 5, "saved steps in a row")
     brings = {"optimizer": {}}
     needs = (Need((CollectionKeys.OPTIMIZER,)),)
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    modes = TRAINING
     fewest_steps = 5
-    split = Split.WORKER
     evidence = {
         "groups": "how many groups of parameters the optimizer has",
         "groups_at_zero": "how many of them have a learning rate of 0",
@@ -34,11 +28,8 @@ class LearningRateZero(BuiltInRule):
     advice = "Print the learning rate beside the loss, and check the schedule's number of steps"
     short = "learning rate 0 from step {step} on: {}"
 
-    patience: int
-
     def start(self) -> None:
         """Begin with nothing seen."""
-        self._in_a_row: dict[str, int] = {}
         self._last: dict[str, float] = {}
 
     def take(self, step: StepView) -> None:
@@ -48,10 +39,7 @@ class LearningRateZero(BuiltInRule):
         for name, rate in rates.items():
             if rate:
                 self._last[name] = rate
-                self._in_a_row.pop(name, None)
-                continue
-            self._in_a_row[name] = self._in_a_row.get(name, 0) + 1
-            if self._in_a_row[name] >= self.patience:
+            if self.row(name, not rate) >= self.patience and not rate:
                 own = [value for other, value in rates.items() if _optimizer_of(other) == _optimizer_of(name)]
                 zeros = own.count(0.0)
                 severity = Severity.PROBLEM if zeros == len(own) else Severity.NOTE

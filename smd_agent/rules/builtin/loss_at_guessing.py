@@ -8,13 +8,9 @@ from collections.abc import Collection
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import USAGE
-from smd_agent.rules import parameters
-from smd_agent.rules.finding import NotJudged, Severity
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import Place, StepView
+from smd_agent.rules.built_in import TRAINING, CollectionKeys, NotJudged, Place, Severity, StepView
+from smd_agent.rules.parameters import Parameter, number, whole
 from smd_agent.rules.thinned import Thinned
 from smd_agent.rules.usage import Numbers, RuleOfUsage
 
@@ -38,13 +34,11 @@ class LossAtGuessing(RuleOfUsage):
     """
 
     meaning = "the training loss is no better than a constant answer, from the first to the last of many steps"
-    parameters = (
-        Parameter("steps", parameters.whole, 100, "fewest training steps from the first to the last saved one"),
-        Parameter("saved", parameters.whole, 30, "fewest saved steps"),
-        Parameter("learned", parameters.number, 0.05, "part of the way from guessing to being right"),
-    )
+    steps = Parameter(whole, 100, "fewest training steps from the first to the last saved one")
+    saved = Parameter(whole, 30, "fewest saved steps")
+    learned = Parameter(number, 0.05, "part of the way from guessing to being right")
     brings = {"usage,optimizer": {}}
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    modes = TRAINING
     fewest_steps = 30
     kind = "loss"
     facts = ("guess",)
@@ -65,10 +59,6 @@ class LossAtGuessing(RuleOfUsage):
         "batch, what logits are multiplied by, the parts of the loss, and the learning rate"
     )
     short = "no better than guessing: {}"
-
-    steps: int
-    saved: int
-    learned: float
 
     def start(self) -> None:
         """Begin with nothing seen."""
@@ -99,8 +89,8 @@ class LossAtGuessing(RuleOfUsage):
                 continue
             evidence = course.stays(self.learned)
             if evidence is not None:
-                found = self.found(course.first, name, {**evidence, **({"classes": classes} if classes else {})})
-                found.last_step, found.steps = course.last.step, course.steps.count
+                evidence |= {"classes": classes} if classes else {}
+                self.found(course.first, name, evidence, until=course.last, steps=course.steps.count)
 
     @property
     def has_judged(self) -> bool:

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import math
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import StepView
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, Severity, StepView
+from smd_agent.rules.parameters import Parameter, number
 
 
 class LossExploding(BuiltInRule):
@@ -21,10 +16,10 @@ class LossExploding(BuiltInRule):
     """
 
     meaning = "a loss of training is many times as large as at its first step; a warning if later ones are not"
-    parameters = (Parameter("factor", parameters.number, 1e8, "so many times as large as at the first step, or as 1"),)
+    factor = Parameter(number, 1e8, "so many times as large as at the first step, or as 1")
     brings = {"losses": {}}
     needs = (Need((CollectionKeys.LOSSES,), ("", "mean")),)
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    modes = TRAINING
     fewest_steps = 2
     evidence = {
         "first": "the loss at the first saved step",
@@ -33,8 +28,6 @@ class LossExploding(BuiltInRule):
     cause = "Updates were too large, each on a steeper place than the one before, or the sign of the loss is wrong"
     advice = "Lower the learning rate, warm it up, or clip the gradients; check that the loss has a lower bound"
     short = "loss exploded at step {step}: {}"
-
-    factor: float
 
     def start(self) -> None:
         """Begin with nothing seen."""

@@ -8,15 +8,20 @@ from collections import deque
 from statistics import median
 
 from smd_agent.analysis.course import middles, trend_of
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import USAGE
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need, Split
+from smd_agent.rules.built_in import (
+    TRAINING,
+    BuiltInRule,
+    CollectionKeys,
+    ModeKeys,
+    Names,
+    Need,
+    Place,
+    Severity,
+    StepView,
+)
 from smd_agent.rules.evaluations import of_training
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import COLLECTION_NAMES, TENSOR_REGEX, Parameter
-from smd_agent.rules.step_view import Names, Place, StepView
+from smd_agent.rules.parameters import TENSOR_REGEX, Parameter, flag, mode, percent, whole
 from smd_agent.rules.thinned import Thinned
 
 # Standard deviations of noise that a rise must stand out by.
@@ -49,26 +54,19 @@ class LossNotDecreasing(BuiltInRule):
     """
 
     meaning = "the training loss rises: the middle of its last fifth stands out above that of its first, or best, one"
-    parameters = (
-        COLLECTION_NAMES,
-        TENSOR_REGEX,
-        Parameter("use_losses_collection", parameters.flag, True, "look at the collection losses, too"),
-        Parameter(
-            "num_steps",
-            parameters.whole,
-            None,
-            "steps between those compared, as documented of smdebug; the whole course otherwise",
-            documented=10,
-        ),
-        Parameter("diff_percent", parameters.percent, 0.1, "least fall between those, in percent"),
-        Parameter("increase_threshold_percent", parameters.percent, 5.0, "largest rise between those, in percent"),
-        Parameter("mode", parameters.mode, "GLOBAL", "TRAIN, EVAL or GLOBAL: whose steps are compared then"),
+    collection_names = Parameter.of_collections()
+    tensor_regex = TENSOR_REGEX
+    use_losses_collection = Parameter(flag, True, "look at the collection losses, too")
+    num_steps = Parameter(
+        whole, None, "steps between those compared, as documented of smdebug; the whole course otherwise", documented=10
     )
+    diff_percent = Parameter(percent, 0.1, "least fall between those, in percent")
+    increase_threshold_percent = Parameter(percent, 5.0, "largest rise between those, in percent")
+    mode = Parameter(mode, "GLOBAL", "TRAIN, EVAL or GLOBAL: whose steps are compared then")
     brings_always = {"losses": {"save_interval": 500}}
     chosen_by = ("collection_names", "tensor_regex")
     needs = (Need((CollectionKeys.LOSSES,)),)
     fewest_steps = 10
-    split = Split.WORKER
     severity = Severity.WARNING
     evidence = {
         "first": "the loss that is compared with: the middle of the first fifth",
@@ -80,14 +78,6 @@ class LossNotDecreasing(BuiltInRule):
     cause = "The learning rate is too high, the loss has the wrong sign, or the data gets harder"
     advice = "Lower the learning rate ten times; if it still rises, check the sign of the loss and of the gradients"
     short = "loss rises: {}"
-
-    collection_names: tuple[str, ...] | None
-    tensor_regex: tuple[str, ...] | None
-    use_losses_collection: bool
-    num_steps: int | None
-    diff_percent: float
-    increase_threshold_percent: float
-    mode: str
 
     def start(self) -> None:
         """Begin with nothing seen."""
@@ -104,7 +94,7 @@ class LossNotDecreasing(BuiltInRule):
         if self.num_steps is not None:
             if self.mode in ("GLOBAL", step.mode.name):
                 self._compare_steps(step, self.num_steps)
-        elif step.mode in (ModeKeys.TRAIN, ModeKeys.GLOBAL):
+        elif step.mode in TRAINING:
             self._optimizers |= {name.split("/")[1] for name in step.names(CollectionKeys.OPTIMIZER)}
             models = step.names(patterns=(f"^{USAGE}model/.*/training$",))
             for name, loss in step.numbers(of_training(self._losses(step), step.mode)).items():
@@ -194,9 +184,8 @@ class _Course:
         numbers["percent"] = 100 * (last - first) / first
         self._found_at = kept[begins][0]
         advice = rule.advice if cause in (rule.cause, _TURNED) else _SMALLER
-        found = rule.found(self._found_at, name, numbers, cause=cause, advice=advice)
-        found.last_step = self._last.step
-        found.steps = self._losses.count * (len(losses) - begins) // len(losses)
+        steps = self._losses.count * (len(losses) - begins) // len(losses)
+        rule.found(self._found_at, name, numbers, cause=cause, advice=advice, until=self._last, steps=steps)
 
 
 def _lost_again(losses: list[float], first: float, last: float) -> tuple[int, float] | None:

@@ -5,13 +5,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
-from smd_agent.rules.built_in import BuiltInRule, Need
-from smd_agent.rules.finding import Severity
+from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, ModeKeys, Need, Severity, StepView
 from smd_agent.rules.finite import not_finite
 from smd_agent.rules.inputs import model_inputs
-from smd_agent.rules.step_view import StepView
 
 _WEIGHTS = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
 # What a loss that diverges has grown to, beside the first one.

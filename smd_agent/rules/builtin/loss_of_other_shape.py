@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from smd_agent.core.modes import ModeKeys
-from smd_agent.framework.training_facts import USAGE
-from smd_agent.rules import parameters
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import StepView
-from smd_agent.rules.usage import Numbers, RuleOfUsage
+from smd_agent.rules.parameters import Parameter, whole
+from smd_agent.rules.usage import Fault, Numbers, UsageInARow
 
 _OWN = (
     "A column meets a row in a loss that the program works out itself, so that each prediction is compared with, or"
@@ -15,7 +11,7 @@ _OWN = (
 )
 
 
-class LossOfOtherShape(RuleOfUsage):
+class LossOfOtherShape(UsageInARow):
     """A loss that compares each prediction with each target, because their shapes differ.
 
     One target for all predictions, or one prediction for all targets, is no mistake. Of a loss that the program works
@@ -24,8 +20,7 @@ class LossOfOtherShape(RuleOfUsage):
     """
 
     meaning = "predictions and targets of a loss have shapes such as (N, 1) and (N,), which are broadcast to (N, N)"
-    parameters = (Parameter("patience", parameters.whole, 2, "saved steps in a row"),)
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    patience = Parameter(whole, 2, "saved steps in a row")
     fewest_steps = 2
     kind = "loss"
     facts = ("input_repeated",)
@@ -36,11 +31,7 @@ class LossOfOtherShape(RuleOfUsage):
     cause = "The shapes differ by an axis of length 1, so that the model learns the mean of the targets"
     advice = "Give both the same shape, such as by output.squeeze(1) or target.unsqueeze(1)"
 
-    patience: int
-
-    def look_at(self, step: StepView, of: str, numbers: Numbers) -> None:
-        """Look at one loss."""
-        evidence = {name: numbers.get(name, 1.0) for name in self.evidence}
-        if self.row(of, min(evidence.values()) > 1) >= self.patience:
-            cause = _OWN if "/own_loss_" in of else ""
-            self.found(step, f"{USAGE}{of}/input_repeated", evidence, cause=cause)
+    def fault(self, of: str, numbers: Numbers) -> Fault | None:
+        """Return what is wrong with one loss."""
+        are_broadcast = min(numbers.get(name, 1.0) for name in self.evidence) > 1
+        return Fault(_OWN if "/own_loss_" in of else "") if are_broadcast else None

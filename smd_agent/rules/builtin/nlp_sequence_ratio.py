@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from smd_agent.errors import SMDebugValueError
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need, Split
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
-
-if TYPE_CHECKING:
-    from smd_agent.rules.step_view import StepView
+from smd_agent.rules.built_in import BuiltInRule, Need, Severity, Split, StepView
+from smd_agent.rules.parameters import Parameter, names
 
 
 class NLPSequenceRatio(BuiltInRule):
@@ -23,17 +16,14 @@ class NLPSequenceRatio(BuiltInRule):
     """
 
     meaning = "a token makes up more of the input than its percentage"
-    parameters = (
-        Parameter(
-            "tensor_regex",
-            parameters.names,
-            ("(?i)embed.*input",),
-            "regular expressions: inputs in whose names one is found",
-            documented=(".*embedding0_input_0",),
-        ),
-        Parameter("token_values", parameters.names, ("0",), "numbers of the tokens"),
-        Parameter("token_thresholds_percent", parameters.names, ("50",), "for each its percentage"),
+    tensor_regex: Parameter[tuple[str, ...] | None] = Parameter(
+        names,
+        ("(?i)embed.*input",),
+        "regular expressions: inputs in whose names one is found",
+        documented=(".*embedding0_input_0",),
     )
+    token_values = Parameter(names, ("0",), "numbers of the tokens")
+    token_thresholds_percent = Parameter(names, ("50",), "for each its percentage")
     brings = {"input_sequence": {"include_regex": ".*embedding0_input_0", "save_interval": 500}}
     chosen_by = ("tensor_regex",)
     split = Split.TENSOR
@@ -45,10 +35,6 @@ class NLPSequenceRatio(BuiltInRule):
     }
     cause = "Sequences of different lengths are padded in one batch, or many words are not in the vocabulary"
     advice = "Put sequences of like lengths into a batch; if it is the unknown token, choose another vocabulary"
-
-    tensor_regex: tuple[str, ...] | None
-    token_values: tuple[str, ...]
-    token_thresholds_percent: tuple[str, ...]
 
     def start(self) -> None:
         """Read the tokens and their percentages.

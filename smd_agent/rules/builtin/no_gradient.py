@@ -7,15 +7,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import NOT_NOW, PARAMETERS
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need, Split
-from smd_agent.rules.finding import Severity
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, Place, Severity, StepView
 from smd_agent.rules.known_parameters import known_parameters
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import Place, StepView
+from smd_agent.rules.parameters import Parameter, whole
 
 _OUTPUT = re.compile(r"(_output_\d+|/outputs(_\d+)?)$")
 # Of a loop with a tape, variables are those of any models, in any order.
@@ -66,18 +61,15 @@ class NoGradient(BuiltInRule):
     """
 
     meaning = "a parameter can be trained, is in an optimizer, and has had no gradient at any of several saved steps"
-    parameters = (Parameter("patience", parameters.whole, 5, "saved steps"),)
+    patience = Parameter(whole, 5, "saved steps")
     brings = {"parameters": {}}
     needs = (Need((CollectionKeys.PARAMETERS,)),)
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
-    split = Split.WORKER
+    modes = TRAINING
     evidence = {
         "without": "how many parameters of the model are so by then",
         "with_gradient": "how many parameters of it have had a gradient by then",
     }
     _, cause, advice = _WHOLE
-
-    patience: int
 
     def start(self) -> None:
         """Begin with nothing seen."""
@@ -122,9 +114,16 @@ class NoGradient(BuiltInRule):
             known_finding = self.finding_of(step, tensor)
             if known_finding is not None and known_finding.severity is not severity:
                 self.withdraw(step, tensor)
-            where = step if self.finding_of(step, tensor) else self._first
-            found = self.found(where, tensor, evidence, severity=severity, cause=cause, advice=advice)
-            found.last_step, found.steps = step.step, self._count
+            self.found(
+                self._first,
+                tensor,
+                evidence,
+                severity=severity,
+                cause=cause,
+                advice=advice,
+                until=step,
+                steps=self._count,
+            )
 
     def _judged(
         self, model: str, names: list[str]

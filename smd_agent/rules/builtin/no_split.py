@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need
-from smd_agent.rules.parameters import Parameter
-
-if TYPE_CHECKING:
-    from smd_agent.rules.step_view import StepView
+from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, Need, StepView
+from smd_agent.rules.parameters import Parameter, whole
 
 _NODES = "trees/Node"
 
@@ -22,7 +15,7 @@ class NoSplit(BuiltInRule):
     """
 
     meaning = "no tree of any saved round has a split, from the first round on"
-    parameters = (Parameter("patience", parameters.whole, 3, "saved rounds, of which the first is that of step 0"),)
+    patience = Parameter(whole, 3, "saved rounds, of which the first is that of step 0")
     brings = {"trees": {}}
     needs = (Need((CollectionKeys.TREES,)),)
     fewest_steps = 3
@@ -33,8 +26,6 @@ class NoSplit(BuiltInRule):
     )
     advice = "Count the labels, look at the features that the training is given, and lower min_child_weight and gamma"
     short = "no tree has a split"
-
-    patience: int
 
     def start(self) -> None:
         """Begin with nothing seen."""

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from statistics import median
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import LOOKED_AT, NOT_NOW, UPDATE
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need, Split
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, StepView
 from smd_agent.rules.known_parameters import known_parameters
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import StepView
+from smd_agent.rules.parameters import Parameter, whole
 
 _GRADIENT = "gradient/"
 # A gradient below that part of the median is rounding, as that of a bias before a normalisation.
@@ -26,16 +22,15 @@ class NotMoving(BuiltInRule):
     """A parameter that its optimizer does not move, though it has a gradient and a learning rate."""
 
     meaning = "an update moves a parameter by exactly 0 at several saved steps in a row, with a gradient and a rate"
-    parameters = (Parameter("patience", parameters.whole, 5, "saved steps in a row"),)
+    patience = Parameter(whole, 5, "saved steps in a row")
     brings = {"updates": {}, "gradients": {"reductions": "abs_mean,zero_share"}, "optimizer": {}}
     needs = (
         Need((CollectionKeys.UPDATES,)),
         Need((CollectionKeys.GRADIENTS,), ("abs_mean",)),
         Need((CollectionKeys.OPTIMIZER,)),
     )
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    modes = TRAINING
     fewest_steps = 5
-    split = Split.WORKER
     evidence = {
         "gradient": "mean absolute value of its gradient, of the elements that have any",
         "usual_gradient": "the median of those of all parameters",
@@ -46,11 +41,8 @@ class NotMoving(BuiltInRule):
     advice = "Keep weights in float32, raise the learning rate, and check that nothing writes the old values back"
     short = "not moved by updates: {}"
 
-    patience: int
-
     def start(self) -> None:
         """Begin with nothing seen."""
-        self._in_a_row: dict[str, int] = {}
         self._optimizers: dict[str, str] = {}
         # Those whose gradient was taken away before the update.
         self._without: set[str] = set()
@@ -70,8 +62,7 @@ class NotMoving(BuiltInRule):
         for name in [name for name in self._in_a_row if name not in found and UPDATE + name in names]:
             del self._in_a_row[name]
         for name, evidence in found.items():
-            self._in_a_row[name] = self._in_a_row.get(name, 0) + 1
-            if self._in_a_row[name] >= self.patience:
+            if self.row(name, True) >= self.patience:
                 self.found(step, name, evidence)
 
     def _with_gradient(self, step: StepView, still: list[str]) -> dict[str, dict[str, float]]:

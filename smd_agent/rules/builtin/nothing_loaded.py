@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.framework.training_facts import LOADS
-from smd_agent.rules.built_in import BuiltInRule, Need
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.step_view import StepView
+from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, Need, Severity, StepView
 
 _NUMBERS = ("given", "own", "loaded")
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import USAGE
 from smd_agent.printable import count_of
-from smd_agent.rules import parameters
-from smd_agent.rules.finding import Severity
+from smd_agent.rules.built_in import TRAINING, StepView
 from smd_agent.rules.known_parameters import known_parameters
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import StepView
+from smd_agent.rules.parameters import Parameter, whole
 from smd_agent.rules.usage import Numbers, RuleOfUsage
 
 _NAMED = 3
@@ -22,12 +19,11 @@ class OptimizerNotOfModel(RuleOfUsage):
     """
 
     meaning = "an optimizer has parameters that no module owns and that never had a gradient, or no gradient at all"
-    parameters = (Parameter("patience", parameters.whole, 3, "saved steps in a row"),)
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    patience = Parameter(whole, 3, "saved steps in a row")
+    modes = TRAINING
     fewest_steps = 3
     kind = "optimizer"
     facts = ("unowned",)
-    severity = Severity.PROBLEM
     evidence = {
         "unowned": "how many of its parameters belong to no module, and have never had a gradient or changed",
         "with_gradient": "the share of all its parameters that have a gradient",
@@ -35,8 +31,6 @@ class OptimizerNotOfModel(RuleOfUsage):
     }
     cause = "A layer was replaced after the optimizer was made, which still has the parameters of the old one"
     advice = "Make the optimizer after the model is complete and on its device"
-
-    patience: int
 
     def start(self) -> None:
         """Begin with nothing seen."""

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.rules import parameters
+from smd_agent.rules.built_in import CollectionKeys, Severity, StepView
 from smd_agent.rules.evaluations import Evaluation, OfEvaluations, set_of
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import TENSOR_REGEX, Parameter
-from smd_agent.rules.step_view import StepView
+from smd_agent.rules.parameters import TENSOR_REGEX, Parameter, number, whole
 
 # Of the loss that was gained by the best evaluation, what is given back.
 _GIVEN_BACK = 0.1
@@ -36,22 +33,17 @@ class Overfit(OfEvaluations):
     """
 
     meaning = "the validation loss has risen since its best evaluation, to the end, and the training loss has fallen"
-    parameters = (
-        TENSOR_REGEX,
-        Parameter("start_step", parameters.whole, 0, "first step that is looked at, counted over all modes"),
-        Parameter(
-            "patience", parameters.whole, 3, "evaluations, or saved steps of them, in a row at the end", documented=1
-        ),
-        Parameter(
-            "ratio_threshold",
-            parameters.number,
-            None,
-            "largest rise from the mean loss of a training to that of its evaluation, as part of the former",
-            documented=0.1,
-        ),
-        Parameter("rise", parameters.number, 0.2, "largest rise since the best evaluation, as part of its loss"),
-        Parameter("rise_of_trees", parameters.number, 0.03, "the same with boosted trees"),
+    tensor_regex = TENSOR_REGEX
+    start_step = Parameter(whole, 0, "first step that is looked at, counted over all modes")
+    patience = Parameter(whole, 3, "evaluations, or saved steps of them, in a row at the end", documented=1)
+    ratio_threshold: Parameter[float | None] = Parameter(
+        number,
+        None,
+        "largest rise from the mean loss of a training to that of its evaluation, as part of the former",
+        documented=0.1,
     )
+    rise = Parameter(number, 0.2, "largest rise since the best evaluation, as part of its loss")
+    rise_of_trees = Parameter(number, 0.03, "the same with boosted trees")
     brings = {"losses": {}}
     chosen_by = ("tensor_regex",)
     fewest_evaluations = 5
@@ -67,13 +59,6 @@ class Overfit(OfEvaluations):
     advice = "Stop at the best evaluation, or use more data, augmentation, weight decay, dropout or a smaller model"
     short = "overfit from step {step} on: {}"
 
-    tensor_regex: tuple[str, ...] | None
-    start_step: int
-    patience: int
-    ratio_threshold: float | None
-    rise: float
-    rise_of_trees: float
-
     def start(self) -> None:
         """Begin with nothing seen."""
         super().start()
@@ -81,7 +66,6 @@ class Overfit(OfEvaluations):
             self.needs = ()
         if self.ratio_threshold is not None:
             self.fewest_evaluations = 1
-        self._in_a_row: dict[str, int] = {}
 
     def take(self, step: StepView) -> None:
         """Take in the losses of a step."""
@@ -91,7 +75,7 @@ class Overfit(OfEvaluations):
         for name, now in self.evaluations.take(step, self.losses(step, names)):
             if self.ratio_threshold is not None and now.training:
                 ratio = (now.validation - now.training) / abs(now.training)
-                row = self._in_a_row[name] = self._in_a_row.get(name, 0) + 1 if ratio > self.ratio_threshold else 0
+                row = self.row(name, ratio > self.ratio_threshold)
                 if row and row >= self.patience:
                     self.found(step, name, {"validation": now.validation, "training": now.training, "ratio": ratio})
 
@@ -122,5 +106,5 @@ class Overfit(OfEvaluations):
             validation = median(losses[-part:])
             evidence = {"validation": validation, "best": least, "training": training, "training_then": then}
             severity = Severity.NOTE if of_trees and name.endswith(_OF_FOLDS) else self.severity
-            found = self.found(course[best + 1].place, name, evidence, severity=severity)
-            found.last_step, found.steps = course[-1].place.step, len(course) - best - 1
+            first, last = course[best + 1].place, course[-1].place
+            self.found(first, name, evidence, severity=severity, until=last, steps=len(course) - best - 1)

@@ -6,12 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.rules import parameters
+from smd_agent.rules.built_in import CollectionKeys, Severity, StepView
 from smd_agent.rules.evaluations import Evaluation, Loss, OfEvaluations
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import StepView
+from smd_agent.rules.parameters import Parameter, number, whole
 
 # What has not fallen by so much has not learned anything yet.
 _LEARNED = 0.1
@@ -33,20 +30,15 @@ class Overtraining(OfEvaluations):
     """
 
     meaning = "training and validation loss have had no new best one for half of the evaluations, and for so many"
-    parameters = (
-        Parameter("patience_train", parameters.whole, 5, "evaluations, or saved training steps, without a better one"),
-        Parameter(
-            "patience_validation", parameters.whole, 10, "evaluations, or saved steps of them, without a better one"
-        ),
-        Parameter(
-            "delta",
-            parameters.number,
-            None,
-            "how much lower than the best a loss must be to be better; each saved step is then compared",
-            documented=0.01,
-        ),
-        Parameter("share", parameters.number, 0.01, "the same as part of the best one, for evaluations"),
+    patience_train = Parameter(whole, 5, "evaluations, or saved training steps, without a better one")
+    patience_validation = Parameter(whole, 10, "evaluations, or saved steps of them, without a better one")
+    delta: Parameter[float | None] = Parameter(
+        number,
+        None,
+        "how much lower than the best a loss must be to be better; each saved step is then compared",
+        documented=0.01,
     )
+    share = Parameter(number, 0.01, "the same as part of the best one, for evaluations")
     brings = {"losses": {}}
     severity = Severity.NOTE
     evidence = {
@@ -57,11 +49,6 @@ class Overtraining(OfEvaluations):
     }
     cause = "The training has reached what it can: more of it brings nothing, and may make the validation worse"
     advice = "Stop earlier, keep the weights of the best evaluation, or lower the learning rate from there on"
-
-    patience_train: int
-    patience_validation: int
-    delta: float | None
-    share: float
 
     def start(self) -> None:
         """Begin with nothing seen."""
@@ -107,9 +94,9 @@ class Overtraining(OfEvaluations):
         waited = since >= max(self.patience_validation, half) and in_training >= max(self.patience_train, half)
         if has_learned and waited:
             evidence = {"best": best, "best_training": best_training}
-            place = course[max(at, at_training) + 1].place
-            found = self.found(place, name, evidence | {"for_validation": since, "for_training": in_training})
-            found.last_step, found.steps = course[-1].place.step, min(since, in_training)
+            evidence |= {"for_validation": since, "for_training": in_training}
+            first, last = course[max(at, at_training) + 1].place, course[-1].place
+            self.found(first, name, evidence, until=last, steps=min(since, in_training))
 
     def _last_best(self, losses: Sequence[float]) -> tuple[int, float]:
         """Return where the last new best one is, and the loss there."""

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
-from smd_agent.rules.built_in import BuiltInRule, Need
-from smd_agent.rules.finding import Severity
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, Severity, StepView
 from smd_agent.rules.known_parameters import known_parameters
-from smd_agent.rules.step_view import StepView
 
 _IN_A_LIST = (
     "Its module, or the parameter, is in a plain list or dict of the model, which does not register it:"
@@ -30,7 +26,7 @@ class ParameterNotOptimized(BuiltInRule):
     meaning = "a parameter can be trained and has a gradient, and no optimizer has ever been given it"
     brings = {"parameters": {}}
     needs = (Need((CollectionKeys.PARAMETERS,)),)
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    modes = TRAINING
     evidence = {
         "not_optimized": "how many parameters of the model are so",
         "optimized": "how many of its parameters an optimizer has",
@@ -64,5 +60,5 @@ class ParameterNotOptimized(BuiltInRule):
                 self.withdraw(step, name)
             for name in left:
                 evidence = {"not_optimized": len(left), "optimized": optimized}
-                words = {} if facts[name].registered else {"cause": _IN_A_LIST, "advice": _USE_MODULE_LIST}
-                self.found(step, name, evidence, severity=severity, **words)
+                cause, advice = ("", "") if facts[name].registered else (_IN_A_LIST, _USE_MODULE_LIST)
+                self.found(step, name, evidence, severity=severity, cause=cause, advice=advice)

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need, Split
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
-
-if TYPE_CHECKING:
-    from smd_agent.rules.step_view import StepView
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, Severity, StepView
+from smd_agent.rules.parameters import Parameter, names, number, whole
 
 
 class PoorWeightInitialization(BuiltInRule):
@@ -23,26 +14,20 @@ class PoorWeightInitialization(BuiltInRule):
     """
 
     meaning = "in the first saved steps, variances of layers differ much, a gradient is flat, or the loss does not fall"
-    parameters = (
-        Parameter(
-            "activation_inputs_regex",
-            parameters.names,
-            ("(?i).*relu.*_input",),
-            "regular expressions: inputs of activations in whose names one is found",
-            documented=(".*relu_input",),
-        ),
-        Parameter("threshold", parameters.number, 10.0, "largest variance divided by the smallest, at a step"),
-        Parameter(
-            "distribution_range", parameters.number, 0.001, "distance between the 5th and 95th percentile of a gradient"
-        ),
-        Parameter("patience", parameters.whole, 5, "saved steps in a row without a loss below the lowest"),
-        Parameter("steps", parameters.number, 10.0, "how many saved steps are looked at"),
+    activation_inputs_regex: Parameter[tuple[str, ...] | None] = Parameter(
+        names,
+        ("(?i).*relu.*_input",),
+        "regular expressions: inputs of activations in whose names one is found",
+        documented=(".*relu_input",),
     )
+    threshold = Parameter(number, 10.0, "largest variance divided by the smallest, at a step")
+    distribution_range = Parameter(number, 0.001, "distance between the 5th and 95th percentile of a gradient")
+    patience = Parameter(whole, 5, "saved steps in a row without a loss below the lowest")
+    steps = Parameter(number, 10.0, "how many saved steps are looked at")
     brings = {"relu_input": {"include_regex": ".*relu_input", "reductions": "std", "save_interval": 500}}
     brings_always = {"gradients": {"reductions": "p5,p95"}, "losses": {}}
     chosen_by = ("activation_inputs_regex",)
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
-    split = Split.WORKER
+    modes = TRAINING
     only_by_name = True
     severity = Severity.NOTE
     evidence = {
@@ -53,19 +38,12 @@ class PoorWeightInitialization(BuiltInRule):
     cause = "The initial weights are too large or too small for the width of their layers"
     advice = "Use the initialisation that belongs to the activation: He for ReLU, Xavier for tanh; or normalise"
 
-    activation_inputs_regex: tuple[str, ...] | None
-    threshold: float
-    distribution_range: float
-    patience: int
-    steps: float
-
     def start(self) -> None:
         """Begin with nothing seen."""
         collections = (CollectionKeys.GRADIENTS, CollectionKeys.LOSSES)
         self.needs = (Need(collections, ("", "p5", "std"), self.activation_inputs_regex or ()),)
         self._taken = 0
         self._lowest: dict[str, float] = {}
-        self._in_a_row: dict[str, int] = {}
 
     def take(self, step: StepView) -> None:
         """Look at one of the first steps."""
@@ -76,10 +54,10 @@ class PoorWeightInitialization(BuiltInRule):
         self._look_at_gradients(step)
         for name, loss in step.numbers(step.names(CollectionKeys.LOSSES)).items():
             falls = name not in self._lowest or loss < self._lowest[name]
-            self._in_a_row[name] = 0 if falls else self._in_a_row[name] + 1
             self._lowest[name] = loss if falls else self._lowest[name]
-            if self._in_a_row[name] >= self.patience:
-                self.found(step, name, {"in_a_row": self._in_a_row[name]})
+            row = self.row(name, not falls)
+            if row >= self.patience:
+                self.found(step, name, {"in_a_row": row})
 
     def _look_at_activations(self, step: StepView) -> None:
         if not self.activation_inputs_regex:

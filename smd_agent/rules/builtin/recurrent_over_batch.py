@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from smd_agent.core.modes import ModeKeys
-from smd_agent.framework.training_facts import USAGE
-from smd_agent.rules import parameters
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import StepView
-from smd_agent.rules.usage import Numbers, RuleOfUsage, numbers_of
+from smd_agent.rules.built_in import Severity, StepView
+from smd_agent.rules.usage import Fault, Numbers, UsageInARow, numbers_of
 
 _TARGET = "target"
 
 
-class RecurrentOverBatch(RuleOfUsage):
+class RecurrentOverBatch(UsageInARow):
     """A recurrent layer, or attention, that takes the samples of a batch for the steps of a sequence.
 
     It is told by the targets, of which there is one for each element of the layer's first axis, as for each element of
@@ -23,9 +18,6 @@ class RecurrentOverBatch(RuleOfUsage):
     """
 
     meaning = "a layer without batch_first=True gets (batch, time, feature), so that samples are mixed with each other"
-    parameters = (Parameter("patience", parameters.whole, 3, "saved steps in a row"),)
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
-    fewest_steps = 3
     kind = "layer"
     facts = ("axis_0",)
     severity = Severity.WARNING
@@ -38,22 +30,18 @@ class RecurrentOverBatch(RuleOfUsage):
     cause = "The layer takes its input for (time, batch, feature), and the first axis is that of the batch"
     advice = "Give the layer batch_first=True, or what it is given the shape (time, batch, feature) by transpose(0, 1)"
 
-    patience: int
-
     def take(self, step: StepView) -> None:
         """Look at each layer of a step, and at the targets of all its losses."""
         targets = numbers_of(step, _TARGET)
         self._targets = [numbers for numbers in targets.values() if "elements" in numbers]
         super().take(step)
 
-    def look_at(self, step: StepView, of: str, numbers: Numbers) -> None:
-        """Look at one layer."""
+    def fault(self, of: str, numbers: Numbers) -> Fault | None:
+        """Return what is wrong with one layer."""
         samples, others = numbers["axis_0"], numbers.get("axis_1", 0.0)
         is_batch = samples == numbers.get("batch") and samples > 1 and others > 1 and samples != others
         for_each = bool(self._targets) and all(_has_one_for_each(one, samples, others) for one in self._targets)
-        if self.row(of, is_batch and for_each) >= self.patience:
-            evidence = {name: numbers[name] for name in self.evidence if name in numbers}
-            self.found(step, f"{USAGE}{of}/axis_0", {**evidence, "targets": self._targets[0]["axis_0"]})
+        return Fault(evidence={"targets": self._targets[0]["axis_0"]}) if is_batch and for_each else None
 
 
 def _has_one_for_each(target: Numbers, samples: float, others: float) -> bool:

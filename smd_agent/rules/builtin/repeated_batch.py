@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need, Split
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import StepView
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, Severity, Split, StepView
+from smd_agent.rules.parameters import Parameter, whole
 
 
 class RepeatedBatch(BuiltInRule):
@@ -19,18 +14,16 @@ class RepeatedBatch(BuiltInRule):
     """
 
     meaning = "the inputs of a model's first call are the same at several training steps that follow each other"
-    parameters = (Parameter("patience", parameters.whole, 3, "steps in a row, each the next of the one before"),)
+    patience = Parameter(whole, 3, "steps in a row, each the next of the one before")
     brings = {"input_digests": {}}
     needs = (Need((CollectionKeys.INPUT_DIGESTS,)),)
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    modes = TRAINING
     fewest_steps = 3
     split = Split.TENSOR
     severity = Severity.NOTE
     evidence = {"in_a_row": "how many steps in a row had the same inputs by then"}
     cause = "All data is one batch, or the loader hands out the same one: an iterator that is made anew in each step"
     advice = "If the data is more than one batch, make the iterator once, before the loop, and shuffle"
-
-    patience: int
 
     def start(self) -> None:
         """Begin with nothing seen."""

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import Need
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
+from smd_agent.rules.built_in import CollectionKeys, ModeKeys, Names, Need, Place, Severity, StepView
+from smd_agent.rules.parameters import Parameter, number, whole
 from smd_agent.rules.workers import OfWorkers
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from smd_agent.rules.step_view import Names, Place, StepView
 
 _WEIGHTS = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
 _STATISTICS = ("abs_mean", "mean", "std", "l2")
@@ -85,10 +77,8 @@ class ReplicasDiffer(OfWorkers[_Numbers]):
     """
 
     meaning = "weights that were the same on all workers at first are not the same, at several steps and to the end"
-    parameters = (
-        Parameter("patience", parameters.whole, 3, "saved steps in a row"),
-        Parameter("tolerance", parameters.number, 1e-5, "largest difference, as part of what a weight amounts to"),
-    )
+    patience = Parameter(whole, 3, "saved steps in a row")
+    tolerance = Parameter(number, 1e-5, "largest difference, as part of what a weight amounts to")
     brings = {"weights,biases": {"reductions": "abs_mean"}}
     needs = (Need(_WEIGHTS, ("abs_mean",)),)
     fewest_steps = 4
@@ -99,9 +89,6 @@ class ReplicasDiffer(OfWorkers[_Numbers]):
         "weights": "how many weights of the model were compared",
     }
     cause, advice = _OF_ALL
-
-    patience: int
-    tolerance: float
 
     def start(self) -> None:
         """Begin with nothing seen."""

@@ -5,13 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import Need
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import StepView
+from smd_agent.rules.built_in import CollectionKeys, ModeKeys, Need, Severity, StepView
+from smd_agent.rules.parameters import Parameter, whole
 from smd_agent.rules.workers import OfWorkers
 
 _WEIGHTS = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
@@ -49,7 +44,7 @@ class SameBatchOnWorkers(OfWorkers[_Seen]):
     """
 
     meaning = "at most saved steps, workers with the same weights are given the same inputs"
-    parameters = (Parameter("patience", parameters.whole, 5, "saved steps with the same inputs"),)
+    patience = Parameter(whole, 5, "saved steps with the same inputs")
     brings = {"input_digests": {}, "weights,biases": {"reductions": "abs_mean"}}
     needs = (Need((CollectionKeys.INPUT_DIGESTS,)), Need(_WEIGHTS, ("abs_mean",)))
     fewest_steps = 5
@@ -61,8 +56,6 @@ class SameBatchOnWorkers(OfWorkers[_Seen]):
     }
     cause = "Each worker reads all of the data in the same order, so that they all compute the same gradient"
     advice = "Give the loader a DistributedSampler, or each worker a part of the data of its own (its rank)"
-
-    patience: int
 
     def start(self) -> None:
         """Begin with nothing seen."""

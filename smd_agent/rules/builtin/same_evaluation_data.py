@@ -7,13 +7,8 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need, Split
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import Place, StepView
+from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, ModeKeys, Need, Place, Severity, StepView
+from smd_agent.rules.parameters import Parameter, whole
 
 # As boosted trainings name their metrics.
 _METRIC = re.compile("([^-/]+)-(.+)")
@@ -44,11 +39,10 @@ class SameEvaluationData(BuiltInRule):
     """
 
     meaning = "all metrics of two evaluation sets are the same to the last bit at all saved rounds"
-    parameters = (Parameter("values", parameters.whole, 3, "different values that the metrics must have had"),)
+    values = Parameter(whole, 3, "different values that the metrics must have had")
     brings = {"metrics": {}}
     needs = (Need((CollectionKeys.METRICS,)),)
     fewest_steps = 3
-    split = Split.WORKER
     severity = Severity.WARNING
     evidence = {
         "rounds": "at how many saved rounds they were the same by then",
@@ -56,8 +50,6 @@ class SameEvaluationData(BuiltInRule):
     }
     cause = "Both evaluation sets were made of the same rows, so that one of them says nothing"
     advice = "Give evals or eval_set rows that the model is not trained on; early stopping goes by the last set"
-
-    values: int
 
     def start(self) -> None:
         """Begin with nothing seen."""
@@ -81,19 +73,17 @@ class SameEvaluationData(BuiltInRule):
             pair.values.add(tuple(sets[first].values()))
             if len(pair.values) >= self.values:
                 cause = f"The evaluation sets {first} and {second} were made of the same rows, so one says nothing"
-                where = step if self.finding_of(step, tensor) else pair.first
-                found = self.found(where, tensor, {"rounds": pair.rounds, "metrics": len(sets[first])}, cause=cause)
-                found.last_step, found.steps = step.step, pair.rounds
+                evidence = {"rounds": pair.rounds, "metrics": len(sets[first])}
+                self.found(pair.first, tensor, evidence, cause=cause, until=step, steps=pair.rounds)
 
     @property
-    def has_judged(self) -> bool:
-        """Whether there were two sets, at enough rounds."""
-        return super().has_judged and bool(self._pairs)
+    def is_concerned(self) -> bool:
+        """Whether there were two sets."""
+        return bool(self._pairs)
 
     def fits(self, collections: Collection[str]) -> bool:
         """Tell whether it is a boosted training with several evaluation sets, as far as that is known."""
-        is_boosted = CollectionKeys.FEATURE_IMPORTANCE in collections
-        return is_boosted and super().fits(collections) and (not self._steps_seen or bool(self._pairs))
+        return CollectionKeys.FEATURE_IMPORTANCE in collections and super().fits(collections)
 
 
 def _order(name: str) -> tuple[bool, str]:

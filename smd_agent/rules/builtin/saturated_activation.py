@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 import numpy as np
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need, Split
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import COLLECTION_NAMES, Parameter
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Names, Need, Severity, StepView
+from smd_agent.rules.parameters import Parameter, names, number, whole
 from smd_agent.rules.units import activity
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from smd_agent.rules.step_view import Names, StepView
 
 _KIND = re.compile("tanh|sigmoid", re.IGNORECASE)
 _FEWEST_ELEMENTS = 8
@@ -41,33 +32,24 @@ class SaturatedActivation(BuiltInRule):
     """
 
     meaning = "most units of a layer are held at an end of tanh or sigmoid from the first saved step to the last"
-    parameters = (
-        COLLECTION_NAMES,
-        Parameter(
-            "tensor_regex",
-            parameters.names,
-            None,
-            "regular expressions: inputs in whose names one is found; all outputs with a saturated_share otherwise",
-            documented=(".*tanh_input|.*sigmoid_input",),
-        ),
-        Parameter("threshold_tanh_min", parameters.number, -9.4999, "lower end of the inputs of tanh"),
-        Parameter("threshold_tanh_max", parameters.number, 9.4999, "upper end of the inputs of tanh"),
-        Parameter("threshold_sigmoid_min", parameters.number, -23.0, "lower end of the inputs of sigmoid"),
-        Parameter("threshold_sigmoid_max", parameters.number, 16.99999, "upper end of the inputs of sigmoid"),
-        Parameter(
-            "threshold_inactivity",
-            parameters.number,
-            1.0,
-            "percent of inputs between the ends: a unit with less is one",
-        ),
-        Parameter("threshold_layer", parameters.number, 50.0, "percent of such units above which a layer is found"),
-        Parameter("patience", parameters.whole, 5, "saved steps in a row", documented=1),
+    collection_names = Parameter.of_collections()
+    tensor_regex: Parameter[tuple[str, ...] | None] = Parameter(
+        names,
+        None,
+        "regular expressions: inputs in whose names one is found; all outputs with a saturated_share otherwise",
+        documented=(".*tanh_input|.*sigmoid_input",),
     )
+    threshold_tanh_min = Parameter(number, -9.4999, "lower end of the inputs of tanh")
+    threshold_tanh_max = Parameter(number, 9.4999, "upper end of the inputs of tanh")
+    threshold_sigmoid_min = Parameter(number, -23.0, "lower end of the inputs of sigmoid")
+    threshold_sigmoid_max = Parameter(number, 16.99999, "upper end of the inputs of sigmoid")
+    threshold_inactivity = Parameter(number, 1.0, "percent of inputs between the ends: a unit with less is one")
+    threshold_layer = Parameter(number, 50.0, "percent of such units above which a layer is found")
+    patience = Parameter(whole, 5, "saved steps in a row", documented=1)
     brings = {"activation_input": {"include_regex": ".*tanh_input|.*sigmoid_input"}}
     chosen_by = ("collection_names", "tensor_regex")
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    modes = TRAINING
     fewest_steps = 5
-    split = Split.WORKER
     severity = Severity.WARNING
     evidence = {
         "saturated_percent": "saturated units, in percent of the layer's",
@@ -76,16 +58,6 @@ class SaturatedActivation(BuiltInRule):
     cause = "What the layer gets is too large: inputs that are not scaled, or weights that begin too large"
     advice = "Scale the inputs to about 0 plus or minus 1, begin with smaller weights, or normalise before the layer"
     short = "saturated: {}"
-
-    collection_names: tuple[str, ...] | None
-    tensor_regex: tuple[str, ...] | None
-    threshold_tanh_min: float
-    threshold_tanh_max: float
-    threshold_sigmoid_min: float
-    threshold_sigmoid_max: float
-    threshold_inactivity: float
-    threshold_layer: float
-    patience: int
 
     def start(self) -> None:
         """Begin with nothing seen."""
@@ -97,7 +69,6 @@ class SaturatedActivation(BuiltInRule):
             saved_by = "layers to --save, with --reductions statistics"
             self.needs = (Need((), ("saturated_share",), saved_by=saved_by),)
         self.fewest_steps = min(self.fewest_steps, self.patience)
-        self._in_a_row: dict[str, int] = {}
         self._begun = False
 
     def fits(self, collections: Collection[str]) -> bool:
@@ -109,13 +80,10 @@ class SaturatedActivation(BuiltInRule):
         names = self.needs[0].names(step)
         if self._of_inputs:
             for name in names:
-                percent = self._percent(step, name)
-                if percent is not None and percent > self.threshold_layer:
-                    self._in_a_row[name] = self._in_a_row.get(name, 0) + 1
-                    if self._in_a_row[name] >= self.patience:
-                        self.found(step, name, {"saturated_percent": percent})
-                else:
-                    self._in_a_row.pop(name, None)
+                percent = self._percent(step, name) or 0.0
+                row = self.row(name, percent > self.threshold_layer)
+                if row and row >= self.patience:
+                    self.found(step, name, {"saturated_percent": percent})
             return
         self._from_the_first_on(step, names)
 
@@ -138,12 +106,10 @@ class SaturatedActivation(BuiltInRule):
                 del self._in_a_row[name]
                 self.withdraw(step, name)
             # At the least: whatever axis the units lie along, there are no more of them than along the longest.
-            elif int(np.prod(shape)) // max(shape) >= _FEWEST_ELEMENTS:
-                self._in_a_row[name] += 1
-                if self._in_a_row[name] >= self.patience:
-                    severity = Severity.WARNING if _KIND.search(name) else Severity.NOTE
-                    evidence = {"saturated_percent": percent} | ({"slope": flat[name]} if name in flat else {})
-                    self.found(step, name, evidence, severity=severity)
+            elif int(np.prod(shape)) // max(shape) >= _FEWEST_ELEMENTS and self.row(name, True) >= self.patience:
+                severity = Severity.WARNING if _KIND.search(name) else Severity.NOTE
+                evidence = {"saturated_percent": percent} | ({"slope": flat[name]} if name in flat else {})
+                self.found(step, name, evidence, severity=severity)
 
     def _flat(self, step: StepView, names: Names) -> dict[str, float]:
         """Return the mean slopes of layers that are flat for most of what they get, as part of the largest slope."""

@@ -10,13 +10,9 @@ import numpy as np
 
 from smd_agent.analysis.trial import Trial, create_trial
 from smd_agent.compare.reading import Side, common
-from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.errors import SMDebugError
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need, Split
-from smd_agent.rules.finding import NotJudged, Severity
-from smd_agent.rules.parameters import COLLECTION_NAMES, TENSOR_REGEX, Parameter
-from smd_agent.rules.step_view import StepView
+from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, Need, NotJudged, Severity, StepView
+from smd_agent.rules.parameters import TENSOR_REGEX, Parameter, names, number
 
 _STATISTICS = ("mean", "std", "l2", "abs_mean", "min", "max")
 
@@ -31,23 +27,19 @@ class SimilarAcrossRuns(BuiltInRule):
     """
 
     meaning = "a tensor is not the same as at the same step of another run"
-    parameters = (
-        Parameter("other_trials", parameters.names, None, "the other runs: trials, or folders"),
-        Parameter("other_trial", parameters.names, None, "the same for one run"),
-        Parameter(
-            "collection_names",
-            COLLECTION_NAMES.kind,
-            (CollectionKeys.LOSSES,),
-            "collections whose tensors are compared; in a program without names and patterns, all",
-            documented=(),
-        ),
-        TENSOR_REGEX,
-        Parameter("rtol", parameters.number, 1e-5, "relative tolerance of `numpy.allclose`"),
-        Parameter("atol", parameters.number, 1e-8, "absolute tolerance of `numpy.allclose`"),
+    other_trials: Any = Parameter(names, None, "the other runs: trials, or folders")
+    other_trial: Any = Parameter(names, None, "the same for one run")
+    collection_names = Parameter(
+        names,
+        (CollectionKeys.LOSSES,),
+        "collections whose tensors are compared; in a program without names and patterns, all",
+        documented=(),
     )
+    tensor_regex = TENSOR_REGEX
+    rtol = Parameter(number, 1e-5, "relative tolerance of `numpy.allclose`")
+    atol = Parameter(number, 1e-8, "absolute tolerance of `numpy.allclose`")
     brings = {"losses": {}}
     chosen_by = ("collection_names", "tensor_regex")
-    split = Split.WORKER
     only_by_name = True
     severity = Severity.WARNING
     evidence = {
@@ -58,11 +50,6 @@ class SimilarAcrossRuns(BuiltInRule):
     }
     cause = "The runs have different code, data, seeds, libraries or hardware"
     advice = "Look at the first step at which something differs, and there at inputs before weights"
-
-    collection_names: tuple[str, ...] | None
-    tensor_regex: tuple[str, ...] | None
-    rtol: float
-    atol: float
 
     def __init__(
         self,

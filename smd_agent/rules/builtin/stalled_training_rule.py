@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Split
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
-
-if TYPE_CHECKING:
-    from smd_agent.rules.step_view import Place, StepView
+from smd_agent.rules.built_in import BuiltInRule, Place, Severity, Split, StepView
+from smd_agent.rules.parameters import Parameter, flag, whole
 
 
 class StalledTrainingRule(BuiltInRule):
@@ -22,21 +16,15 @@ class StalledTrainingRule(BuiltInRule):
     """
 
     meaning = "between two saved steps, or since the last one of a run that has not ended, there is a long silence"
-    parameters = (
-        Parameter("threshold", parameters.whole, 1800, "longest silence, in seconds"),
-        Parameter("stop_training_on_fire", parameters.flag, False, "not available: it needs a service of the cloud"),
-        Parameter("training_job_name_prefix", str, None, "accepted, of no effect here"),
-    )
+    threshold = Parameter(whole, 1800, "longest silence, in seconds")
+    stop_training_on_fire = Parameter(flag, False, "not available: it needs a service of the cloud")
+    training_job_name_prefix: Parameter[str | None] = Parameter(str, None, "accepted, of no effect here")
     only_by_name = True
     split = Split.RUN
     severity = Severity.WARNING
     evidence = {"silence": "seconds until the next step was saved, or until now"}
     cause = "The program waits, such as for data, a lock or another worker; or it was stopped or killed"
     advice = "Look at what the process does, such as with py-spy dump; save more often if steps take so long"
-
-    threshold: int
-    stop_training_on_fire: bool
-    training_job_name_prefix: str | None
 
     def start(self) -> None:
         """Begin with nothing seen."""

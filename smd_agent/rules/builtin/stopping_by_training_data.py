@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from smd_agent.framework.training_facts import DATA_FACTS
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.step_view import StepView
+from smd_agent.rules.built_in import Severity, StepView
 from smd_agent.rules.usage import Numbers, RuleOfData
 
 _NO_OTHER = "Early stopping goes by the training data, and no evaluation set has other rows"
@@ -34,7 +33,7 @@ class StoppingByTrainingData(RuleOfData):
     def look_at(self, step: StepView, of: str, numbers: Numbers) -> None:
         """Look at one evaluation set."""
         if numbers["training_rows"] == 1 and "stopping_rounds" in numbers:
-            evidence = {name: numbers[name] for name in self.evidence if name in numbers}
+            evidence = self.evidence_of(numbers)
             tensor = f"{DATA_FACTS}{of}/training_rows"
             if numbers.get("other_sets"):
                 self.found(step, tensor, evidence)

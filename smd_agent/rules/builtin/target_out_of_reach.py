@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import math
 
-from smd_agent.core.modes import ModeKeys
-from smd_agent.framework.training_facts import USAGE
-from smd_agent.rules import parameters
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import StepView
-from smd_agent.rules.usage import Numbers, RuleOfUsage
+from smd_agent.rules.built_in import Severity
+from smd_agent.rules.parameters import Parameter, number, whole
+from smd_agent.rules.usage import Fault, Numbers, UsageInARow
 
 # How far a target is beyond an end, as a part of the range, so that it is not meant, as noise on labels is.
 _FAR = 0.5
 
 
-class TargetOutOfReach(RuleOfUsage):
+class TargetOutOfReach(UsageInARow):
     """Targets that the activation before a loss cannot return.
 
     A few targets beyond the range are left alone, as noise and outliers are. It is a problem where they are far beyond
@@ -24,12 +20,8 @@ class TargetOutOfReach(RuleOfUsage):
     """
 
     meaning = "the prediction comes from an activation such as a sigmoid or a ReLU, and targets are beyond its range"
-    parameters = (
-        Parameter("share", parameters.number, 0.05, "largest share of a batch's targets that are"),
-        Parameter("patience", parameters.whole, 3, "saved steps in a row"),
-    )
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
-    fewest_steps = 3
+    share = Parameter(number, 0.05, "largest share of a batch's targets that are")
+    patience = Parameter(whole, 3, "saved steps in a row")
     kind = "loss"
     facts = ("out_of_reach",)
     evidence = {
@@ -43,15 +35,11 @@ class TargetOutOfReach(RuleOfUsage):
     advice = "Scale the targets to what the last activation returns, or leave that activation out"
     short = "targets out of reach: {}"
 
-    share: float
-    patience: int
-
-    def look_at(self, step: StepView, of: str, numbers: Numbers) -> None:
-        """Look at one loss."""
-        if self.row(of, numbers["out_of_reach"] > self.share) >= self.patience:
-            evidence = {name: numbers[name] for name in self.evidence if name in numbers}
-            severity = Severity.PROBLEM if _is_far(numbers) else Severity.WARNING
-            self.found(step, f"{USAGE}{of}/out_of_reach", evidence, severity=severity)
+    def fault(self, of: str, numbers: Numbers) -> Fault | None:
+        """Return what is wrong with one loss."""
+        if numbers["out_of_reach"] <= self.share:
+            return None
+        return Fault(severity=Severity.PROBLEM if _is_far(numbers) else Severity.WARNING)
 
 
 def _is_far(numbers: Numbers) -> bool:

@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need, Split
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import COLLECTION_NAMES, TENSOR_REGEX, Parameter
-
-if TYPE_CHECKING:
-    from smd_agent.rules.step_view import StepView
+from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, Need, Severity, Split, StepView
+from smd_agent.rules.parameters import TENSOR_REGEX, Parameter, number
 
 
 class TensorVariance(BuiltInRule):
@@ -23,18 +16,10 @@ class TensorVariance(BuiltInRule):
     """
 
     meaning = "the variance of a tensor is above max_threshold or below min_threshold"
-    parameters = (
-        Parameter(
-            "collection_names",
-            COLLECTION_NAMES.kind,
-            (CollectionKeys.WEIGHTS,),
-            COLLECTION_NAMES.meaning,
-            documented=(),
-        ),
-        TENSOR_REGEX,
-        Parameter("max_threshold", parameters.number, 10.0, "upper bound", documented=math.inf),
-        Parameter("min_threshold", parameters.number, 1e-5, "lower bound", documented=0.0),
-    )
+    collection_names = Parameter.of_collections(CollectionKeys.WEIGHTS)
+    tensor_regex = TENSOR_REGEX
+    max_threshold: Parameter[float | None] = Parameter(number, 10.0, "upper bound", documented=math.inf)
+    min_threshold: Parameter[float | None] = Parameter(number, 1e-5, "lower bound", documented=0.0)
     brings = {"weights": {"reductions": "std"}}
     chosen_by = ("collection_names", "tensor_regex")
     split = Split.TENSOR
@@ -43,11 +28,6 @@ class TensorVariance(BuiltInRule):
     evidence = {"variance": "population variance of the tensor, at the first step"}
     cause = "The tensor grows towards an explosion, or its units have become alike"
     advice = "Look at the course of the tensor; begin with other weights, lower the learning rate, or normalise"
-
-    collection_names: tuple[str, ...] | None
-    tensor_regex: tuple[str, ...] | None
-    max_threshold: float | None
-    min_threshold: float | None
 
     def start(self) -> None:
         """Say what is needed."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import USAGE
-from smd_agent.rules import parameters
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import StepView
+from smd_agent.rules.built_in import TRAINING, Severity, StepView
+from smd_agent.rules.parameters import Parameter, whole
 from smd_agent.rules.usage import Numbers, RuleOfUsage
 
 _LAYERS = ("dropout", "batch_norm")
@@ -21,8 +18,8 @@ class TrainingInEvaluationMode(RuleOfUsage):
     """
 
     meaning = "a model with dropout or batch normalisation is trained in evaluation mode, as a whole"
-    parameters = (Parameter("patience", parameters.whole, 2, "saved steps in a row"),)
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    patience = Parameter(whole, 2, "saved steps in a row")
+    modes = TRAINING
     fewest_steps = 3
     kind = "model"
     facts = ("training",)
@@ -33,8 +30,6 @@ class TrainingInEvaluationMode(RuleOfUsage):
     }
     cause = "model.eval() was called for an evaluation, and model.train() not after it"
     advice = "Call model.train() at the start of each epoch, not once before the loop"
-
-    patience: int
 
     def start(self) -> None:
         """Begin with nothing seen."""

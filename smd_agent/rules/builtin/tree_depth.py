@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import StepView
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
+from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, Need, Severity, StepView
+from smd_agent.rules.parameters import Parameter, number
 
 _COLUMNS = ("Tree", "Node", "ID", "Yes", "No")
 _PREFIX = "trees/"
@@ -29,7 +23,7 @@ class TreeDepth(BuiltInRule):
     """
 
     meaning = "a tree of the round is deeper than the limit"
-    parameters = (Parameter("depth", parameters.number, 4.0, "largest depth"),)
+    depth = Parameter(number, 4.0, "largest depth")
     brings = {"trees": {}}
     needs = (Need((CollectionKeys.TREES,)),)
     only_by_name = True
@@ -41,8 +35,6 @@ class TreeDepth(BuiltInRule):
     }
     cause = "max_depth allows it, and splits still gain something: deep trees learn single rows by heart"
     advice = "Lower max_depth, or raise min_child_weight or gamma, if the validation loss is above the training loss"
-
-    depth: float
 
     def take(self, step: StepView) -> None:
         """Look at the trees of a round."""

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need, Split
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import COLLECTION_NAMES, TENSOR_REGEX, Parameter
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from smd_agent.rules.step_view import StepView
-
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, ModeKeys, Need, Severity, Split, StepView
+from smd_agent.rules.parameters import TENSOR_REGEX, Parameter, flag, number, whole
 
 # A share of rows, as boosted trainings have it, moves only where a row changes sides.
 _SHARE_OF_ROWS = re.compile("-m?error(@|-mean$|$)")
@@ -34,26 +25,14 @@ class UnchangedTensor(BuiltInRule):
     """
 
     meaning = "a tensor is equal at the last saved steps; a loss, at all of them, to the last bit"
-    parameters = (
-        Parameter(
-            "collection_names",
-            COLLECTION_NAMES.kind,
-            (CollectionKeys.LOSSES,),
-            COLLECTION_NAMES.meaning,
-            documented=(),
-        ),
-        TENSOR_REGEX,
-        Parameter("num_steps", parameters.whole, 10, "saved steps that are compared", documented=3),
-        Parameter("rtol", parameters.number, 0.0, "relative tolerance of numpy.allclose", documented=1e-5),
-        Parameter("atol", parameters.number, 0.0, "absolute tolerance of numpy.allclose", documented=1e-8),
-        Parameter("equal_nan", parameters.flag, False, "NaN equals NaN"),
-        Parameter(
-            "never_moved",
-            parameters.flag,
-            True,
-            "find only what is the same from the first saved step to the last, and not 0",
-            documented=False,
-        ),
+    collection_names = Parameter.of_collections(CollectionKeys.LOSSES)
+    tensor_regex = TENSOR_REGEX
+    num_steps = Parameter(whole, 10, "saved steps that are compared", documented=3)
+    rtol = Parameter(number, 0.0, "relative tolerance of numpy.allclose", documented=1e-5)
+    atol = Parameter(number, 0.0, "absolute tolerance of numpy.allclose", documented=1e-8)
+    equal_nan = Parameter(flag, False, "NaN equals NaN")
+    never_moved = Parameter(
+        flag, True, "find only what is the same from the first saved step to the last, and not 0", documented=False
     )
     brings = {"losses": {}}
     chosen_by = ("collection_names", "tensor_regex")
@@ -67,14 +46,6 @@ class UnchangedTensor(BuiltInRule):
     advice = "Check that the loss is computed from the model's output, that backward() and step() follow, and the rate"
     short = "always the same: {}"
 
-    collection_names: tuple[str, ...] | None
-    tensor_regex: tuple[str, ...] | None
-    num_steps: int
-    rtol: float
-    atol: float
-    equal_nan: bool
-    never_moved: bool
-
     def start(self) -> None:
         """Begin with nothing seen."""
         names = " or ".join(self.collection_names or ("what it looks at",))
@@ -85,11 +56,10 @@ class UnchangedTensor(BuiltInRule):
         # The last values of each, of which the newest is compared with all others.
         self._last: dict[tuple[str, ModeKeys], deque[npt.NDArray[Any]]] = {}
         self._moved: set[tuple[str, ModeKeys]] = set()
-        self._in_a_row: dict[tuple[str, ModeKeys], int] = {}
 
     def take(self, step: StepView) -> None:
         """Compare the chosen tensors of a step with those before."""
-        if self.never_moved and step.mode not in (ModeKeys.TRAIN, ModeKeys.GLOBAL):
+        if self.never_moved and step.mode not in TRAINING:
             return
         for name in self.needs[0].names(step):
             if self.never_moved and _SHARE_OF_ROWS.search(name):

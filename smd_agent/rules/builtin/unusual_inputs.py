@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import AS_IT_IS, INTEGERS, USAGE, USED_INPUT
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need
-from smd_agent.rules.finding import Severity
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, ModeKeys, Need, Place, Severity, StepView
 from smd_agent.rules.finite import not_finite
 from smd_agent.rules.inputs import model_inputs
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import Place, StepView
+from smd_agent.rules.parameters import Parameter, number, whole
 from smd_agent.rules.usage import Numbers, numbers_of
 
 _OF_LAYERS = ("_(input|output)_[0-9]+$", "/(inputs|outputs)(_[0-9]+)?$")
@@ -73,24 +67,21 @@ class UnusualInputs(BuiltInRule):
     """
 
     meaning = "an input has NaN; or its scale, or that of one of its columns, is far from 1 at most steps"
-    parameters = (
-        Parameter(
-            "largest",
-            parameters.number,
-            50.0,
-            "largest standard deviation; half the largest distance of the mean from 0, and half the largest root mean"
-            " square of a column",
-        ),
-        Parameter("smallest", parameters.number, 1e-4, "smallest scale of all; inputs of zeros are left alone"),
-        Parameter("patience", parameters.whole, 3, "saved steps at which it is so, and at most of all"),
+    largest = Parameter(
+        number,
+        50.0,
+        "largest standard deviation; half the largest distance of the mean from 0, and half the largest root mean"
+        " square of a column",
     )
+    smallest = Parameter(number, 1e-4, "smallest scale of all; inputs of zeros are left alone")
+    patience = Parameter(whole, 3, "saved steps at which it is so, and at most of all")
     brings = {
         "usage": {},
         "weights,biases": {"reductions": "mean"},
         "model_input": {"include_regex": "_input_[0-9]+$", "reductions": "mean,std,min,max,nan_count,inf_count"},
     }
     needs = (Need((CollectionKeys.USAGE, *_PARAMETERS), ("", "mean")),)
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    modes = TRAINING
     fewest_steps = 3
     severity = Severity.WARNING
     evidence = {
@@ -110,10 +101,6 @@ class UnusualInputs(BuiltInRule):
     cause = "The data is given as it was read, such as images from 0 to 255 or columns in units of their own"
     advice = "Scale the inputs: images to 0 to 1 or by mean and deviation, columns by those of the training data"
 
-    largest: float
-    smallest: float
-    patience: int
-
     def start(self) -> None:
         """Begin with nothing seen."""
         self._seen: dict[tuple[str, ModeKeys], _Seen] = {}
@@ -121,13 +108,9 @@ class UnusualInputs(BuiltInRule):
         self._loss_was_finite = True
 
     @property
-    def has_judged(self) -> bool:
+    def is_concerned(self) -> bool:
         """Whether there were inputs."""
-        return super().has_judged and self._has_inputs
-
-    def fits(self, collections: Collection[str]) -> bool:
-        """Tell whether inputs were saved, as far as that is known."""
-        return super().fits(collections) and (not self._steps_seen or self._has_inputs)
+        return self._has_inputs
 
     def take(self, step: StepView) -> None:
         """Look at the inputs of a step."""
@@ -200,11 +183,18 @@ class UnusualInputs(BuiltInRule):
             seen.found = seen.found or what
             seen.far.append(step.place)
             if len(seen.far) >= self.patience and 2 * len(seen.far) > seen.steps:
-                where = step if self.finding_of(step, name) else seen.far[0]
                 evidence, severity, cause, advice = seen.found
-                counts = {"far": len(seen.far), "steps": seen.steps}
-                found = self.found(where, name, {**evidence, **counts}, severity=severity, cause=cause, advice=advice)
-                found.last_step, found.steps = step.step, len(seen.far)
+                evidence = {**evidence, "far": len(seen.far), "steps": seen.steps}
+                self.found(
+                    seen.far[0],
+                    name,
+                    evidence,
+                    severity=severity,
+                    cause=cause,
+                    advice=advice,
+                    until=step,
+                    steps=len(seen.far),
+                )
         elif 2 * len(seen.far) <= seen.steps and len(seen.far) >= self.patience:
             self.withdraw(step, name)
 

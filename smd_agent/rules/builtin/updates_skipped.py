@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, Place, StepView
 from smd_agent.rules.finite import not_finite
 from smd_agent.rules.loss_scales import has_skipped, says_so, scales_of
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import Place, StepView
+from smd_agent.rules.parameters import Parameter, whole
 
 # A scale below 1 makes gradients smaller than they are: what still overflows is no matter of the scale.
 _UNSCALED = 1.0
@@ -59,13 +54,11 @@ class UpdatesSkipped(BuiltInRule):
     """
 
     meaning = "a loss scaler has left out the updates of all saved steps since one, to the end"
-    parameters = (
-        Parameter("patience", parameters.whole, 5, "saved steps in a row"),
-        Parameter("steps", parameters.whole, 20, "steps that they reach over, unless the scale has fallen below 1"),
-    )
+    patience = Parameter(whole, 5, "saved steps in a row")
+    steps = Parameter(whole, 20, "steps that they reach over, unless the scale has fallen below 1")
     brings = {"optimizer": {}}
     needs = (Need((CollectionKeys.OPTIMIZER,)),)
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    modes = TRAINING
     fewest_steps = 5
     evidence = {
         "skipped": "how many saved steps in a row had no update by then",
@@ -74,9 +67,6 @@ class UpdatesSkipped(BuiltInRule):
     }
     cause, advice = _CAUSES["backward"]
 
-    patience: int
-    steps: int
-
     def start(self) -> None:
         """Begin with nothing seen."""
         self.fewest_steps = min(self.fewest_steps, self.patience)
@@ -84,18 +74,14 @@ class UpdatesSkipped(BuiltInRule):
         self._scaled_steps = 0
 
     @property
-    def has_judged(self) -> bool:
-        """Whether enough losses were scaled."""
-        return self._scaled_steps >= self.fewest_steps or bool(self._findings)
-
-    def fits(self, collections: Collection[str]) -> bool:
-        """Tell whether losses are scaled at all, as far as that is known."""
-        return super().fits(collections) and (not self._steps_seen or bool(self._scaled_steps))
+    def is_concerned(self) -> bool:
+        """Whether losses were scaled at all."""
+        return bool(self._scaled_steps)
 
     @property
-    def progress(self) -> tuple[int, int]:
-        """How near it has come to judging."""
-        return super().progress[0], self._scaled_steps
+    def steps_that_count(self) -> int:
+        """How many steps had scaled losses."""
+        return self._scaled_steps
 
     def take(self, step: StepView) -> None:
         """Look at the scalers of a step."""
@@ -114,9 +100,7 @@ class UpdatesSkipped(BuiltInRule):
             if row.count >= self.patience and (is_long or scale < _UNSCALED):
                 evidence = {"skipped": row.count, "scale": scale, "first_scale": row.first_scale}
                 cause, advice = _CAUSES[row.why]
-                known = self.finding_of(step, name)
-                found = self.found(row.first if known is None else step, name, evidence, cause=cause, advice=advice)
-                found.last_step, found.steps = step.step, row.count
+                self.found(row.first, name, evidence, cause=cause, advice=advice, until=step, steps=row.count)
 
 
 def _why(step: StepView) -> str:

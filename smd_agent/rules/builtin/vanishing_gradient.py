@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+import numpy.typing as npt
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import UPDATE_RATIO
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need, Split
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import Names, StepView
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Names, Need, Severity, Split, StepView
+from smd_agent.rules.parameters import Parameter, number, whole
 
 _PREFIX = "gradient/"
 # Of the gradients of a model, in order of size, the one that the others are measured by.
@@ -40,23 +31,19 @@ class VanishingGradient(BuiltInRule):
         "the gradient of a matrix is tiny beside those of the others of its model, or small and its updates are lost "
         "in rounding while the others move, at several steps in a row"
     )
-    parameters = (
-        Parameter(
-            "threshold",
-            parameters.number,
-            None,
-            "mean absolute value below which a gradient has vanished, whatever the others are, at any step",
-            documented=1e-7,
-        ),
-        Parameter("ratio", parameters.number, 1e-6, "part of the upper quartile of the model's gradients"),
-        Parameter("lost", parameters.number, 1e-8, "part of the weights below which an update is lost in rounding"),
-        Parameter("patience", parameters.whole, 5, "saved steps in a row"),
+    threshold: Parameter[float | None] = Parameter(
+        number,
+        None,
+        "mean absolute value below which a gradient has vanished, whatever the others are, at any step",
+        documented=1e-7,
     )
+    ratio = Parameter(number, 1e-6, "part of the upper quartile of the model's gradients")
+    lost = Parameter(number, 1e-8, "part of the weights below which an update is lost in rounding")
+    patience = Parameter(whole, 5, "saved steps in a row")
     brings = {"gradients": {"reductions": "abs_mean,zero_share", "save_interval": 500}}
     needs = (Need((CollectionKeys.GRADIENTS,), ("abs_mean",)),)
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    modes = TRAINING
     fewest_steps = 5
-    split = Split.WORKER
     severity = Severity.WARNING
     evidence = {
         "abs_mean": "mean absolute value of the gradient, of the elements that have any",
@@ -68,17 +55,11 @@ class VanishingGradient(BuiltInRule):
     advice = "Use ReLU-like activations, normalisation, residual connections, or another initialisation"
     short = "gradient vanishes: {}"
 
-    threshold: float | None
-    ratio: float
-    lost: float
-    patience: int
-
     def start(self) -> None:
         """Begin with nothing seen."""
         if self.threshold is not None:
             self.fewest_steps = 1
             self.split = Split.TENSOR
-        self._in_a_row: dict[str, int] = {}
         self._models: dict[Names, list[npt.NDArray[np.int64]]] = {}
 
     def take(self, step: StepView) -> None:

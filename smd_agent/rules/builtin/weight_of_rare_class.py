@@ -5,10 +5,8 @@ from __future__ import annotations
 from math import log
 
 from smd_agent.framework.training_facts import DATA_FACTS
-from smd_agent.rules import parameters
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
-from smd_agent.rules.step_view import StepView
+from smd_agent.rules.built_in import Severity, StepView
+from smd_agent.rules.parameters import Parameter, number
 from smd_agent.rules.usage import Numbers, RuleOfData
 
 # Between the labels of two classes: from there on the rarer one is rare, whatever it is weighed by.
@@ -31,10 +29,8 @@ class WeightOfRareClass(RuleOfData):
     """
 
     meaning = "scale_pos_weight makes the rarer class count less, above all if it is its share turned upside down"
-    parameters = (
-        Parameter("imbalance", parameters.number, 2.0, "least ratio between the labels of the two classes"),
-        Parameter("factor", parameters.number, 1.25, "how far from the quotient a weight is near it"),
-    )
+    imbalance = Parameter(number, 2.0, "least ratio between the labels of the two classes")
+    factor = Parameter(number, 1.25, "how far from the quotient a weight is near it")
     kind = "labels"
     facts = ("scale_pos_weight",)
     severity = Severity.WARNING
@@ -47,9 +43,6 @@ class WeightOfRareClass(RuleOfData):
     cause = "scale_pos_weight is the number of labels of 1 by that of 0, so that the rare class counts even less"
     advice = "Turn the quotient round: scale_pos_weight is the number of labels of 0 by that of 1"
     short = "scale_pos_weight makes the rare class count less"
-
-    imbalance: float
-    factor: float
 
     def look_at(self, step: StepView, of: str, numbers: Numbers) -> None:
         """Look at the labels of a training."""

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import UPDATE_RATIO
-from smd_agent.rules import parameters
-from smd_agent.rules.built_in import BuiltInRule, Need, Split
-from smd_agent.rules.finding import Severity
-from smd_agent.rules.parameters import Parameter
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from smd_agent.rules.step_view import Names, Place, StepView
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Names, Need, Place, Severity, StepView
+from smd_agent.rules.parameters import Parameter, number, whole
 
 # Updates before these are left out: weights that begin at 0 have a ratio of 1.
 _WARM_UP = 10
@@ -34,28 +26,18 @@ class WeightUpdateRatio(BuiltInRule):
     """
 
     meaning = "an update is as large as its weights at many steps in a row, or all are lost in rounding at all steps"
-    parameters = (
-        Parameter(
-            "num_steps",
-            parameters.whole,
-            None,
-            "weights are compared with those of the earliest saved step that is no more steps back; by default with "
-            "those of the saved step before",
-        ),
-        Parameter("large_threshold", parameters.number, 0.5, "upper bound of the ratio", documented=10.0),
-        Parameter("small_threshold", parameters.number, 1e-7, "lower bound of the ratio", documented=1e-8),
-        Parameter("epsilon", parameters.number, 1e-9, "is added to the l2 of the earlier weights"),
-        Parameter(
-            "patience",
-            parameters.whole,
-            10,
-            "saved steps in a row; at 1, weights of saved steps are compared",
-            documented=1,
-        ),
+    num_steps: Parameter[int | None] = Parameter(
+        whole,
+        None,
+        "weights are compared with those of the earliest saved step that is no more steps back; by default with "
+        "those of the saved step before",
     )
+    large_threshold = Parameter(number, 0.5, "upper bound of the ratio", documented=10.0)
+    small_threshold = Parameter(number, 1e-7, "lower bound of the ratio", documented=1e-8)
+    epsilon = Parameter(number, 1e-9, "is added to the l2 of the earlier weights")
+    patience = Parameter(whole, 10, "saved steps in a row; at 1, weights of saved steps are compared", documented=1)
     brings = {"weights": {"save_interval": 500}}
-    modes = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
-    split = Split.WORKER
+    modes = TRAINING
     severity = Severity.WARNING
     evidence = {
         "ratio": "l2 of the update divided by that of the weights before it",
@@ -64,12 +46,6 @@ class WeightUpdateRatio(BuiltInRule):
     cause = "The learning rate is far too high for these weights"
     advice = "Lower the learning rate; about 0.001 is usual for the ratio"
     short = "updates too large: {}"
-
-    num_steps: int | None
-    large_threshold: float
-    small_threshold: float
-    epsilon: float
-    patience: int
 
     def start(self) -> None:
         """Begin with nothing seen."""
@@ -80,7 +56,6 @@ class WeightUpdateRatio(BuiltInRule):
             self.needs = (Need((CollectionKeys.WEIGHTS,), saved_by="weights to --save, with --raw"),)
             self.fewest_steps = 2
         self._before: dict[str, deque[tuple[int, npt.NDArray[Any]]]] = {}
-        self._in_a_row: dict[str, int] = {}
         self._matrices: dict[Names, Names] = {}
         self._taken = 0
         self._largest = 0.0
@@ -100,15 +75,16 @@ class WeightUpdateRatio(BuiltInRule):
             return
         self.withdraw(self._first)
         if self._taken >= _WARM_UP and 0 < self._largest < self.small_threshold:
-            found = self.found(
+            self.found(
                 self._first,
                 None,
                 {"largest_ratio": self._largest},
                 cause="The learning rate is far too low for these weights, or the gradients are scaled down",
                 advice="Raise the learning rate, about 0.001 is usual for the ratio; check how gradients are scaled",
                 short="updates too small",
+                until=self._last,
+                steps=self._taken,
             )
-            found.last_step, found.steps = self._last.step, self._taken
 
     def _look_at_updates(self, step: StepView) -> None:
         names = step.names(patterns=(f"^{UPDATE_RATIO}",))
