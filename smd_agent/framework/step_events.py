@@ -166,6 +166,17 @@ class StepEnd(NamedTuple):
     """The step ends, and values are still taken."""
 
 
+class RoundEnd(NamedTuple):
+    """A boosting round has ended.
+
+    model: the library's model, or what it has in its place in a cross-validation.
+    log: what the library tells a callback of the round's metrics.
+    """
+
+    model: Any
+    log: Any
+
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 _MARK = "events_of_probe"
 

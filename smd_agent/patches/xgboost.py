@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from smd_agent.framework.boosting.saved_collections import Training
+from smd_agent.framework.boosting.library import Training
 from smd_agent.framework.nested import pairs_in
 from smd_agent.framework.plain_access import elements_of, text_of
 from smd_agent.framework.whole_or_off import whole_or_off

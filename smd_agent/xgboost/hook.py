@@ -8,13 +8,14 @@ import xgboost
 from xgboost.callback import TrainingCallback
 
 from smd_agent.framework.boosting.hook import BoostingHook
-from smd_agent.framework.boosting.saved_collections import Training
+from smd_agent.framework.boosting.library import Training
+from smd_agent.framework.boosting.round_probes import SavedRounds
 from smd_agent.framework.plain_access import attribute
 from smd_agent.xgboost.collection import BUILT_IN
 from smd_agent.xgboost.data import as_matrix
 from smd_agent.xgboost.environment import facts
+from smd_agent.xgboost.library import XGBoost
 from smd_agent.xgboost.rounds import Rounds
-from smd_agent.xgboost.saved_collections import Products
 from smd_agent.xgboost.worker import place
 
 
@@ -47,7 +48,7 @@ class Hook(BoostingHook[xgboost.DMatrix | tuple[str, str]], TrainingCallback):
 
     def rounds(self, training: Training[Any]) -> Rounds:
         """The callback that saves the rounds of this training."""
-        return Rounds(self.recorder, Products(self.recorder, training, BUILT_IN))
+        return Rounds(self.recorder, SavedRounds(self.recorder, XGBoost(training), BUILT_IN))
 
     # What XGBoost calls.
 

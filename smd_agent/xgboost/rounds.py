@@ -9,8 +9,8 @@ from xgboost.core import XGBoostError
 
 from smd_agent.core.domains import STEPS
 from smd_agent.framework.boosting import rounds
+from smd_agent.framework.boosting.round_probes import SavedRounds
 from smd_agent.framework.boosting.rounds import RoundRecorder
-from smd_agent.framework.boosting.saved_collections import Products
 from smd_agent.framework.plain_access import attribute
 from smd_agent.xgboost.plain import plain
 
@@ -22,8 +22,8 @@ class Rounds(rounds.Rounds, TrainingCallback):
     XGBoost 2 it keeps callbacks in a set, so a round that was missed for this reason is saved when training ends.)
     """
 
-    def __init__(self, steps: RoundRecorder, products: Products[Any, Any]) -> None:
-        super().__init__(steps, products)
+    def __init__(self, steps: RoundRecorder, saved: SavedRounds) -> None:
+        super().__init__(steps, saved)
         self._rounds_before: int | None = None
         self._open: tuple[Any, int, Any] | None = None
 

@@ -17,7 +17,7 @@ from smd_agent.analysis.trial import create_trial
 from smd_agent.cli import main
 from smd_agent.config import env
 from smd_agent.errors import ConfigError, SMDebugError, SMDebugRuntimeError
-from smd_agent.framework.boosting.saved_collections import Training
+from smd_agent.framework.boosting.library import Training
 
 BINARY = {"objective": "binary:logistic", "max_depth": 2, "nthread": 1}
 

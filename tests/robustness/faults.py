@@ -68,7 +68,7 @@ GLUON_FIRST = (
 )
 XGBOOST_FIRST = (
     "framework/boosting/training_functions.py:_with_callbacks.train",
-    "framework/boosting/saved_collections.py:Products._data_facts",
+    "framework/boosting/round_probes.py:DataFacts.save",
     "framework/boosting/rounds.py:Rounds.after_round",
     "framework/boosting/rounds.py:Rounds.end_round",
     "framework/boosting/rounds.py:Rounds.close",

@@ -37,7 +37,7 @@ CASES = {
     ),
     "Gluon's gradients": (GLUON, "mxnet/gradients.py:Gradients._write", "gradients", "gradients"),
     "Gluon's inputs": (GLUON, "framework/model_inputs.py:numbers_of", "all else", "inputs' scales"),
-    "XGBoost's trees": (XGBOOST, "xgboost/saved_collections.py:Products.trees", "all else", ""),
+    "XGBoost's trees": (XGBOOST, "xgboost/library.py:XGBoost.trees", "all else", ""),
 }
 
 

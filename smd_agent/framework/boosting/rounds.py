@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from smd_agent import guard
 from smd_agent.core.clock import RunPosition
 from smd_agent.core.domains import STEPS
-from smd_agent.framework.boosting.saved_collections import Products
+from smd_agent.framework.boosting.round_probes import SavedRounds
 
 
 class RoundRecorder(Protocol):
@@ -35,14 +35,14 @@ class Rounds:
 
     Args:
         steps: opens and closes the steps.
-        products: saves what is due of a round.
+        saved: saves what is due of a round.
     """
 
-    def __init__(self, steps: RoundRecorder, products: Products[Any, Any]) -> None:
+    def __init__(self, steps: RoundRecorder, saved: SavedRounds) -> None:
         super().__init__()
         self._steps = steps
         self._position = steps.position
-        self._products = products
+        self._saved = saved
         self._first = 0
         self._closed = False
 
@@ -103,4 +103,4 @@ class Rounds:
             if self._first > self._position.before + 1:
                 line = f"another training begins: its rounds are numbered from {self._first} on"
                 guard.say_once("another training", line)
-            self._products.save(model, log)
+            self._saved.save(model, log)

@@ -1,4 +1,4 @@
-"""Products of one boosting round of XGBoost."""
+"""XGBoost in one training."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import xgboost
 
-from smd_agent.core.ports import StepWriter
-from smd_agent.framework.boosting import saved_collections
-from smd_agent.framework.boosting.saved_collections import Training, Unavailable
+from smd_agent.framework.boosting.library import Library, Training, Unavailable
 from smd_agent.xgboost.data_facts import data_facts_of
 from smd_agent.xgboost.directions import wanted_small
 from smd_agent.xgboost.plain import plain
@@ -28,16 +26,16 @@ TREE_BOOSTERS = ("gbtree", "dart")
 EvalsLog = Mapping[str, Mapping[str, list[Any]]]
 
 
-class Products(saved_collections.Products[xgboost.Booster, xgboost.DMatrix]):
-    """Saves the rounds of one training with XGBoost."""
+class XGBoost(Library[xgboost.Booster, xgboost.DMatrix]):
+    """Models, metrics and data of one training with XGBoost."""
 
     evaluation_arguments = "evals of xgboost.train, eval_set of fit"
     cross_validation = "xgboost.cv"
     without_labels = "the evaluation data has none (survival:aft is trained by label_lower_bound, label_upper_bound)"
     importance_types = ("weight", "gain", "cover", "total_gain", "total_cover")
 
-    def __init__(self, writer: StepWriter, training: Training[xgboost.DMatrix], built_in: Mapping[str, Any]) -> None:
-        super().__init__(writer, _plain(training), built_in)
+    def __init__(self, training: Training[xgboost.DMatrix]) -> None:
+        super().__init__(_plain(training))
         self._contributions: Contributions | None = None
 
     def metrics(self, log: EvalsLog) -> Iterator[tuple[str, float]]:
