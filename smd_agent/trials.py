@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from smd_agent.analysis.s3_trial import S3Trial
-from smd_agent.analysis.trial import LocalTrial, Trial, create_trial
+from smd_agent.analysis.trial import LocalTrial, S3Trial, Trial, create_trial
 
 __all__ = ["LocalTrial", "S3Trial", "Trial", "create_trial"]

@@ -44,9 +44,9 @@ _REDUCTION_CONFIG = _from("smd_agent.core.reduction_config", "ReductionConfig")
 _SINGLETON = _from("smd_agent.framework.singleton", "set_hook", "del_hook")
 _CREATE_TRIAL = _from("smd_agent.analysis.trial", "create_trial")
 _RULE = _from("smd_agent.rules.rule", "Rule")
-_INVOKE = _from("smd_agent.rules.rule_invoker", "invoke_rule")
-_REQUIRED = _from("smd_agent.rules.req_tensors", "RequiredTensors", "RequiredTensorsForTrial")
-_ACTIONS = _from("smd_agent.rules.action", "Actions")
+_INVOKE = _from("smd_agent.rules.rule", "invoke_rule")
+_REQUIRED = _from("smd_agent.rules.rule", "RequiredTensors", "RequiredTensorsForTrial")
+_ACTIONS = _from("smd_agent.rules.rule", "Actions")
 _FILES = _from(_HELPERS, "has_training_ended", "training_has_ended")
 _OF_FILES = {
     **_from(
@@ -112,7 +112,7 @@ MODULES: dict[str, Served] = {
     "smdebug.trials": Served(needs="smd_agent.trials", whole=True),
     "smdebug.trials.trial": Served(_from("smd_agent.analysis.trial", "Trial")),
     "smdebug.trials.local_trial": Served(_from("smd_agent.analysis.trial", "LocalTrial")),
-    "smdebug.trials.s3_trial": Served(_from("smd_agent.analysis.s3_trial", "S3Trial")),
+    "smdebug.trials.s3_trial": Served(_from("smd_agent.analysis.trial", "S3Trial")),
     "smdebug.trials.utils": Served(_CREATE_TRIAL),
     "smdebug.rules": Served(_RULE, _INVOKE, _REQUIRED),
     "smdebug.rules.rule": Served(_RULE),

@@ -9,8 +9,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from smd_agent.analysis.names import Contents
-    from smd_agent.analysis.steps import StepTable
+    from smd_agent.analysis.steps import Contents, StepTable
     from smd_agent.core.modes import ModeKeys
     from smd_agent.formats.event import Form, SavedTensor
     from smd_agent.storage.index_files import StepIndex

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import posixpath
 import time
 from typing import TYPE_CHECKING, Any
 
-from smd_agent.analysis.names import Catalogue, Contents, flat
 from smd_agent.analysis.opening import POLL_SECONDS, CollectionsFiles
-from smd_agent.analysis.steps import StepState, StepTable
+from smd_agent.analysis.steps import Catalogue, Contents, StepState, StepTable, flat
 from smd_agent.analysis.tensor import Tensor
 from smd_agent.analysis.views import Views
 from smd_agent.config import env
@@ -23,7 +23,7 @@ from smd_agent.printable import shortened
 from smd_agent.storage.store_reader import reader_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, KeysView, Sequence
+    from collections.abc import Iterable, KeysView, Mapping, Sequence
 
     import numpy as np
 
@@ -396,3 +396,67 @@ def _checked_range(range_steps: tuple[int | None, int | None] | None) -> tuple[i
     assert all(bound is None or bound >= 0 for bound in (first, end)), "range_steps has global steps from 0 on"
     assert first is None or end is None or first < end, "range_steps is (first, end) with first before end"
     return first, end
+
+
+class S3Trial(Trial):
+    """A run below a key of a bucket of S3, which is read as `Trial` reads any other.
+
+    Args:
+        name: the trial's name.
+        bucket_name, prefix_name: the bucket, and the run's key in it; a slash at its end makes no difference.
+        range_steps, check, index_mode, cache, timeout: as of `Trial`.
+
+    Raises:
+        MissingCollectionFiles, SMDebugRuntimeError: as `Trial`.
+
+    Attributes:
+        bucket_name: the same.
+        prefix_name: the key, with a slash at its end.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        bucket_name: str,
+        prefix_name: str,
+        range_steps: tuple[int | None, int | None] | None = None,
+        check: bool = False,
+        index_mode: bool = True,
+        cache: bool = False,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> None:
+        self.bucket_name = bucket_name
+        self.prefix_name = posixpath.join(prefix_name, "")
+        super().__init__(
+            name, f"s3://{bucket_name}/{prefix_name}", range_steps, index_mode=index_mode, cache=cache, timeout=timeout
+        )
+
+
+class OwnPart(Trial):
+    """The steps that one worker has written. None is read, and none is kept, before it is asked for.
+
+    Args:
+        dirname: the run's folder.
+        worker: such as ``worker_0``.
+
+    Raises:
+        SMDebugRuntimeError: the collections file cannot be understood.
+    """
+
+    def __init__(self, dirname: str, worker: str) -> None:
+        self._worker = worker
+        super().__init__(dirname, dirname)
+
+    def _open(self, timeout: float) -> None:
+        self._collections.refresh()
+        self.take_as_it_is()
+        self.step_table.end()
+
+    def saved_steps(self) -> list[int]:
+        """Return the steps, counted over all modes."""
+        return self._reader.steps_of(self._worker)
+
+    def files_at(self, step: int) -> Mapping[str, StepIndex]:
+        """Read what the worker has noted of one step: its index file by the worker's name; none if it is unreadable."""
+        file = self._reader.index_of(step, self._worker)
+        return {} if file is None else {file.worker: file}

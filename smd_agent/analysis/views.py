@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
-from smd_agent.analysis import frames, parquet, plots, shown, tensorboard
-from smd_agent.analysis.choice import WHOLE, Choice, takes_choice
+from smd_agent.analysis import frames, plots, shown, tensorboard
 from smd_agent.analysis.statistics import STATISTICS, measure
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
@@ -25,6 +27,55 @@ if TYPE_CHECKING:
     from smd_agent.analysis.tensor import Tensor
     from smd_agent.core.collection import Collection
     from smd_agent.storage.index_files import StepIndex
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Choice(TypedDict, total=False):
+    """What is read of a run, as keyword arguments; without any, all of it.
+
+    regex: only tensors in whose name one of these is found.
+    collection: only members of this collection. Not together with ``regex``.
+    mode: only steps of this mode, and how ``steps`` are counted.
+    steps: only these of the saved steps.
+    worker: only what this worker saved.
+    """
+
+    regex: str | Iterable[Any] | None
+    collection: str | Collection | None
+    mode: ModeKeys
+    steps: Iterable[int] | None
+    worker: str | None
+
+
+WHOLE: Choice = {"regex": None, "collection": None, "mode": ModeKeys.GLOBAL, "steps": None, "worker": None}
+"""The choice of everything: the defaults."""
+
+
+def takes_choice(function: Function) -> Function:
+    """Have a function that is declared with ``**choice`` show its arguments by name, and refuse others at once."""
+    own = inspect.signature(function)
+    named = [one for one in own.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    first = [one for one in named if one.kind is not one.KEYWORD_ONLY]
+    chosen = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=_annotation(name))
+        for name, default in WHOLE.items()
+    ]
+    whole = own.replace(parameters=[*first, *chosen, *named[len(first) :]])
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        whole.bind(*args, **kwargs)
+        return function(*args, **kwargs)
+
+    called.__signature__ = whole  # type: ignore[attr-defined]
+    return called  # type: ignore[return-value]
+
+
+def _annotation(name: str) -> str:
+    # As it is written: what is imported for types only cannot be looked up.
+    declared: Any = Choice.__annotations__[name]
+    return str(getattr(declared, "__forward_arg__", declared))
 
 
 @dataclass(frozen=True)
@@ -155,7 +206,7 @@ class Views(ABC):
         further = sorted({f"abs_{op}" if absolute else op for op, absolute in ops} - {*STATISTICS})
         rows = ((file, measured) for file, names in files for measured in measure(source, file, names))
         known = sorted({name for _, names in files for name in names})
-        return parquet.write(rows, known, further, self.collections(), os.fspath(path))
+        return frames.to_parquet(rows, known, further, self.collections(), os.fspath(path))
 
     @takes_choice
     def plot(

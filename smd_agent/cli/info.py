@@ -35,7 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from smd_agent.cli.libraries import Framework
+    from smd_agent.cli.entry_points import Framework
 
 _FUNCTIONS_SHOWN = 2
 # Where they are defaults, too.

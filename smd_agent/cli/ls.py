@@ -27,7 +27,7 @@ from smd_agent.analysis.groups import UNGROUPED, collections_of, members_of
 from smd_agent.analysis.overview import Effort, Overview, look_at
 from smd_agent.analysis.size import bytes_of
 from smd_agent.analysis.trained import trained_states
-from smd_agent.cli.findings import finding_lines, trained_lines, untrained
+from smd_agent.cli.courses import finding_lines, trained_lines, untrained
 from smd_agent.cli.output import emit, emit_all
 from smd_agent.cli.run_folder import open_run
 from smd_agent.cli.runs import further_runs, incomplete_lines, list_runs, runs_in
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from smd_agent.analysis.names import Contents
+    from smd_agent.analysis.steps import Contents
     from smd_agent.analysis.trial import Trial
     from smd_agent.storage.index_files import StepIndex
 

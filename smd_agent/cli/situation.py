@@ -1,15 +1,20 @@
-"""The situation of a Python and of a program that is to run in it, for `info`, and what is wrong with it."""
+"""The situation of a Python, of a program that is to run in it and of its folder, for `info`, and what is wrong."""
 
 from __future__ import annotations
 
+import itertools
 import os
+import shutil
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import smd_agent
-from smd_agent.cli import entry_points, libraries, origins, out_folder, program, script_imports
+from smd_agent.cli import entry_points, origins, program, script_imports
 from smd_agent.cli.errors import CommandError
+from smd_agent.cli.runs import state_of
 from smd_agent.config import env, keys
+from smd_agent.config.keys import DEFAULT_OUT_DIR
 from smd_agent.framework.patching import Until
 from smd_agent.patches.declared import declared, declared_for
 
@@ -17,11 +22,78 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from smd_agent.cli.entry_points import EntryPoint, Interpreter
-    from smd_agent.cli.libraries import Framework
+    from smd_agent.cli.entry_points import EntryPoint, Framework, Interpreter
     from smd_agent.cli.origins import Configuration
-    from smd_agent.cli.out_folder import OutFolder
     from smd_agent.cli.script_imports import Import, Look
+
+
+@dataclass(frozen=True)
+class OutFolder:
+    """The folder of a run.
+
+    Attributes:
+        path: that was asked for.
+        holds: what is in it, in words.
+        goes_to: where the run would be written: another folder where that one holds a run already.
+        free: room on its disk, in bytes; None where that cannot be told.
+        problem: why no run can be written; empty if one can.
+    """
+
+    path: str
+    holds: str
+    goes_to: str
+    free: int | None
+    problem: str
+
+
+def look_into(path: str) -> OutFolder:
+    """Return what is known of a folder; nothing is made or written."""
+    folder = Path(path)
+    standing = next(one for one in (folder, *folder.parents) if os.path.lexists(one))
+    holds, goes_to = _contents(folder)
+    free = _free(standing)
+    place = standing if standing != folder or goes_to == path else folder.parent
+    problem = ""
+    if not standing.is_dir():
+        problem = f"{standing} is no folder"
+    elif not os.access(place, os.W_OK | os.X_OK):
+        problem = f"{place} cannot be written by this user"
+    elif free == 0:
+        problem = f"the disk of {standing} is full"
+    return OutFolder(path, holds, goes_to, free, problem)
+
+
+def _contents(folder: Path) -> tuple[str, str]:
+    if not folder.exists():
+        return "it does not exist yet", str(folder)
+    if not folder.is_dir():
+        return "it is no folder", str(folder)
+    state = state_of(folder)
+    if state is None:
+        try:
+            empty = next(folder.iterdir(), None) is None
+        except OSError as error:
+            return f"it cannot be read: {error.strerror}", str(folder)
+        return "it is empty" if empty else "it holds files, and no run", str(folder)
+    return f"it holds a run ({state})", str(_another(folder))
+
+
+def _another(folder: Path) -> Path:
+    """The folder that a run of one worker gets where this one holds a run; see ``storage.run_folder``."""
+    inside = env.in_training_job() or str(folder) == DEFAULT_OUT_DIR
+    for number in itertools.count(2):
+        other = folder / f"run-{number}" if inside else folder.with_name(f"{folder.name}-{number}")
+        if not os.path.lexists(other):
+            return other
+    raise AssertionError("there are more numbers")
+
+
+def _free(standing: Path) -> int | None:
+    try:
+        return shutil.disk_usage(standing).free
+    except OSError:
+        return None
+
 
 WHEN = {
     Until.PROCESS_ENDS: "always",
@@ -121,15 +193,15 @@ def situation(options: dict[str, str], target: list[str]) -> Situation:
         problems=problems + [refused] * bool(refused),
         is_off=not env.use_smdebug(),
         interpreter=entry_points.interpreter(),
-        kernel=libraries.has_kernel(),
-        libraries=libraries.libraries(),
+        kernel=entry_points.has_kernel(),
+        libraries=entry_points.libraries(),
         doors=entry_points.entry_points(),
         configuration=configuration,
         variables=origins.variables(),
-        output=None if folder is None else out_folder.look_into(folder),
+        output=None if folder is None else look_into(folder),
         starts=start,
         imports=None if look is None else look.imports,
-        frameworks=libraries.frameworks(),
+        frameworks=entry_points.frameworks(),
     )
     for one in found.relevant():
         if one.captured:

@@ -12,10 +12,10 @@ from smd_agent.compare.distance import Distance
 from smd_agent.compare.flow import UPDATE_RATIO, Kind, layer_of
 from smd_agent.compare.layout import Layout, TensorPair
 from smd_agent.compare.noise import PROFILES, UNITS, Noise, coarsest
-from smd_agent.compare.steps import StepPair, same_workers, step_pairs, steps_of
+from smd_agent.compare.reading import StepPair, same_workers, step_pairs, steps_of
 
 if TYPE_CHECKING:
-    from smd_agent.analysis.names import Contents
+    from smd_agent.analysis.steps import Contents
     from smd_agent.analysis.trial import Trial
     from smd_agent.compare.reading import Side
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from smd_agent.report.markup import Element, element
-from smd_agent.report.words import count_of, number_text
+from smd_agent.report.markup import Element, count_of, element, number_text
 from smd_agent.rules.finding import Severity, alike
 from smd_agent.rules.registry import built_in_rules
 

@@ -1,11 +1,15 @@
-"""HTML made of Python objects: every text is escaped, whoever wrote it, because nothing else can be put in."""
+"""HTML made of Python objects: every text is escaped, whoever wrote it, because nothing else can be put in.
+
+Also numbers, times and counts as they stand in the page.
+"""
 
 from __future__ import annotations
 
+import time
 from html import escape
 from typing import TYPE_CHECKING
 
-from smd_agent.printable import printable
+from smd_agent.printable import printable, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -64,3 +68,23 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Part]], numbers: str = 
 
 def _escaped(text: str) -> str:
     return escape(printable(text))
+
+
+def count_of(number: int, noun: str) -> str:
+    """Return a number of things."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def number_text(value: object) -> str:
+    """Return a number with up to four digits, or a text as it is."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return shortened(str(value))
+
+
+def time_text(seconds: float) -> str:
+    """Return a moment, in seconds since the epoch, as date and time of UTC."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
+    except (OverflowError, ValueError, OSError):
+        return "-"

@@ -13,15 +13,13 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.printable import printable
 from smd_agent.report import facts
 from smd_agent.report.collecting import Collected, collect
+from smd_agent.report.facts import environment_element
 from smd_agent.report.findings import findings_element, marks, verdict_element
-from smd_agent.report.grids import Grid, to_json
-from smd_agent.report.markup import Element, element, joined, table
+from smd_agent.report.grids import Grid, deflated, to_json
+from smd_agent.report.lines import Overlay
+from smd_agent.report.markup import Element, count_of, element, joined, table, time_text
 from smd_agent.report.outcome import MOST_CLASSES, Outcome
-from smd_agent.report.overlay import Overlay
-from smd_agent.report.packing import deflated
 from smd_agent.report.picture import picture
-from smd_agent.report.surroundings import environment_element
-from smd_agent.report.words import count_of, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

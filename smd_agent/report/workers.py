@@ -12,8 +12,7 @@ import numpy as np
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.printable import printable
-from smd_agent.report.columns import Columns
-from smd_agent.report.lines import MOST_LINES, MOST_POINTS, Line
+from smd_agent.report.lines import MOST_LINES, MOST_POINTS, Columns, Line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,17 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from smd_agent.rules.req_tensors import RequiredTensors, RequiredTensorsForTrial
-    from smd_agent.rules.rule import Rule
-    from smd_agent.rules.rule_invoker import invoke_rule
+    from smd_agent.rules.rule import RequiredTensors, RequiredTensorsForTrial, Rule, invoke_rule
 
 __all__ = ["RequiredTensors", "RequiredTensorsForTrial", "Rule", "invoke_rule"]
 
 _HOMES = {
-    "RequiredTensors": "smd_agent.rules.req_tensors",
-    "RequiredTensorsForTrial": "smd_agent.rules.req_tensors",
+    "RequiredTensors": "smd_agent.rules.rule",
+    "RequiredTensorsForTrial": "smd_agent.rules.rule",
     "Rule": "smd_agent.rules.rule",
-    "invoke_rule": "smd_agent.rules.rule_invoker",
+    "invoke_rule": "smd_agent.rules.rule",
 }
 
 

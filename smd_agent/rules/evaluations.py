@@ -7,14 +7,43 @@ import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from statistics import median
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import DATA_FACTS
 from smd_agent.rules.built_in import BuiltInRule, Need, Split
 from smd_agent.rules.step_view import Names, Place, StepView
-from smd_agent.rules.thinned import Thinned
+
+T = TypeVar("T")
+
+
+class Thinned(Generic[T]):
+    """A list that keeps every item, then every second one, then every fourth, so that it never has more than ``most``.
+
+    Attributes:
+        count: how many items came.
+    """
+
+    def __init__(self, most: int = 256) -> None:
+        self.count = 0
+        self._most = most
+        self._every = 1
+        self._items: list[T] = []
+
+    def add(self, item: T) -> None:
+        """Take in the next item."""
+        if self.count % self._every == 0:
+            self._items.append(item)
+        self.count += 1
+        if len(self._items) > self._most:
+            del self._items[1::2]
+            self._every *= 2
+
+    def items(self) -> list[T]:
+        """Return those that are kept, in their order."""
+        return [*self._items]
+
 
 # XGBoost calls a loss by the evaluation set and the metric.
 _OF_SET = re.compile(r"([^-/]+)-(.+)")

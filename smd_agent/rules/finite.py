@@ -1,10 +1,19 @@
-"""Tensors of a step that are not finite, asked of all of them at once."""
+"""Readings of a step that rules share: tensors that are not finite, inputs, known parameters, scalers of losses.
+
+Parameters are read from the collection ``parameters``: trained, frozen, forgotten.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+from typing import NamedTuple
+
 import numpy as np
 
-from smd_agent.analysis.course import all_finite
+from smd_agent.analysis.overview import all_finite
+from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.framework.training_facts import OPTIMIZER, PARAMETERS, UPDATE
 from smd_agent.rules.step_view import Names, StepView
 
 # An element that is not finite makes these so, too. The first that is known of a tensor is looked at.
@@ -35,3 +44,90 @@ def not_finite(step: StepView, names: Names) -> dict[str, dict[str, float]]:
         for name, numbers in known.items()
         if not all_finite(numbers)
     }
+
+
+_INPUT = "_input_[0-9]+$"
+
+
+def model_inputs(step: StepView) -> list[str]:
+    """Return what the models were called with; the names of their parameters and inputs begin with the model's."""
+    weights = step.names(CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
+    models = {name.partition("_")[0] for name in weights}
+    named = [name for name in step.names(patterns=(_INPUT,)) if name.rpartition("_input_")[0] in models]
+    return [*named, *step.names(CollectionKeys.INPUTS)]
+
+
+class Fact(NamedTuple):
+    """What is known of a parameter.
+
+    requires_grad: whether it can be trained.
+    optimizer: which optimizer has it, with its group, such as ``AdamW/group_0``; None if no one was given it.
+    gradient: whether it had one when the optimizer updated.
+    registered: whether the model knows of it; else it holds it in a plain list or dict.
+    """
+
+    requires_grad: bool
+    optimizer: str | None
+    gradient: bool
+    registered: bool = True
+
+
+def known_parameters(step: StepView) -> dict[str, dict[str, Fact]]:
+    """Return what a step says of parameters, by model and by the names that their values have."""
+    found = {}
+    for name in step.names(CollectionKeys.PARAMETERS):
+        value = step.value(name)
+        facts = _parsed(str(value.reshape(-1)[0])) if value is not None and value.size == 1 else None
+        if facts is not None:
+            found[name.removeprefix(PARAMETERS)] = facts
+    return found
+
+
+def _parsed(text: str) -> dict[str, Fact] | None:
+    try:
+        told = json.loads(text)
+        return {
+            str(name): Fact(
+                bool(one["requires_grad"]), one["optimizer"], bool(one["gradient"]), bool(one.get("registered", True))
+            )
+            for name, one in told.items()
+        }
+    except (ValueError, AttributeError, KeyError, TypeError):
+        return None
+
+
+_SCALE = re.compile(f"^{OPTIMIZER}.+/(scale|loss_scale)$")
+
+
+def scales_of(step: StepView) -> dict[str, float]:
+    """Return by what losses are multiplied, by the name of the tensor that says so."""
+    settings = step.numbers(step.names(CollectionKeys.OPTIMIZER))
+    return {name: value for name, value in settings.items() if _SCALE.match(name)}
+
+
+def says_so(scale: str) -> bool:
+    """Tell whether a scaler itself says that it has left out an update; of others it has to be concluded."""
+    return scale.endswith("/scale")
+
+
+def has_skipped(step: StepView, scale: str) -> bool:
+    """Tell whether a scaler has left out the update of a step, as far as that is known.
+
+    PyTorch's says so. Of others it was left out if a gradient is not finite, or if nothing at all has moved, which may
+    have other reasons.
+
+    Args:
+        step: one at which the scale is known.
+        scale: the name of the tensor that has it.
+    """
+    if says_so(scale):
+        said = scale.removesuffix("/scale") + "/skipped"
+        return step.numbers(step.names(CollectionKeys.OPTIMIZER)).get(said) == 1
+    moves = step.numbers(step.names(patterns=(f"^{UPDATE}",))).values
+    return bool(len(moves) and not np.any(moves)) or bool(not_finite(step, step.names(CollectionKeys.GRADIENTS)))
+
+
+def all_have_skipped(step: StepView) -> bool:
+    """Tell whether the gradients of the step were scaled, overflowed, and came to nothing."""
+    scales = scales_of(step)
+    return bool(scales) and all(has_skipped(step, scale) for scale in scales)

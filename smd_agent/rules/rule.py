@@ -1,20 +1,170 @@
-"""A rule as old programs write one: a class that is asked, step by step, whether its condition is met."""
+"""A rule as old programs write one: a class that is asked, step by step, whether its condition is met.
+
+Its actions are a JSON string of one action or a list, ``{"name": "stoptraining", "training_job_prefix": ...}`` and
+``{"name": "sms" or "email", "endpoint": ...}``. All of them need a service of the cloud, so they are accepted, and a
+line says that they do nothing here.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from smd_agent.errors import RuleEvaluationConditionMet
-from smd_agent.rules.action import Actions
-from smd_agent.rules.req_tensors import RequiredTensors
+from smd_agent.errors import RuleEvaluationConditionMet, StepUnavailable, TensorUnavailable, TensorUnavailableForStep
+from smd_agent.printable import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, KeysView, ValuesView
 
+    from smd_agent.analysis.tensor import Tensor
     from smd_agent.analysis.trial import Trial
+
+logger = logging.getLogger("smd_agent")
+
+# Of each action, what it cannot do without.
+_NEEDED = {"stoptraining": "training_job_prefix", "sms": "endpoint", "email": "endpoint"}
+ALLOWED_ACTIONS = [*_NEEDED]
+
+
+class Actions:
+    """The actions of one rule.
+
+    ``names`` are those that were understood.
+
+    Args:
+        actions_str: JSON; None and an empty string are no action.
+        rule_name: of the rule.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+
+    def __init__(self, actions_str: str | None, rule_name: str) -> None:
+        self._rule_name = rule_name
+        text = (actions_str or "").strip()
+        # Values are made small letters too, as ever.
+        found = json.loads(text.lower()) if text else []
+        listed = found if isinstance(found, list) else [found]
+        self.names = [str(one["name"]) for one in listed if self._is_known(one)]
+        if self.names:
+            logger.warning(
+                "smd_agent: %s: not available here, as they need a service of the cloud: %s",
+                rule_name,
+                ", ".join(self.names),
+            )
+
+    def _is_known(self, action: Any) -> bool:
+        if not isinstance(action, dict):
+            problem = "is no action"
+        elif action.get("name") not in _NEEDED:
+            problem = f"has no name out of {', '.join(_NEEDED)}"
+        elif action.get(_NEEDED[action["name"]]) is None:
+            problem = f"needs {_NEEDED[action['name']]}"
+        else:
+            return True
+        logger.warning("smd_agent: %s: %s %s", self._rule_name, shortened(repr(action)), problem)
+        return False
+
+    def invoke(self, message: str = "") -> None:
+        """Say what would be done now."""
+        for name in self.names:
+            logger.info("smd_agent: %s: %s is not available here", self._rule_name, name)
+
+
+class RequiredTensors:
+    """The required tensors of a rule; where no trial is named, those of its base trial.
+
+    Args:
+        base_trial: the rule's.
+        other_trials: None or more of them.
+    """
+
+    def __init__(self, base_trial: Trial, other_trials: Iterable[Trial] | None) -> None:
+        trials = (base_trial, *(other_trials or ()))
+        self.base_trial = base_trial
+        self._per_trial = {trial: RequiredTensorsForTrial(trial) for trial in trials}
+
+    def add(self, name: str, steps: list[int], trial: Trial | None = None, should_match_regex: bool = False) -> None:
+        """Require a tensor at some steps; with ``should_match_regex`` all that the name, a regex, is found in.
+
+        Raises:
+            TensorUnavailable: there is none of this name.
+        """
+        self._of(trial).add(name, steps, should_match_regex)
+
+    def get_tensor_steps(self, name: str, trial: Trial | None = None) -> list[int]:
+        """Return the steps at which a tensor is required."""
+        return self._of(trial).get_tensor_steps(name)
+
+    def get_names(self, trial: Trial | None = None) -> KeysView[str]:
+        """Return the names of the required tensors."""
+        return self._of(trial).get_names()
+
+    def get(self, trial: Trial | None = None) -> ValuesView[Tensor]:
+        """Return the required tensors."""
+        return self._of(trial).get()
+
+    def clear(self) -> None:
+        """Require nothing any more."""
+        for required in self._per_trial.values():
+            required.clear()
+
+    def fetch(self) -> None:
+        """Wait for the required steps and read the tensors.
+
+        Raises:
+            StepUnavailable, TensorUnavailableForStep: one was not saved.
+            NoMoreData: the run ended before a step.
+        """
+        for required in self._per_trial.values():
+            required.fetch()
+
+    def _of(self, trial: Trial | None) -> RequiredTensorsForTrial:
+        return self._per_trial[self.base_trial if trial is None else trial]
+
+
+class RequiredTensorsForTrial:
+    """The required tensors of one trial; `RequiredTensors` says what each method does."""
+
+    def __init__(self, trial: Trial) -> None:
+        self.trial = trial
+        self._tensor_steps: dict[str, list[int]] = {}
+        self._tensors: dict[str, Tensor] = {}
+
+    def add(self, name: str, steps: list[int], should_match_regex: bool = False) -> None:
+        """Require a tensor at some steps."""
+        if not should_match_regex and not self.trial.has_tensor(name):
+            raise TensorUnavailable(name)
+        for one in self.trial.tensor_names(regex=[name]) if should_match_regex else [name]:
+            self._tensor_steps.setdefault(one, []).extend(steps)
+            self._tensors[one] = self.trial.tensor(one)
+
+    def get_tensor_steps(self, name: str) -> list[int]:
+        """Return the steps at which a tensor is required."""
+        return self._tensor_steps[name]
+
+    def get_names(self) -> KeysView[str]:
+        """Return the names of the required tensors."""
+        return self._tensor_steps.keys()
+
+    def get(self) -> ValuesView[Tensor]:
+        """Return the required tensors."""
+        return self._tensors.values()
+
+    def clear(self) -> None:
+        """Require nothing any more."""
+        self._tensor_steps.clear()
+        self._tensors.clear()
+
+    def fetch(self) -> None:
+        """Wait for the required steps and read the tensors."""
+        self.trial.wait_for_steps(sorted({step for steps in self._tensor_steps.values() for step in steps}))
+        for name, steps in self._tensor_steps.items():
+            for step in steps:
+                self._tensors[name].value(step)
 
 
 class Rule(ABC):
@@ -30,7 +180,7 @@ class Rule(ABC):
 
     Args:
         base_trial: the trial whose steps are looked at.
-        action_str: JSON, see `smd_agent.rules.action`.
+        action_str: JSON, see `smd_agent.rules.rule`.
         other_trials: further ones.
     """
 
@@ -105,3 +255,36 @@ def _refreshing(trials: Trial | Iterable[Trial], wanted: bool) -> Iterator[None]
     finally:
         for trial, refreshing in before:
             trial.dynamic_refresh = refreshing
+
+
+def invoke_rule(
+    rule_obj: Rule, start_step: int | None = 0, end_step: int | None = None, raise_eval_cond: bool = False
+) -> None:
+    """Invoke a rule at each step; one at which something was not saved is passed over.
+
+    Args:
+        rule_obj: the rule.
+        start_step: the first step, counted over all modes; None is 0.
+        end_step: the step before which to end; None goes on until the run has ended.
+        raise_eval_cond: whether to raise the first `RuleEvaluationConditionMet` instead of going on.
+
+    Raises:
+        NoMoreData: the run has ended before ``end_step``; without one, that is how it ends.
+        RuleEvaluationConditionMet: the condition is met, and that was asked for.
+    """
+    name = type(rule_obj).__name__
+    step = start_step or 0
+    logger.info("smd_agent: rule %s begins at step %d", name, step)
+    while end_step is None or step < end_step:
+        try:
+            rule_obj.invoke(step)
+        except (TensorUnavailableForStep, StepUnavailable, TensorUnavailable) as error:
+            logger.debug("smd_agent: rule %s: %s", name, error)
+        except RuleEvaluationConditionMet as met:
+            if raise_eval_cond:
+                raise
+            logger.debug("smd_agent: %s", met)
+            if met.end_of_rule:
+                break
+        step += 1
+    logger.info("smd_agent: rule %s ends at step %d", name, step - 1)

@@ -23,7 +23,7 @@ from smd_agent.rules.time_limits import Limits
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from smd_agent.analysis.names import Contents
+    from smd_agent.analysis.steps import Contents
     from smd_agent.analysis.trial import Trial
     from smd_agent.core.modes import ModeKeys
     from smd_agent.storage.index_files import StepIndex

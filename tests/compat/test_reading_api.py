@@ -16,10 +16,9 @@ import pytest
 from harness.old_api import check
 
 from smd_agent import create_trial, errors
-from smd_agent.analysis.s3_trial import S3Trial
 from smd_agent.analysis.steps import StepState
 from smd_agent.analysis.tensor import Tensor
-from smd_agent.analysis.trial import LocalTrial, Trial
+from smd_agent.analysis.trial import LocalTrial, S3Trial, Trial
 from smd_agent.core.modes import ModeKeys
 
 HERE = Path(__file__).parent

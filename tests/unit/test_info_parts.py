@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from smd_agent.cli import libraries, out_folder
+from smd_agent.cli import entry_points, situation
 from smd_agent.cli.info import _together
 from smd_agent.cli.request_report import form_text, literals, nearest_names, rule_text
 from smd_agent.cli.script_imports import look_at
@@ -133,28 +133,28 @@ def test_imports_are_found_where_they_are(tmp_path, monkeypatch):
 def test_keras_computes_with_what_a_variable_or_its_file_says(tmp_path, monkeypatch):
     monkeypatch.delenv("KERAS_BACKEND", raising=False)
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))
-    assert libraries.keras_backend() == "tensorflow"
+    assert entry_points.keras_backend() == "tensorflow"
     for content, backend in (('{"backend": "jax"}', "jax"), ("[]", "tensorflow"), ("{", "tensorflow")):
         (tmp_path / "keras.json").write_text(content)
-        assert libraries.keras_backend() == backend
+        assert entry_points.keras_backend() == backend
     monkeypatch.setenv("KERAS_BACKEND", "torch")
-    assert libraries.keras_backend() == "torch"
+    assert entry_points.keras_backend() == "torch"
 
 
 def test_a_folder_for_a_run(tmp_path, monkeypatch):
     monkeypatch.delenv("TRAINING_JOB_NAME", raising=False)
-    made = out_folder.look_into(str(tmp_path / "new" / "run"))
+    made = situation.look_into(str(tmp_path / "new" / "run"))
     assert (made.holds, made.problem, made.goes_to) == ("it does not exist yet", "", made.path)
     assert made.free > 0
     run = tmp_path / "run"
     (run / "index").mkdir(parents=True)
     (tmp_path / "run-2").mkdir()
-    found = out_folder.look_into(str(run))
+    found = situation.look_into(str(run))
     assert found.holds == "it holds a run (not finished, no step written)"
     assert found.goes_to == str(tmp_path / "run-3")
     monkeypatch.setenv("TRAINING_JOB_NAME", "job")
-    assert out_folder.look_into(str(run)).goes_to == str(run / "run-2")
+    assert situation.look_into(str(run)).goes_to == str(run / "run-2")
     (run / "index").rmdir()
-    assert out_folder.look_into(str(run)).holds == "it is empty"
+    assert situation.look_into(str(run)).holds == "it is empty"
     (tmp_path / "file").write_text(json.dumps({}))
-    assert out_folder.look_into(str(tmp_path / "file" / "run")).problem == f"{tmp_path / 'file'} is no folder"
+    assert situation.look_into(str(tmp_path / "file" / "run")).problem == f"{tmp_path / 'file'} is no folder"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, Need, StepView
-from smd_agent.rules.finite import not_finite
-from smd_agent.rules.loss_scales import all_have_skipped
+from smd_agent.rules.finite import all_have_skipped, not_finite
 from smd_agent.rules.parameters import TENSOR_REGEX, Parameter, flag, whole
 
 _LOOKED_AT = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, CollectionKeys.GRADIENTS)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from smd_agent.framework.training_facts import USAGE
 from smd_agent.rules.built_in import TRAINING, CollectionKeys, NotJudged, Place, Severity, StepView
+from smd_agent.rules.evaluations import Thinned
 from smd_agent.rules.parameters import Parameter, number, whole
-from smd_agent.rules.thinned import Thinned
 from smd_agent.rules.usage import Numbers, RuleOfUsage
 
 # Of the way from guessing to being right: what a loss may still be falling by, and be above guessing.

@@ -7,7 +7,7 @@ import math
 from collections import deque
 from statistics import median
 
-from smd_agent.analysis.course import middles, trend_of
+from smd_agent.analysis.overview import middles, trend_of
 from smd_agent.framework.training_facts import USAGE
 from smd_agent.rules.built_in import (
     TRAINING,
@@ -20,9 +20,8 @@ from smd_agent.rules.built_in import (
     Severity,
     StepView,
 )
-from smd_agent.rules.evaluations import of_training
+from smd_agent.rules.evaluations import Thinned, of_training
 from smd_agent.rules.parameters import TENSOR_REGEX, Parameter, flag, mode, percent, whole
-from smd_agent.rules.thinned import Thinned
 
 # Standard deviations of noise that a rise must stand out by.
 _STANDS_OUT = 6.0

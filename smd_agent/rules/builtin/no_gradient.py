@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from smd_agent.framework.training_facts import NOT_NOW, PARAMETERS
 from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, Place, Severity, StepView
-from smd_agent.rules.known_parameters import known_parameters
+from smd_agent.rules.finite import known_parameters
 from smd_agent.rules.parameters import Parameter, whole
 
 _OUTPUT = re.compile(r"(_output_\d+|/outputs(_\d+)?)$")

@@ -6,7 +6,7 @@ from statistics import median
 
 from smd_agent.framework.training_facts import LOOKED_AT, NOT_NOW, UPDATE
 from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, StepView
-from smd_agent.rules.known_parameters import known_parameters
+from smd_agent.rules.finite import known_parameters
 from smd_agent.rules.parameters import Parameter, whole
 
 _GRADIENT = "gradient/"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, Place, StepView
-from smd_agent.rules.finite import not_finite
-from smd_agent.rules.loss_scales import has_skipped, says_so, scales_of
+from smd_agent.rules.finite import has_skipped, not_finite, says_so, scales_of
 from smd_agent.rules.parameters import Parameter, whole
 
 # A scale below 1 makes gradients smaller than they are: what still overflows is no matter of the scale.

@@ -13,9 +13,8 @@ from harness.written_runs import started
 
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
-from smd_agent.report.live import LivePage, waiting_page
 from smd_agent.report.page import made_page
-from smd_agent.report.serving import PageServer
+from smd_agent.report.serving import LivePage, PageServer, waiting_page
 from smd_agent.rules.by_default import judge
 
 
@@ -63,8 +62,8 @@ def run(tmp_path):
 @pytest.fixture
 def served(browser, run, monkeypatch):
     """Serve the page about the run, and open it."""
-    monkeypatch.setattr("smd_agent.report.live._AGAIN_AFTER", 0.0)
-    monkeypatch.setattr("smd_agent.report.live._TIMES", 0.0)
+    monkeypatch.setattr("smd_agent.report.serving._AGAIN_AFTER", 0.0)
+    monkeypatch.setattr("smd_agent.report.serving._TIMES", 0.0)
 
     def make(mark):
         if not (run.folder / "index").is_dir():

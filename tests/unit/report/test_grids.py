@@ -10,8 +10,8 @@ from harness.rule_runs import written
 from smd_agent.core.modes import ModeKeys
 from smd_agent.report import grids
 from smd_agent.report.collecting import collect
-from smd_agent.report.columns import Columns
-from smd_agent.report.packing import ABSENT
+from smd_agent.report.grids import ABSENT
+from smd_agent.report.lines import Columns
 
 
 def gradient(l2, nans=0.0, infs=0.0, zeros=0.0, size=10):

@@ -9,8 +9,7 @@ import numpy as np
 
 from smd_agent.report.grids import KINDS, Grid
 from smd_agent.report.lines import Line
-from smd_agent.report.picture import picture
-from smd_agent.report.png import png
+from smd_agent.report.picture import picture, png
 
 RED = (225, 20, 40)
 

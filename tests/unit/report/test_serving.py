@@ -16,8 +16,7 @@ import pytest
 from harness.rule_runs import written
 from harness.written_runs import save, started
 
-from smd_agent.report.live import LivePage, waiting_page
-from smd_agent.report.serving import PageServer
+from smd_agent.report.serving import LivePage, PageServer, waiting_page
 
 
 @contextmanager
@@ -106,8 +105,8 @@ def test_who_connects_and_says_nothing_keeps_nobody_waiting(server):
 
 @pytest.fixture
 def at_once(monkeypatch):
-    monkeypatch.setattr("smd_agent.report.live._AGAIN_AFTER", 0.0)
-    monkeypatch.setattr("smd_agent.report.live._TIMES", 0.0)
+    monkeypatch.setattr("smd_agent.report.serving._AGAIN_AFTER", 0.0)
+    monkeypatch.setattr("smd_agent.report.serving._TIMES", 0.0)
 
 
 def test_a_page_is_made_again_when_the_run_has_changed(tmp_path, at_once):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from smd_agent.rules.action import Actions
+from smd_agent.rules.rule import Actions
 
 SMS = {"name": "sms", "endpoint": "+123"}
 STOP = {"name": "StopTraining", "training_job_prefix": "Mine"}

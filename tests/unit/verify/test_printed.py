@@ -2,7 +2,7 @@
 
 import pytest
 
-from smd_agent.verify.printed import compare
+from smd_agent.verify.verdict import compare
 
 
 def found(plain, again, agent):
