@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from smd_agent.analysis.groups import collections_of, members_of
 from smd_agent.analysis.statistics import STATISTICS, Measured
+from smd_agent.core.collection import Collection
 from smd_agent.errors import SMDebugRuntimeError
+from smd_agent.storage.index_files import StepIndex
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from smd_agent.core.collection import Collection
-    from smd_agent.storage.index_files import StepIndex
-
-    Row = tuple[StepIndex, Measured]
+Row = tuple[StepIndex, Measured]
 
 PLACE = ("step", "mode", "mode_step", "worker", "tensor")
 _NAN = float("nan")

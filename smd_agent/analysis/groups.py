@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection as Names
+from collections.abc import Mapping
 
-if TYPE_CHECKING:
-    from collections.abc import Collection as Names
-    from collections.abc import Mapping
-
-    from smd_agent.core.collection import Collection
+from smd_agent.core.collection import Collection
 
 UNGROUPED = "(in no collection)"
 

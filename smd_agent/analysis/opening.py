@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.collection_manager import CollectionManager
@@ -12,11 +12,7 @@ from smd_agent.errors import MissingCollectionFiles, SMDebugError, SMDebugRuntim
 from smd_agent.formats import paths
 from smd_agent.printable import printable
 from smd_agent.regular_file import read_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from smd_agent.storage.reader import RunReader
+from smd_agent.storage.reader import RunReader
 
 logger = logging.getLogger("smd_agent")
 

@@ -5,23 +5,17 @@ from __future__ import annotations
 import functools
 import math
 import struct
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING
 
-from smd_agent.analysis.statistics import measure
+from smd_agent.analysis.ports import TensorSource
+from smd_agent.analysis.statistics import Measured, measure
+from smd_agent.core.collection import Collection
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.checksum import crc32c
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from smd_agent.analysis.ports import TensorSource
-    from smd_agent.analysis.statistics import Measured
-    from smd_agent.core.collection import Collection
-    from smd_agent.core.modes import ModeKeys
-    from smd_agent.storage.index_files import StepIndex
+from smd_agent.storage.index_files import StepIndex
 
 # From the first to the last step; gradients of a training that goes well become small, too.
 GROWS = 50.0

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from smd_agent.analysis.frames import imported
-from smd_agent.analysis.statistics import STATISTICS
+from smd_agent.analysis.frames import Row, imported
+from smd_agent.analysis.statistics import STATISTICS, Measured
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugValueError
 from smd_agent.printable import printable, shortened
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from smd_agent.analysis.frames import Row
-    from smd_agent.analysis.statistics import Measured
 
 VALUE = "value"
 _NORM = "l2"

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+import numpy as np
 
-    import numpy as np
-
-    from smd_agent.analysis.steps import Contents, StepTable
-    from smd_agent.core.modes import ModeKeys
-    from smd_agent.formats.event import Form, SavedTensor
-    from smd_agent.storage.index_files import StepIndex
+from smd_agent.analysis.steps import Contents, StepTable
+from smd_agent.core.modes import ModeKeys
+from smd_agent.formats.event import Form, SavedTensor
+from smd_agent.storage.index_files import StepIndex
 
 
 class TensorSource(Protocol):

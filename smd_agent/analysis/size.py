@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
+from smd_agent.analysis.trial import Trial
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.addresses import is_address
-
-if TYPE_CHECKING:
-    from smd_agent.analysis.trial import Trial
 
 
 def bytes_of(trial: Trial) -> int:

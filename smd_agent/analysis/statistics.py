@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy.typing as npt
+
+from smd_agent.analysis.ports import TensorSource
 from smd_agent.core.reduction_config import OPS
 from smd_agent.core.reductions import reduce_batch, reducible
 from smd_agent.errors import SMDebugError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    import numpy.typing as npt
-
-    from smd_agent.analysis.ports import TensorSource
-    from smd_agent.formats.event import SavedTensor
-    from smd_agent.storage.index_files import StepIndex
+from smd_agent.formats.event import SavedTensor
+from smd_agent.storage.index_files import StepIndex
 
 STATISTICS = ("min", "max", "mean", "std", "l2", "zero_share", "nan_count", "inf_count")
 """What is told of every tensor: the last three are a share from 0 to 1 and numbers of elements."""

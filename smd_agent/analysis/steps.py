@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterable, KeysView, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.names import REDUCTION_PREFIX, Op, without_output_numbers
 from smd_agent.core.reduction_config import HISTOGRAM, OPS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, KeysView, Mapping
-
-    from smd_agent.formats.index import Names, Payload
-    from smd_agent.storage.index_files import StepIndex
+from smd_agent.formats.index import Names, Payload
+from smd_agent.storage.index_files import StepIndex
 
 
 class StepState(Enum):

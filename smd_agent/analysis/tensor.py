@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from smd_agent.analysis import shown
+from smd_agent.analysis.ports import TensorSource
 from smd_agent.analysis.steps import StepState
 from smd_agent.core.modes import ModeKeys
+from smd_agent.core.names import Op
 from smd_agent.core.reduction_config import CHANNEL_SHARES, HISTOGRAM_OP, STORED_OPS
 from smd_agent.core.reductions import count_by_size, reduce_one
 from smd_agent.core.reductions.histogram import BUCKETS
@@ -24,14 +27,8 @@ from smd_agent.errors import (
     StepUnavailable,
     TensorUnavailableForStep,
 )
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from smd_agent.analysis.ports import TensorSource
-    from smd_agent.core.names import Op
-    from smd_agent.formats.event import Form, SavedTensor
-    from smd_agent.storage.index_files import StepIndex
+from smd_agent.formats.event import Form, SavedTensor
+from smd_agent.storage.index_files import StepIndex
 
 
 class Tensor:

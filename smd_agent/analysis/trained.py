@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
+from smd_agent.analysis.ports import TensorSource
+from smd_agent.core.collection import Collection
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from smd_agent.analysis.ports import TensorSource
-    from smd_agent.core.collection import Collection
 
 TRAINED, FROZEN, FORGOTTEN, NO_GRADIENT = "trained", "frozen", "no optimizer", "no gradient"
 """Trained; not to be trained; to be trained, and in no optimizer; in one, and without a gradient in all that was noted.

@@ -6,7 +6,10 @@ import logging
 import os
 import posixpath
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, KeysView, Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from smd_agent.analysis.opening import POLL_SECONDS, CollectionsFiles
 from smd_agent.analysis.steps import Catalogue, Contents, StepState, StepTable, flat
@@ -14,22 +17,15 @@ from smd_agent.analysis.tensor import Tensor
 from smd_agent.analysis.views import Views
 from smd_agent.config import env
 from smd_agent.core.collection import Collection
+from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.patterns import name_pattern
 from smd_agent.errors import DamagedRecord, NoMoreData, SMDebugNotImplementedError, StepUnavailable, TensorUnavailable
 from smd_agent.formats.addresses import plain
-from smd_agent.formats.event import Form
+from smd_agent.formats.event import Form, SavedTensor
 from smd_agent.printable import shortened
+from smd_agent.storage.index_files import StepIndex
 from smd_agent.storage.store_reader import reader_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, KeysView, Mapping, Sequence
-
-    import numpy as np
-
-    from smd_agent.core.collection_manager import CollectionManager
-    from smd_agent.formats.event import SavedTensor
-    from smd_agent.storage.index_files import StepIndex
 
 logger = logging.getLogger("smd_agent")
 

@@ -6,27 +6,25 @@ import functools
 import inspect
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
+import numpy.typing as npt
+
 from smd_agent.analysis import frames, plots, shown, tensorboard
+from smd_agent.analysis.ports import TensorSource
 from smd_agent.analysis.statistics import STATISTICS, measure
+from smd_agent.analysis.tensor import Tensor
+from smd_agent.core.collection import Collection
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.reduction_config import OPS
 from smd_agent.errors import InvalidWorker
+from smd_agent.storage.index_files import StepIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    import numpy.typing as npt
     from typing_extensions import Unpack
-
-    from smd_agent.analysis.ports import TensorSource
-    from smd_agent.analysis.tensor import Tensor
-    from smd_agent.core.collection import Collection
-    from smd_agent.storage.index_files import StepIndex
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

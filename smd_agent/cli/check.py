@@ -15,9 +15,13 @@ what each looks for.
 
 from __future__ import annotations
 
+import argparse
 import os
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from smd_agent import guard
+from smd_agent.analysis.trial import Trial
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit, emit_all, emit_json, progress
 from smd_agent.cli.run_folder import open_run
@@ -28,20 +32,12 @@ from smd_agent.config.load import load_settings
 from smd_agent.errors import SMDebugValueError
 from smd_agent.rules.built_in import BuiltInRule
 from smd_agent.rules.by_default import configured_rules
+from smd_agent.rules.finding import NotJudged
 from smd_agent.rules.judging import Judging, Verdict
 from smd_agent.rules.lacks import with_reasons
 from smd_agent.rules.registry import applied_unasked, built_in_rules, rules_of_file
+from smd_agent.rules.rule import Rule
 from smd_agent.storage.worker_notes import read_failures
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Collection, Mapping
-    from typing import Any
-
-    from smd_agent.analysis.trial import Trial
-    from smd_agent.rules.finding import NotJudged
-    from smd_agent.rules.rule import Rule
 
 PROBLEM, NOT_JUDGED = 1, 2
 

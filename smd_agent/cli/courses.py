@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 
-from smd_agent.analysis.overview import FADING, FINDINGS, GROWING, NOT_FINITE, SAME, Course
+from smd_agent.analysis.overview import FADING, FINDINGS, GROWING, NOT_FINITE, SAME, Course, Overview
 from smd_agent.analysis.trained import FORGOTTEN, FROZEN, NO_GRADIENT
 from smd_agent.cli.table import WIDTH, few_text, share_text, sparkline
 from smd_agent.printable import count_of, number_text, shortened_within
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from smd_agent.analysis.overview import Course, Overview
 
 _LONGEST_NAME = 40
 

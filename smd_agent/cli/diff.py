@@ -15,9 +15,13 @@ cannot be compared.
 
 from __future__ import annotations
 
+import argparse
 import math
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from smd_agent import guard
+from smd_agent.analysis.trial import Trial
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit_all, emit_json, facts, progress
 from smd_agent.cli.run_folder import open_run
@@ -32,19 +36,10 @@ from smd_agent.compare.divergence import (
     verdict,
 )
 from smd_agent.compare.environments import RANDOM_STATE, SEEDS, FactPair, facts_apart, spoken
-from smd_agent.compare.runs import Comparison, Outcome, compare
+from smd_agent.compare.reading import StepPair
+from smd_agent.compare.runs import Comparison, Difference, Outcome, StepDifferences, compare
 from smd_agent.core.modes import ModeKeys
 from smd_agent.printable import count_of, shortened, shortened_within
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator, Sequence
-    from typing import Any
-
-    from smd_agent.analysis.trial import Trial
-    from smd_agent.compare.reading import StepPair
-    from smd_agent.compare.runs import Comparison, Difference, StepDifferences
 
 TOLERANCES = ("auto", "float64", "float32", "device", "tf32", "float16", "bfloat16")
 DIFFERENT, NOT_COMPARED = 1, 2

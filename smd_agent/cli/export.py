@@ -13,18 +13,14 @@ Exit code 0: all is written. 1: a part of the run cannot be read, and is missing
 
 from __future__ import annotations
 
+import argparse
 import os
 
 from smd_agent import guard
+from smd_agent.analysis.trial import Trial
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit
 from smd_agent.cli.run_folder import open_run
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import argparse
-
-    from smd_agent.analysis.trial import Trial
 
 FILE = "tensors.parquet"
 

@@ -17,8 +17,11 @@ it of each tensor.
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +29,9 @@ from smd_agent import guard
 from smd_agent.analysis.groups import UNGROUPED, collections_of, members_of
 from smd_agent.analysis.overview import Effort, Overview, look_at
 from smd_agent.analysis.size import bytes_of
+from smd_agent.analysis.steps import Contents
 from smd_agent.analysis.trained import trained_states
+from smd_agent.analysis.trial import Trial
 from smd_agent.cli.courses import finding_lines, trained_lines, untrained
 from smd_agent.cli.output import emit, emit_all
 from smd_agent.cli.run_folder import open_run
@@ -38,17 +43,8 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.paths import index_path
 from smd_agent.printable import count_of, shape_text, shortened, size_text
 from smd_agent.rules.verdict_in_time import in_one_line, look_shortly
+from smd_agent.storage.index_files import StepIndex
 from smd_agent.storage.state import describe_state
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
-    from typing import Any
-
-    from smd_agent.analysis.steps import Contents
-    from smd_agent.analysis.trial import Trial
-    from smd_agent.storage.index_files import StepIndex
 
 # Lists up to the first length are printed whole, longer ones are cut to the second for each collection.
 WHOLE_LIST = 30

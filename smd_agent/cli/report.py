@@ -13,9 +13,11 @@ The address that is printed has a secret word; who does not know it is refused.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
+from smd_agent.analysis.trial import Trial
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit, progress
 from smd_agent.cli.run_folder import open_run
@@ -24,14 +26,8 @@ from smd_agent.printable import size_text
 from smd_agent.report.page import made_page
 from smd_agent.report.serving import LivePage, PageServer, waiting_page
 from smd_agent.rules.by_default import judge
+from smd_agent.rules.judging import Verdict
 from smd_agent.storage.whole_file import replace_file
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import argparse
-
-    from smd_agent.analysis.trial import Trial
-    from smd_agent.rules.judging import Verdict
 
 DEFAULT = "report.html"
 

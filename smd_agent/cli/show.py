@@ -17,15 +17,20 @@ population.
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import re
+from collections.abc import Collection, Sequence
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
 from smd_agent import guard
 from smd_agent.analysis.overview import Effort, Overview, look_at
 from smd_agent.analysis.statistics import Measured, measure
+from smd_agent.analysis.steps import Contents
+from smd_agent.analysis.trial import Trial
 from smd_agent.cli.courses import MOST_LINES, course_lines, finding_lines
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit, emit_all
@@ -34,20 +39,10 @@ from smd_agent.cli.runs import incomplete_lines
 from smd_agent.cli.table import WIDTH, few_text, share_text
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.patterns import UnfitPattern, name_pattern
+from smd_agent.formats.event import Form, SavedTensor
 from smd_agent.framework.training_facts import USAGE
 from smd_agent.printable import LONGEST_NAME, number_text, shape_text, shortened
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Collection, Sequence
-    from typing import Any
-
-    from smd_agent.analysis.steps import Contents
-    from smd_agent.analysis.trial import Trial
-    from smd_agent.core.modes import ModeKeys
-    from smd_agent.formats.event import Form, SavedTensor
-    from smd_agent.storage.index_files import StepIndex
+from smd_agent.storage.index_files import StepIndex
 
 MODES = ("train", "eval", "predict", "global")
 ORDERS = ("unusual", "name")

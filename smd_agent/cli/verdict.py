@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 
+from smd_agent.analysis.trial import Trial
 from smd_agent.cli.table import WIDTH
 from smd_agent.printable import count_of, number_text, shortened_within
 from smd_agent.rules.finding import Finding, NotJudged, Severity, alike
+from smd_agent.rules.judging import Verdict
 from smd_agent.rules.lacks import grouped
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from smd_agent.analysis.trial import Trial
-    from smd_agent.rules.judging import Verdict
 
 _NAMES_SHOWN = 3
 _LONGEST_NAME = 60

@@ -17,33 +17,26 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import smd_agent
 from smd_agent import guard
+from smd_agent.analysis.trial import Trial
 from smd_agent.cli import program as user_program
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit_all, emit_json, facts, progress
 from smd_agent.cli.run_folder import open_run
 from smd_agent.config import env
 from smd_agent.printable import count_of, shortened
+from smd_agent.verify.first_difference import Difference
 from smd_agent.verify.running import Run
 from smd_agent.verify.running import run as observe
-from smd_agent.verify.verdict import Outcome, Verdict, judge
+from smd_agent.verify.verdict import Outcome, Printed, Verdict, judge
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
-    from typing import Any
-
-    from smd_agent.analysis.trial import Trial
-    from smd_agent.verify.first_difference import Difference
-    from smd_agent.verify.running import Run
-    from smd_agent.verify.verdict import Printed
-
-    Runs = tuple[Run, Run, Run]
+Runs = tuple[Run, Run, Run]
 
 LABEL = 11
 _LONGEST = 160

@@ -9,14 +9,17 @@ STEPS/S is the rate of the last saved training steps, from the times at which th
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from smd_agent import guard
-from smd_agent.analysis.overview import Effort, look_at
+from smd_agent.analysis.overview import Course, Effort, look_at
+from smd_agent.analysis.trial import Trial
 from smd_agent.cli.courses import course_lines
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import draw, emit, emit_all, own_screen
@@ -33,14 +36,6 @@ from smd_agent.rules.judging import Judging
 from smd_agent.rules.verdict_in_time import ShortLook, in_one_line
 from smd_agent.storage.state import describe_state
 from smd_agent.storage.worker_notes import read_failures
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator, Sequence
-
-    from smd_agent.analysis.overview import Course
-    from smd_agent.analysis.trial import Trial
 
 # Read at a look: a run that is long already is read evenly in parts, within a second or two.
 _EFFORT = Effort(numbers=100_000, bytes=100_000_000, largest=1_000_000)

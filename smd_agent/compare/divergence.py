@@ -6,22 +6,16 @@ Inputs differ because workers have each other's, because the order is another on
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from smd_agent.analysis.trial import Trial
 from smd_agent.compare.flow import Kind
 from smd_agent.compare.noise import PROFILES
-from smd_agent.compare.reading import step_pairs
-from smd_agent.compare.runs import Outcome
+from smd_agent.compare.reading import Side, StepPair, step_pairs
+from smd_agent.compare.runs import Comparison, Difference, Outcome, StepDifferences
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugError
 from smd_agent.printable import count_of, shortened_within
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from smd_agent.analysis.trial import Trial
-    from smd_agent.compare.reading import Side, StepPair
-    from smd_agent.compare.runs import Comparison, Difference, StepDifferences
 
 # What is looked for are batches that come again.
 _MOST_STEPS = 2000

@@ -9,14 +9,10 @@ from __future__ import annotations
 
 import enum
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
+from smd_agent.core.collection import Collection
 from smd_agent.core.collection_keys import CollectionKeys
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from smd_agent.core.collection import Collection
 
 
 class Kind(enum.IntEnum):

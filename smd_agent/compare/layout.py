@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from smd_agent.compare.distance import Distance, values_apart
 from smd_agent.compare.flow import Kind, in_order, kinds_of
 from smd_agent.compare.noise import UNITS
 from smd_agent.compare.reading import Side, common
+from smd_agent.core.collection import Collection
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.reduction_config import HISTOGRAM_OP, OPS
 from smd_agent.errors import SMDebugError
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from smd_agent.core.collection import Collection
-    from smd_agent.formats.event import Form
+from smd_agent.formats.event import Form
 
 _ARITHMETIC = (Kind.INPUT, Kind.WEIGHT, Kind.OUTPUT, Kind.GRADIENT)
 

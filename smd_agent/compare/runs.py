@@ -6,18 +6,14 @@ import enum
 import math
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from smd_agent.analysis.steps import Contents
+from smd_agent.analysis.trial import Trial
 from smd_agent.compare.distance import Distance
 from smd_agent.compare.flow import UPDATE_RATIO, Kind, layer_of
 from smd_agent.compare.layout import Layout, TensorPair
 from smd_agent.compare.noise import PROFILES, UNITS, Noise, coarsest
-from smd_agent.compare.reading import StepPair, same_workers, step_pairs, steps_of
-
-if TYPE_CHECKING:
-    from smd_agent.analysis.steps import Contents
-    from smd_agent.analysis.trial import Trial
-    from smd_agent.compare.reading import Side
+from smd_agent.compare.reading import Side, StepPair, same_workers, step_pairs, steps_of
 
 # Of which shapes tell too little: what a small net has.
 _FEWEST_ADDED, _FEWEST_LAYERS = 256, 4

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
+from smd_agent.analysis.trial import Trial
 from smd_agent.report.markup import Element, count_of, element, number_text
-from smd_agent.rules.finding import Severity, alike
+from smd_agent.rules.finding import Finding, Severity, alike
+from smd_agent.rules.judging import Verdict
 from smd_agent.rules.registry import built_in_rules
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from smd_agent.analysis.trial import Trial
-    from smd_agent.rules.finding import Finding
-    from smd_agent.rules.judging import Verdict
 
 _HEADLINES = 3
 _NAMES_SHOWN = 6

@@ -21,10 +21,12 @@ import base64
 import math
 import re
 import zlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
@@ -32,13 +34,7 @@ from smd_agent.framework.training_facts import UPDATE_RATIO
 from smd_agent.printable import printable
 from smd_agent.report.lines import Columns
 from smd_agent.rules.finite import not_finite
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    import numpy.typing as npt
-
-    from smd_agent.rules.step_view import Column, Names, StepView
+from smd_agent.rules.step_view import Column, Names, StepView
 
 ABSENT = -math.inf
 """What stands in a grid where there is no number; numbers are not negative."""

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from smd_agent.analysis.trial import Trial
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import OPTIMIZER
 from smd_agent.printable import printable
 from smd_agent.rules.step_view import RunView, StepView
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from smd_agent.analysis.trial import Trial
-    from smd_agent.rules.step_view import StepView
-
-    Charts = list[dict[str, Any]]
+Charts = list[dict[str, Any]]
 
 
 class Columns:

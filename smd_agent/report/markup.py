@@ -6,13 +6,10 @@ Also numbers, times and counts as they stand in the page.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
 from smd_agent.printable import printable, shortened
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 _VOID = frozenset({"img", "input", "br", "meta"})
 

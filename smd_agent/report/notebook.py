@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from smd_agent.analysis.statistics import measure
+from smd_agent.analysis.tensor import Tensor
+from smd_agent.analysis.trial import Trial
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.paths import END_MARKER
@@ -15,12 +17,6 @@ from smd_agent.report.markup import Element, count_of, element, joined, number_t
 from smd_agent.report.picture import picture
 from smd_agent.rules.step_view import RunView, StepView
 from smd_agent.rules.verdict_in_time import in_one_line, look_shortly
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from smd_agent.analysis.tensor import Tensor
-    from smd_agent.analysis.trial import Trial
 
 # In seconds, and steps that are read for a picture: a cell of a notebook is run often.
 _LONGEST = 1.0

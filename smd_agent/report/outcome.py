@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.rules.labels import classes_of
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from smd_agent.rules.step_view import Place, StepView
+from smd_agent.rules.step_view import Place, StepView
 
 MOST_CLASSES = 20
 _BINS = 30

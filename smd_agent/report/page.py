@@ -6,9 +6,11 @@ import base64
 import hashlib
 import json
 import time
+from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata, resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from smd_agent.analysis.trial import Trial
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.printable import printable
 from smd_agent.report import facts
@@ -16,20 +18,14 @@ from smd_agent.report.collecting import Collected, collect
 from smd_agent.report.facts import environment_element
 from smd_agent.report.findings import findings_element, marks, verdict_element
 from smd_agent.report.grids import Grid, deflated, to_json
-from smd_agent.report.lines import Overlay
+from smd_agent.report.lines import Lines, Overlay
 from smd_agent.report.markup import Element, count_of, element, joined, table, time_text
 from smd_agent.report.outcome import MOST_CLASSES, Outcome
 from smd_agent.report.picture import picture
+from smd_agent.report.workers import Workers
+from smd_agent.rules.judging import Verdict
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from smd_agent.analysis.trial import Trial
-    from smd_agent.report.lines import Lines
-    from smd_agent.report.workers import Workers
-    from smd_agent.rules.judging import Verdict
-
-    Progress = Callable[[int, int], None] | None
+Progress = Callable[[int, int], None] | None
 
 STYLES = ("uPlot.min.css", "page.css")
 LIBRARY = "uPlot.iife.min.js"

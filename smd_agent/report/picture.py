@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from smd_agent.report.grids import encoded
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    import numpy.typing as npt
-
-    from smd_agent.report.grids import Grid
-    from smd_agent.report.lines import Line
+from smd_agent.report.grids import Grid, encoded
+from smd_agent.report.lines import Line
 
 _WIDTH, _LINE_HEIGHT, _GAP = 640, 120, 10
 _MOST_ROWS, _LEAST_HEIGHT = 150, 40

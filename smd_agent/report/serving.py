@@ -14,18 +14,16 @@ import socketserver
 import sys
 import threading
 import time
+from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from smd_agent.formats import paths
 from smd_agent.report.markup import element, joined
 from smd_agent.storage.folders import change_time, names_in
 from smd_agent.storage.state import describe_state
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # In seconds, and as a multiple of what making the page takes: then it may be made again.
 _AGAIN_AFTER, _TIMES = 1.0, 4.0

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,11 +14,7 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.printable import printable
 from smd_agent.report.lines import MOST_LINES, MOST_POINTS, Columns, Line
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from smd_agent.rules.step_view import StepView
+from smd_agent.rules.step_view import StepView
 
 # The odd one is so many times as far from the middle as the next one, and so far at least.
 _TIMES = 3.0

@@ -11,9 +11,11 @@ worker only, unless ``split`` says otherwise, and keeps no more than a few numbe
 from __future__ import annotations
 
 import enum
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
+from smd_agent.analysis.trial import Trial
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.rules.finding import Finding, Lack, NotJudged, Severity
@@ -22,11 +24,7 @@ from smd_agent.rules.rule import Rule
 from smd_agent.rules.step_view import Names, Place, RunView, StepView
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
     from typing_extensions import Self
-
-    from smd_agent.analysis.trial import Trial
 
 __all__ = ["TRAINING", "BuiltInRule", "CollectionKeys", "ModeKeys", "Names", "Need", "NotJudged", "Place", "Seen"]
 __all__ += ["Severity", "Split", "StepView"]

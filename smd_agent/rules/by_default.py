@@ -5,9 +5,10 @@ Rules of a configuration have the documented defaults, and what they are told th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
-from smd_agent.analysis.trial import create_trial
+from smd_agent.analysis.trial import Trial, create_trial
 from smd_agent.core.patterns import UnfitPattern, name_pattern
 from smd_agent.errors import SMDebugError
 from smd_agent.printable import shortened
@@ -17,13 +18,7 @@ from smd_agent.rules.judging import Judging, Verdict
 from smd_agent.rules.lacks import with_reasons
 from smd_agent.rules.parameters import names
 from smd_agent.rules.registry import applied_unasked, built_in_rules
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from smd_agent.analysis.trial import Trial
-    from smd_agent.rules.built_in import BuiltInRule
-    from smd_agent.rules.rule import Rule
+from smd_agent.rules.rule import Rule
 
 _LONGEST = 60
 OTHER_RUNS = frozenset({"other_trials", "other_trial"})

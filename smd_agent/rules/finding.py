@@ -5,13 +5,11 @@ from __future__ import annotations
 import enum
 import math
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from smd_agent.core.modes import ModeKeys
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 
 class Severity(enum.Enum):

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from smd_agent.rules.built_in import BuiltInRule, Need
 from smd_agent.rules.finding import NotJudged
+from smd_agent.rules.step_view import StepView
 
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    import numpy.typing as npt
-
-    from smd_agent.rules.step_view import StepView
-
-    Classes = npt.NDArray[np.int64]
+Classes = npt.NDArray[np.int64]
 
 _MOST_CLASSES = 10_000
 

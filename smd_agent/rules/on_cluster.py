@@ -13,20 +13,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeGuard
 
 from smd_agent.analysis.trial import Trial, create_trial
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugRuntimeError, SMDebugValueError
 from smd_agent.rules.built_in import BuiltInRule, Seen, Split
+from smd_agent.rules.finding import NotJudged
 from smd_agent.rules.judging import Judging, Verdict
+from smd_agent.rules.rule import Rule
 from smd_agent.rules.step_view import RunView, StepView, Tensors
-
-if TYPE_CHECKING:
-    from typing import TypeGuard
-
-    from smd_agent.rules.finding import NotJudged
-    from smd_agent.rules.rule import Rule
 
 LOCAL = "local:"
 _CONNECT_SECONDS = 30

@@ -5,18 +5,16 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import os
 import pkgutil
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Mapping
+from types import ModuleType
+from typing import TypeVar
 
 from smd_agent.errors import SMDebugValueError
 from smd_agent.rules import builtin
 from smd_agent.rules.built_in import BuiltInRule
 from smd_agent.rules.rule import Rule
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping
-    from types import ModuleType
 
 AnyRule = TypeVar("AnyRule", bound=Rule)
 

@@ -10,17 +10,14 @@ from __future__ import annotations
 import json
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, KeysView, ValuesView
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from smd_agent.analysis.tensor import Tensor
+from smd_agent.analysis.trial import Trial
 from smd_agent.errors import RuleEvaluationConditionMet, StepUnavailable, TensorUnavailable, TensorUnavailableForStep
 from smd_agent.printable import shortened
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, KeysView, ValuesView
-
-    from smd_agent.analysis.tensor import Tensor
-    from smd_agent.analysis.trial import Trial
 
 logger = logging.getLogger("smd_agent")
 

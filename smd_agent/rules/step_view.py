@@ -7,26 +7,23 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from smd_agent.analysis.statistics import compute
+from smd_agent.analysis.steps import Contents
+from smd_agent.analysis.trial import Trial
 from smd_agent.compare.reading import Side
+from smd_agent.core.modes import ModeKeys
 from smd_agent.core.patterns import name_pattern
 from smd_agent.core.reduction_config import CHANNEL_SHARES, OPS
 from smd_agent.core.reductions import reduce_rows
 from smd_agent.errors import SMDebugError
 from smd_agent.formats.checksum import crc32c
 from smd_agent.rules.time_limits import Limits
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from smd_agent.analysis.steps import Contents
-    from smd_agent.analysis.trial import Trial
-    from smd_agent.core.modes import ModeKeys
-    from smd_agent.storage.index_files import StepIndex
+from smd_agent.storage.index_files import StepIndex
 
 Names = tuple[str, ...]
 # About kinds of steps, of which a run has few.

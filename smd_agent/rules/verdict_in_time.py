@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from smd_agent.analysis.trial import Trial
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.printable import count_of, shortened_within
@@ -14,13 +15,8 @@ from smd_agent.rules.finding import Finding, Severity, alike
 from smd_agent.rules.judging import Judging, Verdict
 from smd_agent.rules.step_view import RunView, StepView
 from smd_agent.rules.time_limits import Limits, OutOfTime, Stopwatch
+from smd_agent.storage.index_files import StepIndex
 from smd_agent.storage.worker_notes import read_failures
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from smd_agent.analysis.trial import Trial
-    from smd_agent.storage.index_files import StepIndex
 
 LARGEST_VALUE = 32 << 20
 """In bytes: of what is read within a tenth of a second."""
