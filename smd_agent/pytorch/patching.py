@@ -9,7 +9,7 @@ from smd_agent.framework.error_boundary import Fallback, own_failure
 from smd_agent.framework.patching import Function
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.interpreter.stack_room import has_room
-from smd_agent.pytorch.tracing import is_compiling, leave_uncompiled
+from smd_agent.pytorch.tracing import compiler, is_dynamo_compiling, leave_uncompiled
 
 
 class Patch(patching.Patch):
@@ -18,7 +18,7 @@ class Patch(patching.Patch):
     def _entrance(self, original: Function) -> Function:
         def patched(*args: Any, **kwargs: Any) -> Any:
             # First, so that a compiler that traces this folds it to True and sees nothing else.
-            if is_compiling():
+            if is_dynamo_compiling() or compiler._is_compiling_flag:
                 return original(*args, **kwargs)
             try:
                 return self._present(original)(*args, **kwargs) if has_room() else original(*args, **kwargs)

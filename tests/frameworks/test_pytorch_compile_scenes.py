@@ -136,7 +136,28 @@ def test_code_that_draws_random_numbers_of_its_own_has_no_layers(play_script):
     assert sum("computes something else than the model without the compiler" in line for line in played.lines) == 1
 
 
-def test_of_a_step_that_is_compiled_whole_no_function_of_the_agent_is_compiled(runner):
+STEPS = {
+    "a whole step": "@compiled\n"
+    "def step(x):\n"
+    "    loss = model(x).pow(2).mean()\n"
+    "    loss.backward()\n"
+    "    optimizer.step()\n"
+    "    optimizer.zero_grad()\n",
+    "an update": "update = compiled(lambda: optimizer.step())\n"
+    "def step(x):\n"
+    "    optimizer.zero_grad()\n"
+    "    model(x).pow(2).mean().backward()\n"
+    "    update()\n",
+    "a layer that computes nothing": "prepare = compiled(lambda x: model[0](x))\n"
+    "def step(x):\n"
+    "    optimizer.zero_grad()\n"
+    "    model(prepare(x)).pow(2).mean().backward()\n"
+    "    optimizer.step()\n",
+}
+
+
+@pytest.mark.parametrize("compiled", STEPS)
+def test_the_compiler_is_given_the_same_functions(runner, compiled):
     script = runner.write(
         "import torch, torch._dynamo.convert_frame as frames\n"
         "from torch import nn\n"
@@ -145,21 +166,22 @@ def test_of_a_step_that_is_compiled_whole_no_function_of_the_agent_is_compiled(r
         "    given.append((frame.f_code.co_filename, frame.f_code.co_name))\n"
         "    return original(self, frame, *args, **kwargs)\n"
         "frames.ConvertFrame.__call__ = convert\n"
-        "model = nn.Linear(4, 2)\n"
+        "compiled = torch.compile(backend='aot_eager')\n"
+        "torch.manual_seed(0)\n"
+        "model = nn.Sequential(nn.Identity(), nn.Linear(4, 2))\n"
         "optimizer = torch.optim.AdamW(model.parameters())\n"
-        "@torch.compile(backend='aot_eager')\n"
-        "def step(x):\n"
-        "    loss = model(x).pow(2).mean()\n"
-        "    loss.backward()\n"
-        "    optimizer.step()\n"
-        "    optimizer.zero_grad()\n"
-        "    return loss\n"
+        f"{STEPS[compiled]}"
         "for _ in range(6):\n"
         "    step(torch.randn(8, 4))\n"
-        "print(len(given) > 20, [names for names in given if 'smd_agent' in names[0]])\n"
+        "print(*given, sep='\\n')\n"
+        "print([sorted(torch._dynamo.utils.counters[kind].items()) for kind in ('frames', 'stats')])\n"
+        "print([value.tolist() for value in model.parameters()])\n"
     )
-    both = run_both(runner, script, config={"HookParameters": {"save_interval": 1}})
+    both = run_both(runner, script, config={"HookParameters": {"save_interval": 1, "save_all": True}})
     # The compiler warns with the time and the number of the process.
     assert_untouched(both, stderr=False)
-    assert both.agent.stdout == "True []\n"
+    assert "'total'" in both.agent.stdout
     assert both.trial.steps() == [0, 1, 2, 3, 4, 5]
+    # What is compiled of an optimizer does not hide its update.
+    (rate,) = both.trial.tensor_names(regex="optimizer/.*/lr")
+    assert both.trial.tensor(rate).steps() == [0, 1, 2, 3, 4, 5]
