@@ -7,14 +7,13 @@ place than its base class does is not found.
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections import OrderedDict, UserDict, UserList
 from collections.abc import Iterable
 from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Any, TypeGuard, TypeVar
-
-from smd_agent.framework.identity import WeakIdentityMap
 
 T = TypeVar("T")
 
@@ -88,17 +87,14 @@ def elements_of(value: object) -> Iterable[Any]:
     return elements_of(own_dict(value).get("data")) if issubclass(kind, UserList) else ()
 
 
-_installed: WeakIdentityMap[type, bool] = WeakIdentityMap()
-
-
 def is_installed(kind: type) -> bool:
     """Whether a class is one of an installed library, and none of the program's own."""
-    known = _installed.get(kind)
-    if known is None:
-        file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
-        known = not {"site-packages", "dist-packages"}.isdisjoint(re.split(r"[\\/]", file))
-        _installed.set(kind, known)
-    return known
+    return _is_of_library(getattr(sys.modules.get(kind.__module__), "__file__", None) or "")
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_of_library(file: str) -> bool:
+    return not {"site-packages", "dist-packages"}.isdisjoint(re.split(r"[\\/]", file))
 
 
 def runs_program(kind: type, *names: str) -> bool:

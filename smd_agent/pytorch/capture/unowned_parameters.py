@@ -20,10 +20,22 @@ from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.pytorch.model.live_modules import living_modules
 from smd_agent.pytorch.structure import optimized, own_parameters
 
-# Of each optimizer: the versions of its parameters when they were seen first without a gradient, by id.
-_first_seen: WeakIdentityMap[Any, dict[int, int]] = WeakIdentityMap()
-# And which of them belonged to no module when modules were looked through last, and for which that was asked.
-_searched: WeakIdentityMap[Any, tuple[set[int], int]] = WeakIdentityMap()
+
+class _WithoutGradient:
+    """Parameters of an optimizer that had no gradient, by id.
+
+    first: their versions when they were seen first.
+    asked: those for which modules were looked through last.
+    unowned: how many of these belonged to no module.
+    """
+
+    def __init__(self) -> None:
+        self.first: dict[int, int] = {}
+        self.asked: set[int] = set()
+        self.unowned = 0
+
+
+_known: WeakIdentityMap[Any, _WithoutGradient] = WeakIdentityMap()
 
 
 class UnownedParameters(UsageProbe, domain=PARAMETERS, doing="looking at parameters without a model"):
@@ -55,18 +67,14 @@ class UnownedParameters(UsageProbe, domain=PARAMETERS, doing="looking at paramet
             self._usage.save(f"optimizer/{title}", numbers)
 
     def _unowned(self, optimizer: Any, without_gradient: list[torch.Tensor]) -> int:
-        seen = _first_seen.get(optimizer)
-        if seen is None:
-            seen = _first_seen.set(optimizer, {})
+        known = _known.get(optimizer) or _known.set(optimizer, _WithoutGradient())
         versions = {id(parameter): parameter._version for parameter in without_gradient}
-        still = {key for key, version in versions.items() if seen.setdefault(key, version) == version}
+        still = {key for key, version in versions.items() if known.first.setdefault(key, version) == version}
         still -= self._owned() if still else set()
         if not still:
             return 0
-        asked, count = _searched.get(optimizer) or (set(), 0)
-        if asked != still:
+        if known.asked != still:
             # A walk through all objects, made only where something is wrong or has changed.
             in_modules = {id(one) for module in living_modules() for _, one in own_parameters(module)}
-            count = len(still - in_modules)
-            _searched.set(optimizer, (still, count))
-        return count
+            known.asked, known.unowned = still, len(still - in_modules)
+        return known.unowned

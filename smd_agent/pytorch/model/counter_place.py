@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.pytorch.tracing import is_dynamo_compiling, leave_uncompiled
 
 Module = torch.nn.Module
@@ -35,9 +34,7 @@ class Counter:
     previous: Callable[..., Any] | None
 
 
-# Of modules that nothing else has compiled; such a thing would hold its module.
-_counters: dict[int, Counter] = {}
-# What they count by.
+# What modules with counters are called by: those that nothing else has compiled.
 _calls: dict[int, Callable[..., Any]] = {}
 # Whether the compiler may come by.
 _compiles = False
@@ -68,17 +65,19 @@ class _Entry(NamedTuple):
     """A module with a counter, whose death ends the entry, and the classes that have the descriptor for it."""
 
     module: weakref.ref[Module]
+    counter: Counter
     kinds: tuple[type, ...]
 
 
 _entries: dict[int, _Entry] = {}
-_uses: WeakIdentityMap[type, int] = WeakIdentityMap()
 
 
 def counter_of(module: Module) -> Counter | None:
     """The counter of a module; None if it has none."""
     own: Any = _attributes(module).get(SLOT)
-    return own if issubclass(type(own), Counter) else _counters.get(id(module))
+    entry = _entries.get(id(module))
+    counter = None if entry is None else entry.counter
+    return own if issubclass(type(own), Counter) else counter
 
 
 def compiled_call(module: Module) -> Any:
@@ -93,11 +92,9 @@ def put(module: Module, counter: Counter) -> None:
         _attributes(module)[SLOT] = counter
         return
     key, kinds = id(module), _kinds(module)
-    _entries[key] = _Entry(weakref.ref(module, lambda _: _forget(key)), kinds)
-    _counters[key] = counter
+    _entries[key] = _Entry(weakref.ref(module, lambda _: _forget(key)), counter, kinds)
     _calls[key] = counter.count
     for kind in kinds:
-        _uses.set(kind, (_uses.get(kind) or 0) + 1)
         if SLOT not in vars(kind):
             type.__setattr__(kind, SLOT, _place)
 
@@ -131,9 +128,10 @@ def _kinds(module: Module) -> tuple[type, ...]:
 
 def _forget(key: int) -> None:
     entry = _entries.pop(key, None)
-    _counters.pop(key, None)
     _calls.pop(key, None)
-    for kind in () if entry is None else entry.kinds:
-        left = _uses.set(kind, (_uses.get(kind) or 0) - 1)
-        if not left and vars(kind).get(SLOT) is _place:
+    if entry is None:
+        return
+    used = {id(kind) for other in [*_entries.values()] for kind in other.kinds}
+    for kind in entry.kinds:
+        if id(kind) not in used and vars(kind).get(SLOT) is _place:
             type.__delattr__(kind, SLOT)
