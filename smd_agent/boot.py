@@ -70,9 +70,9 @@ def _arm() -> None:
     sys.meta_path.insert(0, _finder)
     package = os.path.dirname(os.path.abspath(__file__))
     if os.path.dirname(package) not in sys.path:
-        from smd_agent import bundled
+        from smd_agent import own_libraries
 
-        bundled.find_beside(package)
+        own_libraries.find_beside(package)
     if _is_half_made(sys.modules.get("site")):
         _finder.catch_up_all()
     else:

@@ -58,6 +58,15 @@ def size_text(size: float) -> str:
     return f"{size:.3g} {unit}"
 
 
+def rough_size_text(count: float) -> str:
+    """Write a number of bytes with one decimal and a unit; units are powers of 1000."""
+    units = ["bytes", "kB", "MB", "GB", "TB"]
+    while count >= 1000 and len(units) > 1:
+        count /= 1000
+        del units[0]
+    return f"{count:.0f} bytes" if units[0] == "bytes" else f"{count:.1f} {units[0]}"
+
+
 def shape_text(shape: Sequence[int]) -> str:
     """Write a shape as 16x3x3x3; a scalar as ()."""
     return "x".join(map(str, shape)) or "()"

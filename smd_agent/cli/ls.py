@@ -43,8 +43,8 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.paths import index_path
 from smd_agent.printable import count_of, shape_text, shortened, size_text
 from smd_agent.rules.verdict_in_time import in_one_line, look_shortly
+from smd_agent.storage.claim import describe_state
 from smd_agent.storage.index_files import StepIndex
-from smd_agent.storage.state import describe_state
 
 # Lists up to the first length are printed whole, longer ones are cut to the second for each collection.
 WHOLE_LIST = 30

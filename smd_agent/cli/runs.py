@@ -6,11 +6,10 @@ import os
 from pathlib import Path
 
 from smd_agent.cli.table import table
-from smd_agent.formats.failures import in_words
+from smd_agent.formats.notes import in_words
 from smd_agent.printable import count_of, shortened
-from smd_agent.storage.lost_steps import read_lost_steps
-from smd_agent.storage.state import describe_state
-from smd_agent.storage.worker_notes import read_failures
+from smd_agent.storage.claim import describe_state
+from smd_agent.storage.worker_notes import read_failures, read_lost_steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from smd_agent.rules.by_default import rules_of_run
 from smd_agent.rules.finding import Finding, alike
 from smd_agent.rules.judging import Judging
 from smd_agent.rules.verdict_in_time import ShortLook, in_one_line
-from smd_agent.storage.state import describe_state
+from smd_agent.storage.claim import describe_state
 from smd_agent.storage.worker_notes import read_failures
 
 # Read at a look: a run that is long already is read evenly in parts, within a second or two.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from smd_agent.analysis.trial import Trial
-from smd_agent.formats.about import Facts
+from smd_agent.formats.notes import Facts
 from smd_agent.storage.worker_notes import read_about
 
 RANDOM_STATE, SEEDS = "random state", "seeds"

@@ -15,14 +15,13 @@ from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.manual_values import parts_of
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.names import SCALAR_PREFIX
+from smd_agent.core.ports import RunSink
 from smd_agent.core.recorder import Recorder
 from smd_agent.core.reduction_config import ReductionConfig
-from smd_agent.core.run_output import RunOutput
+from smd_agent.core.run_output import RunOutput, worker_name
 from smd_agent.core.save_config import SaveConfig
 from smd_agent.core.saved_collections import Selection
-from smd_agent.core.sink import RunSink
 from smd_agent.core.values import Captured
-from smd_agent.core.worker import worker_name
 from smd_agent.errors import SMDebugTypeError, SMDebugValueError
 
 

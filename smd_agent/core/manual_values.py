@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from smd_agent import guard
 from smd_agent.core.clock import ModeClock, RunPosition
-from smd_agent.core.sink import StepSink
+from smd_agent.core.ports import StepSink
 from smd_agent.core.values import Captured, ToArray, capture, write_raw
 
 

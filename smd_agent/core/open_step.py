@@ -11,9 +11,8 @@ from smd_agent.core.domains import STEPS
 from smd_agent.core.locking import locked
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.overhead import overhead
-from smd_agent.core.ports import HeldStep, LateValues, OpenCapture
+from smd_agent.core.ports import HeldStep, LateValues, OpenCapture, StepSink
 from smd_agent.core.save_plan import Group, SavePlan
-from smd_agent.core.sink import StepSink
 
 if TYPE_CHECKING:
     from smd_agent.core.run_output import RunOutput

@@ -26,10 +26,10 @@ from smd_agent.core.ports import OpenCapture, StepAside
 from smd_agent.core.values import ToArray, capture, write_group
 
 if TYPE_CHECKING:
+    from smd_agent.core.ports import StepSink
     from smd_agent.core.run_output import RunOutput
     from smd_agent.core.save_plan import Group
     from smd_agent.core.saved_collections import Selection
-    from smd_agent.core.sink import StepSink
 
 
 class Recorder(OpenStep):

@@ -13,11 +13,10 @@ from smd_agent import guard
 from smd_agent.core.channels import ChannelAxes
 from smd_agent.core.distribution import distribution_of, has_distribution, sums_in
 from smd_agent.core.names import Ops, reduction_name
-from smd_agent.core.ports import Deferred
+from smd_agent.core.ports import Deferred, StepSink
 from smd_agent.core.reduction_config import HISTOGRAM_OP
 from smd_agent.core.reductions import channel_shares, count_by_size, reduce_batch, reducible
 from smd_agent.core.save_plan import Group
-from smd_agent.core.sink import StepSink
 
 # The values, and the name of the dtype they had before they were widened.
 Captured = tuple[npt.NDArray[Any], "str | None"]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from smd_agent import guard, session
 from smd_agent.config import env
+from smd_agent.config.job_files import folder_wanted
 from smd_agent.config.keys import DEFAULT_OUT_DIR
 from smd_agent.config.placeholders import ALLOWED, UnknownPlaceholder, fill_in, names_rank
 from smd_agent.config.settings import HookSettings
-from smd_agent.config.tensorboard import folder_wanted
 from smd_agent.core.clock import ModeClock
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_manager import CollectionManager
@@ -29,10 +29,9 @@ from smd_agent.framework.environment import Sources, environment
 from smd_agent.framework.restarts import Restarts
 from smd_agent.framework.tracked_model import TrackedModel
 from smd_agent.storage import open_runs
-from smd_agent.storage.board_files import FOLDER
+from smd_agent.storage.board_files import FOLDER, RunBoard
 from smd_agent.storage.destination import Destination
 from smd_agent.storage.metrics_file import MetricsFile
-from smd_agent.storage.run_board import RunBoard
 from smd_agent.storage.run_folder import absolute
 from smd_agent.storage.run_writer import RunWriter
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from smd_agent.config import env, hosts
+from smd_agent.config import env, job_files
 
 
 def rank_and_size(framework: str) -> tuple[int, int]:
@@ -20,5 +20,5 @@ def rank_and_size(framework: str) -> tuple[int, int]:
     horovod = sys.modules.get(f"horovod.{framework}")
     if horovod is not None and horovod.is_initialized():
         return int(horovod.rank()), int(horovod.size())
-    places = [place for place in (env.rank_and_size(), hosts.rank_and_size()) if place is not None]
+    places = [place for place in (env.rank_and_size(), job_files.rank_and_size_of_host()) if place is not None]
     return next((place for place in places if place[1] > 1), (0, 1))

@@ -65,9 +65,9 @@ def _numbers(version: str) -> list[int]:
 def _kernel() -> str:
     """Why a compiled part is not used; empty if all are."""
     from smd_agent.core.reductions import with_kernel
-    from smd_agent.storage import copying
+    from smd_agent.storage import writer
 
-    for library, load in ((with_kernel.LIBRARY, with_kernel.Kernel), (copying.LIBRARY, copying.compiled)):
+    for library, load in ((with_kernel.LIBRARY, with_kernel.Kernel), (writer.LIBRARY, writer.compiled)):
         if not library.exists():
             return f"there is no {library.name}: the package was built without a C compiler"
         problem = guard.attempt(lambda library=library, load=load: load(library))  # type: ignore[misc]

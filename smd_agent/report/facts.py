@@ -12,17 +12,15 @@ from smd_agent.compare.environments import environment_of, spoken
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugError
-from smd_agent.formats.about import Facts
-from smd_agent.formats.failures import in_words
+from smd_agent.formats.notes import Facts, in_words
 from smd_agent.formats.paths import index_path
 from smd_agent.printable import shortened, size_text
 from smd_agent.report.collecting import Collected
 from smd_agent.report.markup import Element, count_of, element, table, time_text
 from smd_agent.rules.judging import Verdict
 from smd_agent.rules.lacks import grouped
-from smd_agent.storage.lost_steps import read_lost_steps
-from smd_agent.storage.state import describe_state
-from smd_agent.storage.worker_notes import read_about, read_failures
+from smd_agent.storage.claim import describe_state
+from smd_agent.storage.worker_notes import read_about, read_failures, read_lost_steps
 
 
 def cost_rows(trial: Trial) -> Iterator[tuple[str, str]]:

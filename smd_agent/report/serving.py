@@ -22,8 +22,8 @@ from typing import Any, cast
 
 from smd_agent.formats import paths
 from smd_agent.report.markup import element, joined
-from smd_agent.storage.folders import change_time, names_in
-from smd_agent.storage.state import describe_state
+from smd_agent.storage.claim import describe_state
+from smd_agent.storage.index_files import change_time, names_in
 
 # In seconds, and as a multiple of what making the page takes: then it may be made again.
 _AGAIN_AFTER, _TIMES = 1.0, 4.0

@@ -4,7 +4,8 @@ The old library left an empty claim file behind after a crash and then wrote not
 its process, whatever ends that, and is given to one process only, however many ask at once; what the file says is for
 people and for ``ls``. Where the file system has no locks, the process that creates the file has the claim. One that was
 left behind there is set aside if it names a process of this machine that is gone. Else it has to be removed by hand: a
-writer on another machine may live, and have no reason to touch a file for hours.
+writer on another machine may live, and have no reason to touch a file for hours. What the file says tells readers, too,
+whether a run goes on or was cut off.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import os
 import socket
 import stat
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from smd_agent.descriptors import open_above
+from smd_agent.formats import paths
 from smd_agent.formats.paths import TEMPORARY_SUFFIX, claim_path
 from smd_agent.regular_file import open_to_read, read_text
 from smd_agent.storage.after_fork import do_in_children, leave_to_children
@@ -299,3 +302,33 @@ def alive(owner: dict[str, object]) -> bool:
 def is_gone(owner: dict[str, object]) -> bool:
     """Whether the process that a claim file names is known to have ended; nothing is known of one on another host."""
     return owner.get("host") == socket.gethostname() and not alive(owner)
+
+
+def describe_state(root: Path, last_file: Path | None) -> str:
+    """Say in a few words what has become of a run.
+
+    Args:
+        root: the run's folder.
+        last_file: the file it wrote last, None when there is none.
+    """
+    if (root / paths.END_MARKER).exists():
+        return "finished"
+    owner = Claim(root).owner()
+    if owner is None or owner.get("host") != socket.gethostname():
+        return f"not finished, {_last_sign(last_file)}"
+    if alive(owner):
+        return f"running as process {owner['pid']}, {_last_sign(last_file)}"
+    return f"was cut off: process {owner['pid']} is gone, {_last_sign(last_file)}"
+
+
+def _last_sign(last_file: Path | None) -> str:
+    if last_file is None or not last_file.exists():
+        return "no step written"
+    return f"last step written {_ago(time.time() - os.stat(last_file).st_mtime)} ago"
+
+
+def _ago(seconds: float) -> str:
+    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(seconds, 0):.0f} s"

@@ -1,20 +1,25 @@
-"""A disk that is full or stands still, and a folder that goes away: one line says so, and the run goes on."""
+"""What is said of the disk: what steps take, and that it is full or stands still; the run goes on whatever it is."""
 
 from __future__ import annotations
 
 import errno
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 from smd_agent import guard
 from smd_agent.core.domains import failures
-from smd_agent.storage.retried_file import RetriedFile
+from smd_agent.printable import rough_size_text
+from smd_agent.storage.worker_files import RetriedFile
 
 PASSING = frozenset(
     getattr(errno, name, errno.ENOSPC)
     for name in ("ENOSPC", "EDQUOT", "EIO", "ESTALE", "EMFILE", "ENFILE", "ETIMEDOUT")
 )
 """What is the matter with a disk that may take data later."""
+# A step of fewer bytes is not worth a line.
+LARGE_STEP = 10**6
+FIRST_STEPS = 1000
 
 
 class Beginning:
@@ -90,3 +95,30 @@ class DiskFailures:
         lacks = "lacks the newest names" if collections.exists else "is missing, which collections there are is unknown"
         line = f"the collections file {path} {lacks} ({collections.failure.strerror})"
         guard.say_once(("no collections", path), line)
+
+
+def tell_forecast(step_bytes: int, saved_steps: int, root: Callable[[], Path]) -> None:
+    """Say what the first ``FIRST_STEPS`` steps take, of which so many are saved, and whether the disk holds that.
+
+    Args:
+        step_bytes: of one saved step.
+        saved_steps: of those first ones.
+        root: gives the run's folder; asked on the thread that may wait for a disk.
+    """
+    try:
+        free = shutil.disk_usage(root()).free
+    except OSError:
+        free = None
+    guard.say(forecast(step_bytes, saved_steps, free))
+
+
+def forecast(step_bytes: int, saved_steps: int, free: int | None) -> str:
+    """The line; ``free`` is in bytes, None where nobody knows."""
+    line = f"a saved step takes {rough_size_text(step_bytes)} on disk"
+    if saved_steps > 1:
+        line += f", the first {FIRST_STEPS:,} steps {rough_size_text(step_bytes * saved_steps)}"
+    if free is None:
+        return line
+    if free < step_bytes * max(saved_steps, 1):
+        return f"{line}, and {rough_size_text(free)} are free, which {-(-free // step_bytes):,} saved steps fill"
+    return f"{line}; {rough_size_text(free)} are free"

@@ -1,32 +1,47 @@
-"""The index files of a run's folder: which have appeared or changed, what they say, and which cannot be read."""
+"""The index files of a run's folder: those that have appeared or changed, what they say, and the cache of that.
+
+The cache is a file beside a large run, by which the run is opened quickly the next time. It is never needed: what it
+does not hold, or holds of an index file that has changed since, is read from the index files. It is written by who
+reads, once the run goes on no more, where that is allowed; and put in place whole.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
+import shutil
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smd_agent.errors import IndexReaderException
 from smd_agent.formats import paths
 from smd_agent.formats.index import Index, IndexParser
+from smd_agent.formats.index_cache import CachedFile, UnusableCache, decode, encode
 from smd_agent.printable import printable
-from smd_agent.regular_file import read_text
-from smd_agent.storage.folders import change_time, names_in
-from smd_agent.storage.index_cache import IndexCache
+from smd_agent.regular_file import open_to_read, read_bytes, read_text
+from smd_agent.storage.claim import Claim, is_gone
+from smd_agent.storage.whole_file import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from smd_agent.formats.index_cache import Signature
 
 logger = logging.getLogger("smd_agent")
 
-# Two changes of a folder within a clock tick may leave the same change time, so one that has just changed is
-# listed again. Seconds; the coarsest file systems count in steps of two.
+# Two changes of a folder or a file within a clock tick may leave the same change time, so one that has just changed is
+# looked at again. Seconds; the coarsest file systems count in steps of two.
 _SETTLED_AFTER = 3.0
+# So many index files must have been read one by one for a cache to be written.
+WORTHWHILE = 1000
+LARGEST_BYTES = 1 << 27
+# A run of another machine that has written nothing for so long goes on no more. Seconds.
+_OLD_SECONDS = 3600.0
+# The disk must have room for so many of the file.
+_ROOM = 10
 
 
 @dataclass(frozen=True)
@@ -169,3 +184,83 @@ def _has_changed(path: Path, signature: Signature) -> bool:
     with suppress(OSError):
         return _signature(path) != signature
     return False
+
+
+def names_in(folder: Path) -> set[str]:
+    """Return the names of what is in a folder; none when it is not there, or cannot be read."""
+    try:
+        return set(os.listdir(folder))
+    except OSError:
+        return set()
+
+
+def change_time(path: Path) -> int | None:
+    """Return when a file or folder was changed, in nanoseconds since the epoch; None when it is not there."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return None
+
+
+class IndexCache:
+    """The cache of one run's index files.
+
+    Args:
+        root: the run's folder.
+        parser: of its index files.
+    """
+
+    def __init__(self, root: Path, parser: IndexParser) -> None:
+        self._root = root
+        self._parser = parser
+        self._read: dict[str, CachedFile] | None = None
+        self._current: list[CachedFile] = []
+        self._new = 0
+
+    def get(self, path: str, signature: Signature) -> Index | None:
+        """Return what an index file says; None if that is not known.
+
+        Args:
+            path: of the file, below the index folder.
+            signature: of the file as it is now.
+        """
+        if self._read is None:
+            self._read = self._load()
+        # Each is asked for once, and the rest need not be kept.
+        file = self._read.pop(path, None)
+        if file is None or file.signature != signature:
+            return None
+        self._current.append(file)
+        return file.index
+
+    def add(self, path: str, signature: Signature, index: Index) -> None:
+        """Take in an index file that had to be read."""
+        if time.time() - signature[0] / 1e9 > _SETTLED_AFTER:
+            self._current.append(CachedFile(path, signature, index))
+            self._new += 1
+
+    def save(self) -> None:
+        """Write the file if that saves much the next time, and the run goes on no more."""
+        if self._new < WORTHWHILE or not self._goes_on_no_more():
+            return
+        self._new = 0
+        # A folder that cannot be written, or has no room, is no failure.
+        with suppress(OSError):
+            content = encode(self._current)
+            if len(content) <= LARGEST_BYTES and shutil.disk_usage(self._root).free > _ROOM * len(content):
+                replace_file(self._root, paths.INDEX_CACHE, content)
+
+    def _load(self) -> dict[str, CachedFile]:
+        try:
+            with open_to_read(self._root / paths.INDEX_CACHE) as file:
+                content = read_bytes(file, LARGEST_BYTES + 1)
+            return decode(content, self._parser) if len(content) <= LARGEST_BYTES else {}
+        except (OSError, UnusableCache, MemoryError):
+            return {}
+
+    def _goes_on_no_more(self) -> bool:
+        if (self._root / paths.END_MARKER).exists():
+            return True
+        owner = Claim(self._root).owner()
+        last = max(file.signature[0] for file in self._current)
+        return (owner is not None and is_gone(owner)) or time.time() - last / 1e9 > _OLD_SECONDS

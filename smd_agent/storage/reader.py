@@ -24,15 +24,13 @@ from smd_agent.errors import (
 from smd_agent.formats import paths
 from smd_agent.formats.event import Form, SavedTensor, decode_tensor, peek_form
 from smd_agent.formats.index import Index
-from smd_agent.formats.scalar_columns import ArrayColumn, Numbers, Rows, ScalarColumn
-from smd_agent.formats.scalars import scalar_value
+from smd_agent.formats.scalar_columns import ArrayColumn, Numbers, Rows, ScalarColumn, scalar_value
 from smd_agent.formats.tfrecord import RecordError
 from smd_agent.printable import printable, shortened
 from smd_agent.regular_file import NotARegularFile
 from smd_agent.storage import open_runs
 from smd_agent.storage.event_file import head_of, payload_of, read_head, read_payload, read_range, read_records
-from smd_agent.storage.folders import change_time, names_in
-from smd_agent.storage.index_files import IndexFiles, StepIndex
+from smd_agent.storage.index_files import IndexFiles, StepIndex, change_time, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

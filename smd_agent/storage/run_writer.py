@@ -13,23 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smd_agent import guard
-from smd_agent.core.domains import BOARD, JOB_METRICS
-from smd_agent.core.failure import Failure
+from smd_agent.core.domains import BOARD, JOB_METRICS, Failure
 from smd_agent.core.modes import ModeKeys
-from smd_agent.formats import about
 from smd_agent.formats.encoder import Stamp
-from smd_agent.formats.failures import to_text
+from smd_agent.formats.notes import about_text, failures_text
 from smd_agent.formats.paths import END_MARKER
-from smd_agent.storage.board_files import FOLDER, BoardStep
-from smd_agent.storage.disk_failures import PASSING, Beginning, DiskFailures
-from smd_agent.storage.forecast import FIRST_STEPS, LARGE_STEP, tell
-from smd_agent.storage.layouts import Layouts
+from smd_agent.storage.board_files import FOLDER, BoardStep, RunBoard
+from smd_agent.storage.destination import RunPlace
+from smd_agent.storage.disk_failures import FIRST_STEPS, LARGE_STEP, PASSING, Beginning, DiskFailures, tell_forecast
 from smd_agent.storage.metrics_file import MetricsFile, MetricStep
-from smd_agent.storage.run_board import RunBoard
 from smd_agent.storage.run_folder import Continuation, RunFolder, absolute, holds_finished_run
-from smd_agent.storage.run_place import RunPlace
-from smd_agent.storage.saved_counts import SavedCounts
-from smd_agent.storage.step_file import Growth, StepFile
+from smd_agent.storage.step_file import Growth, Layouts, StepFile
 from smd_agent.storage.uploads import Uploads
 from smd_agent.storage.whole_file import remove_file, replace_file
 from smd_agent.storage.worker_files import WorkerFiles
@@ -68,7 +62,7 @@ class RunWriter:
         uploads: Uploads | None = None,
     ) -> None:
         self.dry_run = dry_run
-        self.saved = SavedCounts()
+        self.saved = Growth()
         self._named = absolute(out_dir)
         self._finished_before = holds_finished_run(self._named)
         self._below = below
@@ -173,7 +167,7 @@ class RunWriter:
 
     def begin_anew(self) -> None:
         """Forget everything, in a process that a fork has made: folder and thread are its parent's."""
-        self.saved.forget()
+        self.saved = Growth()
         self._worker = ""
         self._continued = None
         self._store.begin_anew()
@@ -203,7 +197,7 @@ class RunWriter:
         if not self._forecast and steps_among is not None and step.size >= LARGE_STEP:
             self._forecast = True
             saved = steps_among(step.stamp.mode, FIRST_STEPS)
-            self._writer.submit(partial(tell, step.size, saved, lambda: self.root))
+            self._writer.submit(partial(tell_forecast, step.size, saved, lambda: self.root))
 
     def publish(self, step: StepFile) -> None:
         """Put what a step has so far on disk, in the background; it may get more until it is committed."""
@@ -221,12 +215,12 @@ class RunWriter:
     def write_about(self, environment: Mapping[str, Mapping[str, str]], took: tuple[float, float] | None) -> None:
         """Note where this worker runs, and what saving took; put in place with the next step, and at the end."""
         if self._files is not None:
-            self._files.about.text = about.to_text(environment, took)
+            self._files.about.text = about_text(environment, took)
 
     def write_failures(self, failures: Sequence[Failure]) -> None:
         """Note what has failed of the agent's, in the background."""
         if self._files is not None and failures:
-            self._files.failures.text = to_text(failures)
+            self._files.failures.text = failures_text(failures)
             self._closed = None
             self._writer.submit(self._put_files)
 
@@ -330,7 +324,7 @@ class RunWriter:
         gone = self.saved.steps
         self._at.entered = False
         self._last_index = ""
-        self.saved.forget()
+        self.saved = Growth()
         if self._files is not None:
             self._files.forget()
             self._files.lost.gone += gone
@@ -348,7 +342,7 @@ class RunWriter:
             guard.attempt(partial(remove_file, self.root, step.index_name))
             self._lose(step.stamp.step)
             return
-        self.saved.add(growth)
+        self.saved = self.saved.plus(growth)
         self._last_index = step.index_name
         self._put_files()
         if ended:

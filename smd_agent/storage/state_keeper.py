@@ -22,11 +22,13 @@ from pathlib import Path
 from smd_agent import guard, stalled_disk
 from smd_agent.core.overhead import overhead
 from smd_agent.descriptors import above_streams
-from smd_agent.formats.training_state import TrainingState
+from smd_agent.formats.training_state import FILE_NAME, TrainingState, parse_states, states_text
 from smd_agent.interpreter.never_freed import never_free
+from smd_agent.regular_file import read_text
+from smd_agent.stalled_disk import in_time
 from smd_agent.storage.after_fork import do_in_children, leave_to_children
 from smd_agent.storage.folder_events import FolderEvents, readiness
-from smd_agent.storage.state_file import is_checkpoint, path_of, write_states
+from smd_agent.storage.whole_file import replace_file
 from smd_agent.storage.writer import Thread, start_thread
 
 # How long a step waits for the state of the checkpoint before it. The program has just written to that disk, so one
@@ -36,6 +38,12 @@ PATIENCE_SECONDS = 10.0
 _GLANCE_SECONDS = 0.05
 
 _CLOSED = select.POLLHUP | select.POLLNVAL | select.POLLERR
+_LARGEST_BYTES = 1 << 22
+# So many are kept.
+_STATES = 1000
+# What a program writes beside its checkpoints, and again and again; and what SageMaker's uploader leaves there.
+_LOGS = (".log", ".txt", ".csv", ".tsv", ".jsonl", ".out", ".err", ".lock")
+_NO_CHECKPOINTS = (FILE_NAME, "sagemaker-uploaded", "tfevents")
 
 
 class StateKeeper:
@@ -233,3 +241,41 @@ class StateKeeper:
     def _tell(self, error: Exception) -> None:
         line = f"where the training stands is not noted in {path_of(self._folder)} ({guard.describe(error)})"
         guard.say_once(("training state", self._folder), line)
+
+
+def is_checkpoint(name: str) -> bool:
+    """Whether a file of this name may be a checkpoint, or a part of one."""
+    return not name.endswith(_LOGS) and not any(part in name for part in _NO_CHECKPOINTS)
+
+
+def path_of(folder: Path) -> Path:
+    """The file in a folder of checkpoints."""
+    return folder / FILE_NAME
+
+
+def read_states(folder: Path) -> list[TrainingState]:
+    """The states of earlier starts; none where there is no file, or no checkpoint beside it.
+
+    Raises:
+        OSError: the file cannot be read, or not in time.
+        ValueError: it is not such a file.
+    """
+    return in_time(partial(_read_states, folder))
+
+
+def write_states(folder: Path, states: Sequence[TrainingState]) -> None:
+    """Put the file in place at once: whoever reads it finds the old one or the new one.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    replace_file(folder, FILE_NAME, states_text(states[-_STATES:]).encode())
+
+
+def _read_states(folder: Path) -> list[TrainingState]:
+    try:
+        text = read_text(path_of(folder), largest=_LARGEST_BYTES)
+    except FileNotFoundError:
+        return []
+    # Without a checkpoint there is nothing that could go on.
+    return parse_states(text) if any(map(is_checkpoint, os.listdir(folder))) else []

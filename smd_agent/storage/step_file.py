@@ -7,6 +7,7 @@ writer thread would only take memory bandwidth, and perhaps its processor, away 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -23,18 +24,19 @@ from smd_agent.formats.encoder import (
     CHECKSUM_KEY,
     LARGEST_TENSOR_BYTES,
     TAIL_BYTES,
+    HeadEncoder,
+    ScalarBlock,
     Stamp,
     tail,
 )
-from smd_agent.formats.index import index_text, tensor_fragment
+from smd_agent.formats.index import index_text, shape_fragment, tensor_fragment
 from smd_agent.formats.paths import event_path, index_path
 from smd_agent.formats.tfrecord import FRAME_HEADER_BYTES
+from smd_agent.printable import count_of, rough_size_text
 from smd_agent.storage.board_files import BoardStep
-from smd_agent.storage.copying import copy_large
-from smd_agent.storage.layouts import Layouts
 from smd_agent.storage.metrics_file import MetricStep
 from smd_agent.storage.step_output import StepOutput
-from smd_agent.storage.writer import BLOCK_BYTES, DEFAULT_BUDGET_BYTES, Block, Writer
+from smd_agent.storage.writer import BLOCK_BYTES, DEFAULT_BUDGET_BYTES, Block, Writer, copy_large
 
 # Up to this size the training thread checksums a record while it is in its cache; beyond, the writer thread does.
 INLINE_BYTES = 65536
@@ -43,14 +45,27 @@ INLINE_BYTES = 65536
 HELD_BLOCKS = DEFAULT_BUDGET_BYTES // BLOCK_BYTES // 2
 
 Bytes = npt.NDArray[np.uint8]
+_CACHED_BLOCKS = 10_000
 
 
 class Growth(NamedTuple):
-    """What a step that is in place has got since it was put there before: steps (1 the first time), values, bytes."""
+    """What has come into a run's folder: steps, values of tensors, and bytes of their files."""
 
-    steps: int
-    tensors: int
-    size: int
+    steps: int = 0
+    tensors: int = 0
+    size: int = 0
+
+    def plus(self, growth: Growth) -> Growth:
+        """Both together."""
+        return Growth(*map(int.__add__, self, growth))
+
+    def minus(self, before: Growth) -> Growth:
+        """What has come since."""
+        return Growth(*map(int.__sub__, self, before))
+
+    def text(self, beside: int, more: str) -> str:
+        """The same in words; ``beside`` are the bytes of other files, ``more`` follows the size of all."""
+        return f"{count_of(self.steps, 'step')} ({self.tensors} values, {rough_size_text(self.size + beside)}{more})"
 
 
 class StepFile:
@@ -101,7 +116,7 @@ class StepFile:
         self._blocks: dict[tuple[str, ...], tuple[int, list[int]]] = {}
         self._shape_entries: dict[str, str] = {}
         # What is in place, or on its way there: how much, and its index.
-        self._handed = Growth(0, 0, 0)
+        self._handed = Growth()
         self._index = ""
 
     @property
@@ -237,7 +252,7 @@ class StepFile:
             [*self._shape_entries.values()],
         )
         before, self._handed = self._handed, Growth(1, self.tensors, self._size + len(text.encode()))
-        growth = Growth(*(now - then for now, then in zip(self._handed, before, strict=True)))
+        growth = self._handed.minus(before)
         if text == self._index:
             self._writer.submit(partial(self._output.repeat, partial(done, growth), failed))
             return
@@ -340,3 +355,54 @@ class StepFile:
         if self._full:
             self._writer.submit(partial(self._output.write, self._full, self._writer.written))
             self._full = []
+
+
+class Layouts:
+    """What one step's layout can reuse of the step before: heads, scalar blocks and their index text."""
+
+    def __init__(self) -> None:
+        self.heads = HeadEncoder()
+        self.names: dict[str, str] = {}
+        self._shapes: dict[str, tuple[tuple[object, ...], str]] = {}
+        self._blocks: dict[tuple[str, ...], ScalarBlock] = {}
+        self._texts: dict[tuple[str, ...], tuple[ScalarBlock, int, str]] = {}
+
+    def scalar_block(self, tags: tuple[str, ...], stamp: Stamp) -> ScalarBlock:
+        """The block for these tags, rebuilt when the step's numbers have grown by a byte."""
+        block = self._blocks.get(tags)
+        if block is None or not block.fits(stamp):
+            if len(self._blocks) >= _CACHED_BLOCKS:
+                self._blocks.clear()
+                self._texts.clear()
+            block = self._blocks[tags] = ScalarBlock(tags, stamp)
+        return block
+
+    def name_json(self, name: str) -> str:
+        """The name as it stands in JSON."""
+        text = self.names.get(name)
+        if text is None:
+            text = self.names[name] = json.dumps(name)
+        return text
+
+    def scalar_index(self, tags: tuple[str, ...], block: ScalarBlock, start: int) -> str:
+        """Index entries of a block that begins at ``start``."""
+        known = self._texts.get(tags)
+        if known is not None and known[0] is block and known[1] == start:
+            return known[2]
+        entries = []
+        position = start
+        for tag, length in zip(tags, block.lengths, strict=True):
+            entries.append(tensor_fragment(self.name_json(tag), position, length))
+            position += length
+        text = ", ".join(entries)
+        self._texts[tags] = (block, start, text)
+        return text
+
+    def shape_index(self, name: str, original_name: str, shape: tuple[int, ...], dtype: str | None) -> str:
+        """Index entry of a noted shape."""
+        noted = original_name, shape, dtype
+        known = self._shapes.get(name)
+        if known is None or known[0] != noted:
+            text = shape_fragment(self.name_json(name), self.name_json(original_name), shape, dtype)
+            known = self._shapes[name] = noted, text
+        return known[1]

@@ -18,12 +18,10 @@ from typing import TYPE_CHECKING
 from smd_agent import guard, stalled_disk
 from smd_agent.formats import paths
 from smd_agent.formats.index import IndexParser
-from smd_agent.printable import count_of
+from smd_agent.printable import count_of, rough_size_text
 from smd_agent.regular_file import LARGEST_TEXT_BYTES, read_text
 from smd_agent.storage import store_thread
-from smd_agent.storage.forecast import size_text
-from smd_agent.storage.store_claim import is_place_of
-from smd_agent.storage.store_session import Earlier, Found, StoreSession
+from smd_agent.storage.store_session import Earlier, Found, StoreSession, is_place_of
 from smd_agent.storage.store_thread import StoreThread
 from smd_agent.storage.stores import StoreFailure
 from smd_agent.storage.whole_file import remove_file
@@ -236,7 +234,7 @@ class Uploads:
             return
         stalled_disk.waited_in_vain(lambda: bool(self._due) and self._thread.is_alive)
         self._fail(self._thread.pauses.why_in_vain)
-        files = f"{count_of(left, 'file')} ({size_text(size)})"
+        files = f"{count_of(left, 'file')} ({rough_size_text(size)})"
         verb = "are" if left > 1 else "is"
         guard.say(f"{files} of the run {verb} not in {self._session.address} ({self._failed}), but in {self._root}")
 

@@ -1,21 +1,24 @@
-"""Reader of the small files that workers leave in a run's folder: what they ran with, and what failed.
+"""Reader of the small files that workers leave in a run's folder: what they ran with, what failed, and what is lost.
 
 Of each kind there is one file for each worker. What cannot be read is left out.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from smd_agent.core.failure import Failure
-from smd_agent.formats.about import About, about_of
-from smd_agent.formats.failures import LARGEST_BYTES, failures_of
-from smd_agent.formats.paths import ABOUT_FOLDER, FAILURES_FOLDER
+from smd_agent.core.domains import Failure
+from smd_agent.formats.notes import LARGEST_FAILURES, About, about_of, failures_of
+from smd_agent.formats.paths import ABOUT_FOLDER, FAILURES_FOLDER, LOST_FOLDER, lost_path
 from smd_agent.regular_file import read_text
+from smd_agent.storage.whole_file import remove_file
 
 _LARGEST_ABOUT = 1 << 18
+_LARGEST_LOST = 1 << 20
 
 
 class OfWorker(NamedTuple):
@@ -27,7 +30,7 @@ class OfWorker(NamedTuple):
 
 def read_failures(root: Path) -> list[OfWorker]:
     """What failed in the workers of a run, in the order of their names."""
-    found = notes_in(root / FAILURES_FOLDER, LARGEST_BYTES)
+    found = notes_in(root / FAILURES_FOLDER, LARGEST_FAILURES)
     return [OfWorker(worker, failure) for worker, text in found for failure in failures_of(text)]
 
 
@@ -35,6 +38,52 @@ def read_about(root: Path) -> list[About]:
     """With what the workers of a run ran, and what saving took, in the order of their names."""
     found = (about_of(worker, text) for worker, text in notes_in(root / ABOUT_FOLDER, _LARGEST_ABOUT))
     return [one for one in found if one is not None]
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What the folder of a run says that a worker could not save; see ``worker_files.LostSteps``."""
+
+    worker: str
+    count: int
+    gone: int
+    steps: tuple[int, ...]
+    reason: str
+
+
+def read_lost_steps(root: Path) -> list[Lost]:
+    """What the workers of a run could not save, in the order of their names; what cannot be read is left out."""
+    found = (parse_lost_steps(worker, text) for worker, text in notes_in(root / LOST_FOLDER, _LARGEST_LOST))
+    return [lost for lost in found if lost is not None]
+
+
+def take_lost_steps(root: Path, worker: str, until: int) -> list[int]:
+    """The steps up to this one, of those listed, that a worker could not save; their file is removed.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    found = _read(root / lost_path(worker))
+    remove_file(root, lost_path(worker))
+    return [] if found is None else [step for step in found.steps if step <= until]
+
+
+def parse_lost_steps(worker: str, text: str | bytes) -> Lost | None:
+    """Read the text of a worker's file; None if it is none."""
+    try:
+        fields: dict[str, Any] = json.loads(text)
+        steps = tuple(int(step) for step in fields["steps"])
+        count, gone = int(fields["count"]), int(fields["gone"])
+        return Lost(worker, count, gone, steps, str(fields["reason"]))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+        return None
+
+
+def _read(path: Path) -> Lost | None:
+    try:
+        return parse_lost_steps(path.stem, read_text(path, largest=_LARGEST_LOST))
+    except (OSError, ValueError):
+        return None
 
 
 def notes_in(folder: Path, largest: int) -> Iterator[tuple[str, str]]:

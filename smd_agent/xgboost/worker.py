@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xgboost import collective
 
-from smd_agent.config import hosts
+from smd_agent.config import job_files
 
 
 def rank_and_size() -> tuple[int, int]:
@@ -18,4 +18,4 @@ def place() -> tuple[int, int]:
     The variables of launchers do not count: what they have started trains together only by XGBoost's communicator.
     """
     found = rank_and_size()
-    return found if found[1] > 1 else hosts.rank_and_size() or found
+    return found if found[1] > 1 else job_files.rank_and_size_of_host() or found

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from smd_agent.formats.about import to_text
+from smd_agent.formats.notes import about_text
 
 FACTS = {
     "versions": {"Python": "3.11.7", "PyTorch": "2.12.0"},
@@ -25,7 +25,7 @@ def run(write):
         if facts:
             (folder / "about").mkdir()
             told = {group: own | changed.get(group.replace(" ", "_"), {}) for group, own in facts.items()}
-            (folder / "about/worker_0.json").write_text(to_text(told, None))
+            (folder / "about/worker_0.json").write_text(about_text(told, None))
         return folder
 
     return make

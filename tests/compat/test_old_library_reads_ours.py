@@ -154,7 +154,7 @@ def test_their_trial_skips_what_was_lost_and_runs_inside_of_a_run(tmp_path):
 
 
 def test_their_trial_is_not_disturbed_by_a_cache_of_ours(tmp_path, monkeypatch):
-    monkeypatch.setattr("smd_agent.storage.index_cache.WORTHWHILE", 1)
+    monkeypatch.setattr("smd_agent.storage.index_files.WORTHWHILE", 1)
     root = tmp_path / "run"
     train(root, KINDS["shapes"])
     before, ours = beside.dumps(OLD_PYTHON, root)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from smd_agent.storage.forecast import size_text
+from smd_agent.storage.disk_failures import size_text
 from smd_agent.storage.worker_notes import read_about
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -163,11 +163,11 @@ for step in range(first, 14):
 SLOW_STATE = (
     SLOW_DISK.replace("0.1", "0.2")
     + """
-from smd_agent.storage import state_file
-def replace(*args, usual=state_file.replace_file):
+from smd_agent.storage import state_keeper
+def replace(*args, usual=state_keeper.replace_file):
     time.sleep(1.5)
     usual(*args)
-state_file.replace_file = replace
+state_keeper.replace_file = replace
 """
 )
 

@@ -11,16 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from properties.strategies import NUMBERS, recipes, unchanged
 
-from smd_agent.core.display_collection import DisplayCollections
 from smd_agent.core.distribution import distribution_of, has_distribution
 from smd_agent.core.modes import ModeKeys
+from smd_agent.core.save_plan import DisplayCollections
 from smd_agent.core.values import write_raw
 from smd_agent.errors import SMDebugTypeError
 from smd_agent.formats import messages
 from smd_agent.formats.dtypes import data_type
 from smd_agent.formats.event import decode_tensor, peek_form
 from smd_agent.formats.index import IndexParser
-from smd_agent.formats.scalars import scalar_value
+from smd_agent.formats.scalar_columns import scalar_value
 from smd_agent.formats.tfrecord import FRAME_HEADER_BYTES, read_record
 from smd_agent.storage.board_files import BoardStep
 from smd_agent.storage.run_writer import RunWriter

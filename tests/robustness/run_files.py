@@ -29,10 +29,10 @@ from smd_agent.formats import messages
 from smd_agent.formats.encoder import CHECKSUM_BYTES, CHECKSUM_KEY
 from smd_agent.formats.paths import COLLECTIONS_FOLDER, END_MARKER, INDEX_CACHE, claim_path
 from smd_agent.formats.tfrecord import FOOTER, FRAME_BYTES, FRAME_HEADER_BYTES, frame_header, masked_crc
-from smd_agent.storage import index_cache
+from smd_agent.storage import index_files
 from smd_agent.storage.event_file import FileReader
-from smd_agent.storage.lost_steps import LostSteps
 from smd_agent.storage.run_writer import RunWriter
+from smd_agent.storage.worker_files import LostSteps
 
 MOST_OUTPUT = 500_000
 LONGEST_SENTENCE = 1000
@@ -68,7 +68,7 @@ def prepare(folder: Path) -> None:
         _write_run(folder / "run")
     for path in (folder / "run").rglob("*"):
         os.utime(path, (_TIME, _TIME))
-    index_cache.WORTHWHILE = 1
+    index_files.WORTHWHILE = 1
     create_trial(str(folder / "run"), timeout=0)
     assert (folder / "run" / INDEX_CACHE).is_file()
     for path in (folder / "run").rglob("*"):

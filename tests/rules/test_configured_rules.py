@@ -14,7 +14,7 @@ from smd_agent import create_trial, guard, session
 from smd_agent.cli import main
 from smd_agent.config.hook_file import Source
 from smd_agent.config.load import load_settings
-from smd_agent.config.rule_collections import brought_by, rule_names, rule_of
+from smd_agent.config.rules import brought_by, rule_names, rule_of
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.rules.registry import built_in_rules
 

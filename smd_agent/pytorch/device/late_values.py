@@ -11,9 +11,8 @@ from typing import Any
 
 import torch
 
-from smd_agent.core.ports import HeldStep
+from smd_agent.core.ports import HeldStep, StepSink
 from smd_agent.core.recorder import Recorder
-from smd_agent.core.sink import StepSink
 from smd_agent.pytorch.arrays import PLAIN_CLASSES
 from smd_agent.pytorch.capture.gradients import Gradient
 from smd_agent.pytorch.device.pending_steps import Arrivals, comes_later, on_device

@@ -19,10 +19,9 @@ from smd_agent.core.channels import ChannelAxes
 from smd_agent.core.distribution import from_counts
 from smd_agent.core.domains import STEPS
 from smd_agent.core.names import reduction_name
-from smd_agent.core.ports import HeldStep
+from smd_agent.core.ports import HeldStep, StepSink
 from smd_agent.core.reduction_config import HISTOGRAM_OP
 from smd_agent.core.save_plan import Group
-from smd_agent.core.sink import StepSink
 from smd_agent.core.values import shares_of, write_raw
 from smd_agent.interpreter.never_freed import never_free
 from smd_agent.pytorch.arrays import PLAIN_CLASSES, has_memory, to_array

@@ -16,7 +16,7 @@ from smd_agent.errors import SMDebugError
 from smd_agent.formats import index_cache as form
 from smd_agent.formats.index import Index, IndexParser, NotedShape, Payload
 from smd_agent.formats.paths import INDEX_CACHE
-from smd_agent.storage import index_cache, index_files
+from smd_agent.storage import index_files
 from smd_agent.storage.claim import Claim
 
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
@@ -25,7 +25,7 @@ INDEX = "index/000000000/000000000001_worker_0.json"
 
 @pytest.fixture(autouse=True)
 def small_runs_have_one(monkeypatch):
-    monkeypatch.setattr(index_cache, "WORTHWHILE", 1)
+    monkeypatch.setattr(index_files, "WORTHWHILE", 1)
 
 
 @pytest.fixture
@@ -187,7 +187,7 @@ def test_what_has_just_been_written_is_not_kept(steps, index_files_read):
 
 
 def test_a_small_run_gets_none(steps, monkeypatch):
-    monkeypatch.setattr(index_cache, "WORTHWHILE", 13)
+    monkeypatch.setattr(index_files, "WORTHWHILE", 13)
     before = sorted(path.name for path in steps.root.iterdir())
     opened(steps)
     assert sorted(path.name for path in steps.root.iterdir()) == before
@@ -204,13 +204,13 @@ def test_a_disk_that_refuses_the_file_is_no_problem(steps, monkeypatch, caplog):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(index_cache, "replace_file", full)
+    monkeypatch.setattr(index_files, "replace_file", full)
     trial = opened(steps)
     assert (len(trial.steps()), trial.problems, caplog.records) == (12, {}, [])
 
 
 def test_a_disk_that_is_nearly_full_gets_none(steps, monkeypatch):
-    monkeypatch.setattr(index_cache, "_ROOM", 1 << 60)
+    monkeypatch.setattr(index_files, "_ROOM", 1 << 60)
     opened(steps)
     assert not (steps.root / INDEX_CACHE).exists()
 

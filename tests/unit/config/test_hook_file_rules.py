@@ -189,4 +189,4 @@ def test_a_program_that_starts_does_not_import_the_rules():
         return {*json.loads(done.stdout)}
 
     assert imported() == set()
-    assert imported("VanishingGradient") == {"smd_agent.config.rules", "smd_agent.config.rule_collections"}
+    assert imported("VanishingGradient") == {"smd_agent.config.rules"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from smd_agent.config import env, hosts
+from smd_agent.config import env, job_files
 
 
 @pytest.fixture
@@ -30,11 +30,11 @@ def test_the_place_of_this_host(current: str, all_hosts: list[str], found: objec
     # As SageMaker writes it.
     text = {"current_host": current, "current_instance_type": "ml.m5.large", "hosts": all_hosts}
     resources.write_text(json.dumps({**text, "network_interface_name": "eth0"}))
-    assert hosts.rank_and_size() == found
+    assert job_files.rank_and_size_of_host() == found
 
 
 def test_elsewhere_there_is_no_file_and_no_word(resources: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert hosts.rank_and_size() is None
+    assert job_files.rank_and_size_of_host() is None
     assert capsys.readouterr().err == ""
 
 
@@ -53,8 +53,8 @@ def test_a_file_that_cannot_be_understood_is_one_line(
     text: str, resources: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     resources.write_text(text)
-    assert hosts.rank_and_size() is None
-    assert hosts.rank_and_size() is None
+    assert job_files.rank_and_size_of_host() is None
+    assert job_files.rank_and_size_of_host() is None
     (line,) = capsys.readouterr().err.splitlines()
     assert str(resources) in line
     assert line.endswith("; this host counts as the only one")

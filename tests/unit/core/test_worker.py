@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smd_agent import guard
-from smd_agent.core.worker import Worker
+from smd_agent.core.run_output import Worker
 
 
 class Folder:

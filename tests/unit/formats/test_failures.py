@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from smd_agent.core.failure import Failure
-from smd_agent.formats.failures import failures_of, in_words, to_text
+from smd_agent.core.domains import Failure
+from smd_agent.formats.notes import failures_of, failures_text, in_words
 
 LOSSES = Failure("losses", "saving a loss", "ValueError: no", 3, 5, "TRAIN", 2)
 GONE = Failure("weights", "saving weights", "ValueError: no", 3, 5, "TRAIN", 3, off=True)
@@ -15,7 +15,7 @@ STEPS = Failure("steps", "opening a step", "ValueError: no", -1, -1)
 
 
 def test_what_is_written_is_read():
-    assert failures_of(to_text([LOSSES, GONE, STEPS])) == [LOSSES, GONE, STEPS]
+    assert failures_of(failures_text([LOSSES, GONE, STEPS])) == [LOSSES, GONE, STEPS]
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,9 @@ def test_what_is_none_is_left_out(text):
 
 
 def test_of_another_file_no_more_than_fits_is_kept():
-    text = json.dumps({"failures": [{**json.loads(to_text([LOSSES]))["failures"][0], "error": "x" * 99999}] * 9999})
+    text = json.dumps(
+        {"failures": [{**json.loads(failures_text([LOSSES]))["failures"][0], "error": "x" * 99999}] * 9999}
+    )
     found = failures_of(text)
     assert len(found) == 1000
     assert len(found[0].error) == 2000

@@ -10,7 +10,7 @@ from crc32c import crc32c
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.encoder import HeadEncoder, ScalarBlock, Stamp, tail
 from smd_agent.formats.event import decode_tensor
-from smd_agent.formats.scalars import scalar_value
+from smd_agent.formats.scalar_columns import scalar_value
 from smd_agent.formats.tfrecord import FRAME_HEADER_BYTES, read_record
 
 STAMP = Stamp(300, ModeKeys.EVAL, 12, 1e9)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from smd_agent.config.checkpoints import checkpoint_folder
+from smd_agent.config.job_files import checkpoint_folder
 from smd_agent.core.clock import RunPosition, WatchedPosition
 from smd_agent.formats.training_state import StorePlace
 from smd_agent.framework.restarts import Restarts

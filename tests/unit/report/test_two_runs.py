@@ -11,7 +11,7 @@ from harness.written_runs import started
 
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
-from smd_agent.formats.about import to_text
+from smd_agent.formats.notes import about_text
 from smd_agent.report.lines import Overlay
 from smd_agent.rules.by_default import judge
 
@@ -29,7 +29,7 @@ def losses(*values):
 
 def told(folder, **versions):
     (folder / "about").mkdir()
-    (folder / "about/worker_0.json").write_text(to_text({"versions": versions}, (0.5, 10.0)))
+    (folder / "about/worker_0.json").write_text(about_text({"versions": versions}, (0.5, 10.0)))
 
 
 def test_losses_of_both_are_in_one_chart(tmp_path):

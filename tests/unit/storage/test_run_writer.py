@@ -17,7 +17,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.event import decode_tensor
 from smd_agent.formats.paths import collections_path
 from smd_agent.formats.tfrecord import read_record
-from smd_agent.storage import retried_file, step_output, whole_file
+from smd_agent.storage import step_output, whole_file, worker_files
 from smd_agent.storage.run_writer import RunWriter
 from smd_agent.storage.writer import BLOCK_BYTES, Writer
 
@@ -231,7 +231,7 @@ def test_a_collections_file_that_cannot_be_written_at_all_is_told(run, full_disk
 def test_a_run_whose_collections_file_failed_for_good_has_no_end_mark_and_can_be_read(run, full_disk, monkeypatch):
     save(run, 0, {"x": np.ones(3)})
     assert run.flush()
-    monkeypatch.setattr(retried_file, "replace_file", lambda *args: full_disk.check())
+    monkeypatch.setattr(worker_files, "replace_file", lambda *args: full_disk.check())
     full_disk.set()
     run.write_collections(COLLECTIONS)
     run.close(end_marker=True)
@@ -242,7 +242,7 @@ def test_a_run_whose_collections_file_failed_for_good_has_no_end_mark_and_can_be
 def test_a_collections_file_is_written_once_for_each_text(run, monkeypatch):
     put = []
     replace_file = whole_file.replace_file
-    monkeypatch.setattr(retried_file, "replace_file", lambda *args: put.append(args[1]) or replace_file(*args))
+    monkeypatch.setattr(worker_files, "replace_file", lambda *args: put.append(args[1]) or replace_file(*args))
     for step in range(3):
         run.write_collections(COLLECTIONS)
         save(run, step, {"x": np.ones(3)})

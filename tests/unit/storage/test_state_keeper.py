@@ -18,8 +18,7 @@ from smd_agent.core.clock import ModeClock, WatchedPosition
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.training_state import TrainingState, parse_states, states_text
 from smd_agent.storage import folder_events
-from smd_agent.storage.state_file import read_states
-from smd_agent.storage.state_keeper import PATIENCE_SECONDS, StateKeeper
+from smd_agent.storage.state_keeper import PATIENCE_SECONDS, StateKeeper, read_states
 
 
 class Training:

@@ -17,7 +17,7 @@ from harness.written_runs import COLLECTIONS, readable, save, saved, started
 from smd_agent import create_trial, guard
 from smd_agent.formats import paths
 from smd_agent.formats.training_state import StorePlace, TrainingState
-from smd_agent.storage import claim, store_claim, uploads
+from smd_agent.storage import claim, store_session, uploads
 from smd_agent.storage.destination import Destination
 
 
@@ -110,7 +110,7 @@ def test_it_goes_on_at_its_address_and_makes_the_later_steps_anew(store, address
         f"smd_agent: 4 steps from 6 on are removed from {address}: the training makes them anew",
     ]
     assert paths.END_MARKER not in contents(address)
-    assert store_claim.mark_in(contents(address)["claim.smd"]) == last.store.mark == second.place.mark
+    assert store_session.mark_in(contents(address)["claim.smd"]) == last.store.mark == second.place.mark
     save(second, 6, 8)
     second.close(True)
     second.clear_away()
@@ -200,7 +200,7 @@ def test_one_that_may_live_keeps_its_place(store, address, where, monkeypatch):
     second.close(True)
     second.clear_away()
     assert contents(address) == before
-    monkeypatch.setattr(store_claim, "LEFT_BEHIND_SECONDS", 0.0)
+    monkeypatch.setattr(store_session, "LEFT_BEHIND_SECONDS", 0.0)
     third = begun(address, last)
     assert third.location == (f"{address}-3" if where == "here" else address)
     third.close(True)
@@ -208,7 +208,7 @@ def test_one_that_may_live_keeps_its_place(store, address, where, monkeypatch):
 
 
 def test_a_claim_is_kept_fresh_and_one_that_was_taken_is_let_go(store, address, monkeypatch, capfd):
-    monkeypatch.setattr(store_claim, "FRESH_SECONDS", 0.1)
+    monkeypatch.setattr(store_session, "FRESH_SECONDS", 0.1)
     run = begun(address)
     save(run, 0)
     limit = time.monotonic() + 10
@@ -238,7 +238,7 @@ def test_a_claim_is_kept_fresh_and_one_that_was_taken_is_let_go(store, address, 
 
 
 def test_a_run_that_is_not_started_again_keeps_nothing_fresh(store, address, monkeypatch):
-    monkeypatch.setattr(store_claim, "FRESH_SECONDS", 0.05)
+    monkeypatch.setattr(store_session, "FRESH_SECONDS", 0.05)
     place = Destination.of(address, None, 10.0)
     run = started(Path(place.folder), uploads=place.uploads)
     written = store.info(f"{address}/claim.smd")["created"]
@@ -300,4 +300,4 @@ def test_a_process_made_by_a_fork_saves_into_a_folder_whatever_its_parent_waits_
     ],
 )
 def test_only_an_address_that_the_run_may_have_got_is_its(place, named, is_its):
-    assert store_claim.is_place_of(StorePlace(*place), named) is is_its
+    assert store_session.is_place_of(StorePlace(*place), named) is is_its

@@ -21,7 +21,7 @@ from smd_agent import guard
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugRuntimeError
 from smd_agent.formats import paths
-from smd_agent.storage import store_claim, store_thread, uploads
+from smd_agent.storage import store_session, store_thread, uploads
 from smd_agent.storage.destination import Destination
 
 
@@ -148,7 +148,7 @@ def test_a_place_that_holds_a_run_is_left_alone(store, address, capfd):
 
 def test_of_two_programs_that_start_at_once_one_gets_the_place(store, address, monkeypatch):
     # Both have looked before either has written.
-    monkeypatch.setattr(store_claim, "held_at", lambda place: "")
+    monkeypatch.setattr(store_session, "held_at", lambda place: "")
     runs = [stored(address) for _ in range(2)]
     assert [run.location for run in runs] == [address, f"{address}-2"]
     for run in runs:

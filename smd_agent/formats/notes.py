@@ -1,0 +1,118 @@
+"""Notes of a worker beside its steps, as text: with what it ran, how much of its time saving took, and what failed.
+
+Each is a file of JSON for each worker. In ``about/<worker>.json``, ``environment`` has facts as text, by group and
+name, and ``took`` the seconds of the agent and those of the program, once the run has ended. In
+``failures/<worker>.json``, which is there only if something failed, ``failures`` is a list, the first one first; each
+has the fields of ``core.domains.Failure``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from smd_agent.core.domains import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Facts = dict[str, dict[str, str]]
+
+# What a file of somebody else's may make us keep.
+_MOST_FACTS = 100
+_LONGEST = 500
+LARGEST_FAILURES = 1 << 20
+_MOST_FAILURES = 1000
+_LONGEST_WORDS = 2000
+_KINDS = {field.name: {"str": str, "int": int, "bool": bool}[str(field.type)] for field in fields(Failure)}
+
+
+@dataclass(frozen=True)
+class About:
+    """What a worker notes of itself.
+
+    Attributes:
+        worker: its name.
+        environment: facts as text, by group and name.
+        took: seconds of the program's time that were the agent's, and all seconds; None as long as it is not known.
+    """
+
+    worker: str
+    environment: Facts = field(default_factory=dict)
+    took: tuple[float, float] | None = None
+
+    @property
+    def share(self) -> float | None:
+        """Which part of the time was the agent's; None where it is not known."""
+        return None if self.took is None else self.took[0] / max(self.took[1], 1e-9)
+
+
+def about_text(environment: Mapping[str, Mapping[str, str]], took: tuple[float, float] | None) -> str:
+    """Return the text of a worker's file."""
+    seconds = None if took is None else {"agent": round(took[0], 6), "all": round(took[1], 6)}
+    return json.dumps({"environment": environment, "took": seconds})
+
+
+def about_of(worker: str, text: str) -> About | None:
+    """Return what the text of a worker's file says; None where it is none, whoever wrote it."""
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(fields, dict):
+        return None
+    return About(worker, _facts(fields.get("environment")), _seconds(fields.get("took")))
+
+
+def _facts(groups: Any) -> Facts:
+    found: Facts = {}
+    for group, facts in groups.items() if isinstance(groups, dict) else ():
+        if isinstance(facts, dict):
+            known = [(name, value) for name, value in facts.items() if isinstance(value, str)][:_MOST_FACTS]
+            found[group[:_LONGEST]] = {name[:_LONGEST]: value[:_LONGEST] for name, value in known}
+    return found
+
+
+def _seconds(took: Any) -> tuple[float, float] | None:
+    pair = [took.get("agent"), took.get("all")] if isinstance(took, dict) else []
+    numbers = [float(one) for one in pair if isinstance(one, (int, float)) and -1 < one < 1e15]
+    return (max(numbers[0], 0.0), numbers[1]) if len(numbers) == 2 and numbers[1] > 0 else None
+
+
+def failures_text(failures: Iterable[Failure]) -> str:
+    """Return the text of a worker's file."""
+    return json.dumps({"failures": [asdict(failure) for failure in failures]})
+
+
+def failures_of(text: str) -> list[Failure]:
+    """Return what the text of a worker's file says, whoever wrote it; what cannot be read is left out."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    listed = found.get("failures") if isinstance(found, dict) else None
+    known = (_failure(one) for one in listed[:_MOST_FAILURES]) if isinstance(listed, list) else ()
+    return [failure for failure in known if failure is not None]
+
+
+def in_words(failure: Failure) -> str:
+    """What a failure has cost, and why, in a sentence."""
+    again = "" if failure.times == 1 else f" {failure.times} times"
+    why = f"{failure.doing} failed{again} ({failure.error})"
+    if failure.off:
+        lost = "nothing is" if failure.domain == "steps" else f"{failure.domain} are not"
+        return f"{lost} saved after step {failure.last}: {why}"
+    steps = f"step {failure.step}" if failure.last == failure.step else f"steps {failure.step} to {failure.last}"
+    steps = steps if failure.last >= 0 else "the first step"
+    lost = f"{steps} may be incomplete" if failure.domain == "steps" else f"{failure.domain} of {steps} may be missing"
+    return f"{lost}: {why}"
+
+
+def _failure(values: Any) -> Failure | None:
+    if not isinstance(values, dict) or any(type(values.get(name)) is not kind for name, kind in _KINDS.items()):
+        return None
+    known: dict[str, Any] = {name: values[name] for name in _KINDS}
+    known.update((name, value[:_LONGEST_WORDS]) for name, value in known.items() if isinstance(value, str))
+    return Failure(**known)
