@@ -45,10 +45,12 @@ class Claim:
         worker: the worker's name; None for a run that has no other.
 
     Attributes:
+        worker: the same.
         path: of the file.
     """
 
     def __init__(self, root: Path, worker: str | None = None) -> None:
+        self.worker = worker
         self.path = root / claim_path(worker)
         self._descriptor = -1
         self._number = (0, 0)

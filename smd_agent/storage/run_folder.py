@@ -112,7 +112,7 @@ class RunFolder:
         continued: the run that this one goes on with, if its folder is there and nobody else's; None if there is none.
 
     Attributes:
-        goes_on: whether this run goes on with that one.
+        goes_on_after: the step behind which this run goes on with that one; None if it begins one.
         redone: the steps that were removed from it, in order.
         root: where the run is written; ``named`` until that turns out to be impossible.
         reason: why ``root`` is not ``named``; None if it is.
@@ -124,7 +124,7 @@ class RunFolder:
     ) -> None:
         self.named = self.root = named
         self.reason: str | None = None
-        self.goes_on = False
+        self.goes_on_after: int | None = None
         self.redone: list[int] = []
         self.earlier: tuple[int, str] | None = None
         self._below = below
@@ -132,10 +132,10 @@ class RunFolder:
         # The workers whose later steps have been removed; what is there now has been made anew.
         self._rid: set[str | None] = set()
         self._finished_before = finished_before
+        # The one that was taken last, given up or not.
         self._claim: Claim | None = None
         # The one that is being taken.
         self._begun: Claim | None = None
-        self._worker: str | None = None
 
     @property
     def is_ours(self) -> bool:
@@ -156,7 +156,7 @@ class RunFolder:
         self.root = self.named
         if self.reason is not None:
             self.root, claim = self._make_another()
-        self._take(None, claim)
+        self._take(claim)
 
     def enter_as(self, worker: str) -> str | None:
         """Get a folder for one of several workers; None when that has worked, else the reason why not.
@@ -181,26 +181,29 @@ class RunFolder:
         else:
             self.root, claim = self._join_another(worker)
         claim.sign()
-        self._take(worker, claim)
+        self._take(claim)
         return None
 
     def claim_again(self) -> bool:
         """Take the claim of a folder that holds our steps and no claim file; False where there is one."""
-        claim = self._begin_claim(self.root, self._worker)
+        before = self._claim
+        claim = self._begin_claim(self.root, None if before is None else before.worker)
         if os.path.lexists(claim.path) or claim.acquire() is not None:
             return False
         claim.sign()
-        before = self._claim
-        self._take(self._worker, claim)
+        self._take(claim)
         if before is not None:
             before.release()
         return True
 
+    def anew(self) -> RunFolder:
+        """The same for a run that begins, in a process that a fork has made."""
+        return RunFolder(self.named, self._finished_before, self._below)
+
     def leave(self) -> None:
         """Give the folder up."""
-        claim, self._claim = self._claim, None
-        if claim is not None:
-            claim.release()
+        if self._claim is not None:
+            self._claim.release()
         self._leave_begun()
 
     def _begin_claim(self, root: Path, worker: str | None = None) -> Claim:
@@ -209,8 +212,8 @@ class RunFolder:
         self._begun = Claim(root, worker)
         return self._begun
 
-    def _take(self, worker: str | None, claim: Claim) -> None:
-        self._worker, self._claim, self._begun = worker, claim, None
+    def _take(self, claim: Claim) -> None:
+        self._claim, self._begun = claim, None
 
     def _leave_begun(self) -> None:
         begun, self._begun = self._begun, None
@@ -227,7 +230,7 @@ class RunFolder:
 
     def _go_on_as(self, worker: str | None) -> bool:
         """Enter the folder of the run that this one goes on with, alone or as one of several workers, if possible."""
-        self.goes_on = False
+        self.goes_on_after = None
         if self._continued is None or not names_in(self._continued.root, paths.INDEX_FOLDER):
             return False
         root, step = self._continued
@@ -242,7 +245,7 @@ class RunFolder:
         if worker is None:
             _remove_temporaries(root, claim.owner())
         claim.sign()
-        self._take(worker, claim)
+        self._take(claim)
         self.root = root
         self.reason = None if root == self.named else f"the run that goes on is in {root}"
         self.redone = []
@@ -250,7 +253,7 @@ class RunFolder:
             self._rid.add(worker)
             self.redone = _remove_steps(root, worker, after=step)
             remove_file(root, paths.END_MARKER)
-        self.goes_on = True
+        self.goes_on_after = step
         return True
 
     def _make_another(self) -> tuple[Path, Claim]:

@@ -5,27 +5,23 @@ Nothing is created, and no thread started, before the first step that is saved.
 
 from __future__ import annotations
 
-import errno
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smd_agent import guard
 from smd_agent.core.domains import BOARD, JOB_METRICS, Failure
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.encoder import Stamp
 from smd_agent.formats.notes import about_text, failures_text
-from smd_agent.formats.paths import END_MARKER
-from smd_agent.storage.board_files import FOLDER, BoardStep, RunBoard
-from smd_agent.storage.destination import RunPlace
-from smd_agent.storage.disk_failures import FIRST_STEPS, LARGE_STEP, PASSING, Beginning, DiskFailures, tell_forecast
+from smd_agent.storage.board_files import BoardStep, RunBoard
+from smd_agent.storage.disk_failures import FIRST_STEPS, LARGE_STEP, PASSING, Beginning, tell_forecast
 from smd_agent.storage.metrics_file import MetricsFile, MetricStep
 from smd_agent.storage.run_folder import Continuation, RunFolder, absolute, holds_finished_run
+from smd_agent.storage.run_place import RunPlace
 from smd_agent.storage.step_file import Growth, Layouts, StepFile
 from smd_agent.storage.uploads import Uploads
-from smd_agent.storage.whole_file import remove_file, replace_file
 from smd_agent.storage.worker_files import WorkerFiles
 from smd_agent.storage.writer import DEFAULT_BUDGET_BYTES, Writer
 
@@ -45,9 +41,6 @@ class RunWriter:
         continued: the run that this one goes on with; None if it begins one.
         metrics: what SageMaker's metrics get of it; None if nothing.
         uploads: bring the run into a store; it stays in its folder if None.
-
-    Attributes:
-        saved: what is in the folder, by number and size.
     """
 
     def __init__(
@@ -62,30 +55,27 @@ class RunWriter:
         uploads: Uploads | None = None,
     ) -> None:
         self.dry_run = dry_run
-        self.saved = Growth()
-        self._named = absolute(out_dir)
-        self._finished_before = holds_finished_run(self._named)
-        self._below = below
         self._budget_bytes = budget_bytes
-        self._worker = ""
-        self._forecast = False
         self._board = board
-        self._continued = continued
         self._metrics = metrics
-        self._store = Uploads() if uploads is None else uploads
-        self._make_ready()
+        # Whether a worker has been left: it gets the first steps of a run that others have begun.
+        self._met_late = False
+        self._forecast = False
+        named = absolute(out_dir)
+        folder = RunFolder(named, holds_finished_run(named), below, continued)
+        self._make_ready(RunPlace(folder, Uploads() if uploads is None else uploads, board))
 
-    def _make_ready(self) -> None:
-        folder = RunFolder(self._named, self._finished_before, self._below, self._continued)
-        self._at = RunPlace(folder, self._store, self._board, self._continued)
-        self._last_index = ""
+    def _make_ready(self, at: RunPlace) -> None:
+        self._at = at
         # Whether the last ``close`` set the end mark; None: there is something to close.
         self._closed: bool | None = None
-        self._met_late = False
         self._layouts = Layouts()
-        self._failures = DiskFailures(lambda: self.root)
-        self._writer = Writer(self._budget_bytes, self._failures.write_failed)
-        self._files: WorkerFiles | None = None
+        self._writer = Writer(self._budget_bytes, at.failures.write_failed)
+
+    @property
+    def saved(self) -> Growth:
+        """What is in the folder."""
+        return self._at.saved
 
     @property
     def root(self) -> Path:
@@ -110,22 +100,22 @@ class RunWriter:
     @property
     def place(self) -> StorePlace | None:
         """The place of the run in a store, for a later start of the training; None as long as it is in none."""
-        return self._store.place
+        return self._at.store.place
 
     @property
     def worker(self) -> str:
         """The worker that writes; empty before ``start``."""
-        return self._worker
+        return "" if self._at.files is None else self._at.files.worker
 
     @property
     def started(self) -> bool:
         """Whether ``start`` has been called."""
-        return bool(self._worker)
+        return self._at.files is not None
 
     @property
     def steps_lost(self) -> int:
         """How many steps could not be written."""
-        return 0 if self._files is None else len(self._files.lost.steps)
+        return 0 if self._at.files is None else len(self._at.files.lost.steps)
 
     def start(self, worker: str, alone: bool) -> str | None:
         """Make a folder ready for this worker.
@@ -143,45 +133,38 @@ class RunWriter:
             OSError: the folder cannot be made or written.
         """
         beginning = Beginning()
-        self._writer.submit(partial(self._begin, beginning, worker, alone))
+        removes_old = not alone and not self._met_late
+        self._writer.submit(partial(self._at.begin, beginning, worker, alone, removes_old))
         if not self._writer.drain():
             beginning.given_up = True
-            self._failures.start_given_up()
+            self._at.failures.start_given_up()
         elif beginning.refused is not None:
             self._writer.close()
             return beginning.refused
         elif beginning.failure is not None and beginning.failure.errno not in PASSING:
             self._writer.close()
             raise beginning.failure
-        self._worker = worker
-        self._files = WorkerFiles(worker)
-        self._files.lost.steps += self._at.lost_before
+        self._at.files = WorkerFiles(worker)
+        self._at.files.lost.steps += self._at.lost_before
         return None
 
     def leave(self) -> None:
         """Put on disk what this worker has saved, give the folder up, and have no worker until the next ``start``."""
         self._close(end_marker=False)
         self._met_late = True
-        self._worker = ""
-        self._files = None
+        self._at.files = None
 
     def begin_anew(self) -> None:
         """Forget everything, in a process that a fork has made: folder and thread are its parent's."""
-        self.saved = Growth()
-        self._worker = ""
-        self._continued = None
-        self._store.begin_anew()
-        self._make_ready()
-        if self._board is not None:
-            self._board.close()
-        if self._metrics is not None:
-            self._metrics.close()
+        self._at.store.begin_anew()
+        self._make_ready(RunPlace(self._at.folder.anew(), self._at.store, self._board))
+        self._close_others()
 
     def begin_step(self, step: int, mode: ModeKeys, mode_step: int) -> StepFile:
         """Open the file of one step."""
         self._closed = None
         stamp = Stamp(step, mode, mode_step, time.time())
-        return StepFile(self._place, self._worker, stamp, self._writer, self._layouts, *self._shown(stamp))
+        return StepFile(self._at.current, self.worker, stamp, self._writer, self._layouts, *self._shown(stamp))
 
     def commit(self, step: StepFile, steps_among: Callable[[ModeKeys, int], int] | None = None) -> None:
         """Put a filled step on disk, in the background; say what steps take when the first large one comes.
@@ -189,10 +172,10 @@ class RunWriter:
         ``steps_among`` tells how many of the first steps of a mode are saved.
         """
         if step.lost:
-            self._failures.step_given_up(step.stamp.step)
-            self._lose(step.stamp.step)
+            self._at.failures.step_given_up(step.stamp.step)
+            self._at.lose(step.stamp.step)
         elif not step.is_empty:
-            self._store.expect(step.stamp.step)
+            self._at.store.expect(step.stamp.step)
         self._hand_over(step, ended=True)
         if not self._forecast and steps_among is not None and step.size >= LARGE_STEP:
             self._forecast = True
@@ -207,22 +190,22 @@ class RunWriter:
 
     def write_collections(self, text: str) -> None:
         """Put the collections file in place, in the background; if that fails, again with every step and at the end."""
-        if self._files is not None and text != self._files.collections.text:
-            self._files.collections.text = text
+        if self._at.files is not None and text != self._at.files.collections.text:
+            self._at.files.collections.text = text
             self._closed = None
-            self._writer.submit(self._put_files)
+            self._writer.submit(self._at.put_files)
 
     def write_about(self, environment: Mapping[str, Mapping[str, str]], took: tuple[float, float] | None) -> None:
         """Note where this worker runs, and what saving took; put in place with the next step, and at the end."""
-        if self._files is not None:
-            self._files.about.text = about_text(environment, took)
+        if self._at.files is not None:
+            self._at.files.about.text = about_text(environment, took)
 
     def write_failures(self, failures: Sequence[Failure]) -> None:
         """Note what has failed of the agent's, in the background."""
-        if self._files is not None and failures:
-            self._files.failures.text = failures_text(failures)
+        if self._at.files is not None and failures:
+            self._at.files.failures.text = failures_text(failures)
             self._closed = None
-            self._writer.submit(self._put_files)
+            self._writer.submit(self._at.put_files)
 
     def flush(self, last_look: bool = True) -> bool:
         """Wait until all committed steps are on disk; False when it stands still. ``last_look``: see ``drain``."""
@@ -235,7 +218,7 @@ class RunWriter:
         """
         self._close(end_marker)
         if self.started:
-            self._store.finish()
+            self._at.store.finish()
 
     def clear_away(self) -> None:
         """Leave no thread and no file that the run has no use for any more."""
@@ -244,22 +227,22 @@ class RunWriter:
     def _close(self, end_marker: bool) -> None:
         if not self.started or self._closed or self._closed is end_marker:
             return
-        collections = None if self._files is None else self._files.collections
+        collections = None if self._at.files is None else self._at.files.collections
         self._writer.submit(partial(self._end, end_marker))
         self._writer.submit(self._at.folder.leave)
         if not self._writer.close():
-            self._failures.end_given_up()
+            self._at.failures.end_given_up()
             return
         if collections is not None:
-            self._failures.look_at(collections)
+            self._at.failures.look_at(collections)
         if collections is None or collections.failure is None:
             self._closed = end_marker
 
     def summary(self, more: str = "") -> str:
         """One line on what has been saved; ``more`` follows its size."""
-        lost = self._files.lost.words if self._files else ""
-        beside = sum(file.size for file in self._files or ())
-        saved = f"saved {self.saved.text(beside, more)}{lost}{self._store.words}"
+        lost = self._at.files.lost.words if self._at.files else ""
+        beside = sum(file.size for file in self._at.files or ())
+        saved = f"saved {self.saved.text(beside, more)}{lost}{self._at.store.words}"
         return f"{saved}; to see them: python -m smd_agent ls {self.location}" if self._at.entered else saved
 
     def _shown(self, stamp: Stamp) -> tuple[BoardStep | None, MetricStep | None]:
@@ -268,124 +251,22 @@ class RunWriter:
         return shown, None if metrics is None else JOB_METRICS.run("beginning", partial(metrics.begin_step, stamp))
 
     def _hand_over(self, step: StepFile, ended: bool) -> None:
-        step.put_in_place(partial(self._saved, step, ended), partial(self._lose, step.stamp.step))
+        step.put_in_place(partial(self._at.note_saved, step, ended), partial(self._at.lose, step.stamp.step))
         board, metrics = step.board, step.metrics
         if self._board is not None and board is not None:
             commit = self._board.commit
-            BOARD.run("writing", lambda: commit(board, self._writer.submit, self._board_place, self._worker))
+            BOARD.run("writing", lambda: commit(board, self._writer.submit, self._at.board_place, self.worker))
         if self._metrics is not None and metrics is not None:
             JOB_METRICS.run("writing", partial(self._metrics.commit, metrics, self._writer.submit))
 
     # On the writer thread.
-    def _begin(self, beginning: Beginning, worker: str, alone: bool) -> None:
-        self._last_index = ""
-        failure = self._entering(beginning, worker, alone)
-        if failure is not None and not isinstance(failure, OSError):
-            # Ours: without a folder everything would be lost.
-            failure = self._entering(beginning, worker, alone)
-        if failure is not None:
-            beginning.failure = failure if isinstance(failure, OSError) else OSError(guard.describe(failure))
-            if beginning.given_up or beginning.failure.errno in PASSING:
-                self._failures.write_failed(failure)
-        if beginning.given_up and self._at.entered:
-            self._failures.start_made_up(self._named, self.relocated_because)
-
-    def _entering(self, beginning: Beginning, worker: str, alone: bool) -> Exception | None:
-        def enter() -> None:
-            beginning.refused = self._at.enter(worker, alone, not alone and not self._met_late)
-
-        return guard.attempt(enter)
-
-    def _place(self) -> Path:
-        """The run's folder, entered again where it has gone.
-
-        Raises:
-            OSError: there is none.
-        """
-        if (obstacle := self._store.obstacle) is not None:
-            raise OSError(errno.EDQUOT, obstacle)
-        if not self._is_there():
-            before, gone = self.root, self._leave_behind()
-            failure = guard.attempt(self._go_on)
-            self._failures.folder_gone(before, gone, self.root if failure is None else None)
-            if failure is not None:
-                raise failure
-        return self.root
-
-    def _is_there(self) -> bool:
-        """Whether the folder we are in is there and ours, as it is after ``close`` too."""
-        folder = self._at.folder
-        if folder.is_ours:
-            return True
-        return bool(self._last_index) and (self.root / self._last_index).exists() and folder.claim_again()
-
-    def _leave_behind(self) -> int:
-        """Forget what was in the folder; the number of steps that have gone with it."""
-        gone = self.saved.steps
-        self._at.entered = False
-        self._last_index = ""
-        self.saved = Growth()
-        if self._files is not None:
-            self._files.forget()
-            self._files.lost.gone += gone
-        return gone
-
-    def _go_on(self) -> None:
-        refused = self._at.enter_again(self._worker)
-        if refused is not None:
-            raise OSError(errno.EBUSY, refused)
-        self._put_files()
-
-    def _saved(self, step: StepFile, ended: bool, growth: Growth) -> None:
-        if not self._is_there():
-            # It has gone since the step began, and another folder may have got the index alone.
-            guard.attempt(partial(remove_file, self.root, step.index_name))
-            self._lose(step.stamp.step)
-            return
-        self.saved = self.saved.plus(growth)
-        self._last_index = step.index_name
-        self._put_files()
-        if ended:
-            # Not before: a file that changes while it is uploaded would not fit its index there.
-            self._store.add(self.root, step.index_name, *step.event_names)
-
-    def _lose(self, step: int) -> None:
-        self._store.expect_no_more(step)
-        # A step that is put in place several times is lost once.
-        if self._files is not None and self._files.lost.steps[-1:] != [step]:
-            self._files.lost.steps.append(step)
-
-    def _put_files(self) -> None:
-        if not self._at.entered or self._files is None:
-            return
-        self._files.lost.reason = self._failures.reason
-        for file in self._files:
-            if file.due:
-                failure = guard.attempt(partial(file.put, self.root))
-                if failure is not None:
-                    self._failures.write_failed(failure)
-                else:
-                    self._store.add(self.root, file.path)
-
-    def _board_place(self) -> tuple[Path, bool]:
-        """The run's folder, and whether it is the one that was asked for."""
-        root = self._place()
-        return root, root == self._named
-
     def _end(self, end_marker: bool) -> None:
+        self._close_others()
+        self._at.end(end_marker)
+
+    def _close_others(self) -> None:
+        """Close the files that are no part of the run."""
         if self._board is not None:
             self._board.close()
         if self._metrics is not None:
             self._metrics.close()
-        if self._at.entered and not self._is_there():
-            self._failures.folder_gone(self.root, self._leave_behind(), None)
-            return
-        if not self._at.entered:
-            self._go_on()
-        self._put_files()
-        self._store.add_all_in(self.root, FOLDER)
-        # A run that has ended without a collections file cannot be read; one that was cut off can.
-        collections = None if self._files is None else self._files.collections
-        if end_marker and (collections is None or collections.text is None or collections.exists):
-            replace_file(self.root, END_MARKER, b"")
-            self._store.add(self.root, END_MARKER)

@@ -108,9 +108,13 @@ class WorkerFiles:
 
     Args:
         worker: whose they are.
+
+    Attributes:
+        worker: the same.
     """
 
     def __init__(self, worker: str) -> None:
+        self.worker = worker
         self.collections = RetriedFile(collections_path(worker))
         self.lost = LostSteps(worker)
         self.about = RetriedFile(about_path(worker))

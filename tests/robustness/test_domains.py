@@ -97,7 +97,7 @@ TWICE = {
         XGBOOST,
         "patches/nothing_captured.py:warn_at_exit_if_nothing_captured",
     ),
-    "the notes of checkpoints": (XGBOOST_AGAIN, "storage/state_file.py:read_states"),
+    "the notes of checkpoints": (XGBOOST_AGAIN, "storage/state_keeper.py:read_states"),
     "an upload": (XGBOOST_STORED, "storage/uploads.py:Uploads._upload"),
     "the choice of what is uploaded": (XGBOOST_STORED, "storage/uploads.py:Uploads._batch"),
 }

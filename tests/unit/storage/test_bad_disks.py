@@ -87,7 +87,7 @@ def assert_both_are_kept(run, other):
 def test_a_disk_that_is_slow_and_moves_loses_nothing(tmp_path, monkeypatch, capsys):
     run = started(tmp_path / "run")
     run.flush()
-    run._writer = Writer(on_failure=run._failures.write_failed, stall_seconds=0.3)
+    run._writer = Writer(on_failure=run._at.failures.write_failed, stall_seconds=0.3)
     write = os.write
 
     def slow(descriptor, data):

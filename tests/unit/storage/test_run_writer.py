@@ -253,7 +253,7 @@ def test_a_collections_file_is_written_once_for_each_text(run, monkeypatch):
 def test_a_disk_that_stands_still_costs_steps_and_not_the_run(tmp_path, monkeypatch, capsys):
     run = RunWriter(str(tmp_path / "run"), budget_bytes=2 * BLOCK_BYTES)
     run.start("worker_0", alone=True)
-    run._writer = Writer(2 * BLOCK_BYTES, run._failures.write_failed, stall_seconds=0.2)
+    run._writer = Writer(2 * BLOCK_BYTES, run._at.failures.write_failed, stall_seconds=0.2)
     moving = threading.Event()
     write = os.write
     monkeypatch.setattr(step_output.os, "write", lambda *args: moving.wait() and write(*args))
@@ -271,7 +271,7 @@ def test_a_disk_that_stands_still_costs_steps_and_not_the_run(tmp_path, monkeypa
 def test_a_disk_that_stands_still_is_waited_for_once(tmp_path):
     run = RunWriter(str(tmp_path / "run"), budget_bytes=10 * BLOCK_BYTES)
     run.start("worker_0", alone=True)
-    run._writer = Writer(10 * BLOCK_BYTES, run._failures.write_failed, stall_seconds=0.5)
+    run._writer = Writer(10 * BLOCK_BYTES, run._at.failures.write_failed, stall_seconds=0.5)
     moving = threading.Event()
     run._writer.submit(moving.wait)
     values = np.ones(14 << 18, np.float32)
@@ -296,7 +296,7 @@ def test_a_disk_that_stands_still_is_waited_for_once(tmp_path):
 def test_a_disk_that_stands_still_again_is_waited_for_again(tmp_path):
     run = RunWriter(str(tmp_path / "run"), budget_bytes=4 * BLOCK_BYTES)
     run.start("worker_0", alone=True)
-    run._writer = Writer(4 * BLOCK_BYTES, run._failures.write_failed, stall_seconds=0.3)
+    run._writer = Writer(4 * BLOCK_BYTES, run._at.failures.write_failed, stall_seconds=0.3)
     values = np.ones(6 * BLOCK_BYTES, np.uint8)
     for step in range(2):
         moving = threading.Event()
@@ -312,7 +312,7 @@ def test_a_disk_that_stands_still_again_is_waited_for_again(tmp_path):
 def test_a_thread_that_is_stuck_is_not_overtaken_by_another(tmp_path, monkeypatch):
     run = RunWriter(str(tmp_path / "run"))
     run.start("worker_0", alone=True)
-    run._writer = Writer(on_failure=run._failures.write_failed, stall_seconds=0.2)
+    run._writer = Writer(on_failure=run._at.failures.write_failed, stall_seconds=0.2)
     moving = threading.Event()
     write = os.write
     monkeypatch.setattr(step_output.os, "write", lambda *args: moving.wait() and write(*args))

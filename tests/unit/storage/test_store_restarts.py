@@ -66,9 +66,9 @@ def left(run, step, *, by):
     assert run.flush()
     place = run.place
     limit = time.monotonic() + 10
-    while run._store._due and time.monotonic() < limit:
+    while run._at.store._due and time.monotonic() < limit:
         time.sleep(0.02)
-    run._store.end()
+    run._at.store.end()
     run._at.folder._claim.drop()
     for name in [name for name in contents(place.address) if name.startswith("claim")]:
         written = json.loads(contents(place.address)[name])
@@ -140,7 +140,7 @@ def test_what_this_machine_still_has_goes_to_the_store(store, address, gone, cap
         saved(first, 2, 3, 4)
         place = first.place
         assert place.waiting[-3:] == (2, 3, 4)
-        first._store.end()
+        first._at.store.end()
     first._at.folder._claim.drop()
     claimed = json.loads(contents(address)["claim.smd"])
     store.pipe_file(f"{address}/claim.smd", json.dumps({**claimed, **gone}).encode())
@@ -272,7 +272,7 @@ def test_each_of_several_workers_goes_on_and_removes_its_own(store, address, gon
 def test_a_process_made_by_a_fork_saves_into_a_folder_whatever_its_parent_waits_for(store, address, capfd):
     run = begun(address)
     saved(run, 1)
-    run._store._waiting = uploads.WAITING_BYTES + 1
+    run._at.store._waiting = uploads.WAITING_BYTES + 1
     run.begin_anew()
     assert run.start("worker_0", alone=True) is None
     run.write_collections(COLLECTIONS)

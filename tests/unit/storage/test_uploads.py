@@ -160,7 +160,7 @@ def test_workers_share_a_place_and_what_each_left_goes(store, address):
     save(cut_off, 7, 8)
     cut_off.leave()
     cut_off.close(False)
-    cut_off._store.finish()
+    cut_off._at.store.finish()
     cut_off.clear_away()
     runs = [stored(address, worker=f"worker_{rank}", alone=False) for rank in (0, 1)]
     assert {paths.claim_path("worker_0"), paths.claim_path("worker_1")} <= contents(address).keys()
