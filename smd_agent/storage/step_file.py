@@ -20,31 +20,16 @@ import numpy.typing as npt
 from smd_agent.core.distribution import Distribution
 from smd_agent.core.domains import BOARD, JOB_METRICS
 from smd_agent.formats.checksum import crc32c
-from smd_agent.formats.encoder import (
-    CHECKSUM_KEY,
-    LARGEST_TENSOR_BYTES,
-    TAIL_BYTES,
-    HeadEncoder,
-    ScalarBlock,
-    Stamp,
-    tail,
-)
+from smd_agent.formats.encoder import LARGEST_TENSOR_BYTES, HeadEncoder, ScalarBlock, Stamp, tail
 from smd_agent.formats.index import index_text, shape_fragment, tensor_fragment
 from smd_agent.formats.paths import event_path, index_path
 from smd_agent.formats.tfrecord import FRAME_HEADER_BYTES
 from smd_agent.printable import count_of, rough_size_text
 from smd_agent.storage.board_files import BoardStep
 from smd_agent.storage.metrics_file import MetricStep
-from smd_agent.storage.step_output import StepOutput
-from smd_agent.storage.writer import BLOCK_BYTES, DEFAULT_BUDGET_BYTES, Block, Writer, copy_large
+from smd_agent.storage.step_output import INLINE_BYTES, StepBytes, StepOutput
+from smd_agent.storage.writer import Writer
 
-# Up to this size the training thread checksums a record while it is in its cache; beyond, the writer thread does.
-INLINE_BYTES = 65536
-
-# So many blocks are handed over before the step is complete.
-HELD_BLOCKS = DEFAULT_BUDGET_BYTES // BLOCK_BYTES // 2
-
-Bytes = npt.NDArray[np.uint8]
 _CACHED_BLOCKS = 10_000
 
 
@@ -82,7 +67,6 @@ class StepFile:
 
     Attributes:
         stamp, board, metrics: the same.
-        lost: the disk stands still, and what is added is not kept.
         index_name: of the step's index file, below the run's folder.
     """
 
@@ -99,18 +83,11 @@ class StepFile:
         self.stamp = stamp
         self.board = board
         self.metrics = metrics
-        self.lost = False
-        self._writer = writer
         self._layouts = layouts
         self.index_name = index_path(stamp.step, worker)
         self._event_name = event_path(stamp.step, worker)
-        self._output = StepOutput(place, self._event_name, self.index_name, writer.note_progress)
-        self._block: Block | None = None
-        self._full: list[Block] = []
-        self._held = min(HELD_BLOCKS, writer.blocks // 2)
-        self._size = 0
-        # Where the last whole record ends: bytes so far, the block, and how much of it is used.
-        self._end: tuple[int, Block | None, int, int] = (0, None, 0, 0)
+        output = StepOutput(place, self._event_name, self.index_name, writer.note_progress)
+        self._bytes = StepBytes(output, writer)
         # Index entries by what they are of: a tensor's name, or the tags of a block of scalars.
         self._tensor_entries: dict[str | tuple[str, ...], str] = {}
         self._blocks: dict[tuple[str, ...], tuple[int, list[int]]] = {}
@@ -118,6 +95,11 @@ class StepFile:
         # What is in place, or on its way there: how much, and its index.
         self._handed = Growth()
         self._index = ""
+
+    @property
+    def lost(self) -> bool:
+        """True if the disk stands still, and what is added is not kept."""
+        return self._bytes.lost
 
     @property
     def tensors(self) -> int:
@@ -140,7 +122,7 @@ class StepFile:
     @property
     def size(self) -> int:
         """Bytes of the event file so far."""
-        return self._size
+        return self._bytes.size
 
     def add(
         self,
@@ -165,19 +147,19 @@ class StepFile:
             array = array.astype(array.dtype.newbyteorder("<"))
         if array.nbytes > LARGEST_TENSOR_BYTES:
             raise ValueError(f"{name} has {array.nbytes} bytes and a record holds at most {LARGEST_TENSOR_BYTES}")
-        start = self._begin()
+        start = self._bytes.begin()
         stamp = self.stamp if wall_time is None else replace(self.stamp, wall_time=wall_time)
         values = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         small = values.nbytes <= INLINE_BYTES
-        position = None if small else self._block.used if self._block is not None else 0
+        position = None if small else self._bytes.position
         head = self._layouts.heads.head(stamp, name, array.dtype, array.shape, original_dtype, position)
         if small:
             checksum = crc32c(values.data, crc32c(memoryview(head)[FRAME_HEADER_BYTES:]))
-            self._append_small(head, values, tail(checksum))
+            self._bytes.append_small(head, values, tail(checksum))
         else:
-            self._append(head, skip=FRAME_HEADER_BYTES)
-            self._append(values, skip=0)
-            self._append_open_tail()
+            self._bytes.append(head, skip=FRAME_HEADER_BYTES)
+            self._bytes.append(values, skip=0)
+            self._bytes.append_open_tail()
         self._enter(name, start)
         if self.board is not None:
             BOARD.run("adding a tensor", partial(self.board.add, name, array, wall_time))
@@ -186,18 +168,18 @@ class StepFile:
 
     def add_text(self, name: str, values: Sequence[str]) -> None:
         """Add a 1-D array of text."""
-        start = self._begin()
-        self._append(self._layouts.heads.text(self.stamp, name, values))
+        start = self._bytes.begin()
+        self._bytes.append(self._layouts.heads.text(self.stamp, name, values))
         self._enter(name, start)
 
     def add_scalars(self, names: tuple[str, ...], values: npt.NDArray[np.float64]) -> None:
         """Add one float64 scalar for each name; cheap when the same names come again in later steps."""
         block = self._layouts.scalar_block(names, self.stamp)
-        start = self._begin()
-        self._append(block.render(self.stamp, values))
+        start = self._bytes.begin()
+        self._bytes.append(block.render(self.stamp, values))
         self._tensor_entries[names] = self._layouts.scalar_index(names, block, start)
         self._blocks[names] = start, block.lengths
-        self._note_end()
+        self._bytes.note_end()
         if self.board is not None:
             BOARD.run("adding numbers", partial(self.board.add_scalars, names, values))
 
@@ -212,7 +194,7 @@ class StepFile:
 
     def drop(self, names: set[str]) -> None:
         """Leave tensors and scalars of these names out of the index: others of the same names follow."""
-        self._begin()
+        self._bytes.begin()
         if self.board is not None:
             self.board.drop(names)
         if self.metrics is not None:
@@ -235,15 +217,12 @@ class StepFile:
         file. One that is ``lost`` leaves what is in place already, and calls neither.
         """
         if self.lost:
-            for block in self._full:
-                self._writer.give_back(block)
-            self._writer.submit(self._output.abandon)
+            self._bytes.abandon()
             return
         if self.is_empty:
             return
-        self._begin()
-        self._set_aside()
-        self._hand_over()
+        self._bytes.begin()
+        self._bytes.hand_over_all()
         text = index_text(
             self.stamp.mode.name,
             self.stamp.mode_step,
@@ -251,110 +230,15 @@ class StepFile:
             [*self._tensor_entries.values()],
             [*self._shape_entries.values()],
         )
-        before, self._handed = self._handed, Growth(1, self.tensors, self._size + len(text.encode()))
+        before, self._handed = self._handed, Growth(1, self.tensors, self._bytes.size + len(text.encode()))
         growth = self._handed.minus(before)
-        if text == self._index:
-            self._writer.submit(partial(self._output.repeat, partial(done, growth), failed))
-            return
+        self._bytes.commit(None if text == self._index else text.encode(), partial(done, growth), failed)
         self._index = text
-        self._writer.submit(partial(self._output.commit, text.encode(), self._size, partial(done, growth), failed))
 
     def _enter(self, name: str, start: int, length: int | None = None) -> None:
-        length = self._size - start if length is None else length
+        length = self._bytes.size - start if length is None else length
         self._tensor_entries[name] = tensor_fragment(self._layouts.name_json(name), start, length)
-        self._note_end()
-
-    def _note_end(self) -> None:
-        block = self._block
-        self._end = (self._size, block, 0, 0) if block is None else (self._size, block, block.used, len(block.checks))
-
-    def _begin(self) -> int:
-        """Where the next record begins; what is left of one whose adding has failed is taken back."""
-        size, block, used, checks = self._end
-        if self._block is not block or (block is not None and block.used != used):
-            self._take_back(size, block, used, checks)
-        return self._size
-
-    def _take_back(self, size: int, block: Block | None, used: int, checks: int) -> None:
-        left = self._block
-        if left is not None and block is None and self._size - size <= left.used and not self._full:
-            # It was the first one in a new block.
-            used = checks = 0
-        elif left is not block or left is None:
-            # A part of it is on its way to the disk, or there is none.
-            self.lost = self.lost or (left is not block and self._size != size)
-            return
-        left.used = used
-        del left.checks[checks:]
-        self._size = size
-
-    def _append_small(self, head: bytes, values: Bytes, end: bytes) -> None:
-        block = self._block
-        total = len(head) + values.nbytes + len(end)
-        if block is None or BLOCK_BYTES - block.used < total:
-            for part in (head, values, end):
-                self._append(part)
-            return
-        first = block.used + len(head)
-        last = first + values.nbytes
-        block.view[block.used : first] = head
-        block.view[first:last] = values.data
-        block.used += total
-        block.view[last : block.used] = end
-        self._size += total
-
-    def _append(self, source: bytes | Bytes, skip: int | None = None) -> None:
-        """Copy bytes into blocks; with ``skip`` given, all but the first ``skip`` join the running checksum."""
-        total = len(source)
-        done = 0
-        while done < total:
-            block = self._room()
-            if block is None:
-                return
-            step = min(BLOCK_BYTES - block.used, total - done)
-            end = block.used + step
-            part = source if step == total else source[done : done + step]
-            if isinstance(part, bytes):
-                block.view[block.used : end] = part
-            elif step > INLINE_BYTES:
-                copy_large(block.data[block.used : end], part)
-            else:
-                block.data[block.used : end] = part
-            if skip is not None and done + step > skip:
-                block.checks.append((block.used + max(0, skip - done), end))
-            block.used = end
-            done += step
-        self._size += total
-
-    def _append_open_tail(self) -> None:
-        if self._block is not None and BLOCK_BYTES - self._block.used < TAIL_BYTES:
-            self._set_aside()
-        block = self._room()
-        if block is not None:
-            block.checks.append((block.used + len(CHECKSUM_KEY), -1))
-            self._append(tail(0))
-
-    def _room(self) -> Block | None:
-        if self.lost:
-            return None
-        if self._block is not None and self._block.used == BLOCK_BYTES:
-            self._set_aside()
-        if self._block is None:
-            self._block = self._writer.take_block()
-            self.lost = self._block is None
-        return self._block
-
-    def _set_aside(self) -> None:
-        if self._block is not None:
-            self._full.append(self._block)
-            self._block = None
-            if len(self._full) >= self._held:
-                self._hand_over()
-
-    def _hand_over(self) -> None:
-        if self._full:
-            self._writer.submit(partial(self._output.write, self._full, self._writer.written))
-            self._full = []
+        self._bytes.note_end()
 
 
 class Layouts:
