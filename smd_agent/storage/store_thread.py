@@ -1,4 +1,7 @@
-"""The thread that talks to a store: all requests of one process's uploads are made on it, and on its event loop."""
+"""The thread that talks to a store, and the queue of what is to be uploaded.
+
+All requests of one process's uploads are made on the thread, and on its event loop.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from smd_agent import guard, stalled_disk
@@ -26,6 +31,11 @@ _LOOK_SECONDS = 0.1
 FIRST_PAUSE, LONGEST_PAUSE, LONGEST_AT_EXIT = 0.25, 30.0, 2.0
 # A store that has taken nothing for so long is told of, and is not waited for any longer at exit.
 STANDS_STILL = 30.0
+# Where a run lies here on its way only: what is kept of the event files that are in the store.
+KEPT_BYTES = 256 << 20
+# Uploaded together.
+_BATCH_FILES = 32
+_BATCH_BYTES = 16 << 20
 
 
 class UploadPauses:
@@ -81,6 +91,80 @@ class UploadPauses:
         longest = LONGEST_AT_EXIT if self.at_exit else LONGEST_PAUSE
         self._pause = FIRST_PAUSE if has_moved else min(max(2 * self._pause, FIRST_PAUSE), longest)
         self.over_at = time.monotonic() + self._pause
+
+
+@dataclass
+class Due:
+    """A file that is to be uploaded: those that have to be there before it, and the bytes of all."""
+
+    size: int
+    before: list[str]
+
+
+class UploadQueue:
+    """The files of a run that are to be uploaded, and its steps that are not in the store.
+
+    Args:
+        lock: of the files.
+
+    Attributes:
+        due: files by name.
+        waiting: bytes of these.
+        expected: steps that are about to be saved, or have been, and are not in the store; any thread may add one.
+    """
+
+    def __init__(self, lock: threading.Condition) -> None:
+        self.due: dict[str, Due] = {}
+        self.waiting = 0
+        self.expected: set[int] = set()
+        self._lock = lock
+        # Event files that are in the store, and here; oldest first.
+        self._kept: deque[tuple[str, int]] = deque()
+        self._kept_bytes = 0
+
+    def add(self, root: Path, name: str, before: Iterable[str]) -> None:
+        """Enter a file of the run's folder, as it is then; ``before`` are files that must be there first."""
+        due = Due(sum(size_of(root / one) for one in (name, *before)), [*before])
+        with self._lock:
+            known = self.due.get(name)
+            self.waiting += due.size - (0 if known is None else known.size)
+            self.due[name] = due
+            self._lock.notify_all()
+
+    def clear(self) -> None:
+        """Give up what waits; the lock is held."""
+        self.due.clear()
+        self.waiting = 0
+        self._lock.notify_all()
+
+    def batch(self) -> dict[str, Due]:
+        """The files that come next."""
+        batch: dict[str, Due] = {}
+        size = 0
+        with self._lock:
+            for name, due in self.due.items():
+                size += due.size
+                if batch and (size > _BATCH_BYTES or len(batch) >= _BATCH_FILES):
+                    break
+                batch[name] = due
+        return batch
+
+    def settle(self, batch: dict[str, Due], done: Iterable[str]) -> None:
+        """Take files of a batch out, unless one has changed while it was uploaded; the lock is held."""
+        for name in done:
+            if self.due.get(name) is batch[name]:
+                del self.due[name]
+                self.waiting -= batch[name].size
+        self._lock.notify_all()
+
+    def spare(self, event: str, size: int) -> Iterator[str]:
+        """Note an event file that is in the store; the oldest of such files, where they are many."""
+        self._kept.append((event, size))
+        self._kept_bytes += size
+        while self._kept_bytes > KEPT_BYTES:
+            event, size = self._kept.popleft()
+            self._kept_bytes -= size
+            yield event
 
 
 class StoreThread:
@@ -189,3 +273,11 @@ class StoreThread:
                     return job
                 self.changed.wait(None if seconds == math.inf else seconds)
         return None
+
+
+def size_of(path: Path) -> int:
+    """The bytes of a file; 0 where it is not there."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

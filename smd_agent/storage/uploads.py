@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +20,7 @@ from smd_agent.printable import count_of, rough_size_text
 from smd_agent.regular_file import LARGEST_TEXT_BYTES, read_text
 from smd_agent.storage import store_thread
 from smd_agent.storage.store_session import Earlier, Found, StoreSession, is_place_of
-from smd_agent.storage.store_thread import StoreThread
+from smd_agent.storage.store_thread import Due, StoreThread, UploadQueue
 from smd_agent.storage.stores import StoreFailure
 from smd_agent.storage.whole_file import remove_file
 
@@ -32,26 +30,14 @@ if TYPE_CHECKING:
     from smd_agent.formats.training_state import StorePlace, TrainingState
     from smd_agent.storage.writer import Job
 
-# Where a run lies here on its way only: what may wait to be uploaded, and what is kept of the event files that are.
+# Where a run lies here on its way only: what may wait to be uploaded.
 WAITING_BYTES = 4 << 30
-KEPT_BYTES = 256 << 20
-# Uploaded together.
-_BATCH_FILES = 32
-_BATCH_BYTES = 16 << 20
 # A batch may take so many seconds, and one more for so many bytes.
 _BATCH_SECONDS = 120.0
 _BYTES_PER_SECOND = 128 << 10
 _FORKED = "a process made by a fork uploads nothing"
 # Steps that the store lacks, of those that are noted for a later start.
 _NOTED = 1000
-
-
-@dataclass
-class _Due:
-    """A file that is to be uploaded: those that have to be there before it, and the bytes of all."""
-
-    size: int
-    before: list[str]
 
 
 class Uploads:
@@ -64,22 +50,16 @@ class Uploads:
 
     Attributes:
         on_the_way: the same.
-        address: where the run is to be read, if that is not its folder.
-        relocated_because: why it is not at the address that was asked for; None if it is.
         finished_before: the address that was asked for, if it has a finished run that this one does not go on with.
         found: what was there of the run that this one goes on with; None where it does not go on with one there.
         is_whole: whether the run's folder still has all that was saved.
-        words: where the run is beside its folder, for its summary.
     """
 
     def __init__(self, address: str = "", patience: float = 0.0, on_the_way: bool = False) -> None:
         self.on_the_way = on_the_way
-        self.address: str | None = None
-        self.relocated_because: str | None = None
         self.finished_before = ""
         self.found: Found | None = None
         self.is_whole = True
-        self.words = ""
         self._patience = patience
         self._process = os.getpid()
         self._session = StoreSession(address)
@@ -89,24 +69,34 @@ class Uploads:
         self._worker = ""
         # Why nothing is uploaded.
         self._failed = "it is not open"
-        # The steps that are about to be saved, or have been, and are not in the store; any thread may add one.
-        self._expected: set[int] = set()
-        self._due: dict[str, _Due] = {}
-        self._waiting = 0
-        # Event files that are in the store, and here; oldest first.
-        self._kept: deque[tuple[str, int]] = deque()
-        self._kept_bytes = 0
+        self._queue = UploadQueue(self._thread.changed)
+
+    @property
+    def address(self) -> str | None:
+        """Where the run is to be read; None if that is its folder."""
+        return self._session.address if self.on_the_way and not self._failed else None
+
+    @property
+    def relocated_because(self) -> str | None:
+        """The reason why the run is not at the address that was asked for; None if it is."""
+        return None if self._failed else self._session.relocated_because
+
+    @property
+    def words(self) -> str:
+        """Where the run is beside its folder, for its summary."""
+        beside = self._worker and not (self._failed or self.on_the_way)
+        return f"; it is in {self._session.address}, too" if beside else ""
 
     @property
     def place(self) -> StorePlace | None:
         """The place of the run, for a later start of the training; None as long as it is in no store."""
         place = None if self._failed or not self._worker else self._session.place
-        return place and place._replace(waiting=tuple(sorted([*self._expected])[:_NOTED]))
+        return place and place._replace(waiting=tuple(sorted([*self._queue.expected])[:_NOTED]))
 
     @property
     def obstacle(self) -> str | None:
         """The reason why no further step may be written into the run's folder."""
-        if not self.on_the_way or self._waiting <= WAITING_BYTES:
+        if not self.on_the_way or self._queue.waiting <= WAITING_BYTES:
             return None
         return f"too much of the run waits to be taken by {self._session.address}"
 
@@ -125,7 +115,6 @@ class Uploads:
             raise
         self._failed = ""
         self.finished_before = self._session.address if has_finished else ""
-        self.address = self._session.address if self.on_the_way else None
 
     def go_on_with(self, last: TrainingState | None) -> StorePlace | None:
         """Go on with the run of an earlier start, if it went here; its place. A later start may go on with this one."""
@@ -164,16 +153,13 @@ class Uploads:
             return None
         if refused is None:
             self._worker = worker
-            self.address = session.address if self.on_the_way else None
-            self.words = "" if self.on_the_way else f"; it is in {session.address}, too"
-            self.relocated_because = session.relocated_because
             self.found = session.found
         return refused
 
     def begin_anew(self) -> None:
         """Upload nothing, in a process that a fork has made: what uploads is its parent's."""
         self._worker = ""
-        self._waiting = 0
+        self._queue = UploadQueue(self._thread.changed)
         self.found = None
         self.is_whole = True
         if not self._failed:
@@ -182,23 +168,17 @@ class Uploads:
     def expect(self, step: int) -> None:
         """Note that a step is about to be saved."""
         if self._worker and not self._failed:
-            self._expected.add(step)
+            self._queue.expected.add(step)
 
     def expect_no_more(self, step: int) -> None:
         """Note that a step could not be saved."""
-        self._expected.discard(step)
+        self._queue.expected.discard(step)
 
     def add(self, root: Path, name: str, *before: str) -> None:
         """Have a file of the run's folder uploaded, as it is then; ``before`` are files that must be there first."""
-        if not self._worker:
-            return
-        self._root = root
-        size = sum(_size(root / one) for one in (name, *before))
-        with self._thread.changed:
-            known = self._due.get(name)
-            self._waiting += size - (0 if known is None else known.size)
-            self._due[name] = _Due(size, [*before])
-            self._thread.changed.notify_all()
+        if self._worker:
+            self._root = root
+            self._queue.add(root, name, before)
 
     def add_all_in(self, root: Path, folder: str) -> None:
         """Have all files uploaded that are in a folder of the run's, or below it."""
@@ -232,7 +212,7 @@ class Uploads:
             # What says whose the place is does no harm where it stays: the run has its end marker.
             guard.attempt(lambda: self._thread.ask(self._session.release))
             return
-        stalled_disk.waited_in_vain(lambda: bool(self._due) and self._thread.is_alive)
+        stalled_disk.waited_in_vain(lambda: bool(self._queue.due) and self._thread.is_alive)
         self._fail(self._thread.pauses.why_in_vain)
         files = f"{count_of(left, 'file')} ({rough_size_text(size)})"
         verb = "are" if left > 1 else "is"
@@ -243,12 +223,10 @@ class Uploads:
         if self._process != os.getpid():
             return False
         self._thread.end(1.0)
-        return self.on_the_way and bool(self._worker) and not self._due and not self._failed
+        return self.on_the_way and bool(self._worker) and not self._queue.due and not self._failed
 
     def _fail(self, why: str) -> None:
         self._failed = why
-        self.address = self.relocated_because = None
-        self.words = ""
 
     def _wait(self) -> tuple[int, int]:
         """Wait until nothing waits, as long as that has a point; the files that do, and their bytes."""
@@ -258,7 +236,7 @@ class Uploads:
             pauses.at_exit = True
             pauses.over_at = 0.0
             thread.changed.notify_all()
-            while self._due and thread.is_alive:
+            while self._queue.due and thread.is_alive:
                 still = stalled_disk.patience(store_thread.STANDS_STILL)
                 limit = min(begun + self._patience, max(begun, pauses.moved_at) + still)
                 seconds = limit - time.monotonic()
@@ -266,14 +244,14 @@ class Uploads:
                     break
                 thread.changed.wait(min(seconds, 1.0))
             pauses.at_exit = False
-            return len(self._due), self._waiting
+            return len(self._queue.due), self._queue.waiting
 
     # On the thread.
 
     def _next_job(self) -> tuple[Job, float]:
         session, over_at = self._session, self._thread.pauses.over_at
         may_upload = session.is_fresh and max(time.monotonic(), over_at) < session.renewed_at
-        return (self._upload, over_at) if self._due and may_upload else (self._renew, session.renewed_at)
+        return (self._upload, over_at) if self._queue.due and may_upload else (self._renew, session.renewed_at)
 
     def _renew(self) -> None:
         try:
@@ -286,25 +264,11 @@ class Uploads:
             with self._thread.changed:
                 self._worker = ""
                 self._fail(taken)
-                self._due.clear()
-                self._waiting = 0
-                self._thread.changed.notify_all()
+                self._queue.clear()
             guard.say(f"{taken}: nothing more is uploaded, what is saved stays in {self._root}")
 
-    def _batch(self) -> dict[str, _Due]:
-        """The files that come next."""
-        batch: dict[str, _Due] = {}
-        size = 0
-        with self._thread.changed:
-            for name, due in self._due.items():
-                size += due.size
-                if batch and (size > _BATCH_BYTES or len(batch) >= _BATCH_FILES):
-                    break
-                batch[name] = due
-        return batch
-
     def _upload(self) -> None:
-        batch = self._batch()
+        batch = self._queue.batch()
         seconds = _BATCH_SECONDS + sum(due.size for due in batch.values()) / _BYTES_PER_SECOND
         failures: dict[str, BaseException] = {}
         left = {*batch}
@@ -329,21 +293,16 @@ class Uploads:
         left = {name for name in left if all((self._root / one).exists() for one in (name, *batch[name].before))}
         self._settle(batch, left, next(iter(failures.values()), None))
 
-    def _settle(self, batch: dict[str, _Due], left: set[str], failure: BaseException | None) -> None:
+    def _settle(self, batch: dict[str, Due], left: set[str], failure: BaseException | None) -> None:
         """Take note of a batch, of which some files are left, because of the first failure."""
         done = [name for name in batch if name not in left]
         with self._thread.changed:
-            for name in done:
-                # Unless it has changed while it was uploaded.
-                if self._due.get(name) is batch[name]:
-                    del self._due[name]
-                    self._waiting -= batch[name].size
             self._thread.pauses.after(failure, has_moved=bool(done))
-            self._thread.changed.notify_all()
+            self._queue.settle(batch, done)
         for name in done:
             step = paths.parse_step_file(name.rpartition("/")[2])
             if step is not None:
-                self._expected.discard(step[0])
+                self._queue.expected.discard(step[0])
                 self._give_up_before(paths.event_path(*step), batch[name].size)
         if failure is not None:
             self._tell_if_it_stands_still()
@@ -352,24 +311,13 @@ class Uploads:
         """Give the oldest event files up that are in the store, where they lie here on their way only and are many."""
         if not self.on_the_way:
             return
-        self._kept.append((event, size))
-        self._kept_bytes += size
-        while self._kept_bytes > KEPT_BYTES:
-            event, size = self._kept.popleft()
-            self._kept_bytes -= size
+        for spare in self._queue.spare(event, size):
             self.is_whole = False
-            guard.attempt(partial(remove_file, self._root, event))
-            guard.attempt((self._root / event).parent.rmdir)
+            guard.attempt(partial(remove_file, self._root, spare))
+            guard.attempt((self._root / spare).parent.rmdir)
 
     def _tell_if_it_stands_still(self) -> None:
         pauses = self._thread.pauses
         if pauses.stands_still:
             line = f"{self._session.address} takes nothing ({pauses.why})"
             guard.say_once((self, "takes nothing"), f"{line}: the run goes on, what is saved waits in {self._root}")
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0

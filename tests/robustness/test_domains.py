@@ -99,7 +99,7 @@ TWICE = {
     ),
     "the notes of checkpoints": (XGBOOST_AGAIN, "storage/state_keeper.py:read_states"),
     "an upload": (XGBOOST_STORED, "storage/uploads.py:Uploads._upload"),
-    "the choice of what is uploaded": (XGBOOST_STORED, "storage/uploads.py:Uploads._batch"),
+    "the choice of what is uploaded": (XGBOOST_STORED, "storage/store_thread.py:UploadQueue.batch"),
 }
 
 

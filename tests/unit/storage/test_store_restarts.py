@@ -66,7 +66,7 @@ def left(run, step, *, by):
     assert run.flush()
     place = run.place
     limit = time.monotonic() + 10
-    while run._at.store._due and time.monotonic() < limit:
+    while run._at.store._queue.due and time.monotonic() < limit:
         time.sleep(0.02)
     run._at.store.end()
     run._at.folder._claim.drop()
@@ -272,7 +272,7 @@ def test_each_of_several_workers_goes_on_and_removes_its_own(store, address, gon
 def test_a_process_made_by_a_fork_saves_into_a_folder_whatever_its_parent_waits_for(store, address, capfd):
     run = begun(address)
     saved(run, 1)
-    run._at.store._waiting = uploads.WAITING_BYTES + 1
+    run._at.store._queue.waiting = uploads.WAITING_BYTES + 1
     run.begin_anew()
     assert run.start("worker_0", alone=True) is None
     run.write_collections(COLLECTIONS)
