@@ -36,19 +36,8 @@ _CHECKSUM_KEY = messages.CHECKSUM_FIELD << 3 | 5
 _CHECKSUM_KEY_BYTES = b"\xa5\x06"
 _CHECKSUM_BYTES = 6
 # Wire types of the fields an Event can have (0 varint, 1 eight bytes, 2 counted, 5 four bytes).
-_WIRE_TYPES = {
-    1: 1,
-    2: 0,
-    3: 2,
-    4: 2,
-    5: 2,
-    6: 2,
-    7: 2,
-    8: 2,
-    9: 2,
-    messages.CHECKSUM_FIELD: 5,
-    messages.FILLER_FIELD: 2,
-}
+_COUNTED_FIELDS = (*range(3, 10), messages.FILLER_FIELD)
+_WIRE_TYPES = {1: 1, 2: 0, messages.CHECKSUM_FIELD: 5, **dict.fromkeys(_COUNTED_FIELDS, 2)}
 _CUT_OFF = "a field's length does not fit the record"
 _MISFIT = "its values do not fill its shape"
 _MOST_CHARACTERS = 1 << 29

@@ -234,7 +234,7 @@ def test_the_random_numbers_of_the_program_are_its_own(store, address):
 
 
 def test_what_lies_here_on_its_way_is_bounded(store, address, monkeypatch, capfd):
-    monkeypatch.setattr(uploads, "KEPT_BYTES", 1000)
+    monkeypatch.setattr(store_thread, "KEPT_BYTES", 1000)
     run = stored(address)
     save(run, *range(20))
     run.close(True)
