@@ -9,6 +9,17 @@ from smd_agent.errors import SMDebugValueError
 from smd_agent.printable import shortened
 
 
+def object_in(text: str | bytes) -> dict[str, Any] | None:
+    """Return the JSON object that a text is, whoever wrote it; None if it is none."""
+    import json
+
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
 def as_object(value: object, what: str) -> Mapping[Any, Any]:
     """Return a JSON object.
 

@@ -26,6 +26,7 @@ from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from smd_agent.core.fields import object_in
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import IndexReaderException
 from smd_agent.formats.tfrecord import FRAME_BYTES
@@ -277,11 +278,8 @@ def _shape(entry: dict[str, Any]) -> NotedShape:
 
 
 def _load(text: str) -> dict[str, Any]:
-    try:
-        fields = json.loads(text)
-    except (ValueError, RecursionError):
-        raise IndexReaderException(_CORRUPT) from None
-    if not isinstance(fields, dict):
+    fields = object_in(text)
+    if fields is None:
         raise IndexReaderException(_CORRUPT)
     return fields
 

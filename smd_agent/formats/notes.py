@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from smd_agent.core.domains import Failure
+from smd_agent.core.fields import object_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,11 +58,8 @@ def about_text(environment: Mapping[str, Mapping[str, str]], took: tuple[float, 
 
 def about_of(worker: str, text: str) -> About | None:
     """Return what the text of a worker's file says; None where it is none, whoever wrote it."""
-    try:
-        fields = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(fields, dict):
+    fields = object_in(text)
+    if fields is None:
         return None
     return About(worker, _facts(fields.get("environment")), _seconds(fields.get("took")))
 
@@ -88,11 +86,7 @@ def failures_text(failures: Iterable[Failure]) -> str:
 
 def failures_of(text: str) -> list[Failure]:
     """Return what the text of a worker's file says, whoever wrote it; what cannot be read is left out."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return []
-    listed = found.get("failures") if isinstance(found, dict) else None
+    listed = (object_in(text) or {}).get("failures")
     known = (_failure(one) for one in listed[:_MOST_FAILURES]) if isinstance(listed, list) else ()
     return [failure for failure in known if failure is not None]
 

@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from smd_agent.core.fields import object_in
 from smd_agent.descriptors import open_above
 from smd_agent.formats import paths
 from smd_agent.formats.paths import TEMPORARY_SUFFIX, claim_path
@@ -259,11 +260,8 @@ def _told_by_system(path: str) -> str:
 
 def owner_in(text: str | bytes) -> dict[str, object] | None:
     """Whoever the text of a claim file names; None when it names nobody."""
-    try:
-        owner = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return owner if isinstance(owner, dict) and isinstance(owner.get("pid"), int) else None
+    owner = object_in(text)
+    return owner if owner is not None and isinstance(owner.get("pid"), int) else None
 
 
 def owner_text(owner: dict[str, object]) -> str:

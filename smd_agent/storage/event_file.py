@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     from smd_agent.core.modes import ModeKeys
 
-_HEAD_BYTES = 1 << 14
+# Of a record, frame included.
+HEAD_BYTES = 1 << 14
 # Of records that are read together.
 _MOST_AT_ONCE = 1 << 22
 # What a protobuf message may not reach.
@@ -46,7 +47,7 @@ def read_payload(path: str, start: int, length: int) -> bytes:
     """
     with open_to_read(path) as file:
         left = bytes_from(file, start)
-        if length > _HEAD_BYTES:
+        if length > HEAD_BYTES:
             return _next_payload(file, left, length)
         return _next_payload(io.BytesIO(read_bytes(file, min(left, length))), left, length)
 
@@ -61,8 +62,8 @@ def payload_of(record: bytes) -> bytes:
 
 
 def head_of(record: bytes) -> bytes:
-    """Return what `read_head` does of a record, frame included."""
-    return record[FRAME_HEADER_BYTES : len(record) - FRAME_BYTES + FRAME_HEADER_BYTES][:_HEAD_BYTES]
+    """Return the first bytes, up to 16 KiB, of the payload of a record, frame included, unchecked."""
+    return record[FRAME_HEADER_BYTES : len(record) - FRAME_BYTES + FRAME_HEADER_BYTES][:HEAD_BYTES]
 
 
 def read_records(path: str, places: Iterable[tuple[int, int]]) -> Iterator[memoryview]:
@@ -78,7 +79,7 @@ def read_records(path: str, places: Iterable[tuple[int, int]]) -> Iterator[memor
     with open_to_read(path) as file:
         group: list[tuple[int, int]] = []
         for start, length in places:
-            if group and (start - sum(group[-1]) > _HEAD_BYTES or start - group[0][0] > _MOST_AT_ONCE):
+            if group and (start - sum(group[-1]) > HEAD_BYTES or start - group[0][0] > _MOST_AT_ONCE):
                 yield from _records(file, group)
                 group = []
             group.append((start, length))
@@ -102,17 +103,6 @@ def read_range(path: str, start: int, length: int) -> bytes:
     with open_to_read(path) as file:
         left = bytes_from(file, start)
         return read_bytes(file, min(left, length))
-
-
-def read_head(path: Path, start: int, length: int) -> bytes:
-    """Return the first bytes, up to 16 KiB, of the payload of the record at byte ``start``, unchecked.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    with open_to_read(path) as file:
-        left = bytes_from(file, start + FRAME_HEADER_BYTES)
-        return read_bytes(file, min(left, length - FRAME_BYTES, _HEAD_BYTES))
 
 
 class FileReader:

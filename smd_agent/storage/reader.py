@@ -29,7 +29,7 @@ from smd_agent.formats.tfrecord import RecordError
 from smd_agent.printable import printable, shortened
 from smd_agent.regular_file import NotARegularFile
 from smd_agent.storage import open_runs
-from smd_agent.storage.event_file import head_of, payload_of, read_head, read_payload, read_range, read_records
+from smd_agent.storage.event_file import HEAD_BYTES, head_of, payload_of, read_payload, read_range, read_records
 from smd_agent.storage.index_files import IndexFiles, StepIndex, change_time, names_in
 
 if TYPE_CHECKING:
@@ -149,7 +149,8 @@ class RunReader:
         try:
             self._make_ready(index, start, length)
             try:
-                payload = self._known_payload(path, start, length) or read_payload(path, start, length)
+                known = self._known_bytes(path, start, length)
+                payload = read_payload(path, start, length) if known is None else payload_of(known)
             except FileNotFoundError:
                 self._wait_for(path, place)
                 payload = read_payload(path, start, length)
@@ -178,8 +179,9 @@ class RunReader:
             return None
         try:
             self._make_ready(place.index, *location)
-            record = self._known_bytes(f"{self._root}/{event_file}", *location)
-            return peek_form(read_head(self.root / event_file, *location) if record is None else head_of(record))
+            path, (start, length) = f"{self._root}/{event_file}", location
+            record = self._known_bytes(path, start, length) or read_range(path, start, min(length, HEAD_BYTES))
+            return peek_form(head_of(record))
         except (OSError, SMDebugTypeError):
             return None
 
@@ -230,12 +232,8 @@ class RunReader:
         made = _kept(self._array_columns, kind, lambda: ArrayColumn(names, found.lengths, data, found.starts))
         return made.rows(data, found.starts)
 
-    def _known_payload(self, path: str, start: int, length: int) -> bytes | None:
-        """Return the payload of a record out of what was read last; None if that does not have it."""
-        record = self._known_bytes(path, start, length)
-        return None if record is None else payload_of(record)
-
     def _known_bytes(self, path: str, start: int, length: int) -> bytes | None:
+        """Return a record out of what was read last; None if that does not have it."""
         known_path, begin, data = self._last_read
         if known_path != path or start < begin or start + length > begin + len(data):
             return None

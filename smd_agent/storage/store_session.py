@@ -13,6 +13,7 @@ import re
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from smd_agent.core.fields import object_in
 from smd_agent.formats import paths
 from smd_agent.formats.training_state import StorePlace
 from smd_agent.storage.claim import alive_here, is_gone, is_own, owner_in, owner_text
@@ -160,11 +161,8 @@ def marked(own: bytes, mark: str) -> bytes:
 
 def mark_in(content: bytes) -> str:
     """The mark of the run that a claim file is of; empty if it has none."""
-    try:
-        fields = json.loads(content)
-        return str(fields.get(_RUN) or fields.get(_MARK) or "")
-    except (ValueError, AttributeError, RecursionError):
-        return ""
+    fields = object_in(content) or {}
+    return str(fields.get(_RUN) or fields.get(_MARK) or "")
 
 
 def is_place_of(earlier: StorePlace, asked_for: str) -> bool:
