@@ -8,37 +8,15 @@ other names go into the step that has just ended. A value that waits when the ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
 from smd_agent import guard
-from smd_agent.core.clock import ModeClock, RunPosition
+from smd_agent.core.open_step import OpenStep
 from smd_agent.core.ports import StepSink
 from smd_agent.core.values import Captured, ToArray, capture, write_raw
-
-
-class GivenSteps(Protocol):
-    """The steps that given values go into."""
-
-    position: RunPosition
-    ends_with_updates: bool
-
-    def takes(self, name: str) -> bool:
-        """Whether the current step saves a tensor of this name, whose collections may be new."""
-
-    def ever_wanted(self, names: frozenset[str]) -> frozenset[str]:
-        """Those of several names that are in a collection that is saved, at whatever step."""
-
-    def next_step_wants(self, clock: ModeClock) -> Callable[[str], bool]:
-        """Tells of a tensor's name whether the clock's next step saves it; nothing is begun."""
-
-    def sink_of_step(self) -> StepSink | None:
-        """Takes values of the current step, whatever that saves otherwise; None: this process writes nothing."""
-
-    def ask_again(self) -> None:
-        """Decide about the next step of every mode anew."""
 
 
 class _Given(NamedTuple):
@@ -65,7 +43,7 @@ class ManualValues:
         to_array: see ``BaseHook.to_array``.
     """
 
-    def __init__(self, steps: GivenSteps, to_array: ToArray) -> None:
+    def __init__(self, steps: OpenStep, to_array: ToArray) -> None:
         self._steps = steps
         self._to_array = to_array
         self._names: set[str] = set()

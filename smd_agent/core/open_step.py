@@ -11,7 +11,7 @@ from smd_agent.core.domains import STEPS
 from smd_agent.core.locking import locked
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.overhead import overhead
-from smd_agent.core.ports import HeldStep, LateValues, OpenCapture, StepSink
+from smd_agent.core.ports import HeldStep, LateValues, OpenCapture, StepSink, StepState
 from smd_agent.core.save_plan import Group, SavePlan
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ class OpenStep:
 
     Attributes:
         selection: the same.
-        lock: the lock of what changes the selection or the step.
         position: where the run stands; the framework's hook advances it.
         clocks: of the modes.
+        ends_with_updates: whether training steps end with updates, unless the user has set another mode.
         capture: what captures the open step, closed when the step ends; None if nothing needs that.
         left_out: tells whether what this thread computes is none of the open step's.
         late: takes values that come later, such as those on an accelerator; None if all are there at once.
@@ -44,29 +44,27 @@ class OpenStep:
         self.clocks = {mode: ModeClock(mode) for mode in ModeKeys}
         self.selection = selection
         self.position = position(self.clocks[ModeKeys.GLOBAL])
-        # Two trainings may run in one process, and users' threads save too.
-        self.lock: threading.RLock = selection.lock
-        self._due = 0
-        self._plan: SavePlan | None = None
+        self.ends_with_updates = False
+        self._now = StepState()
         self.output = output
         self.capture: OpenCapture | None = None
         # bool, called without arguments, says False.
         self.left_out: Callable[[], bool] = bool
         self.late: LateValues | None = None
-        self._step_sink: StepSink | None = None
         # Taken out of the way, and given neither to ``commit`` nor back.
         self._held: HeldStep | None = None
         # Whether the program waits until the next step that is handed to the disk is there.
         self._awaited = False
-        # Whether what captures the current step is being closed.
-        self._ends = False
-        self._ended_step = self._open_step = -1
-        # A step that goes on after later ones have ended.
-        self._resumed_step = -1
+        self._ended_step = -1
+
+    @property
+    def lock(self) -> threading.RLock:
+        """Held by the thread that changes the selection or the step: two trainings may run, and users' threads save."""
+        return self.selection.lock
 
     def wants(self, name: str) -> bool:
         """Whether the current step saves a tensor of this name."""
-        return self.position.saving and self._current_plan().includes(name, self._due)
+        return self.position.saving and self._current_plan().includes(name, self._now.due)
 
     def ever_saves(self, collection: str) -> bool:
         """Whether a collection is saved at some step."""
@@ -84,15 +82,15 @@ class OpenStep:
 
     def collections_due(self) -> set[str]:
         """Names of the collections that the current step saves."""
-        return self._current_plan().names_of(self._due) if self.position.saving else set()
+        return self._current_plan().names_of(self._now.due) if self.position.saving else set()
 
     def shares_due(self) -> bool:
         """Whether the current step saves shares of the channels of some tensors."""
-        return self.position.saving and self._current_plan().shares_due(self._due)
+        return self.position.saving and self._current_plan().shares_due(self._now.due)
 
     def group(self, names: tuple[str, ...]) -> Group:
         """What the current step saves of tensors that come together."""
-        return self._current_plan().group(names, self._due)
+        return self._current_plan().group(names, self._now.due)
 
     def takes(self, name: str) -> bool:
         """Whether the current step saves a tensor of this name, whose collections may be new."""
@@ -100,25 +98,23 @@ class OpenStep:
         plan.forget(name)
         if not self.position.saving:
             return False
-        self._due |= plan.due(self.position.clock.mode, self.position.clock.step)
-        return plan.how(name, self._due) is not None
+        self._now.due |= plan.due(self.position.clock.mode, self.position.clock.step)
+        return plan.how(name, self._now.due) is not None
 
     def _current_plan(self) -> SavePlan:
         plan = self.selection.plan()
-        return plan if plan is self._plan else self._take_plan(plan)
-
-    @locked
-    def _take_plan(self, plan: SavePlan) -> SavePlan:
-        self._plan = plan
-        if self.position.saving:
-            # The open step goes by the new plan, whose collections may be numbered otherwise.
-            self._due = plan.due(self.position.clock.mode, self.position.clock.step)
+        if plan is not self._now.plan:
+            with self.lock:
+                self._now.plan = plan
+                if self.position.saving:
+                    # The open step goes by the new plan, whose collections may be numbered otherwise.
+                    self._now.due = plan.due(self.position.clock.mode, self.position.clock.step)
         return plan
 
     @property
     def step_saved(self) -> int:
         """The last step of which something is saved, the current one among them; -1 if there is none."""
-        return max(self._ended_step, self._open_step if self.unfinished else -1)
+        return max(self._ended_step, self._now.number if self.unfinished else -1)
 
     @property
     def unfinished(self) -> bool:
@@ -155,14 +151,14 @@ class OpenStep:
         It has to be given to ``commit``, or back by ``resume_step``; None: nothing was saved.
         """
         self._end_capture()
-        sink, self._step_sink = self._step_sink, None
-        self._held = None if sink is None else HeldStep(sink, self._open_step, self._due, self.position.saving)
+        sink, self._now.sink = self._now.sink, None
+        self._held = None if sink is None else HeldStep(sink, self._now.number, self._now.due, self.position.saving)
         self.position.saving = self.position.open = overhead.counts = False
         return self._held
 
     def resume_step(self, held: HeldStep) -> None:
         """Make a step that was held the current one again, after the next one was dropped."""
-        self._step_sink, self._open_step, self._due = held.sink, held.step, held.due
+        self._now.sink, self._now.number, self._now.due = held.sink, held.step, held.due
         self.position.open, self.position.saving = True, held.saving
         self._held = None
 
@@ -190,7 +186,7 @@ class OpenStep:
 
         What is captured until the step ends is not yet there.
         """
-        sink = None if self.output.off else self._step_sink
+        sink = None if self.output.off else self._now.sink
         if self.late is not None:
             self.late.settle(wait=True)
             if sink is not None:
@@ -233,8 +229,8 @@ class OpenStep:
 
     def _note_end(self, held: HeldStep) -> None:
         self._ended_step = max(held.step, self._ended_step)
-        if held.step == self._resumed_step:
-            self._resumed_step = -1
+        if held.step == self._now.resumed:
+            self._now.resumed = -1
 
     def _reach_disk(self) -> None:
         self._awaited = False
@@ -246,10 +242,10 @@ class OpenStep:
     def _end_capture(self) -> None:
         capture, self.capture = self.capture, None
         if capture is not None:
-            self._ends = True
+            self._now.closing = True
             # What fails here is missing in the step; what it has goes to the disk, and the next one is opened.
             STEPS.always("closing a step", capture.close)
-            self._ends = False
+            self._now.closing = False
 
     def _ask_again_for_late_values(self) -> None:
         """Have the next step, saved or not, look for values that a step still waits for."""
@@ -257,16 +253,16 @@ class OpenStep:
             self.ask_again()
 
     def _open_sink(self) -> StepSink:
-        if self._step_sink is None:
+        if self._now.sink is None:
             position = self.position
-            if position.step <= self._ended_step and position.step != self._resumed_step:
+            if position.step <= self._ended_step and position.step != self._now.resumed:
                 # Its file is complete; what comes after it must not replace it.
                 position.newest = max(position.newest, self._ended_step) + 1
                 position.step = position.newest
                 position.clock.step += 1
-            self._open_step = max(position.step, 0)
-            self._step_sink = self.output.sink.begin_step(
-                self._open_step, position.clock.mode, max(position.clock.step, 0)
+            self._now.number = max(position.step, 0)
+            self._now.sink = self.output.sink.begin_step(
+                self._now.number, position.clock.mode, max(position.clock.step, 0)
             )
             position.open = True
-        return self._step_sink
+        return self._now.sink

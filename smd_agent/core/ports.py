@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,9 @@ from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.distribution import Distribution
 from smd_agent.core.domains import Failure
 from smd_agent.core.modes import ModeKeys
+
+if TYPE_CHECKING:
+    from smd_agent.core.save_plan import SavePlan
 
 
 class StepSink(Protocol):
@@ -127,15 +130,34 @@ class HeldStep:
     saving: bool
 
 
+@dataclass
+class StepState:
+    """What is known of the current step.
+
+    Attributes:
+        plan: what the step goes by; None before there is one.
+        due: the collections that it saves, as that plan numbers them.
+        sink: takes its values; None as long as it has none.
+        number: of the last step that had values.
+        resumed: number of a step that goes on after later ones have ended; -1 if this one is none.
+        closing: what captures the step is being closed.
+    """
+
+    plan: SavePlan | None = None
+    due: int = 0
+    sink: StepSink | None = None
+    number: int = -1
+    resumed: int = -1
+    closing: bool = False
+
+
 class StepAside(NamedTuple):
-    """A training step that waits while an evaluation stands between; see ``HeldStep`` and ``RunPosition``."""
+    """A training step that waits while an evaluation stands between; see ``RunPosition``."""
 
     step: int
     clock: ModeClock
     saving: bool
-    sink: StepSink | None
-    open_step: int
-    due: int
+    state: StepState
     capture: OpenCapture | None
     late: object
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
@@ -43,7 +44,6 @@ class Recorder(OpenStep):
 
     Attributes:
         axes: of the channels of layers' outputs; who captures these says where they are.
-        ends_with_updates: whether training steps end with updates, unless the user has set another mode.
     """
 
     def __init__(
@@ -55,7 +55,6 @@ class Recorder(OpenStep):
     ) -> None:
         super().__init__(selection, output, position)
         self.axes = ChannelAxes()
-        self.ends_with_updates = False
         selection.on_change = self.ask_again
         self._to_array = to_array
         self._given = ManualValues(self, to_array)
@@ -108,13 +107,13 @@ class Recorder(OpenStep):
         if self.output.off:
             clock.due = NEVER
             return False
-        if self._step_sink is not None and self._open_step < self.position.step:
+        if self._now.sink is not None and self._now.number < self.position.step:
             # It was not closed: what is saved now is none of its values.
             self.end_step()
         plan = self._current_plan()
-        self._due = plan.due(clock.mode, clock.step)
+        self._now.due = plan.due(clock.mode, clock.step)
         clock.due = plan.next_due(clock.mode, clock.step + 1)
-        self.position.saving = bool(self._due) and self.output.begin(clock.mode)
+        self.position.saving = bool(self._now.due) and self.output.begin(clock.mode)
         if self.position.saving:
             self._open_sink()
         overhead.counts = self.position.saving
@@ -130,7 +129,7 @@ class Recorder(OpenStep):
     def drop_step(self, steps: int = 1) -> None:
         """Undo the beginning of the current step, which turned out to be none; what it has saved is forgotten."""
         self.position.saving = self.position.open = False
-        self._step_sink = None
+        self._now.sink = None
         self.position.take_back(steps)
         self.position.clock.due = 0
         self._given.step_dropped()
@@ -143,14 +142,12 @@ class Recorder(OpenStep):
             position.step,
             position.clock,
             position.saving,
-            self._step_sink,
-            self._open_step,
-            self._due,
+            self._now,
             self.capture,
             None if late is None else late.put_aside(),
         )
         position.saving = position.open = False
-        self._step_sink = self.capture = None
+        self._now, self.capture = replace(self._now, sink=None), None
 
     @locked
     def go_on(self) -> OpenCapture | None:
@@ -163,9 +160,9 @@ class Recorder(OpenStep):
         position.step, position.clock, position.saving = aside.step, aside.clock, aside.saving
         overhead.counts = aside.saving
         position.updated = False
-        position.open = aside.sink is not None
-        self._step_sink, self._open_step, self._due = aside.sink, aside.open_step, aside.due
-        self._resumed_step = aside.step
+        position.open = aside.state.sink is not None
+        self._now = aside.state
+        self._now.resumed = aside.step
         self.capture = aside.capture
         if self.late is not None and aside.late is not None:
             self.late.go_on(aside.late)
@@ -222,12 +219,12 @@ class Recorder(OpenStep):
 
     def _save_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:
         # A step may be ended by another thread than the one whose step it is.
-        if not self.position.saving or (not self._ends and self.left_out()):
+        if not self.position.saving or (not self._now.closing and self.left_out()):
             return
         if self.late is not None:
             names, values = self.late.ask(names, values)
         names = tuple(names)
-        group = self._current_plan().group(names, self._due)
+        group = self._current_plan().group(names, self._now.due)
         if not group.wanted:
             return
         sink = self._open_sink()
@@ -242,7 +239,7 @@ class Recorder(OpenStep):
         write_group(sink, names, captured, group, self.axes)
 
     def _write_alone(self, sink: StepSink, name: str, value: Any) -> None:
-        group = self._current_plan().group((name,), self._due)
+        group = self._current_plan().group((name,), self._now.due)
         failure = guard.attempt(lambda: self._write(sink, (name,), (value,), group))
         if failure is not None:
             sink.drop(group.tags((name,)))
@@ -300,9 +297,9 @@ class Recorder(OpenStep):
 
     def _drop(self) -> None:
         # A thread that a fork has left behind may hold the old one for ever.
-        self.lock = self.selection.lock = threading.RLock()
+        self.selection.lock = threading.RLock()
         self.position.saving = self.position.open = self._awaited = False
-        self._step_sink = self._held = None
+        self._now.sink = self._held = None
         self._given.drop()
         aside, self._aside = self._aside, None
         capture, self.capture = self.capture, None
