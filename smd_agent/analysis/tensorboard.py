@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from smd_agent.analysis.ports import TensorSource
 from smd_agent.core.collection import Collection
+from smd_agent.core.display_collection import DisplayCollections, settle
 from smd_agent.core.distribution import Distribution, from_counts
 from smd_agent.core.names import Op
 from smd_agent.core.reduction_config import HISTOGRAM_OP
 from smd_agent.core.reductions.histogram import BUCKETS
-from smd_agent.core.save_plan import DisplayCollections, settle
 from smd_agent.errors import SMDebugError, SMDebugRuntimeError
 from smd_agent.formats.event import SavedTensor
 from smd_agent.storage.board_files import BoardFiles, BoardStep

@@ -9,10 +9,10 @@ switched off. ``STEPS`` is the domain of what no other one stands for: with it t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 from smd_agent import guard
+from smd_agent.core.failure import Failure
 from smd_agent.core.overhead import overhead
 
 P = ParamSpec("P")
@@ -21,31 +21,6 @@ IN_A_ROW = 3
 AT_MOST = 100
 # Different failures that are noted.
 _NOTED = 100
-
-
-@dataclass
-class Failure:
-    """What failed, when, and what it has cost.
-
-    Attributes:
-        domain: what is saved that may be missing, in words, such as ``losses``; see ``core.domains``.
-        doing: what failed, in words.
-        error: the type of the last exception and its text.
-        step: number over all modes of the first step in which it failed; -1 before the first.
-        last: the same of the last one.
-        mode: of the first one, such as ``TRAIN``; empty before the first.
-        times: how often it failed.
-        off: whether the domain is saved no more since.
-    """
-
-    domain: str
-    doing: str
-    error: str
-    step: int
-    last: int
-    mode: str = ""
-    times: int = 1
-    off: bool = False
 
 
 class Failures:

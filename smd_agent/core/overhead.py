@@ -7,14 +7,13 @@ step that is not saved no clock is read.
 from __future__ import annotations
 
 import functools
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
-from smd_agent.descriptors import open_above
+from smd_agent.process_age import process_age
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -93,16 +92,3 @@ class Overhead:
 
 overhead = Overhead()
 """That of this process."""
-
-
-def process_age() -> float | None:
-    """The seconds since this process began; None where the system does not tell."""
-    try:
-        descriptor = open_above("/proc/self/stat", os.O_RDONLY)
-        try:
-            ticks = int(os.read(descriptor, 4096).decode(errors="replace").rpartition(")")[2].split()[19])
-        finally:
-            os.close(descriptor)
-        return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, IndexError, AttributeError):
-        return None

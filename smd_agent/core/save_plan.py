@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from smd_agent import guard
 from smd_agent.core.clock import NEVER
 from smd_agent.core.collection_keys import (
-    SCALAR_COLLECTIONS,
-    SUMMARY_COLLECTIONS,
     TRAINING_ONLY_COLLECTIONS,
-    CollectionKeys,
 )
+from smd_agent.core.display_collection import DisplayCollections, settle
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.names import Ops, reduction_name, without_output_numbers
+from smd_agent.core.names import Ops, reduction_name
 from smd_agent.core.patterns import UnfitPattern
 from smd_agent.core.reduction_config import CHANNEL_SHARES, HISTOGRAM_OP
 from smd_agent.printable import shortened
@@ -24,50 +22,10 @@ from smd_agent.printable import shortened
 if TYPE_CHECKING:
     from smd_agent.core.collection import Collection
 
-_WIDE = (CollectionKeys.ALL, CollectionKeys.DEFAULT)
 # Of a model of thousands of layers each has its own, in each step; where there are more, the last one makes room, so
 # that most are known all the same.
 _CACHED_GROUPS = 32_768
 _CACHED_SIZES = 16
-
-
-class DisplayCollection(NamedTuple):
-    """Where a tensor is shown.
-
-    Attributes:
-        collection: its name.
-        tensor: the tensor's name.
-        histogram: whether a histogram of it is wanted.
-    """
-
-    collection: str
-    tensor: str
-    histogram: bool
-
-
-DisplayCollections = dict[str, DisplayCollection]
-"""The display collections of tensors by their names, and by these as they stand in the names of their reductions."""
-
-
-def settle(shown_in: DisplayCollections, tensor: str, collections: Iterable[tuple[str, bool]]) -> None:
-    """Enter a tensor's display collection.
-
-    Collections of which histograms are wanted come first, ``all`` and ``default`` last.
-
-    Args:
-        shown_in: gets it.
-        tensor: the tensor's name.
-        collections: those it is in, at least one; each with whether histograms are wanted of what is in it.
-    """
-    found = {
-        name: wanted and name not in SCALAR_COLLECTIONS and name not in SUMMARY_COLLECTIONS
-        for name, wanted in collections
-    }
-    # By name in the end: the order of a set would be another one in every process.
-    collection = min(found, key=lambda name: (name in _WIDE, not found[name], name))
-    shown_in[tensor] = shown_in[without_output_numbers(tensor)] = DisplayCollection(
-        collection, tensor, found[collection]
-    )
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ from typing import Any
 from smd_agent import guard
 from smd_agent.core.collection_keys import METRIC_COLLECTIONS, CollectionKeys
 from smd_agent.core.collection_manager import CollectionManager
+from smd_agent.core.display_collection import DisplayCollections
 from smd_agent.core.locking import locked
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
-from smd_agent.core.save_plan import DisplayCollections, SavePlan
+from smd_agent.core.save_plan import SavePlan
 from smd_agent.errors import InvalidCollectionConfiguration
 
 

@@ -29,9 +29,10 @@ from smd_agent.framework.environment import Sources, environment
 from smd_agent.framework.restarts import Restarts
 from smd_agent.framework.tracked_model import TrackedModel
 from smd_agent.storage import open_runs
-from smd_agent.storage.board_files import FOLDER, RunBoard
+from smd_agent.storage.board_files import FOLDER
 from smd_agent.storage.destination import Destination
 from smd_agent.storage.metrics_file import MetricsFile
+from smd_agent.storage.run_board import RunBoard
 from smd_agent.storage.run_folder import absolute
 from smd_agent.storage.run_writer import RunWriter
 

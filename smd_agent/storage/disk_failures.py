@@ -1,4 +1,4 @@
-"""What is said of the disk: what steps take, and that it is full or stands still; the run goes on whatever it is."""
+"""Lines on the disk: what a saved step takes, that it is full, stands still, or lost the folder; the run goes on."""
 
 from __future__ import annotations
 

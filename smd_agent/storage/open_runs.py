@@ -5,15 +5,24 @@ from __future__ import annotations
 import os
 import weakref
 from contextlib import suppress
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from smd_agent.core.hook import BaseHook
-
-_runs: list[weakref.ref[BaseHook]] = []
+from typing import Protocol
 
 
-def add(run: BaseHook) -> None:
+class OpenRun(Protocol):
+    """A run that is being written."""
+
+    @property
+    def local_dir(self) -> str | None:
+        """The folder on this machine that has all of it; None where there is none any more."""
+
+    def publish_ended(self) -> None:
+        """Have readers find all steps that have ended."""
+
+
+_runs: list[weakref.ref[OpenRun]] = []
+
+
+def add(run: OpenRun) -> None:
     """Take note of a run, as long as something else has it."""
     _runs.append(weakref.ref(run, _runs.remove))
 

@@ -17,7 +17,7 @@ from smd_agent.storage.whole_file import remove_file, replace_file
 from smd_agent.storage.worker_notes import take_lost_steps
 
 if TYPE_CHECKING:
-    from smd_agent.storage.board_files import RunBoard
+    from smd_agent.storage.run_board import RunBoard
     from smd_agent.storage.run_folder import RunFolder
     from smd_agent.storage.uploads import Uploads
     from smd_agent.storage.worker_files import WorkerFiles

@@ -11,13 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smd_agent.core.domains import BOARD, JOB_METRICS, Failure
+from smd_agent.core.domains import BOARD, JOB_METRICS
+from smd_agent.core.failure import Failure
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.encoder import Stamp
 from smd_agent.formats.notes import about_text, failures_text
-from smd_agent.storage.board_files import BoardStep, RunBoard
+from smd_agent.storage.board_files import BoardStep
 from smd_agent.storage.disk_failures import FIRST_STEPS, LARGE_STEP, PASSING, Beginning, tell_forecast
 from smd_agent.storage.metrics_file import MetricsFile, MetricStep
+from smd_agent.storage.run_board import RunBoard
 from smd_agent.storage.run_folder import Continuation, RunFolder, absolute, holds_finished_run
 from smd_agent.storage.run_place import RunPlace
 from smd_agent.storage.step_file import Growth, Layouts, StepFile

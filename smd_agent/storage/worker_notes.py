@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from smd_agent.core.domains import Failure
+from smd_agent.core.failure import Failure
 from smd_agent.formats.notes import LARGEST_FAILURES, About, about_of, failures_of
 from smd_agent.formats.paths import ABOUT_FOLDER, FAILURES_FOLDER, LOST_FOLDER, lost_path
 from smd_agent.regular_file import read_text

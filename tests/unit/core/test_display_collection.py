@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smd_agent.core.save_plan import settle
+from smd_agent.core.display_collection import settle
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from smd_agent import guard, session
-from smd_agent.core.domains import AT_MOST, STEPS, Domain, Failure, failures, tensor_failed
+from smd_agent.core.domains import AT_MOST, STEPS, Domain, failures, tensor_failed
+from smd_agent.core.failure import Failure
 
 
 @pytest.fixture(autouse=True)

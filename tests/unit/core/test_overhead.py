@@ -108,7 +108,7 @@ def test_the_share_is_of_all_the_time_that_the_process_has_lived(clock, monkeypa
 
 
 def test_a_process_has_an_age():
-    code = "import sys, time; from smd_agent.core.overhead import process_age; time.sleep(0.3); print(process_age())"
+    code = "import sys, time; from smd_agent.process_age import process_age; time.sleep(0.3); print(process_age())"
     begun = time.monotonic()
     age = float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
     assert 0.28 <= age <= time.monotonic() - begun + 0.02

@@ -20,9 +20,9 @@ from harness.written_runs import started
 
 from smd_agent.cli import main
 from smd_agent.core.collection_manager import CollectionManager
+from smd_agent.core.display_collection import settle
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.save_plan import settle
-from smd_agent.storage.board_files import RunBoard
+from smd_agent.storage.run_board import RunBoard
 
 # Seconds; where much else runs, everything takes long.
 PATIENCE = 240

@@ -1,0 +1,122 @@
+"""TensorBoard's part of a run: steps are handed to the writer thread, which makes files of them.
+
+What cannot be written, because the disk is full or stands still, costs these pictures and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from smd_agent import guard
+from smd_agent.core.display_collection import DisplayCollections
+from smd_agent.formats.encoder import Stamp
+from smd_agent.storage.board_files import FOLDER, BoardFiles, BoardStep, remove_files_of
+
+# In bytes, of steps that wait for the disk.
+WAITING = 64 << 20
+
+
+class RunBoard:
+    """What one process shows in TensorBoard.
+
+    Args:
+        folder: absolute; None stands for ``tensorboard`` in the run's folder, wherever that comes to be.
+        shown_in: the display collections of the run's tensors.
+
+    Attributes:
+        folder: the same.
+    """
+
+    def __init__(self, folder: Path | None, shown_in: DisplayCollections) -> None:
+        self.folder = folder
+        self._shown_in = shown_in
+        self._files: tuple[str, BoardFiles] | None = None
+        # Bytes handed over, by the training's thread, and done, by the writer's.
+        self._handed = self._done = 0
+
+    def begin_step(self, stamp: Stamp) -> BoardStep:
+        """Open a step."""
+        return BoardStep(stamp.step, stamp.mode, stamp.wall_time, self._shown_in)
+
+    def commit(
+        self,
+        step: BoardStep,
+        submit: Callable[[Callable[[], None]], None],
+        place: Callable[[], tuple[Path, bool]],
+        worker: str,
+    ) -> None:
+        """Have a filled step written.
+
+        Args:
+            step: the step.
+            submit: has something done on the writer thread.
+            place: gives, there, the run's folder, and whether it is the one that was asked for.
+            worker: the worker's name.
+        """
+        size = step.size
+        if self._handed - self._done > WAITING:
+            line = f"step {step.step} and others are not in TensorBoard's files: the disk is too slow for them"
+            guard.say_once((self, "slow"), line)
+            return
+        self._handed += size
+        submit(partial(self._write, step, size, place, worker))
+
+    def folder_for(self, root: Path, as_asked: bool) -> Path:
+        """Where the files of a run are.
+
+        Args:
+            root: the run's folder.
+            as_asked: whether it is the one that was asked for. Several runs do not share a folder.
+        """
+        if self.folder is None:
+            return root / FOLDER
+        return self.folder if as_asked else self.folder / root.name
+
+    def close(self) -> None:
+        """Close the files; a step that follows begins new ones."""
+        files, self._files = self._files, None
+        if files is not None:
+            files[1].close()
+
+    # On the writer thread.
+
+    def remove_old(self, root: Path, worker: str, process: tuple[int, str] | None) -> None:
+        """Remove what an earlier run of a worker has left, whose steps are removed too.
+
+        In a folder of its own, which may hold files of other runs, that is what the earlier process has written.
+
+        Args:
+            root: the run's folder.
+            worker: the worker's name.
+            process: pid and host of the one that had the run before; None where nobody knows.
+        """
+        try:
+            if self.folder is None:
+                remove_files_of(worker, root, f"{FOLDER}/")
+            elif process is not None:
+                remove_files_of(worker, self.folder, "", process)
+        except OSError as error:
+            guard.say_once((self, "old"), f"cannot remove an earlier run's files for TensorBoard ({error})")
+
+    def _write(self, step: BoardStep, size: int, place: Callable[[], tuple[Path, bool]], worker: str) -> None:
+        self._done += size
+        if self._files is None or self._files[0] != worker:
+            self.close()
+            self._files = worker, BoardFiles(partial(self._place, place), worker)
+        try:
+            self._files[1].write(step)
+        except OSError as error:
+            where = "the run's folder" if self.folder is None else self.folder
+            line = f"cannot write TensorBoard's files to {where} ({error}): the run goes on, further steps are tried"
+            guard.say_once((self, "failed"), line)
+
+    def _place(self, place: Callable[[], tuple[Path, bool]]) -> tuple[Path, str]:
+        root, as_asked = place()
+        folder = self.folder_for(root, as_asked)
+        guard.say_once((self, folder), f"writing TensorBoard's files to {folder}")
+        if self.folder is None:
+            return root, f"{FOLDER}/"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder, ""
