@@ -1,4 +1,4 @@
-"""Facts of what a loss is given, computed with NumPy: how its input looks, and which labels there are.
+"""Facts of what a loss is given: how its input looks, and which labels there are.
 
 ``expects_logits``        1 if the loss applies softmax or sigmoid itself, 0 if it expects what has been through it.
 ``expects_logarithms``    1 if it expects logarithms of probabilities, else 0.
@@ -8,24 +8,25 @@
 ``row_sum_error``         by how much the sum over all classes differs from 1 at most, in those rows.
 ``log_sum_error``         of a loss that expects logarithms: by how much that of the sum of exponentials differs from 0.
 ``classes``               how many classes there are.
-``labels``                how many labels are looked at, without those that are ignored.
-``label_min``, ``label_max``  the smallest and largest of them; the smallest is above the largest where all are ignored.
-``ignored``               the share of labels that are ignored.
+``labels``, ...           see ``label_counts``.
+``guess``, ``least``      see ``loss_guesses``.
 
-They are those of PyTorch's losses, see ``pytorch.capture.loss_inputs``, which has tensors that stay where they are.
+Arrays are those of NumPy, or tensors of PyTorch without gradients, whose numbers stay where they are.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from smd_agent.framework.label_counts import LabelCounts
 from smd_agent.framework.training_facts import LOOKED_AT
 
 Array = npt.NDArray[Any]
-Numbers = dict[str, float]
+Numbers = dict[str, Any]
 
 CALLS = 4
 """Calls of one loss in a step that are looked at, as those of several heads."""
@@ -33,69 +34,76 @@ CALLS = 4
 _FEWEST_ROWS = 8
 # Of places in an image or a text, in each direction.
 _PLACES = 16
-_NO_LABEL = np.iinfo(np.int32)
+_MOST_LABEL = 2.0**63
 
 
-def rows(values: Array, axis: int = -1, logarithms: bool = False) -> Numbers:
+def rows(values: Any, axis: int = -1, logarithms: bool = False, library: Any = np) -> Numbers:
     """Facts of the input of a loss of classes.
 
     Args:
         values: floats, of any shape but ``()``.
         axis: that of the classes.
         logarithms: whether they should be logarithms of probabilities.
+        library: NumPy or PyTorch.
     """
-    values = np.moveaxis(values, axis, -1)
-    for other in range(1, values.ndim - 1):
+    values = library.moveaxis(values, axis, -1)
+    for other in range(1, len(values.shape) - 1):
         step = -(-values.shape[other] // _PLACES)
         values = values[(slice(None),) * other + (slice(None, None, step or 1),)]
     classes = values.shape[-1]
-    if values.ndim > 1:
-        values = values[: max(_FEWEST_ROWS, LOOKED_AT * values.shape[0] // max(values.size, 1))]
-    if not values.size:
+    if len(values.shape) > 1:
+        values = values[: max(_FEWEST_ROWS, LOOKED_AT * values.shape[0] // max(math.prod(values.shape), 1))]
+    if not math.prod(values.shape):
         return {"classes": classes}
     # Of what overflows the program is to hear no warning.
     with np.errstate(all="ignore"):
-        return {"classes": classes, **_of_rows(values.astype(np.float32, copy=False), logarithms)}
+        part = library.asarray(values, dtype=library.float32)
+        return {"classes": classes, **_of_rows(part, logarithms, library)}
 
 
-def _of_rows(part: Array, logarithms: bool) -> Numbers:
-    found = {"input_min": float(part.min()), "input_max": float(part.max())}
-    found["row_sum_error"] = float(abs(part.sum(-1) - 1).max())
+def _of_rows(part: Any, logarithms: bool, library: Any) -> Numbers:
+    found = {"input_min": part.min(), "input_max": part.max(), "row_sum_error": abs(part.sum(-1) - 1).max()}
     if logarithms:
-        top = part.max(-1, keepdims=True)
-        found["log_sum_error"] = float(abs(np.log(np.exp(part - top).sum(-1, keepdims=True)) + top).max())
+        top = library.amax(part, axis=-1, keepdims=True)
+        sums = library.exp(part - top).sum(-1, keepdims=True)
+        found["log_sum_error"] = abs(library.log(sums) + top).max()
     return found
 
 
-def ends(values: Array) -> Numbers:
+def ends(values: Any) -> Numbers:
     """Facts of the input of a loss of yes and no: floats of any shape."""
     flat = values.reshape(-1)[:LOOKED_AT]
-    return {"input_min": float(flat.min()), "input_max": float(flat.max())} if flat.size else {}
+    return {"input_min": flat.min(), "input_max": flat.max()} if len(flat) else {}
 
 
-def labels(target: Array, kept: Array | None = None, ignored: int | None = None) -> Numbers:
-    """Facts of labels.
+def counted(
+    target: Array, kept: Array | None = None, ignored: int | None = None, classes: int | None = None
+) -> LabelCounts | None:
+    """The labels that are looked at, counted; None where there are none.
 
     Args:
         target: numbers of classes, integers or floats, of any shape.
         kept: of the same shape, which of them count; None: all.
         ignored: a label that does not count.
+        classes: how many there are; None if that is not known.
     """
     flat = target.reshape(-1)[:LOOKED_AT]
     if not flat.size:
-        return {}
+        return None
     counts = np.isfinite(flat) if flat.dtype.kind == "f" else np.ones(flat.shape, bool)
     if kept is not None:
         counts = counts & kept.reshape(-1)[:LOOKED_AT]
     if ignored is not None:
         counts = counts & (flat != ignored)
-    found = flat[counts]
-    return {
-        "labels": found.size,
-        "label_min": float(np.floor(found.min())) if found.size else float(_NO_LABEL.max),
-        "label_max": float(np.floor(found.max())) if found.size else float(_NO_LABEL.min),
-        "ignored": 1 - found.size / flat.size,
-    }
+    is_wide = flat.dtype.kind == "f" or flat.dtype == np.uint64
+    part = np.floor(flat.astype(np.float64)).clip(-_MOST_LABEL, _MOST_LABEL) if is_wide else flat.astype(np.int64)
+    return LabelCounts(part, counts, classes, np)
+
+
+def columns(target: Any) -> Any:
+    """The rows of a target that are looked at, of shape (rows, columns)."""
+    rows = target.reshape(target.shape[0], -1) if len(target.shape) > 1 else target.reshape(-1, 1)
+    return rows[: max(1, LOOKED_AT // max(rows.shape[1], 1))]
 
 
 def classes_of_one_hot(target: Array, axis: int = -1) -> Array | None:

@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Container, Iterator
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 from mxnet.gluon import Block, HybridBlock, Parameter
 from mxnet.gluon.loss import Loss as LossBlock
@@ -20,6 +21,7 @@ from smd_agent.framework.collection import DEFAULT_SAVED
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.last_weights import LastWeights
+from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.step_bounds import TrainingSteps
@@ -62,6 +64,7 @@ class Hook(FrameworkHook):
         self.losses = LossBlocks(self.selection)
         self.roles = ParameterRoles(self.selection)
         self.facts_told: dict[str, str] = {}
+        self.loss_guesses = LossGuesses(np)
         self.last_weights: LastWeights[NDArray] = LastWeights(lambda array: array, to_array)
         self.broken_at_end = self.last_weights.not_finite
         self.taps: WeakIdentityMap[HybridBlock, GraphTap] = WeakIdentityMap()

@@ -1,4 +1,4 @@
-"""Inputs of Gluon's losses; see ``framework.loss_facts``.
+"""Inputs and labels of Gluon's losses; see ``framework.loss_facts``.
 
 ``usage/loss/<class>_<i>/<fact>``, of the step's first calls of losses that expect logits, probabilities or their
 logarithms. A class that a program has derived from one of these may do with labels what it likes, and is not looked at.
@@ -6,8 +6,8 @@ logarithms. A class that a program has derived from one of these may do with lab
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from mxnet import autograd
@@ -17,6 +17,7 @@ from mxnet.ndarray import NDArray
 from smd_agent.core.domains import LOSS_FACTS
 from smd_agent.framework import loss_facts
 from smd_agent.framework.loss_facts import Array, Numbers
+from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.step_events import LossCall, on
 from smd_agent.framework.training_facts import LOOKED_AT
@@ -24,6 +25,8 @@ from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.mxnet.arrays import plain, to_array
 
 _LOOKED_AT = (SoftmaxCrossEntropyLoss, SigmoidBinaryCrossEntropyLoss, KLDivLoss)
+# Arguments of a call without weights.
+_UNWEIGHTED = 2
 
 
 class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is given"):
@@ -31,15 +34,17 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
 
     Args:
         usage: takes the numbers.
+        guesses: has the labels of the steps before.
     """
 
-    def __init__(self, usage: Usage) -> None:
+    def __init__(self, usage: Usage, guesses: LossGuesses) -> None:
         super().__init__(usage)
+        self._guesses = guesses
         self._calls: dict[str, int] = {}
 
     @on(LossCall)
     def look_at(self, call: LossCall) -> None:
-        """Save what a loss is about to be called with."""
+        """Save what a loss was called with, and what it has returned."""
         block = call.loss
         if type(block) not in _LOOKED_AT:
             return
@@ -49,8 +54,17 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
         name = type(block).__name__
         number = self._calls.get(name, 0)
         self._calls[name] = number + 1
-        if number < loss_facts.CALLS:
-            self._usage.save(f"loss/{name}_{number}", _numbers(block, pred, label, weight))
+        if number >= loss_facts.CALLS:
+            return
+        name = f"{name}_{number}"
+        # What it returns is of each sample, the mean over its labels.
+        has_weights = block._weight is not None or len(call.args) + len(call.kwargs) > _UNWEIGHTED
+        result = None if has_weights or not self._usage.wanted_in_training else _plain(call.value)
+        found, guess = _look(block, pred, label, weight)
+        if guess is not None and result is not None:
+            found["loss"] = float(to_array(result)[0].mean())
+            found |= guess(self._guesses, name)
+        self._usage.save(f"loss/{name}", found)
 
 
 def _plain(value: Any) -> Any:
@@ -61,35 +75,55 @@ def _is_dense(array: Any) -> bool:
     return is_a(array, NDArray) and array.stype == "default" and bool(array.ndim)
 
 
-def _numbers(block: Any, pred: NDArray, label: NDArray, weight: Any) -> Numbers:
+Found: TypeAlias = tuple[Numbers, Callable[[LossGuesses, str], Numbers] | None]
+"""The facts of a call, and what gives those that take the labels of the calls before it."""
+
+
+def _look(block: Any, pred: NDArray, label: NDArray, weight: Any) -> Found:
     if is_a(block, SigmoidBinaryCrossEntropyLoss):
-        return {"expects_logits": float(not block._from_sigmoid), **loss_facts.ends(_first_rows(pred))}
+        return _of_yes_and_no(block, pred, label)
+    return _of_classes(block, pred, label, weight)
+
+
+def _of_yes_and_no(block: Any, pred: NDArray, label: NDArray) -> Found:
+    numbers = {"expects_logits": float(not block._from_sigmoid), **loss_facts.ends(_first_rows(pred))}
+    rows = loss_facts.columns(_first_rows(label))
+    is_known = bool(((rows >= 0) & (rows <= 1)).all())
+    return numbers, (lambda guesses, name: guesses.of_yes_and_no(name, rows)) if is_known else None
+
+
+def _of_classes(block: Any, pred: NDArray, label: NDArray, weight: Any) -> Found:
     # What Gluon calls logits in these two are logarithms of probabilities.
     logarithms, axis = bool(block._from_logits), block._axis % pred.ndim
-    found: Numbers = {"expects_logits": float(not logarithms), "expects_logarithms": float(logarithms)}
-    found |= loss_facts.rows(_first_rows(pred), axis, logarithms)
-    if is_a(block, SoftmaxCrossEntropyLoss):
-        found |= _labels(block, pred, label, weight, axis)
-    return found
+    numbers = {"expects_logits": float(not logarithms), "expects_logarithms": float(logarithms)}
+    numbers |= loss_facts.rows(_first_rows(pred), axis, logarithms)
+    target, kept = _labels(block, pred, label, weight, axis) if is_a(block, SoftmaxCrossEntropyLoss) else (None, None)
+    counts = None if target is None else loss_facts.counted(target, kept, classes=pred.shape[axis])
+    if counts is None:
+        return numbers, None
+    numbers |= counts.facts(label.shape[1] if label.ndim == 2 and block._sparse_label else None)
+    if counts.counts is None or not counts.counts.any():
+        return numbers, None
+    found = counts.counts, counts.size
+    return numbers, lambda guesses, name: guesses.of_classes(name, *found)
 
 
-def _labels(block: Any, pred: NDArray, label: NDArray, weight: Any, axis: int) -> Numbers:
+def _labels(block: Any, pred: NDArray, label: NDArray, weight: Any, axis: int) -> tuple[Array | None, Array | None]:
+    """The labels of a loss of classes, None where they are not known; and which of them count, None for all."""
     of_loss = (*pred.shape[:axis], 1, *pred.shape[axis + 1 :])
     if block._sparse_label:
         if label.size != np.prod(of_loss):
-            return {}
+            return None, None
         target: Array | None = _first_rows(label)
     elif label.shape != pred.shape:
-        return {}
+        return None, None
     else:
         target = loss_facts.classes_of_one_hot(_first_rows(label), axis)
-    if target is None:
-        return {}
     kept = None
-    if _is_dense(weight) and _fits(weight.shape, of_loss):
+    if target is not None and _is_dense(weight) and _fits(weight.shape, of_loss):
         # Where a label does not count, it is often one that there is not.
         kept = np.broadcast_to(to_array(weight)[0] != 0, of_loss).reshape(-1)[: target.size]
-    return loss_facts.labels(target.reshape(-1), kept)
+    return target, kept
 
 
 def _fits(shape: Sequence[int], whole: Sequence[int]) -> bool:

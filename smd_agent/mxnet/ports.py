@@ -11,6 +11,7 @@ from mxnet.ndarray import NDArray
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.last_weights import LastWeights
+from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.mxnet.hybridized import GraphTap
 from smd_agent.mxnet.loss_names import LossBlocks
@@ -43,6 +44,10 @@ class TrainedBlocks(Protocol):
     @property
     def facts_told(self) -> dict[str, str]:
         """What was said last of the parameters of each block, by its title."""
+
+    @property
+    def loss_guesses(self) -> LossGuesses:
+        """The labels that losses were given so far."""
 
     @property
     def last_weights(self) -> LastWeights[NDArray]:

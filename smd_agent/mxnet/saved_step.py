@@ -153,14 +153,13 @@ class SavedStep(CapturedStep):
         is_loss = self._blocks.losses.has(block)
         if id(block) in self._calls:
             self._facts.emit(events.ModelCall(name_of(block), block, (args, kwargs)))
-        if is_loss:
-            self._facts.emit(events.LossCall(block, args, kwargs))
         inputs = self._hold(args, kwargs)
         result = self._run(original, block, args, kwargs)
         self._facts.emit(events.LayerReturn(name_of(block), block, (args, kwargs), result))
         if is_a(block, HybridBlock):
             self._remember_inner_losses(block, result)
         if is_loss:
+            self._facts.emit(events.LossCall(block, args, kwargs, result))
             self._remember_loss(result)
         name = (self._loss_name(block, result) if is_loss else None) or name_of(block)
         self.save_io(name, "input", inputs)

@@ -70,7 +70,7 @@ class StepFacts(Probes):
                 InputDigests(writer, digest_of),
                 ModelInputs(usage),
                 LayerModes(usage),
-                LossInputs(usage),
+                LossInputs(usage, blocks.loss_guesses),
             )
         )
         self._wants_updates = CollectionKeys.UPDATES in writer.collections_due()

@@ -16,6 +16,7 @@ from smd_agent.core.locking import locked
 from smd_agent.errors import SMDebugError
 from smd_agent.framework.collection import DEFAULT_SAVED
 from smd_agent.framework.hook import FrameworkHook
+from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.step_bounds import TrainingSteps
@@ -24,7 +25,6 @@ from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.pytorch.arrays import to_array
 from smd_agent.pytorch.capture.evaluation_losses import TrainedLosses
 from smd_agent.pytorch.capture.last_weights import LastWeights
-from smd_agent.pytorch.capture.loss_guesses import LossGuesses
 from smd_agent.pytorch.capture.loss_names import LossNames
 from smd_agent.pytorch.capture.saved_step import SavedStep
 from smd_agent.pytorch.collection import BUILT_IN, Collection
@@ -66,7 +66,7 @@ class Hook(KnownModels):
         self.loss_names = LossNames(self.selection)
         self.trained_losses = TrainedLosses()
         self.facts_told: dict[str, str] = {}
-        self.loss_guesses = LossGuesses()
+        self.loss_guesses = LossGuesses(torch)
         self.last_weights = LastWeights()
         self.broken_at_end = self.last_weights.not_finite
         self.recorder.late = LateValues(self.recorder)

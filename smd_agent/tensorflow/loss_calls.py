@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import tensorflow as tf
 
 from smd_agent.framework.keras.attributes import attribute
-from smd_agent.framework.keras.losses import SOFTMAX_OVER, KnownLoss, Shape, known_loss
+from smd_agent.framework.keras.losses import SOFTMAX_OVER, KnownLoss, LossGiven, LossLook, Shape, is_mean, known_loss
 from smd_agent.framework.loss_facts import Array, Numbers
 from smd_agent.framework.patching import replace
 from smd_agent.framework.plain_access import in_class, is_a, runs_program
@@ -26,6 +26,8 @@ _SAME_VALUES = ("Cast", "ExpandDims", "Identity", "Reshape", "Squeeze", "StopGra
 _PRODUCTS = ("BatchMatMul", "BatchMatMulV2", "Conv1D", "Conv2D", "Conv3D", "Einsum", "MatMul")
 _SUMS = ("Add", "AddV2", "BiasAdd")
 _FARTHEST = 8
+# Of a call that has not returned: what it returns is a mean over all labels.
+_A_MEAN = object()
 
 
 class LossCall(NamedTuple):
@@ -35,11 +37,13 @@ class LossCall(NamedTuple):
         kind: how it is set up.
         labels: what it compares with, None where that is no single tensor.
         predictions: what it is given.
+        result: what it has returned; None where that is not the mean over all labels.
     """
 
     kind: KnownLoss
     labels: Any
     predictions: Any
+    result: Any = None
 
     def told(self) -> Numbers:
         """What is known of it without values."""
@@ -52,11 +56,13 @@ class LossCall(NamedTuple):
             found["predictions"] = self.predictions
         if is_a(self.labels, tf.Tensor) and self.kind.looks_at_labels(_shape(self.labels)):
             found["labels"] = source_of(self.labels)
+        if is_a(self.result, tf.Tensor):
+            found["result"] = self.result
         return found
 
-    def seen(self) -> Numbers:
+    def look(self) -> LossLook:
         """What is known of it in an eager step."""
-        return {**self.told(), **numbers_of(self.kind, self.predictions, self.labels)}
+        return self.kind.look(self.told(), given(self.predictions, self.labels, self.result))
 
 
 class Listener(Protocol):
@@ -65,8 +71,8 @@ class Listener(Protocol):
     def awaits_loss(self) -> bool:
         """Whether it wants to be told now; asked before every call."""
 
-    def before_loss(self, call: LossCall) -> None:
-        """A loss is about to be computed."""
+    def saw_loss(self, call: LossCall) -> None:
+        """A loss has been computed."""
 
 
 listeners: list[Listener] = []
@@ -78,39 +84,38 @@ def watch_calls(owner: type) -> Function:
     def around(original: Function) -> Function:
         def called(loss: Any, *args: Any, **kwargs: Any) -> Any:
             told = [listener for listener in listeners if listener.awaits_loss()]
-            if told:
-                call = _read(loss, args, kwargs)
-                for listener in told if call is not None else ():
-                    listener.before_loss(call)
-            return original(loss, *args, **kwargs)
+            call = _read(loss, args, kwargs) if told else None
+            result = original(loss, *args, **kwargs)
+            if call is not None:
+                call = call._replace(result=result if call.result is _A_MEAN else None)
+                for listener in told:
+                    listener.saw_loss(call)
+            return result
 
         return called
 
     return replace(owner, "__call__", around, why="it is seen what losses are given")
 
 
-def _read(loss: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    given = {**dict(zip(("y_true", "y_pred"), args, strict=False)), **kwargs}
-    predictions, labels = given.get("y_pred"), given.get("y_true")
+def _read(loss: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> LossCall | None:
+    arguments = {**dict(zip(("y_true", "y_pred", "sample_weight"), args, strict=False)), **kwargs}
+    predictions, labels = arguments.get("y_pred"), arguments.get("y_true")
     kind = known_loss(loss, _range_of(predictions)) if is_a(predictions, tf.Tensor) else None
     if kind is None:
         return None
     if not is_a(labels, tf.Tensor) and not _is_array(type(labels)):
         labels = None
-    return LossCall(kind, labels, predictions)
+    has_weights = arguments.get("sample_weight") is not None or attribute(predictions, "_keras_mask") is not None
+    return LossCall(kind, labels, predictions, _A_MEAN if is_mean(loss) and not has_weights else None)
 
 
 def _is_array(kind: type) -> bool:
     return in_class(kind, "__array__") is not None and not runs_program(kind, "__array__")
 
 
-def numbers_of(kind: KnownLoss, predictions: Any = None, labels: Any = None) -> Numbers:
-    """What the values tell that a loss is given, as far as they are known."""
-    found: Numbers = {}
-    for value, facts in ((predictions, kind.of_input), (labels, kind.of_labels)):
-        array = None if value is None else array_of(value)
-        found |= {} if array is None else facts(array)
-    return found
+def given(predictions: Any = None, labels: Any = None, result: Any = None) -> LossGiven:
+    """The values of one call of a loss, as far as they are known."""
+    return LossGiven(*(None if value is None else array_of(value) for value in (predictions, labels, result)))
 
 
 def array_of(value: Any) -> Array | None:

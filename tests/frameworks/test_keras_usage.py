@@ -66,6 +66,10 @@ def predicted(model, x):
     return model(x).numpy()
 
 
+OF_LABELS = {"expects_logits": 0, "classes": 3, "labels": 4, "label_min": 0, "label_max": 2, "ignored": 0}
+OF_LABELS |= {"top_label": np.bincount(Y[:4]).argmax(), "top_share": np.bincount(Y[:4]).max() / 4}
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_logits_that_a_loss_takes_for_probabilities(out, way):
     model = model_of(loss=keras.losses.SparseCategoricalCrossentropy(), **WAYS[way])
@@ -73,7 +77,7 @@ def test_logits_that_a_loss_takes_for_probabilities(out, way):
     hook = hooked(out)
     fit(model)
     found = of(saved(hook), SPARSE)
-    expected = {"expects_logits": 0, "classes": 3, "labels": 4, "label_min": 0, "label_max": 2, "ignored": 0}
+    expected = {**OF_LABELS, "loss": float(keras.losses.SparseCategoricalCrossentropy()(Y[:4], y))}
     if way != "eager":
         expected |= {"activated": 0, "linear": 1}
     if way != "xla":
@@ -155,11 +159,62 @@ def test_labels_that_are_soft_ignored_or_of_yes_and_no(out):
     found = saved(hook)
     assert "labels" not in of(found, "loss/CategoricalCrossentropy_0")
     binary = of(found, "loss/BinaryCrossentropy_0")
-    assert binary.keys() == {"expects_logits", "activated", "linear", "input_min", "input_max"}
+    assert binary.keys() == {"expects_logits", "activated", "linear", "input_min", "input_max", "loss"}
     assert of(found, "loss/CategoricalCrossentropy_0")["softmax_over"] == 3
     ignored = of(found, SPARSE)
     assert [ignored[name] for name in ("labels", "label_max", "ignored")] == [2, 1, 0.5]
     assert len({name.split("/")[1] for name in found if name.startswith("loss/")}) == 3
+
+
+def guess_of(own, known):
+    return -sum(p * np.log(q) for p, q in zip(own, known, strict=True) if p)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("hot", [False, True])
+def test_what_a_guess_would_cost(out, way, hot):
+    labels = np.random.RandomState(2).choice(3, 80, p=[0.6, 0.3, 0.1])
+    y = np.eye(3, dtype="f4")[labels] if hot else labels
+    model = model_of(
+        "softmax", loss="categorical_crossentropy" if hot else "sparse_categorical_crossentropy", **WAYS[way]
+    )
+    hook = hooked(out, ("usage", "losses"))
+    fit(model, x=np.zeros((80, 4), "f4"), y=y, batch_size=16)
+    found = saved(hook)
+    name = "loss/categorical_crossentropy_0" if hot else "loss/sparse_categorical_crossentropy_0"
+    trial = smd.create_trial(hook.out_dir)
+    losses = [float(trial.tensor("batch_loss").value(step, mode=smd.modes.TRAIN)) for step in range(5)]
+    assert found[f"{name}/loss"] == pytest.approx(losses)
+    shares = [np.bincount(labels[:end], minlength=3) / end for end in (64, 80)]
+    own = [np.bincount(labels[end - 16 : end], minlength=3) / 16 for end in (64, 80)]
+    assert found[f"{name}/guess"] == pytest.approx([*map(guess_of, own, shares)], rel=1e-5)
+    assert found[f"{name}/least"] == [0, 0]
+
+
+def test_a_guess_of_yes_and_no(out):
+    labels = (np.arange(96) % 3 == 0).astype("f4")
+    hook = hooked(out)
+    fit(model_of("sigmoid", 1, "binary_crossentropy"), x=np.zeros((96, 4), "f4"), y=labels, batch_size=48)
+    found = saved(hook)
+    assert found["loss/binary_crossentropy_0/guess"] == pytest.approx([guess_of((1 / 3, 2 / 3), (1 / 3, 2 / 3))] * 2)
+    assert found["loss/binary_crossentropy_0/least"] == [0, 0]
+
+
+@pytest.mark.parametrize("how", ["weights", "a sum", "masked"])
+def test_a_loss_that_is_no_mean_over_labels_has_none_by_label(out, how):
+    loss = keras.losses.SparseCategoricalCrossentropy(reduction="sum" if how == "a sum" else "sum_over_batch_size")
+    hook = hooked(out)
+    if how == "masked":
+        keras.utils.set_random_seed(0)
+        model = keras.Sequential([layers.Input((4, 1)), layers.Masking(), layers.Dense(3, "softmax")])
+        model.compile("sgd", loss, jit_compile=False)
+        fit(model, x=X[..., None], y=np.stack([Y] * 4, 1))
+    else:
+        weights = {"sample_weight": np.arange(12)} if how == "weights" else {}
+        fit(model_of("softmax", loss=loss), **weights)
+    found = of(saved(hook), SPARSE)
+    assert "labels" in found
+    assert "loss" not in found
 
 
 TARGETS = (3 * np.random.RandomState(1).rand(12, 1) - 1).astype("f4")
@@ -283,10 +338,11 @@ def test_loops_with_a_tape(out, way):
     for one, other in zip(plain, ours, strict=True):
         np.testing.assert_array_equal(one, other)
     found = saved(hook, smd.modes.TRAIN)
-    expected = {"expects_logits": 0, "classes": 3, "labels": 4, "label_min": 0, "label_max": 2, "ignored": 0}
+    expected = {**OF_LABELS}
     if way != "eager":
         expected |= {"activated": 0, "linear": 1}
     if way != "xla":
+        expected |= {"loss": float(keras.losses.SparseCategoricalCrossentropy()(Y[:4], first))}
         expected |= {"input_min": first.min(), "input_max": first.max()}
         expected |= {"row_sum_error": abs(first.sum(1) - 1).max()}
     assert of(found, SPARSE) == pytest.approx(expected, rel=1e-5)

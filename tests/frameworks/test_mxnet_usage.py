@@ -65,11 +65,12 @@ def test_logits_and_labels(out, way):
             target = target.astype("float16")
         if way == "channels":
             y, target = y.reshape((2, 4, 3)).transpose((0, 2, 1)), target.reshape((2, 4))
-        seen.append(y.asnumpy())
-        return criterion(y, target)
+        result = criterion(y, target)
+        seen.extend((y.asnumpy(), result.asnumpy()))
+        return result
 
     train(net, compute)
-    (y,) = seen
+    y, loss = seen
     assert of_first(saved(hook), f"{SOFTMAX}_0") == {
         "expects_logits": 1,
         "expects_logarithms": 0,
@@ -81,6 +82,10 @@ def test_logits_and_labels(out, way):
         "label_min": 0,
         "label_max": 2,
         "ignored": 0,
+        "top_label": 0,
+        "top_share": 3 / 8,
+        "loss": pytest.approx(loss.mean(), rel=1e-5),
+        **({"top_at_end": 0} if way == "channels" else {}),
     }
 
 
@@ -135,8 +140,34 @@ def test_what_is_given_as_logarithms_and_probabilities(out):
         "expects_logits": 0,
         "input_min": pytest.approx(1 / (1 + np.exp(-y.min())), rel=1e-5),
         "input_max": pytest.approx(1 / (1 + np.exp(-y.max())), rel=1e-5),
+        "loss": pytest.approx(plain["loss"], rel=1e-3),
     }
+    assert plain.pop("loss") > 0
     assert plain == {"expects_logits": 1, "input_min": y.min(), "input_max": y.max()}
+
+
+def test_what_a_guess_would_cost(out):
+    net = make_net()
+    hook = usage(out, net)
+    criterion, yes_or_no = losses.SoftmaxCrossEntropyLoss(), losses.SigmoidBinaryCrossEntropyLoss()
+    labels = np.array([0, 0, 0, 0, 1, 1, 1, 2])
+
+    def compute(net, step):
+        y = net(rows(step))
+        plain = criterion(y, nd.array(labels))
+        weighted = criterion(y, nd.array(labels), nd.ones((8, 1)))
+        return plain + weighted + yes_or_no(y, nd.array(np.eye(3)[labels]))
+
+    train(net, compute, 9)
+    found = saved(hook)
+    shares = np.bincount(labels) / 8
+    entropy = -(shares * np.log(shares)).sum()
+    of_classes = found[f"{SOFTMAX}_0/guess"]
+    assert of_classes == pytest.approx({7: entropy, 8: entropy}, rel=1e-5)
+    of_yes_and_no = found[f"{SIGMOID}_0/guess"]
+    by_column = -(shares * np.log(shares) + (1 - shares) * np.log(1 - shares)).mean()
+    assert of_yes_and_no == pytest.approx(dict.fromkeys(range(4, 9), by_column), rel=1e-5)
+    assert not {f"{SOFTMAX}_1/loss", f"{SOFTMAX}_1/guess"} & {*found}
 
 
 class Masked(losses.SoftmaxCELoss):

@@ -16,9 +16,10 @@ pytest.importorskip("mxnet")
 from mxnet import nd
 from mxnet.gluon.loss import KLDivLoss, SigmoidBinaryCrossEntropyLoss, SoftmaxCrossEntropyLoss
 
+from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.weight_changes import Moved, changes, part_of
 from smd_agent.mxnet.arrays import to_array
-from smd_agent.mxnet.loss_inputs import _numbers as numbers_of_loss
+from smd_agent.mxnet.loss_inputs import _look as look_at_loss
 from smd_agent.mxnet.model_inputs import _numbers as numbers_of_inputs
 from smd_agent.mxnet.step_facts import digest_of
 
@@ -99,5 +100,7 @@ LOSSES += [SigmoidBinaryCrossEntropyLoss(), KLDivLoss(), KLDivLoss(from_logits=F
 def test_a_loss_may_be_given_anything(pred, label, block, alike):
     with np.errstate(invalid="ignore"):
         label = pred.round() if alike else label
-    found = numbers_of_loss(block, made(pred), made(label), None)
+    found, guess = look_at_loss(block, made(pred), made(label), None)
+    if guess is not None:
+        guess(LossGuesses(np), "loss")
     assert {"expects_logits", "input_min", "input_max"} <= {*found}

@@ -19,9 +19,9 @@ from torch.nn import functional as F
 from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
+from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.step_events import LossCall, ModelCall, StepEnd
 from smd_agent.framework.usage import Usage
-from smd_agent.pytorch.capture.loss_guesses import LossGuesses
 from smd_agent.pytorch.capture.loss_inputs import LossInputs
 from smd_agent.pytorch.capture.loss_targets import LossTargets
 
@@ -80,7 +80,7 @@ def called(function, args):
         return None
     kept = Kept()
     before = [state_of(one) for one in args]
-    looked = LossInputs(Usage(kept, Roles()), LossGuesses())
+    looked = LossInputs(Usage(kept, Roles()), LossGuesses(torch))
     looked.look_at(LossCall(function, tuple(args), {}, loss))
     targets = LossTargets(Usage(kept, Roles()))
     targets.look_at(LossCall(function, tuple(args), {}))
@@ -214,7 +214,7 @@ def test_what_a_loss_of_yes_and_no_is_given(drawn, front, reduction, logits, tar
     kept = Kept()
     before = [state_of(one) for one in (values, target)]
     name = "binary_cross_entropy_with_logits_loss" if logits else function
-    LossInputs(Usage(kept, Roles()), LossGuesses()).look_at(LossCall(name, tuple(args), {}, loss))
+    LossInputs(Usage(kept, Roles()), LossGuesses(torch)).look_at(LossCall(name, tuple(args), {}, loss))
     assert [state_of(one) for one in (values, target)] == before
     if drawn.form not in READABLE or not values.numel():
         return

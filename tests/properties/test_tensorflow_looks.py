@@ -15,10 +15,11 @@ tf = pytest.importorskip("tensorflow")
 
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.keras.losses import CrossEntropy
+from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.weight_changes import Moved
 from smd_agent.tensorflow.arrays import to_array
 from smd_agent.tensorflow.fact_adapters import Look, picked
-from smd_agent.tensorflow.loss_calls import numbers_of
+from smd_agent.tensorflow.loss_calls import given as given_to
 
 SMALL = [name for name in ("bfloat16", "float8_e4m3fn", "float8_e5m2") if hasattr(tf, name) or name == "bfloat16"]
 DTYPES = (*REAL, *COMPLEX, *SMALL)
@@ -105,9 +106,14 @@ def test_what_is_picked_where_a_tensor_is(array):
 )
 def test_a_loss_may_be_given_anything(predictions, labels, function):
     kind = CrossEntropy("Loss", f"{function}_crossentropy", False)
-    found = numbers_of(kind, tf.constant(predictions), tf.constant(labels))
+    values = given_to(tf.constant(predictions), tf.constant(labels), tf.constant(0.5))
+    told = {"classes": predictions.shape[-1]} if predictions.ndim and function != "binary" else {}
+    found = kind.look(told, values)
     if predictions.dtype.kind in "fV" and predictions.ndim and predictions.size:
-        assert {"input_min", "input_max"} <= {*found}
+        assert {"input_min", "input_max"} <= {*found.numbers}
+    if found.guess is not None:
+        assert found.numbers["loss"] == 0.5
+        found.guess(LossGuesses(np), "loss")
 
 
 ODD = {

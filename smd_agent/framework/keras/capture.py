@@ -58,7 +58,7 @@ class KerasCapture(CapturedStep):
     ) -> None:
         super().__init__(saver.recorder)
         self.facts = StepFacts(saver, look or NoLook(), variables.given)
-        self.losses = LossNumbers(self.facts.usage)
+        self.losses = LossNumbers(self.facts.usage, saver.loss_guesses)
         self.steps = 1
         self._saver = saver
         self.model = model

@@ -24,6 +24,7 @@ from smd_agent.framework.keras.optimizers import (
     settings_of,
     with_inner,
 )
+from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.model_inputs import ModelInputs, Numbers
 from smd_agent.framework.optimizer_settings import OptimizerSettings, title_of
 from smd_agent.framework.parameter_facts import ParameterFacts
@@ -91,6 +92,10 @@ class FactsSaver(Protocol):
     @property
     def facts_told(self) -> dict[str, str]:
         """What was told last of the variables of each model."""
+
+    @property
+    def loss_guesses(self) -> LossGuesses:
+        """The labels that losses were given so far."""
 
 
 class StepFacts(Probes):

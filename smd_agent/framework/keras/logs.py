@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
+import numpy as np
 import numpy.typing as npt
 
 from smd_agent.core.collection_keys import CollectionKeys
@@ -15,6 +16,7 @@ from smd_agent.framework.keras.attributes import unwrapped
 from smd_agent.framework.keras.collection import BUILT_IN, DEFAULT_SAVED
 from smd_agent.framework.keras.environment import facts
 from smd_agent.framework.keras.types import Model
+from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.nested import NOTHING, pairs_in
 from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.framework.plain_access import is_a, text_of
@@ -26,6 +28,7 @@ class KerasLogs(FrameworkHook):
     Attributes:
         roles: keep facts about variables out of weights and biases.
         facts_told: the text that was saved last of the variables of each model.
+        loss_guesses: the labels that losses were given so far.
     """
 
     built_in = BUILT_IN
@@ -38,6 +41,7 @@ class KerasLogs(FrameworkHook):
         self.selection.other_names = _without_number
         self.roles = ParameterRoles(self.selection)
         self.facts_told: dict[str, str] = {}
+        self.loss_guesses = LossGuesses(np)
 
     def model_runs(self, model: Model) -> None:
         """The step that begins now is one of this model's."""

@@ -7,16 +7,17 @@ comes from an activation that bounds it; a loss of the program's own is none of 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from smd_agent.framework import loss_facts, target_reach
 from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.loss_facts import Array, Numbers
+from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.target_reach import Range
 from smd_agent.framework.training_facts import LOOKED_AT
@@ -27,6 +28,8 @@ _OF_NUMBERS = (
     *("mean_squared_error", "mean_absolute_error", "mean_absolute_percentage_error", "mean_squared_logarithmic_error"),
     *("huber", "log_cosh", "poisson"),
 )
+# What the reduction of a loss is called that is a mean; "auto" is Keras 2's.
+_MEANS = ("sum_over_batch_size", "mean", "auto")
 LOSS = "loss/"
 SOFTMAX_OVER = "softmax_over"
 _WRAPPER = "LossFunctionWrapper"
@@ -38,6 +41,30 @@ Shape: TypeAlias = tuple[int | None, ...] | None
 """The shape of a tensor; None of a size or a shape that is not known."""
 
 
+class LossGiven(NamedTuple):
+    """Values of one call of a loss, as far as they are known.
+
+    predictions: what it is given.
+    labels: what it compares with.
+    result: what it has returned, where that is the mean over all labels.
+    """
+
+    predictions: Array | None = None
+    labels: Array | None = None
+    result: Array | None = None
+
+
+class LossLook(NamedTuple):
+    """What is known of one call of a loss.
+
+    numbers: the facts of this call alone.
+    guess: gives those that take the labels of the calls before it, by the name of the loss.
+    """
+
+    numbers: Numbers
+    guess: Callable[[LossGuesses, str], Numbers] | None = None
+
+
 @dataclass(frozen=True)
 class CrossEntropy:
     """How a loss is set up.
@@ -47,6 +74,7 @@ class CrossEntropy:
     expects_logits: whether it was told ``from_logits=True``.
     axis: of the classes.
     ignored: a label that does not count.
+    smoothing: which part of a label is spread over all classes.
     """
 
     name: str
@@ -54,6 +82,7 @@ class CrossEntropy:
     expects_logits: bool
     axis: int = -1
     ignored: int | None = None
+    smoothing: float = 0.0
 
     @property
     def has_classes(self) -> bool:
@@ -64,9 +93,9 @@ class CrossEntropy:
         """Whether the values of an input of this shape are asked for."""
         return is_small(shape)
 
-    def looks_at_labels(self, _: Shape) -> bool:
-        """Whether those of its labels are."""
-        return self.has_classes
+    def looks_at_labels(self, shape: Shape) -> bool:
+        """Whether those of labels of this shape are."""
+        return self.has_classes or is_small(shape)
 
     def told(self, shape: Shape, origin: Numbers) -> Numbers:
         """The facts of it that do not depend on values, of an input of this shape and origin."""
@@ -75,20 +104,49 @@ class CrossEntropy:
             found["classes"] = classes
         return {**found, **origin}
 
-    def of_input(self, values: Array) -> Numbers:
-        """The facts of its input."""
-        if values.dtype.kind != "f" or not values.ndim:
-            return {}
-        return loss_facts.rows(values, self.axis) if self.has_classes else loss_facts.ends(values)
+    def look(self, told: Numbers, given: LossGiven) -> LossLook:
+        """The facts of one call.
 
-    def of_labels(self, values: Array) -> Numbers:
-        """The facts of its labels; none where they are no classes."""
-        if not self.has_classes or values.dtype.kind not in "iuf" or not values.ndim:
-            return {}
-        found: Array | None = values
-        if self.function == _CATEGORICAL:
-            found = loss_facts.classes_of_one_hot(values, self.axis)
-        return {} if found is None else loss_facts.labels(found, ignored=self.ignored)
+        Args:
+            told: those that do not depend on values.
+            given: the values.
+        """
+        values, target, _ = given
+        values = values if values is not None and values.dtype.kind == "f" and values.ndim else None
+        target = target if target is not None and target.dtype.kind in "iuf" and target.size and target.ndim else None
+        return (
+            self._look_at_classes(told, values, target, given.result)
+            if self.has_classes
+            else (self._look_at_yes_and_no(told, values, target, given.result))
+        )
+
+    def _look_at_classes(
+        self, told: Numbers, values: Array | None, target: Array | None, result: Array | None
+    ) -> LossLook:
+        numbers = {**told, **({} if values is None else loss_facts.rows(values, self.axis))}
+        length = target.shape[1] if target is not None and target.ndim == 2 and self.function == _SPARSE else None
+        if target is not None and self.function == _CATEGORICAL:
+            target = loss_facts.classes_of_one_hot(target, self.axis)
+        classes = numbers.get("classes")
+        counts = None if target is None else loss_facts.counted(target, ignored=self.ignored, classes=classes)
+        if counts is None:
+            return LossLook(numbers)
+        numbers |= counts.facts(length)
+        if result is None or counts.counts is None or not counts.counts.any():
+            return LossLook(numbers)
+        numbers["loss"] = result
+        found = counts.counts, counts.size, None, self.smoothing
+        return LossLook(numbers, lambda guesses, name: guesses.of_classes(name, *found))
+
+    def _look_at_yes_and_no(
+        self, told: Numbers, values: Array | None, target: Array | None, result: Array | None
+    ) -> LossLook:
+        numbers = {**told, **({} if values is None else loss_facts.ends(values))}
+        rows = None if target is None or result is None else loss_facts.columns(target)
+        if rows is None or self.smoothing or not ((rows >= 0) & (rows <= 1)).all():
+            return LossLook(numbers)
+        numbers["loss"] = result
+        return LossLook(numbers, lambda guesses, name: guesses.of_yes_and_no(name, rows))
 
 
 @dataclass(frozen=True)
@@ -118,15 +176,13 @@ class LossOfNumbers:
         over = origin.get(SOFTMAX_OVER)
         return {**target_reach.ends(self.within), **({} if over is None else {SOFTMAX_OVER: over})}
 
-    def of_input(self, _: Array) -> Numbers:
-        """There are none."""
-        return {}
-
-    def of_labels(self, values: Array) -> Numbers:
+    def look(self, told: Numbers, given: LossGiven) -> LossLook:
         """The facts of its labels, which are targets."""
-        if values.dtype.kind not in "iuf" or not values.size:
-            return {}
-        return target_reach.facts(self.within, values.reshape(-1)[:LOOKED_AT].astype(np.float32), np.mean)
+        labels = given.labels
+        if labels is None or labels.dtype.kind not in "iuf" or not labels.size:
+            return LossLook(told)
+        part = labels.reshape(-1)[:LOOKED_AT].astype(np.float32)
+        return LossLook({**told, **target_reach.facts(self.within, part, np.mean)})
 
 
 KnownLoss: TypeAlias = CrossEntropy | LossOfNumbers
@@ -149,29 +205,39 @@ class LossNumbers:
 
     Args:
         usage: takes them.
+        guesses: has the labels of the steps before.
     """
 
-    def __init__(self, usage: Usage) -> None:
+    def __init__(self, usage: Usage, guesses: LossGuesses) -> None:
         self._usage = usage
+        self._guesses = guesses
         self._calls: dict[str, int] = {}
-        self._seen: dict[str, Numbers] = {}
+        self._given: dict[str, LossGiven] = {}
 
-    def saw(self, kind: KnownLoss, numbers: Numbers) -> None:
-        """A loss has been computed in an eager step."""
+    def saw(self, kind: KnownLoss, look: LossLook) -> None:
+        """A loss has been computed."""
         number = self._calls.get(kind.name, 0)
         self._calls[kind.name] = number + 1
         if self._usage.wanted and number < loss_facts.CALLS:
-            self._usage.save(f"{LOSS}{kind.name}_{number}", numbers)
+            self._save(f"{LOSS}{kind.name}_{number}", look)
 
-    def add(self, name: str, numbers: Numbers) -> None:
-        """A compiled step has computed a loss of this name, of which the values tell this."""
-        self._seen.setdefault(name, {}).update(numbers)
+    def add(self, name: str, part: str, values: Array | None) -> None:
+        """A compiled step has computed a loss of this name, with such ``predictions``, ``labels`` or ``result``."""
+        self._given[name] = self._given.get(name, LossGiven())._replace(**{part: values})
 
     def save(self, traced: Mapping[str, TracedLoss]) -> None:
         """Save the facts of the losses that were traced, by name."""
         if self._usage.wanted:
             for name, loss in traced.items():
-                self._usage.save(name, {**loss.numbers, **self._seen.get(name, {})})
+                self._save(name, loss.kind.look(loss.numbers, self._given.get(name, LossGiven())))
+
+    def _save(self, name: str, look: LossLook) -> None:
+        numbers = {**look.numbers}
+        if look.guess is not None and self._usage.wanted_in_training:
+            numbers |= look.guess(self._guesses, name)
+        else:
+            numbers.pop("loss", None)
+        self._usage.save(name, numbers)
 
 
 def known_loss(loss: Any, within: Range | None) -> KnownLoss | None:
@@ -191,14 +257,20 @@ def known_loss(loss: Any, within: Range | None) -> KnownLoss | None:
     if name not in (_BINARY, _CATEGORICAL, _SPARSE):
         return None
     given: dict[str, Any] = attribute(loss, "_fn_kwargs", {})
-    axis, ignored = given.get("axis", -1), given.get("ignore_class")
+    axis, ignored, smoothing = given.get("axis", -1), given.get("ignore_class"), given.get("label_smoothing", 0.0)
     return CrossEntropy(
         title,
         name,
         bool(given.get("from_logits")),
         axis if is_a(axis, int) else -1,
         ignored if is_a(ignored, int) else None,
+        smoothing if is_a(smoothing, float) else 0.0,
     )
+
+
+def is_mean(loss: Any) -> bool:
+    """Whether a loss returns the mean over all labels, where they have no weights."""
+    return attribute(loss, "reduction") in _MEANS
 
 
 def is_small(shape: Shape) -> bool:

@@ -9,12 +9,13 @@
                               else 0; not where the graph does not tell.
 ``softmax_over``              where softmax has returned the input: over how many numbers; of all losses named here.
 ``classes``                   how many classes there are.
-``labels``, ``label_min``...  see ``loss_labels``.
+``log_sum_error``             of ``nll_loss``: see ``framework.loss_facts``.
+``labels``, ``label_min``...  see ``framework.label_counts``.
 
 Of these and of ``binary_cross_entropy_loss``, in training:
 
 ``loss``                      what the function has returned, by label.
-``guess``, ``least``          see ``loss_guesses``.
+``guess``, ``least``          see ``framework.loss_guesses``.
 
 Of ``mse_loss``, ``l1_loss``, ``smooth_l1_loss`` and ``huber_loss``:
 
@@ -31,17 +32,19 @@ import torch
 
 from smd_agent.core.domains import LOSS_FACTS
 from smd_agent.core.modes import ModeKeys
+from smd_agent.framework import loss_facts
+from smd_agent.framework.label_counts import LabelCounts
+from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.step_events import LossCall, on
 from smd_agent.framework.training_facts import LOOKED_AT
 from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.pytorch.arrays import has_memory
 from smd_agent.pytorch.capture import target_reach
-from smd_agent.pytorch.capture.loss_guesses import LossGuesses
-from smd_agent.pytorch.capture.loss_labels import Counted, row_length
 from smd_agent.pytorch.tracing import graph_task, is_opaque, without_gradients
 
-_OF_CLASSES = ("cross_entropy_loss", "nll_loss")
+_OF_LOGARITHMS = "nll_loss"
+_OF_CLASSES = ("cross_entropy_loss", _OF_LOGARITHMS)
 _OF_LOGITS = "binary_cross_entropy_with_logits_loss"
 _OF_YES_AND_NO = (_OF_LOGITS, "binary_cross_entropy_loss")
 _OF_NUMBERS = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
@@ -56,12 +59,7 @@ _ARGUMENTS = {
 # How a loss is reduced, as its function is told it.
 _MEAN = 1
 
-# Calls of one function in a step, as the losses of several heads.
-_CALLS = 4
-_FEWEST_ROWS = 8
 _IGNORED = -100
-# Of places in an image or a text, in each direction.
-_PLACES = 16
 
 _SOFTMAX = "SoftmaxBackward0"
 _APPLIED = {"cross_entropy_loss": _SOFTMAX, _OF_LOGITS: "SigmoidBackward0"}
@@ -111,7 +109,7 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
             return
         number = self._calls.get(function, 0)
         self._calls[function] = number + 1
-        if number >= _CALLS:
+        if number >= loss_facts.CALLS:
             return
         name = f"{function}_{number}"
         if function in _OF_NUMBERS:
@@ -122,22 +120,23 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
         numbers.update(_softmax_over(values.grad_fn))
         trained = loss if _can_be_read(loss) and loss.requires_grad else None
         if function in _OF_CLASSES:
-            numbers.update(_rows(values.detach()))
+            axis = 1 if values.dim() > 1 else 0
+            numbers.update(loss_facts.rows(values.detach(), axis, function == _OF_LOGARITHMS, torch))
             if not target.is_floating_point():
                 numbers.update(self._of_classes(name, given, trained, numbers["classes"]))
         else:
             if function == _OF_LOGITS:
-                flat = values.detach().reshape(-1)[:LOOKED_AT]
-                numbers.update(input_min=flat.amin(), input_max=flat.amax())
+                numbers.update(loss_facts.ends(values.detach()))
             if trained is not None and given.get("weight") is None and given.get("pos_weight") is None:
                 numbers.update(_by_label(trained, given, target.numel()))
-                numbers.update(self._guesses.of_yes_and_no(name, _columns(target)))
+                numbers.update(self._guesses.of_yes_and_no(name, loss_facts.columns(target)))
         self._usage.save(f"loss/{name}", numbers)
 
     def _of_classes(self, name: str, given: dict[str, Any], loss: torch.Tensor | None, classes: int) -> dict[str, Any]:
         target, weight = given["target"], given.get("weight")
-        counted = Counted(target, given.get("ignore_index", _IGNORED), classes)
-        numbers = counted.facts(row_length(given["input"], target))
+        part = target.reshape(-1)[:LOOKED_AT].to(torch.int64)
+        counted = LabelCounts(part, part != given.get("ignore_index", _IGNORED), classes, torch)
+        numbers = counted.facts(_row_length(given["input"], target))
         if loss is not None and counted.counts is not None:
             if given.get("reduction", _MEAN) == _MEAN or (weight is None and counted.size == target.numel()):
                 numbers.update(_by_label(loss, given, counted.labels))
@@ -153,12 +152,6 @@ def _can_be_read(tensor: Any) -> bool:
 def _by_label(loss: torch.Tensor, given: dict[str, Any], labels: Any) -> dict[str, Any]:
     loss = loss.detach()
     return {"loss": loss if given.get("reduction", _MEAN) == _MEAN else loss.sum() / labels}
-
-
-def _columns(target: torch.Tensor) -> torch.Tensor:
-    """The rows of a target that are looked at, of shape (rows, columns)."""
-    rows = target.reshape(target.shape[0], -1) if target.dim() > 1 else target.reshape(-1, 1)
-    return rows[: max(1, LOOKED_AT // max(rows.shape[1], 1))]
 
 
 def _of_numbers(values: torch.Tensor, target: torch.Tensor) -> dict[str, Any]:
@@ -204,14 +197,15 @@ def times_repeated(tensor: torch.Tensor) -> float:
     return float(math.prod(size for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if not stride))
 
 
-def _rows(values: torch.Tensor) -> dict[str, Any]:
-    """Facts of values of which the second axis, or the only one, is that of the classes."""
-    axis = 1 if values.dim() > 1 else 0
-    classes = values.shape[axis]
-    for other in range(2, values.dim()):
-        size = values.shape[other]
-        values = values[(slice(None),) * other + (slice(None, None, -(-size // _PLACES)),)]
-    rows = max(_FEWEST_ROWS, LOOKED_AT * values.shape[0] // max(values.numel(), 1))
-    part = (values[:rows] if axis else values).to(torch.float32)
-    error = (part.sum(axis) - 1).abs().amax()
-    return {"input_min": part.amin(), "input_max": part.amax(), "row_sum_error": error, "classes": classes}
+def _row_length(values: torch.Tensor, target: torch.Tensor) -> int | None:
+    """How long the rows are in which labels come; None where they come in none, or in images.
+
+    Args:
+        values: the input of the loss. Where it was made flat for the loss, the graph knows its rows.
+        target: the labels.
+    """
+    if target.dim() == 2:
+        return target.shape[1]
+    sizes: tuple[int, ...] = getattr(values.grad_fn, "_saved_self_sym_sizes", ())
+    is_flat = target.dim() == 1 and len(sizes) == 3 and sizes[0] * sizes[1] == values.shape[0] == target.shape[0]
+    return int(sizes[1]) if is_flat else None

@@ -23,8 +23,8 @@ _BRANCH = "CondBranchFuncGraph"
 
 INPUT = "input"
 SETTING = "setting"
-PREDICTIONS = "predictions"
-LABELS = "labels"
+RESULT = "result"
+OF_A_LOSS = ("predictions", "labels", RESULT)
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class TensorPart:
     """What a tap gives: a tensor of the run, or one of the two parts of a gradient that has rows only.
 
     part: "" for a whole tensor, "values" or "indices"; INPUT for one of the tensors of which the run gets the digest,
-        SETTING for what an optimizer has updated with, PREDICTIONS and LABELS for what a loss is given.
+        SETTING for what an optimizer has updated with, OF_A_LOSS for what a loss is given and returns.
     shape: of the whole, for "indices"; for INPUT, the tensor's number and how many there are.
     """
 
@@ -43,7 +43,7 @@ class TensorPart:
     @property
     def fragile(self) -> bool:
         """Whether XLA may round otherwise when this is returned: it fuses what layers compute into what uses it."""
-        return not self.name.startswith(("gradients/", "batch_loss"))
+        return self.part != RESULT and not self.name.startswith(("gradients/", "batch_loss"))
 
 
 class TensorTaps:
@@ -109,7 +109,7 @@ class TensorTaps:
 
         Args:
             base: the name without the number.
-            given: tensors by what they are, PREDICTIONS or LABELS.
+            given: tensors by what they are, of OF_A_LOSS.
         """
         graph = tf.compat.v1.get_default_graph()
         calls = self._losses.get(graph) or self._losses.set(graph, {})

@@ -20,8 +20,8 @@ from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.training_facts import INPUT_DIGEST, USAGE
 from smd_agent.tensorflow.arrays import Rows
 from smd_agent.tensorflow.fact_adapters import Look
-from smd_agent.tensorflow.graph.traced_tensors import INPUT, LABELS, PREDICTIONS, SETTING, TensorPart, TensorTaps
-from smd_agent.tensorflow.loss_calls import numbers_of
+from smd_agent.tensorflow.graph.traced_tensors import INPUT, OF_A_LOSS, SETTING, TensorPart, TensorTaps
+from smd_agent.tensorflow.loss_calls import array_of
 
 _OF_A_CALL = [CollectionKeys.INPUTS, CollectionKeys.OUTPUTS, CollectionKeys.INPUT_DIGESTS]
 _NOT_CALLED = "a step of fit does not call the model, but parts of it"
@@ -139,7 +139,7 @@ class TensorflowCapture(KerasCapture):
                     self.facts.before_call(self.variables.title(self.model), self.model, inputs)
             elif key.part == SETTING:
                 self.facts.saw_learning_rate(title_in(key.name), value)
-            elif key.part in (PREDICTIONS, LABELS):
+            elif key.part in OF_A_LOSS:
                 self._saw_given(key, value)
             elif key.part == "values":
                 rows, indices = next(found)
@@ -152,9 +152,8 @@ class TensorflowCapture(KerasCapture):
     def _saw_given(self, key: TensorPart, value: object) -> None:
         """A compiled function has returned what it has given a loss."""
         name = key.name.removeprefix(USAGE)
-        loss = self.variables.losses.get(name)
-        if loss is not None and self.facts.usage.wanted:
-            self.losses.add(name, numbers_of(loss.kind, **{key.part: value}))
+        if name in self.variables.losses and self.facts.usage.wanted:
+            self.losses.add(name, key.part, array_of(value))
 
     def tell_why_no_gradients(self) -> None:
         """Say so if they come up where no tap leads."""

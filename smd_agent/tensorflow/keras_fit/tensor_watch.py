@@ -209,8 +209,8 @@ class TensorWatch:
         return not self._idle()
 
     @LOSS_FACTS.fence("looking at what a loss is given")
-    def before_loss(self, call: loss_calls.LossCall) -> None:
-        """A loss of the running step is about to be computed."""
+    def saw_loss(self, call: loss_calls.LossCall) -> None:
+        """A loss of the running step has been computed."""
         step = self._current.step
         if step is None or is_other_replica():
             return
@@ -219,7 +219,7 @@ class TensorWatch:
             if name is not None:
                 step.variables.losses[name.removeprefix(USAGE)] = TracedLoss(call.kind, call.told())
         elif step.capture is not None and step.capture.facts.usage.wanted:
-            step.capture.losses.saw(call.kind, call.seen())
+            step.capture.losses.saw(call.kind, call.look())
 
     # What optimizers are called with, as their listener.
 

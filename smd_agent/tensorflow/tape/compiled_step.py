@@ -29,7 +29,7 @@ from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.tensorflow.arrays import Rows
 from smd_agent.tensorflow.graph.error_messages import ToldAsOf
 from smd_agent.tensorflow.graph.function_rewrite import CALLS, UNREADABLE, Tap, Unreachable, Variant, carries_state
-from smd_agent.tensorflow.loss_calls import numbers_of
+from smd_agent.tensorflow.loss_calls import given as given_to
 from smd_agent.tensorflow.loss_scaling import scale_of, unscaled
 from smd_agent.tensorflow.tape.run import Saving, TapeRun
 from smd_agent.tensorflow.tape.traced_gradients import (
@@ -191,8 +191,8 @@ class CompiledStep:
         for step in self._functions.steps_in(concrete.function_def):
             for call in step.own.losses:
                 seen = {key.part: value for key, value in given.items() if key.call is call}
-                kind = call.loss.kind
-                saving.facts.saw_loss(kind, {**call.loss.numbers, **numbers_of(kind, **seen)})
+                loss = call.loss
+                saving.facts.saw_loss(loss.kind, loss.kind.look(loss.numbers, given_to(**seen)))
 
     @STEPS.fence("reading what a tf.function changes")
     def _before(self) -> list[float]:

@@ -16,9 +16,8 @@ from smd_agent.core.recorder import Recorder
 from smd_agent.framework.identity import Reference
 from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.facts import FactsSaver, StepFacts
-from smd_agent.framework.keras.losses import KnownLoss, LossNumbers
+from smd_agent.framework.keras.losses import KnownLoss, LossLook, LossNumbers
 from smd_agent.framework.keras.optimizers import GivenVariables
-from smd_agent.framework.loss_facts import Numbers
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.tensorflow.fact_adapters import Look
 from smd_agent.tensorflow.types import Variable
@@ -47,7 +46,7 @@ class _Step(StepFacts):
         super().__init__(saver, Look(), ever)
         self.variables: dict[int, tuple[str, weakref.ref[Variable]]] = {}
         self.differentiated: set[int] = set()
-        self.losses = LossNumbers(self.usage)
+        self.losses = LossNumbers(self.usage, saver.loss_guesses)
 
 
 class TapeFacts:
@@ -79,11 +78,11 @@ class TapeFacts:
                     step.differentiated.add(id(variable))
 
     @LOSS_FACTS.fence("saving what a loss was given")
-    def saw_loss(self, kind: KnownLoss, numbers: Numbers) -> None:
+    def saw_loss(self, kind: KnownLoss, look: LossLook) -> None:
         """A loss has been computed while a tape recorded."""
         step = self._current()
         if step is not None:
-            step.losses.saw(kind, numbers)
+            step.losses.saw(kind, look)
 
     @UPDATES.fence("looking at what an optimizer is given")
     def before_update(self, given: GivenVariables) -> None:

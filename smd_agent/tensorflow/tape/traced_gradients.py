@@ -103,7 +103,7 @@ class TracedLossCall:
 class TracedGiven:
     """What a loss is given in a traced function: what a tap of the function gives.
 
-    part: ``"predictions"`` or ``"labels"``.
+    part: ``"predictions"``, ``"labels"`` or ``"result"``.
     """
 
     call: TracedLossCall

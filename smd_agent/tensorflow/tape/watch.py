@@ -18,9 +18,8 @@ from tensorflow.python.eager.polymorphic_function import transform
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import GRADIENTS, LOSS_FACTS, STEPS
 from smd_agent.framework.hook_source import HookSource
-from smd_agent.framework.keras.losses import KnownLoss
+from smd_agent.framework.keras.losses import KnownLoss, LossLook
 from smd_agent.framework.keras.optimizers import GivenVariables
-from smd_agent.framework.loss_facts import Numbers
 from smd_agent.framework.patching import entrance, replace
 from smd_agent.framework.plain_access import elements_of
 from smd_agent.tensorflow import loss_calls
@@ -59,7 +58,7 @@ class TapeWatch:
         self._functions = TrainingFunctions()
         self._scaled: dict[int, tuple[Tensor, Tensor, Optimizer]] = {}
         # Of those computed since the last gradient; which step they are of is known with the next.
-        self._losses_seen: list[tuple[KnownLoss, Numbers]] = []
+        self._losses_seen: list[tuple[KnownLoss, LossLook]] = []
         self._installed = self._looks_at_functions = False
         self._plain_tensors = False
         self._depth = _Depth()
@@ -150,8 +149,8 @@ class TapeWatch:
             saving.values.weights([variable for variable, _ in found])
             saving.values.gradients(losses, found)
             saving.facts.saw_gradients(found)
-            for kind, numbers in self._losses_seen:
-                saving.facts.saw_loss(kind, numbers)
+            for seen in self._losses_seen:
+                saving.facts.saw_loss(*seen)
         self._scaled.clear()
         self._losses_seen.clear()
 
@@ -192,14 +191,14 @@ class TapeWatch:
         return not self._run.paused() and not is_other_replica()
 
     @LOSS_FACTS.fence("looking at what a loss is given")
-    def before_loss(self, call: loss_calls.LossCall) -> None:
-        """A loss is about to be computed."""
+    def saw_loss(self, call: loss_calls.LossCall) -> None:
+        """A loss has been computed."""
         if not tf.executing_eagerly():
             self._notes.note_loss(tf.compat.v1.get_default_graph(), call)
             return
         saving = self._run.current()
         if saving is not None and saving.hook.recorder.ever_saves(CollectionKeys.USAGE):
-            self._losses_seen = [*self._losses_seen[-_LOSSES:], (call.kind, call.seen())]
+            self._losses_seen = [*self._losses_seen[-_LOSSES:], (call.kind, call.look())]
 
     # What optimizers are called with, as their listener.
 

@@ -65,7 +65,7 @@ def train_table():
         x, y = torch.rand(50, 4), torch.arange(50) % 2
         classes, one = table(x)
         loss = functional.cross_entropy(classes.softmax(1), y) + functional.mse_loss(one, y[:, None].float())
-        loss = loss + ((one - y) ** 2).mean()
+        loss = loss + ((one - y) ** 2).mean() + functional.nll_loss(classes.log_softmax(1), y)
         optimizer.zero_grad()
         scaler.scale(loss).backward()
         scaler.step(optimizer)
@@ -74,6 +74,7 @@ def train_table():
     with torch.no_grad():
         classes, one = table(x)
         functional.cross_entropy(classes, y)
+        functional.nll_loss(classes.log_softmax(1), y)
         functional.mse_loss(one, y[:, None].float())
 
 

@@ -6,8 +6,8 @@ import tensorflow as tf
 keras = tf.keras
 keras.utils.set_random_seed(0)
 layers = keras.layers
-X = np.random.rand(40, 4).astype("float32")
-Y = np.arange(40) % 3
+X = np.random.rand(80, 4).astype("float32")
+Y = np.arange(80) % 3
 
 model = keras.Sequential(
     [
@@ -29,7 +29,9 @@ for optimizer in optimizers:
 @tf.function
 def step(x, y):
     with tf.GradientTape(persistent=True) as tape:
-        loss = criterion(y, model(x, training=True)) + of_numbers(tf.cast(y[:, None], tf.float32), bounded(x))
+        classes = model(x, training=True)
+        loss = criterion(y, classes) + of_numbers(tf.cast(y[:, None], tf.float32), bounded(x))
+        loss += criterion(tf.stack([y, y], 1), tf.stack([classes, classes], 1))
         whole = scaled.scale_loss(loss) if hasattr(scaled, "scale_loss") else scaled.get_scaled_loss(loss)
     gradients = tape.gradient(whole, variables)
     if not hasattr(scaled, "scale_loss"):
@@ -38,6 +40,6 @@ def step(x, y):
         optimizer.apply_gradients(zip(gradients, variables, strict=True))
 
 
-for number in range(4):
+for number in range(8):
     rows = slice(10 * number, 10 * number + 10)
     step(tf.constant(X[rows]), tf.constant(Y[rows]))

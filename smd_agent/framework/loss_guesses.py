@@ -6,6 +6,8 @@
 Labels are counted over the steps that are saved, because those of one batch say little: sorted data has one label in
 it, and a small batch not all of them. On average a guess is the entropy of the labels, in nats. It is that of the
 call's own labels, so that it goes up and down with the loss. The counts stay on the device of the labels.
+
+Arrays are those of NumPy or PyTorch, without gradients.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import torch
+import numpy as np
 
 # Labels for each class that must have been counted, before frequencies are known.
 _FOR_EACH = 20
@@ -26,21 +28,24 @@ Facts = dict[str, Any]
 
 
 class LossGuesses:
-    """The labels of a run that losses were given so far, by the loss."""
+    """The labels of a run that losses were given so far, by the loss.
 
-    def __init__(self) -> None:
+    Args:
+        library: NumPy or PyTorch.
+    """
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
         self._counts: dict[str, _Counts] = {}
 
-    def of_classes(
-        self, loss: str, counts: torch.Tensor, labels: int, weight: torch.Tensor | None, smoothing: float
-    ) -> Facts:
+    def of_classes(self, loss: str, counts: Any, labels: int, weight: Any = None, smoothing: float = 0.0) -> Facts:
         """What it is, after labels were counted.
 
         Args:
             loss: its name.
             counts: how often each class is a label in a call, float32 of shape (classes,).
             labels: how many labels that are, with those that are ignored.
-            weight: of the classes, of the same shape.
+            weight: of the classes, of the same shape; None: all have the same.
             smoothing: which part of a label is spread over all classes.
 
         Returns:
@@ -53,59 +58,67 @@ class LossGuesses:
         if known.seen < _FOR_EACH * classes:
             return {}
         own, known_shares = (
-            _shares(counted if weight is None else counted * weight.detach(), smoothing)
-            for counted in (counts, known.sums)
+            _shares(counted if weight is None else counted * weight, smoothing) for counted in (counts, known.sums)
         )
         return {
-            "guess": _cross_entropy(own, known_shares),
+            "guess": self._cross_entropy(own, known_shares),
             "least": _entropy_of_smoothed(smoothing / classes, classes),
         }
 
-    def of_yes_and_no(self, loss: str, target: torch.Tensor) -> Facts:
+    def of_yes_and_no(self, loss: str, target: Any) -> Facts:
         """The same of targets from 0 to 1, of which each column has a frequency: of shape (rows, columns)."""
         rows, columns = target.shape
         if columns > _MOST_COLUMNS:
             return {}
-        target = target.detach().to(torch.float32)
+        target = self._library.asarray(target, dtype=self._library.float32)
         sums = target.sum(0)
         known = self._add(loss, sums, rows)
         if known.seen < 2 * _FOR_EACH:
             return {}
         own, shares = sums / rows, known.sums / known.seen
-        unsure = _cross_entropy(target, target) + _cross_entropy(1 - target, 1 - target)
+        unsure = self._of_both(target, target)
         return {
-            "guess": (_cross_entropy(own, shares) + _cross_entropy(1 - own, 1 - shares)) / columns,
-            "least": unsure / target.numel(),
+            "guess": self._of_both(own, shares) / columns,
+            "least": unsure / (rows * columns),
         }
 
-    def _add(self, loss: str, sums: torch.Tensor, rows: int) -> _Counts:
+    def _add(self, loss: str, sums: Any, rows: int) -> _Counts:
         known = self._counts.get(loss)
-        if known is None or known.sums.shape != sums.shape or known.sums.device != sums.device:
-            known = self._counts[loss] = _Counts(torch.zeros_like(sums))
+        if known is None or known.sums.shape != sums.shape or _device(known.sums) != _device(sums):
+            known = self._counts[loss] = _Counts(self._library.zeros_like(sums))
         known.add(sums, rows)
         return known
 
+    def _of_both(self, true: Any, answer: Any) -> Any:
+        return self._cross_entropy(true, answer) + self._cross_entropy(1 - true, 1 - answer)
+
+    def _cross_entropy(self, true: Any, answer: Any) -> Any:
+        """The sum of -x log y, where what x has none of counts nothing."""
+        # Of logarithms of 0 the program is to hear no warning.
+        with np.errstate(all="ignore"):
+            return -self._library.where(true == 0, 0.0, true * self._library.log(answer)).sum()
+
 
 class _Counts:
-    def __init__(self, sums: torch.Tensor) -> None:
+    def __init__(self, sums: Any) -> None:
         self.sums = sums
         self.seen = 0.0
 
-    def add(self, sums: torch.Tensor, rows: float) -> None:
+    def add(self, sums: Any, rows: float) -> None:
         self.sums = self.sums + sums
         self.seen += rows
         if self.seen > _MOST_COUNTED:
             self.sums, self.seen = self.sums / 2, self.seen / 2
 
 
-def _shares(counts: torch.Tensor, smoothing: float) -> torch.Tensor:
+def _device(array: Any) -> object:
+    # Arrays of NumPy have one since its version 2.
+    return getattr(array, "device", None)
+
+
+def _shares(counts: Any, smoothing: float) -> Any:
     shares = counts / counts.sum()
     return (1 - smoothing) * shares + smoothing / counts.shape[0] if smoothing else shares
-
-
-def _cross_entropy(true: torch.Tensor, answer: torch.Tensor) -> torch.Tensor:
-    """The sum of -x log y."""
-    return -torch.xlogy(true, answer).sum()
 
 
 def _entropy_of_smoothed(spread: float, classes: int) -> float:
