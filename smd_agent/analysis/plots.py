@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from smd_agent.analysis.frames import Row, imported
+from smd_agent.analysis.dataframes import Row, imported
 from smd_agent.analysis.statistics import STATISTICS, Measured
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugValueError

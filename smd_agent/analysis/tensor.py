@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from smd_agent.analysis import shown
+from smd_agent.analysis import notebook_display
 from smd_agent.analysis.ports import TensorSource
 from smd_agent.analysis.steps import StepState
 from smd_agent.core.modes import ModeKeys
@@ -242,7 +242,7 @@ class Tensor:
         return value
 
     def _repr_html_(self) -> str:
-        return shown.html_of("tensor", self)
+        return notebook_display.html_of("tensor", self)
 
     def __repr__(self) -> str:
         return f"Tensor({self.name!r})"

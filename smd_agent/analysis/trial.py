@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from smd_agent.analysis.opening import POLL_SECONDS, CollectionsFiles
+from smd_agent.analysis.collections_files import POLL_SECONDS, CollectionsFiles
 from smd_agent.analysis.steps import Catalogue, Contents, StepState, StepTable, flat
 from smd_agent.analysis.tensor import Tensor
 from smd_agent.analysis.views import Views

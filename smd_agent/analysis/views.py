@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import numpy.typing as npt
 
-from smd_agent.analysis import frames, plots, shown, tensorboard
+from smd_agent.analysis import dataframes, notebook_display, plots, tensorboard
 from smd_agent.analysis.ports import TensorSource
 from smd_agent.analysis.statistics import STATISTICS, measure
 from smd_agent.analysis.tensor import Tensor
@@ -174,7 +174,7 @@ class Views(ABC):
         Raises:
             SMDebugRuntimeError: pandas is not installed.
         """
-        return frames.to_pandas(self._measured(choice), self.collections())
+        return dataframes.to_pandas(self._measured(choice), self.collections())
 
     @takes_choice
     def to_xarray(self, **choice: Unpack[Choice]) -> Any:
@@ -186,7 +186,7 @@ class Views(ABC):
         Raises:
             SMDebugRuntimeError: xarray or pandas is not installed.
         """
-        return frames.to_xarray(self._measured(choice), self.collections())
+        return dataframes.to_xarray(self._measured(choice), self.collections())
 
     @takes_choice
     def to_parquet(self, path: str | os.PathLike[str], **choice: Unpack[Choice]) -> dict[tuple[int, str, str], str]:
@@ -204,7 +204,7 @@ class Views(ABC):
         further = sorted({f"abs_{op}" if absolute else op for op, absolute in ops} - {*STATISTICS})
         rows = ((file, measured) for file, names in files for measured in measure(source, file, names))
         known = sorted({name for _, names in files for name in names})
-        return frames.to_parquet(rows, known, further, self.collections(), os.fspath(path))
+        return dataframes.to_parquet(rows, known, further, self.collections(), os.fspath(path))
 
     @takes_choice
     def plot(
@@ -239,7 +239,7 @@ class Views(ABC):
         return plots.plot(self._measured(choice), mode, statistic, logarithmic)
 
     def _repr_html_(self) -> str:
-        return shown.html_of("trial", self)
+        return notebook_display.html_of("trial", self)
 
     @takes_choice
     def to_tensorboard(
@@ -285,7 +285,7 @@ class Views(ABC):
             for name in names:
                 yield Saved(file.step, index.mode, index.mode_step, file.worker, name, source, file)
 
-    def _measured(self, choice: Choice) -> Iterator[frames.Row]:
+    def _measured(self, choice: Choice) -> Iterator[dataframes.Row]:
         source = self._as_source()
         for file, names in self._files(choice):
             for measured in measure(source, file, names):

@@ -26,6 +26,7 @@ from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit_all, emit_json, facts, progress
 from smd_agent.cli.run_folder import open_run
 from smd_agent.cli.table import sparkline, table
+from smd_agent.compare.common_values import StepPair
 from smd_agent.compare.divergence import (
     LONGEST_NAME,
     likely_cause,
@@ -36,7 +37,6 @@ from smd_agent.compare.divergence import (
     verdict,
 )
 from smd_agent.compare.environments import RANDOM_STATE, SEEDS, FactPair, facts_apart, spoken
-from smd_agent.compare.reading import StepPair
 from smd_agent.compare.runs import Comparison, Difference, Outcome, StepDifferences, compare
 from smd_agent.core.modes import ModeKeys
 from smd_agent.printable import count_of, shortened, shortened_within

@@ -28,7 +28,7 @@ import numpy as np
 from smd_agent import guard
 from smd_agent.analysis.groups import UNGROUPED, collections_of, members_of
 from smd_agent.analysis.overview import Effort, Overview, look_at
-from smd_agent.analysis.size import bytes_of
+from smd_agent.analysis.run_size import bytes_of
 from smd_agent.analysis.steps import Contents
 from smd_agent.analysis.trained import trained_states
 from smd_agent.analysis.trial import Trial

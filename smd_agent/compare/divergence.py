@@ -9,10 +9,10 @@ import enum
 from collections.abc import Sequence
 
 from smd_agent.analysis.trial import Trial
-from smd_agent.compare.flow import Kind
-from smd_agent.compare.noise import PROFILES
-from smd_agent.compare.reading import Side, StepPair, step_pairs
+from smd_agent.compare.common_values import Side, StepPair, step_pairs
+from smd_agent.compare.rounding_bounds import PROFILES
 from smd_agent.compare.runs import Comparison, Difference, Outcome, StepDifferences
+from smd_agent.compare.tensor_order import Kind
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugError
 from smd_agent.printable import count_of, shortened_within

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 from smd_agent.analysis.steps import Contents
 from smd_agent.analysis.trial import Trial
+from smd_agent.compare.common_values import Side, StepPair, same_workers, step_pairs, steps_of
 from smd_agent.compare.distance import Distance
-from smd_agent.compare.flow import UPDATE_RATIO, Kind, layer_of
-from smd_agent.compare.layout import Layout, TensorPair
-from smd_agent.compare.noise import PROFILES, UNITS, Noise, coarsest
-from smd_agent.compare.reading import Side, StepPair, same_workers, step_pairs, steps_of
+from smd_agent.compare.rounding_bounds import PROFILES, UNITS, Noise, coarsest
+from smd_agent.compare.tensor_order import UPDATE_RATIO, Kind, layer_of
+from smd_agent.compare.tensor_pairs import Layout, TensorPair
 
 # Of which shapes tell too little: what a small net has.
 _FEWEST_ADDED, _FEWEST_LAYERS = 256, 4

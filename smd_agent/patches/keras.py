@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from smd_agent import guard
-from smd_agent.framework.keras.watch import ENTRIES
+from smd_agent.framework.keras.fit_watch import ENTRIES
 from smd_agent.framework.patching import Function, replace
 from smd_agent.patches.at_exit import warn_at_exit_if_nothing_captured
 from smd_agent.patches.hook_of_run import wanted_settings

@@ -14,7 +14,7 @@ from smd_agent.patches.importer import when_imported
 
 if TYPE_CHECKING:
     from smd_agent.tensorflow.hook import TensorflowHook
-    from smd_agent.tensorflow.tape.watch import TapeWatch
+    from smd_agent.tensorflow.tape.gradient_calls import TapeWatch
 
 _whole_or_off = whole_or_off("tensorflow")
 
@@ -56,7 +56,7 @@ def apply(tensorflow: ModuleType) -> None:
 
 def _watch_tapes(tensorflow: ModuleType, source: HookSource[TensorflowHook]) -> TapeWatch | None:
     try:
-        from smd_agent.tensorflow.tape.watch import the_watch
+        from smd_agent.tensorflow.tape.gradient_calls import the_watch
     except ImportError as error:
         # It needs parts of TensorFlow that are not public.
         guard.say(f"tensorflow {tensorflow.__version__}: GradientTape is not captured ({guard.describe(error)})")

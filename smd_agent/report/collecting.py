@@ -18,9 +18,9 @@ from smd_agent.core.reduction_config import HISTOGRAM_OP
 from smd_agent.core.reductions import histogram
 from smd_agent.errors import SMDebugError
 from smd_agent.printable import printable
-from smd_agent.report.grids import KINDS, Grid, NonFinite
-from smd_agent.report.lines import Lines, number_or_text
-from smd_agent.report.outcome import Outcome, outcome_of
+from smd_agent.report.heatmaps import KINDS, Grid, NonFinite
+from smd_agent.report.line_charts import Lines, number_or_text
+from smd_agent.report.predictions import Outcome, outcome_of
 from smd_agent.report.workers import Workers
 from smd_agent.rules.step_view import RunView, StepView
 from smd_agent.storage.index_files import StepIndex

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from smd_agent.analysis.size import bytes_of
+from smd_agent.analysis.run_size import bytes_of
 from smd_agent.analysis.steps import Contents
 from smd_agent.analysis.trained import TRAINED
 from smd_agent.analysis.trial import Trial
@@ -16,7 +16,7 @@ from smd_agent.formats.notes import Facts, in_words
 from smd_agent.formats.paths import index_path
 from smd_agent.printable import shortened, size_text
 from smd_agent.report.collecting import Collected
-from smd_agent.report.markup import Element, count_of, element, table, time_text
+from smd_agent.report.html_elements import Element, count_of, element, table, time_text
 from smd_agent.rules.judging import Verdict
 from smd_agent.rules.lacks import grouped
 from smd_agent.storage.claim import describe_state

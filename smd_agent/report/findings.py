@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from smd_agent.analysis.trial import Trial
-from smd_agent.report.markup import Element, count_of, element, number_text
+from smd_agent.report.html_elements import Element, count_of, element, number_text
 from smd_agent.rules.finding import Finding, Severity, alike
 from smd_agent.rules.judging import Verdict
 from smd_agent.rules.registry import built_in_rules

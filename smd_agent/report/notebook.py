@@ -12,9 +12,9 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.paths import END_MARKER
 from smd_agent.printable import shortened
-from smd_agent.report.lines import Line, Lines
-from smd_agent.report.markup import Element, count_of, element, joined, number_text, table
-from smd_agent.report.picture import picture
+from smd_agent.report.html_elements import Element, count_of, element, joined, number_text, table
+from smd_agent.report.line_charts import Line, Lines
+from smd_agent.report.still_picture import picture
 from smd_agent.rules.step_view import RunView, StepView
 from smd_agent.rules.verdict_in_time import in_one_line, look_shortly
 

@@ -17,11 +17,11 @@ from smd_agent.report import facts
 from smd_agent.report.collecting import Collected, collect
 from smd_agent.report.facts import environment_element
 from smd_agent.report.findings import findings_element, marks, verdict_element
-from smd_agent.report.grids import Grid, deflated, to_json
-from smd_agent.report.lines import Lines, Overlay
-from smd_agent.report.markup import Element, count_of, element, joined, table, time_text
-from smd_agent.report.outcome import MOST_CLASSES, Outcome
-from smd_agent.report.picture import picture
+from smd_agent.report.heatmaps import Grid, deflated, to_json
+from smd_agent.report.html_elements import Element, count_of, element, joined, table, time_text
+from smd_agent.report.line_charts import Lines, Overlay
+from smd_agent.report.predictions import MOST_CLASSES, Outcome
+from smd_agent.report.still_picture import picture
 from smd_agent.report.workers import Workers
 from smd_agent.rules.judging import Verdict
 

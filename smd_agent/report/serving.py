@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from smd_agent.formats import paths
-from smd_agent.report.markup import element, joined
+from smd_agent.report.html_elements import element, joined
 from smd_agent.storage.claim import describe_state
 from smd_agent.storage.index_files import change_time, names_in
 

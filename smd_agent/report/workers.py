@@ -13,7 +13,7 @@ import numpy as np
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.printable import printable
-from smd_agent.report.lines import MOST_LINES, MOST_POINTS, Columns, Line
+from smd_agent.report.line_charts import MOST_LINES, MOST_POINTS, Columns, Line
 from smd_agent.rules.step_view import StepView
 
 # The odd one is so many times as far from the middle as the next one, and so far at least.

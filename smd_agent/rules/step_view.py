@@ -15,7 +15,7 @@ import numpy.typing as npt
 from smd_agent.analysis.statistics import compute
 from smd_agent.analysis.steps import Contents
 from smd_agent.analysis.trial import Trial
-from smd_agent.compare.reading import Side
+from smd_agent.compare.common_values import Side
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.patterns import name_pattern
 from smd_agent.core.reduction_config import CHANNEL_SHARES, OPS

@@ -2,8 +2,8 @@
 
 from smd_agent.core.collection import Collection
 from smd_agent.framework import public_names
+from smd_agent.framework.hook_of_process import obtain_hook
 from smd_agent.framework.public_names import *  # noqa: F403
-from smd_agent.framework.singleton import obtain_hook
 from smd_agent.xgboost.hook import Hook
 
 __all__ = ["Collection", "Hook", "get_hook"]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from smd_agent.compare.distance import NOT_COMPARABLE, counts_apart, statistics_apart, values_apart
-from smd_agent.compare.flow import Kind, in_order, kinds_of
-from smd_agent.compare.noise import PROFILES, UNITS, Noise, coarsest
+from smd_agent.compare.rounding_bounds import PROFILES, UNITS, Noise, coarsest
+from smd_agent.compare.tensor_order import Kind, in_order, kinds_of
 from smd_agent.core.collection import Collection
 
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from smd_agent.compare.flow import Kind
-from smd_agent.compare.noise import UNITS
+from smd_agent.compare.rounding_bounds import UNITS
 from smd_agent.compare.runs import Outcome
+from smd_agent.compare.tensor_order import Kind
 
 pytest.importorskip("torch")
 

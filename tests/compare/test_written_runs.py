@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from smd_agent.cli import main
-from smd_agent.compare.flow import Kind
 from smd_agent.compare.runs import Outcome
+from smd_agent.compare.tensor_order import Kind
 from smd_agent.core.modes import ModeKeys
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from smd_agent.analysis.trial import Trial, create_trial
 from smd_agent.report.collecting import collect
-from smd_agent.report.grids import KINDS, Grid, NonFinite
+from smd_agent.report.heatmaps import KINDS, Grid, NonFinite
 from smd_agent.report.page import made_page
 from smd_agent.rules.by_default import judge
 

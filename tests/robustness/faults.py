@@ -49,8 +49,8 @@ PYTORCH_FIRST = (
 )
 KERAS_FIRST = (
     "framework/keras/step_function.py:StepFunction._run_captured",
-    "framework/keras/watch.py:KerasWatch._watch_maker.around.make",
-    "framework/keras/watch.py:KerasWatch._publish_last",
+    "framework/keras/fit_watch.py:KerasWatch._watch_maker.around.make",
+    "framework/keras/fit_watch.py:KerasWatch._publish_last",
     "core/open_step.py:OpenStep.publish",
     "tensorflow/graph/error_messages.py:ToldAsOf.__exit__",
     "tensorflow/keras_fit/compiled_function.py:CompiledFunction._is_recorded",

@@ -28,7 +28,7 @@ CASES = {
     "PyTorch's layers": (PYTORCH, "pytorch/capture/saved_step.py:SavedStep.save_io", "all else", "inputs and outputs"),
     "Keras's weights": (KERAS, "framework/keras/variables.py:ModelVariables.weights", "weights", "weights"),
     "Keras's inputs": (KERAS, "framework/keras/facts.py:_Inputs._save", "all else", "inputs' scales"),
-    "Keras's logs": (KERAS, "framework/keras/capture.py:KerasCapture._save_logs", "losses", "losses"),
+    "Keras's logs": (KERAS, "framework/keras/saved_step.py:KerasCapture._save_logs", "losses", "losses"),
     "Keras's notes": (
         KERAS,
         "tensorflow/keras_fit/step_capture.py:TensorflowCapture._was_called",

@@ -8,9 +8,9 @@ from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.hook_source import HookSource
-from smd_agent.framework.keras.capture import KerasCapture
 from smd_agent.framework.keras.logs import KerasLogs
 from smd_agent.framework.keras.names import Names
+from smd_agent.framework.keras.saved_step import KerasCapture
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.keras.variables import ModelVariables
 

@@ -10,9 +10,9 @@ from typing import Protocol
 from smd_agent import guard
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.keras.backend import Backend, RunningStep
+from smd_agent.framework.keras.fit_watch import KerasWatch
 from smd_agent.framework.keras.names import Names, definer
 from smd_agent.framework.keras.types import KerasModule
-from smd_agent.framework.keras.watch import KerasWatch
 from smd_agent.pytorch.keras_fit.hook import KerasHook
 from smd_agent.pytorch.keras_fit.step_capture import TorchCapture
 

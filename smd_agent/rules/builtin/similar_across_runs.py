@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from smd_agent.analysis.trial import Trial, create_trial
-from smd_agent.compare.reading import Side, common
+from smd_agent.compare.common_values import Side, common
 from smd_agent.errors import SMDebugError
 from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, Need, NotJudged, Severity, StepView
 from smd_agent.rules.parameters import TENSOR_REGEX, Parameter, names, number

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from smd_agent import guard
 from smd_agent.framework.hook_source import HookSource
+from smd_agent.framework.keras.fit_watch import KerasWatch, is_watched
 from smd_agent.framework.keras.types import KerasModule
-from smd_agent.framework.keras.watch import KerasWatch, is_watched
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.keras_fit.backend import TensorflowBackend
 from smd_agent.tensorflow.keras_fit.callback_bases import add_base

@@ -18,7 +18,7 @@ from smd_agent.framework.patching import replace
 from smd_agent.framework.plain_access import is_a
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.sessions.graph_notes import ESTIMATOR, note_modes, notes_on, watch_optimizers
-from smd_agent.tensorflow.sessions.run import SessionRun
+from smd_agent.tensorflow.sessions.session_steps import SessionRun
 from smd_agent.tensorflow.types import Function, Graph, RunContext, RunValues, Session
 from smd_agent.tensorflow.variable_names import variables_in
 

@@ -13,10 +13,10 @@ if len(sys.argv) > 1:
     from smd_agent.core.save_config import SaveConfig
     from smd_agent.framework.hook_source import HookSource
     from smd_agent.framework.keras.backend import Backend
-    from smd_agent.framework.keras.capture import KerasCapture
+    from smd_agent.framework.keras.fit_watch import KerasWatch
     from smd_agent.framework.keras.logs import KerasLogs
     from smd_agent.framework.keras.names import Names, definer
-    from smd_agent.framework.keras.watch import KerasWatch
+    from smd_agent.framework.keras.saved_step import KerasCapture
 
     class JaxCapture(KerasCapture):
         def begin(self, arguments):

@@ -26,7 +26,7 @@ def saved(run):
 @pytest.mark.parametrize("rows_at_once", [2, 20_000])
 def test_the_file_has_what_pandas_gets(saved, tmp_path, capsys, monkeypatch, rows_at_once):
     pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
-    monkeypatch.setattr("smd_agent.analysis.frames._ROWS_AT_ONCE", rows_at_once)
+    monkeypatch.setattr("smd_agent.analysis.dataframes._ROWS_AT_ONCE", rows_at_once)
     out = tmp_path / "new" / "tables"
     assert main(["export", str(saved.root), "--parquet", str(out)]) == 0
     assert capsys.readouterr().out == f"wrote {out}/tensors.parquet\n"

@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pytest
 
-from smd_agent.report.grids import ABSENT, packed
+from smd_agent.report.heatmaps import ABSENT, packed
 
 
 def codes_of(told, shape):

@@ -7,9 +7,9 @@ import zlib
 
 import numpy as np
 
-from smd_agent.report.grids import KINDS, Grid
-from smd_agent.report.lines import Line
-from smd_agent.report.picture import picture, png
+from smd_agent.report.heatmaps import KINDS, Grid
+from smd_agent.report.line_charts import Line
+from smd_agent.report.still_picture import picture, png
 
 RED = (225, 20, 40)
 

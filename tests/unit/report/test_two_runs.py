@@ -12,7 +12,7 @@ from harness.written_runs import started
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.notes import about_text
-from smd_agent.report.lines import Overlay
+from smd_agent.report.line_charts import Overlay
 from smd_agent.rules.by_default import judge
 
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from smd_agent.compare.common_values import Side, common
 from smd_agent.compare.distance import Distance, values_apart
-from smd_agent.compare.flow import Kind, in_order, kinds_of
-from smd_agent.compare.noise import UNITS
-from smd_agent.compare.reading import Side, common
+from smd_agent.compare.rounding_bounds import UNITS
+from smd_agent.compare.tensor_order import Kind, in_order, kinds_of
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.reduction_config import HISTOGRAM_OP, OPS

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from smd_agent.report.grids import Grid, encoded
-from smd_agent.report.lines import Line
+from smd_agent.report.heatmaps import Grid, encoded
+from smd_agent.report.line_charts import Line
 
 _WIDTH, _LINE_HEIGHT, _GAP = 640, 120, 10
 _MOST_ROWS, _LEAST_HEIGHT = 150, 40

@@ -8,10 +8,10 @@ from harness.pages import opened
 from harness.rule_runs import written
 
 from smd_agent.core.modes import ModeKeys
-from smd_agent.report import grids
+from smd_agent.report import heatmaps
 from smd_agent.report.collecting import collect
-from smd_agent.report.grids import ABSENT
-from smd_agent.report.lines import Columns
+from smd_agent.report.heatmaps import ABSENT
+from smd_agent.report.line_charts import Columns
 
 
 def gradient(l2, nans=0.0, infs=0.0, zeros=0.0, size=10):
@@ -40,7 +40,7 @@ def test_norms_by_tensor_and_step(tmp_path):
 
 
 def test_spikes_and_nan_stay_where_steps_share_a_column(tmp_path, monkeypatch):
-    monkeypatch.setattr(grids, "MOST_COLUMNS", 10)
+    monkeypatch.setattr(heatmaps, "MOST_COLUMNS", 10)
     steps = [{"gradient/a": gradient(1.0), "gradient/b": gradient(1.0)} for _ in range(40)]
     steps[17]["gradient/a"] = gradient(1e6)
     steps[33]["gradient/b"] = gradient(np.nan, nans=5)
@@ -61,7 +61,7 @@ def test_steps_of_evaluation_are_no_columns_of_gradients(tmp_path):
 
 
 def test_tensors_that_something_was_found_on_are_shown_where_there_are_too_many(tmp_path, monkeypatch):
-    monkeypatch.setattr(grids, "MOST_ROWS", 3)
+    monkeypatch.setattr(heatmaps, "MOST_ROWS", 3)
     step = {f"gradient/p{number}.weight": gradient(1.0) for number in range(9)}
     collected = collect(written(tmp_path, [step] * 3), ["p7.weight", "gradient/p4.weight"])
     found = grid_of(collected, "gradient_norm")
@@ -88,7 +88,7 @@ def test_the_share_is_not_known_of_a_norm_alone(tmp_path):
     ],
 )
 def test_names_of_one_parameter(name, parameter):
-    assert grids.parameter_of(name) == parameter
+    assert heatmaps.parameter_of(name) == parameter
 
 
 def test_a_run_without_steps(tmp_path):

@@ -8,7 +8,7 @@ from harness.written_runs import started
 from smd_agent.analysis.trial import create_trial
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
-from smd_agent.report import lines
+from smd_agent.report import line_charts
 from smd_agent.report.collecting import collect
 
 
@@ -58,7 +58,7 @@ def test_what_is_not_finite_is_text(tmp_path):
 
 
 def test_spikes_and_nan_stay_where_steps_share_a_point(tmp_path, monkeypatch):
-    monkeypatch.setattr(lines, "MOST_POINTS", 4)
+    monkeypatch.setattr(line_charts, "MOST_POINTS", 4)
     values = [1.0] * 16
     values[5], values[9] = 100.0, np.nan
     (chart,) = lines_of(tmp_path, [(ModeKeys.TRAIN, {"loss": value}) for value in values]).charts("losses")
@@ -74,6 +74,6 @@ def test_settings_that_stay_are_told_once(tmp_path):
 
 
 def test_more_charts_than_there_is_room_for(tmp_path):
-    names = {f"head{number}loss": 1.0 for number in range(lines.MOST_CHARTS + 3)}
+    names = {f"head{number}loss": 1.0 for number in range(line_charts.MOST_CHARTS + 3)}
     found = lines_of(tmp_path, [(ModeKeys.TRAIN, names)] * 2)
-    assert (len(found.charts("losses")), found.left_out("losses")) == (lines.MOST_CHARTS, 3)
+    assert (len(found.charts("losses")), found.left_out("losses")) == (line_charts.MOST_CHARTS, 3)
