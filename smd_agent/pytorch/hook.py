@@ -26,6 +26,7 @@ from smd_agent.pytorch.arrays import to_array
 from smd_agent.pytorch.capture.evaluation_losses import TrainedLosses
 from smd_agent.pytorch.capture.last_weights import LastWeights
 from smd_agent.pytorch.capture.loss_names import LossNames
+from smd_agent.pytorch.capture.model_calls import ModelCalls
 from smd_agent.pytorch.capture.saved_step import SavedStep
 from smd_agent.pytorch.collection import BUILT_IN, Collection
 from smd_agent.pytorch.device import room
@@ -33,7 +34,8 @@ from smd_agent.pytorch.device.graph_captures import graph_captures
 from smd_agent.pytorch.device.late_values import LateValues
 from smd_agent.pytorch.environment import facts
 from smd_agent.pytorch.model.known_models import KnownModels
-from smd_agent.pytorch.model.step_counter import StepCounter, TrackedModule
+from smd_agent.pytorch.model.step_counter import StepCounter, attach, detach
+from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.model.wrappers import class_name, named_layers, unwrapped
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.structure import parts
@@ -150,7 +152,7 @@ class Hook(KnownModels):
         Args:
             module: the outermost module that is called.
             owner: the module whose part the model is, if its names are to be those that it has there.
-            counted: whether its calls open steps; else ``TrackedModule.attach`` can be called later.
+            counted: whether its calls open steps; else ``attach`` can be called later.
         """
         self.models = [tracked for tracked in self.models if tracked.model is not None]
         model = unwrapped(module)
@@ -175,12 +177,12 @@ class Hook(KnownModels):
             # From now on it is asked whether they have changed.
             known.was_updated()
         if counted:
-            tracked.attach(self, module)
+            attach(tracked, self, module)
         return tracked
 
     def remove_model(self, tracked: TrackedModule) -> None:
         """Leave a model alone again."""
-        tracked.detach()
+        detach(tracked)
         self.models.remove(tracked)
 
     def go_on_with(self, tracked: TrackedModule) -> None:
@@ -195,13 +197,7 @@ class Hook(KnownModels):
         """A wrapper was put around a model: if it is one of ours, its calls are the model's from now on."""
         for tracked in self.models:
             if tracked.model is not None and unwrapped(module) is tracked.model:
-                tracked.attach(self, module)
-
-    def follow_gradients(self, tracked: TrackedModule) -> None:
-        """A model gets gradients in evaluation mode: tell its modes apart by whether they are enabled, and say so."""
-        tracked.by_gradients = True
-        line = f"{tracked.title} gets gradients in evaluation mode: its next calls train it where they are enabled"
-        guard.say_once(("trained in evaluation", tracked), line)
+                attach(tracked, self, module)
 
     def begin_training_step(self) -> None:
         """Close the open step and begin a training step that no call of a model has shown."""
@@ -302,7 +298,7 @@ class Hook(KnownModels):
             line = "models are called in several threads at once: of calls at the same time only the first is a step"
             guard.say_once("threads", line)
         elif self._saved_step is not None and not call.tracked.busy:
-            return self._saved_step.forward(call, args, kwargs)
+            return self._saved_step.model_calls.forward(call, args, kwargs)
         return call.forward(*args, **kwargs)
 
     @property
@@ -317,7 +313,7 @@ class Hook(KnownModels):
             return call.forward(*args, **kwargs)
         self._thread = threading.get_ident()
         try:
-            return self._saved_step.forward(call, args, kwargs)
+            return self._saved_step.model_calls.forward(call, args, kwargs)
         finally:
             self._thread = 0
 
@@ -360,7 +356,7 @@ class Hook(KnownModels):
         """Save nothing more and leave the models alone."""
         super().disable()
         for tracked in self.models:
-            tracked.detach()
+            detach(tracked)
 
     def to_array(self, value: Any) -> tuple[npt.NDArray[Any], str | None] | None:
         """A tensor as an array that may share its memory."""
@@ -390,7 +386,7 @@ _CALLED_BY_MODELS: tuple[Any, ...] = (
     Hook.captured_forward,
     vars(Hook)["in_this_thread"].fget,
     vars(Hook)["_saved_step"].fget,
-    SavedStep.forward,
+    ModelCalls.forward,
 )
 for _function in _CALLED_BY_MODELS:
     leave_uncompiled(_function)

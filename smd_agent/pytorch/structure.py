@@ -17,6 +17,7 @@ from smd_agent.framework.plain_access import attribute, in_class, is_a, pairs_of
 from smd_agent.framework.plain_access import own_dict as instance_dict
 
 Module = torch.nn.Module
+LossModule = torch.nn.modules.loss._Loss
 
 own_dict: Any = vars(Module)["__dict__"].__get__
 """Gives what a module has itself."""

@@ -11,7 +11,8 @@ import torch
 from torch import nn
 
 import smd_agent.pytorch as smd
-from smd_agent.pytorch.model.step_counter import TrackedModule, counter_of
+from smd_agent.pytorch.model.step_counter import attach, counter_of
+from smd_agent.pytorch.model.tracked_module import TrackedModule
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -19,7 +20,7 @@ def test_a_models_counter_counts_as_all_steps_are_counted(seed):
     opener = counted_steps.Opener(seed)
     models = [nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2))]
     for number, model in enumerate(models):
-        TrackedModule(model, f"model_{number}", first=number == 0).attach(opener, model)
+        attach(TrackedModule(model, f"model_{number}", first=number == 0), opener, model)
     calls = [lambda training, model=model: model.train(training)(torch.ones(1, 2)) for model in models]
     ours, others = counted_steps.compare(seed, opener, calls)
     assert ours == others

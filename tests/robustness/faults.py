@@ -36,7 +36,7 @@ NOT_TRIED = ("guard.py:",)
 PYTORCH_FIRST = (
     "framework/step_bounds.py:TrainingSteps.updated",
     "pytorch/capture/saved_step.py:SavedStep._wrap_backward.backward",
-    "pytorch/capture/saved_step.py:SavedStep.forward",
+    "pytorch/capture/model_calls.py:ModelCalls.forward",
     "pytorch/capture/functional_losses.py:_wrap.loss_function",
     "pytorch/capture/persistent_hooks.py:_wrap_loss_call.call",
     "pytorch/discovery/model_finder.py:ModuleFinder._wrap_add.add_param_group",

@@ -18,14 +18,19 @@ from smd_agent.core.modes import ModeKeys
 
 # A function of ours that fails in each call, what is lost with it, and the domain that is switched off.
 CASES = {
-    "PyTorch's weights": (PYTORCH, "pytorch/capture/saved_step.py:SavedStep._write", "weights", "weights"),
+    "PyTorch's weights": (PYTORCH, "pytorch/capture/weights.py:Weights._write", "weights", "weights"),
     "PyTorch's gradients": (PYTORCH, "pytorch/capture/gradients.py:Gradients.after_backward", "gradients", "gradients"),
     "PyTorch's losses": (PYTORCH, "pytorch/capture/losses.py:Losses.before_backward", "losses", "losses"),
     "all of PyTorch's losses": (PYTORCH, "pytorch/capture/losses.py:Losses._save", "losses", "losses"),
     "PyTorch's inputs": (PYTORCH, "framework/model_inputs.py:numbers_of", "all else", "inputs' scales"),
     "PyTorch's digests": (PYTORCH, "pytorch/capture/fact_adapters.py:digest_of", "all else", "input digests"),
     "PyTorch's updates": (PYTORCH, "framework/weight_changes.py:WeightChanges._remember", "all else", "updates"),
-    "PyTorch's layers": (PYTORCH, "pytorch/capture/saved_step.py:SavedStep.save_io", "all else", "inputs and outputs"),
+    "PyTorch's layers": (
+        PYTORCH,
+        "pytorch/capture/layers.py:Layers.before_layer",
+        "all else",
+        "inputs and outputs",
+    ),
     "Keras's weights": (KERAS, "framework/keras/variables.py:ModelVariables.weights", "weights", "weights"),
     "Keras's inputs": (KERAS, "framework/keras/facts.py:_Inputs._save", "all else", "inputs' scales"),
     "Keras's logs": (KERAS, "framework/keras/saved_step.py:KerasCapture._save_logs", "losses", "losses"),

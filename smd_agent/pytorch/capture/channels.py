@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -20,7 +19,18 @@ from smd_agent.core.channels import AxisRule, last_axis, second_axis
 from smd_agent.core.domains import CHANNELS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.identity import WeakIdentityMap
-from smd_agent.pytorch.model.wrappers import Layers
+from smd_agent.framework.step_events import (
+    LayerCall,
+    LayerReturn,
+    ModelCall,
+    ModelReturn,
+    NewParameters,
+    Probe,
+    StepEnd,
+    on,
+)
+from smd_agent.pytorch.arrays import tensors_in
+from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.structure import held, own_dict, parts
 
 _NN = "torch.nn.modules."
@@ -32,7 +42,7 @@ _SIGNAL = 3
 _by_class: WeakIdentityMap[type, tuple[tuple[type, AxisRule] | None]] = WeakIdentityMap()
 
 
-class OutputChannels:
+class Channels(Probe, domain=CHANNELS, doing="looking at the channels of layers"):
     """The channels of what the modules of one saved step return.
 
     Args:
@@ -41,7 +51,7 @@ class OutputChannels:
 
     def __init__(self, writer: StepWriter) -> None:
         self._axes = writer.axes
-        self._wanted = writer.shares_due()
+        self.wanted = writer.shares_due()
         # Weakly: a step stays open until the next one begins, and a model that the program lets go of must go.
         self._modules: dict[str, tuple[weakref.ref[torch.nn.Module], weakref.ref[torch.nn.Module]]] = {}
         self._inputs: dict[str, tuple[int, torch.Size]] = {}
@@ -49,36 +59,40 @@ class OutputChannels:
         self._known: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
         self._votes: WeakIdentityMap[torch.nn.Module, tuple[int | None]] = WeakIdentityMap()
 
-    @CHANNELS.fence("looking at the channels of layers")
-    def add(self, model: torch.nn.Module | None, name: str | None, layers: Layers) -> None:
-        """Tell of a model that is called, and of layers in it, by the names that what they return is saved under."""
-        if model is not None and self._wanted:
+    @on(NewParameters)
+    def add(self, new: NewParameters) -> None:
+        """Take note of a model and its layers, by the names that what they return is saved under."""
+        tracked: TrackedModule = new.model
+        model = tracked.model
+        if model is not None:
             whole = weakref.ref(model)
-            self._modules.update((layer_name, (weakref.ref(layer), whole)) for layer_name, layer in layers)
-            if name is not None:
-                self._modules[name] = whole, whole
+            self._modules.update((name, (weakref.ref(layer), whole)) for name, layer in tracked.layers())
+            self._modules[tracked.name] = whole, whole
 
-    @CHANNELS.fence("looking at the channels of layers")
-    def close(self) -> None:
+    @on(StepEnd)
+    def close(self, _: StepEnd) -> None:
         """Let go of everything."""
         self._modules.clear()
         self._inputs.clear()
         self._known.clear()
 
-    @CHANNELS.fence("looking at the channels of layers")
-    def saw(self, name: str, kind: str, tensors: Sequence[torch.Tensor]) -> None:
-        """A module gets its input, or returns its output."""
-        if not self._wanted:
-            return
+    @on(ModelCall)
+    def before_model(self, call: ModelCall) -> None:
+        """A model gets its inputs."""
+        self._saw_input(call.name, call.inputs)
+
+    @on(LayerCall)
+    def before_layer(self, call: LayerCall) -> None:
+        """A layer gets its inputs."""
+        self._saw_input(call.name, (call.args, call.kwargs))
+
+    @on(ModelReturn, LayerReturn)
+    def after_module(self, call: ModelReturn | LayerReturn) -> None:
+        """A model or a layer returns its outputs."""
+        name = call.name or ""
         module, model = (found() for found in self._modules.get(name, (_nothing, _nothing)))
+        tensors = tensors_in(call.outputs)
         if module is None or model is None or not tensors:
-            return
-        if kind == "input":
-            axis = self._known_axis(tensors[0])
-            if axis is None:
-                self._inputs.pop(name, None)
-            else:
-                self._inputs[name] = axis, tensors[0].shape
             return
         axes: dict[int, int] = {}
         for tensor in tensors:
@@ -86,7 +100,16 @@ class OutputChannels:
             if axis is not None:
                 axes[tensor.dim()] = axis
                 self._known[id(tensor)] = weakref.ref(tensor), axis
-        self._axes.note(f"{name}_{kind}", axes.get)
+        self._axes.note(f"{name}_output", axes.get)
+
+    def _saw_input(self, name: str, value: Any) -> None:
+        tensors = tensors_in(value)
+        if tensors:
+            axis = self._known_axis(tensors[0])
+            if axis is None:
+                self._inputs.pop(name, None)
+            else:
+                self._inputs[name] = axis, tensors[0].shape
 
     def _axis(
         self,

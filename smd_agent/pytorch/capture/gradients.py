@@ -11,54 +11,62 @@ optimizer, what ``autograd.grad`` returned for the model's parameters is saved.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch.autograd.graph import GradientEdge
 
 from smd_agent.core.domains import GRADIENTS
 from smd_agent.core.ports import Deferred, StepWriter
-from smd_agent.framework.captured_step import Installed
 from smd_agent.framework.plain_access import attribute, elements_of, is_a
+from smd_agent.framework.step_events import (
+    AfterBackward,
+    BeforeBackward,
+    BeforeOptimizer,
+    BeforeUnscaling,
+    GradientsReturned,
+    NewParameters,
+    Probe,
+    StepEnd,
+    on,
+)
 from smd_agent.pytorch.arrays import local_of, tensors_in
 from smd_agent.pytorch.capture.loss_scaling import Scales, unscaled
-from smd_agent.pytorch.fences import fence
 from smd_agent.pytorch.structure import optimized
-from smd_agent.pytorch.tracing import graph_task, is_compiling
 
 
-class Gradients:
+class Gradients(Probe, domain=GRADIENTS, doing="looking at gradients"):
     """The gradients of one step that is saved.
 
     Args:
         writer: takes the values.
-        training_goes_on: called before an optimizer or a scaler uses gradients.
+        scales: of the losses.
+        wanted: whether the step may save any.
+
+    Attributes:
+        changed: ids of the parameters whose gradients the last backward pass has changed.
     """
 
-    def __init__(self, writer: StepWriter, training_goes_on: Callable[[], object]) -> None:
+    def __init__(self, writer: StepWriter, scales: Scales, wanted: bool) -> None:
         self._writer = writer
-        self._training_goes_on = training_goes_on
-        self.scales = Scales(self._before_unscaling, writer)
+        self._scales = scales
+        self.wanted = wanted
         self._names: dict[int, list[str]] = {}
         # A model that the program lets go of must not live on for the step that is open.
         self._parameters: dict[int, weakref.ref[torch.Tensor]] = {}
         self._scale_saved: dict[int, float] = {}
         self._used: set[int] = set()
         self._before: dict[int, tuple[torch.Tensor, int]] = {}
+        # Of the backward pass that is under way.
+        self._scale: float | None = None
+        self.changed: list[int] = []
         self._computed: dict[int, torch.Tensor] = {}
         self._trained = False
 
-    @GRADIENTS.fence("looking at gradients")
-    def install(self, installed: Installed) -> None:
-        """Watch what computes and uses gradients until the step closes."""
-        self.scales.install(installed)
-        installed.patch(torch.autograd, "grad", self._wrap_grad, why="gradients that it returns are saved")
-
-    @GRADIENTS.fence("looking at gradients")
-    def add_parameters(self, pairs: Iterable[tuple[str, torch.Tensor]]) -> None:
+    @on(NewParameters)
+    def add_parameters(self, new: NewParameters) -> None:
         """Save the gradients of these too, under these names; a parameter may have several."""
-        for name, parameter in pairs:
+        for name, parameter in new.pairs:
             if parameter.is_leaf:
                 self._parameters[id(parameter)] = weakref.ref(parameter)
                 self._names.setdefault(id(parameter), []).append(name)
@@ -68,10 +76,9 @@ class Gradients:
         # Another dict, as a thread may be walking the old one.
         self._parameters = {key: parameter for key, parameter in self._parameters.items() if key in keys}
 
-    @fence("saving gradients", GRADIENTS)
-    def close(self) -> None:
+    @on(StepEnd, doing="saving gradients")
+    def close(self, _: StepEnd) -> None:
         """Save what is only known once the step is over."""
-        self.scales.close()
         if not self._trained and self._computed:
             self._write(self._computed)
         self._computed.clear()
@@ -79,54 +86,53 @@ class Gradients:
 
     # Backward passes.
 
-    @GRADIENTS.fence("looking at gradients")
-    def before_backward(self) -> None:
-        """Remember what the gradients were."""
+    @on(BeforeBackward)
+    def before_backward(self, backward: BeforeBackward) -> None:
+        """Remember what the gradients were, and the scale that they will have."""
+        self._scale, self.changed = None, []
         # They are held, because what replaces one that is gone may well stand in its place in memory.
         self._before = {key: (gradient, _version(gradient)) for key, gradient in self._gradients()}
+        self._scale = self._scales.scale_behind(tensors_in(backward.tensors))
 
-    @GRADIENTS.fence("reading the scale of a loss")
-    def scale_behind(self, tensors: Any) -> float:
-        """The scale that the gradients of a backward pass from these tensors have."""
-        return self.scales.scale_behind(tensors_in(tensors))
-
-    @fence("saving gradients", GRADIENTS)
-    def after_backward(self, scale: float) -> list[int] | None:
-        """Save the gradients that the backward pass has changed; ``scale`` is that of its loss.
-
-        Returns the ids of their parameters, None if that failed.
-        """
-        self._trained = True
+    @on(AfterBackward, doing="saving gradients")
+    def after_backward(self, _: AfterBackward) -> None:
+        """Save the gradients that the backward pass has changed."""
         before, self._before = self._before, {}
+        if self._scale is None:
+            # Nobody knows what they were.
+            return
+        self._trained = True
         complete: list[int] = []
         again: list[int] = []
-        changed: list[int] = []
         for key, gradient in self._gradients():
             if key in self._used or _is_unchanged(gradient, before.get(key)):
                 continue
-            changed.append(key)
             (again if key in self._scale_saved else complete).append(key)
-        self._save(complete, scale)
-        self._save(again, scale, replace=True)
-        return changed
+        self._save(complete, self._scale)
+        self._save(again, self._scale, replace=True)
+        self.changed = [*complete, *again]
 
     # Optimizers and scalers.
 
-    @GRADIENTS.fence("saving gradients before an optimizer's step")
-    def before_optimizer(self, optimizer: Any) -> None:
+    @on(BeforeOptimizer, doing="saving gradients before an optimizer's step")
+    def before_optimizer(self, use: BeforeOptimizer) -> None:
         """Save the gradients that the optimizer is about to use and no backward pass has shown."""
-        keys = self._keys_of(optimizer)
+        keys = self._keys_of(use.optimizer)
         # Optimizers that unscale in their own kernel are told the scale.
-        scale = attribute(optimizer, "grad_scale")
+        scale = attribute(use.optimizer, "grad_scale")
         self._save([key for key in keys if key not in self._scale_saved], 1.0 if scale is None else float(scale))
         self._used.update(keys)
         self._trained = self._trained or bool(keys)
 
-    def _before_unscaling(self, optimizer: Any, scale: float) -> None:
-        self._training_goes_on()
+    @on(BeforeUnscaling, doing="saving gradients before they are unscaled")
+    def before_unscaling(self, unscaling: BeforeUnscaling) -> None:
+        """Save the gradients of an optimizer that are about to be divided by this scale."""
+        scale = unscaling.scale
         # This scale is the one that counts: of a loss that was scaled inside compiled code nothing was seen.
         keys = [
-            key for key in self._keys_of(optimizer) if self._scale_saved.get(key) != scale and key not in self._used
+            key
+            for key in self._keys_of(unscaling.optimizer)
+            if self._scale_saved.get(key) != scale and key not in self._used
         ]
         self._save([key for key in keys if key not in self._scale_saved], scale)
         self._save([key for key in keys if key in self._scale_saved], scale, replace=True)
@@ -135,38 +141,19 @@ class Gradients:
     def _keys_of(self, optimizer: Any) -> list[int]:
         return [key for key in map(id, optimized(optimizer)) if key in self._parameters]
 
-    # autograd.grad.
-
-    def _wrap_grad(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def grad(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-            if is_compiling() or graph_task() != -1:
-                return original(outputs, inputs, *args, **kwargs)
-            if not is_a(inputs, (torch.Tensor, list, tuple, GradientEdge)):
-                # An iterator can be walked only once.
-                inputs = tuple(inputs)
-            scale = self._scale_behind(outputs)
-            result = original(outputs, inputs, *args, **kwargs)
-            self._keep(inputs, result, scale)
-            return result
-
-        return grad
-
-    @fence("looking at autograd.grad", GRADIENTS)
-    def _scale_behind(self, outputs: Any) -> float:
-        return self.scales.scale_behind(tensors_in(outputs))
-
-    @fence("looking at autograd.grad", GRADIENTS)
-    def _keep(self, inputs: Any, computed: Any, scale: float | None) -> None:
+    @on(GradientsReturned, doing="looking at autograd.grad")
+    def after_grad(self, call: GradientsReturned) -> None:
+        """Keep gradients of the model's parameters, which the program may go on computing in."""
         if self._trained:
             return
-        given = elements_of(inputs) if is_a(inputs, (list, tuple)) else [inputs]
-        for parameter, gradient in zip(given, computed, strict=False):
+        scale = self._scales.scale_behind(tensors_in(call.outputs))
+        given = elements_of(call.inputs) if is_a(call.inputs, (list, tuple)) else [call.inputs]
+        for parameter, gradient in zip(given, call.gradients, strict=False):
             known = self._names.get(id(parameter))
             if known is None or gradient is None or gradient.shape != parameter.shape:
                 continue
             if any(self._writer.wants(f"gradient/{name}") for name in known):
-                # The program may go on computing in it.
-                self._computed[id(parameter)] = unscaled(gradient.detach(), scale or 1.0).clone()
+                self._computed[id(parameter)] = unscaled(gradient.detach(), scale).clone()
 
     # Writing.
 

@@ -7,12 +7,14 @@ is kept until the end, when the model may be gone. A step that is not saved has 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import torch
 
+from smd_agent.core.domains import WEIGHTS
+from smd_agent.framework.step_events import NewParameters, Probe, on
 from smd_agent.pytorch.arrays import PLAIN_CLASSES
-from smd_agent.pytorch.model.step_counter import TrackedModule
+from smd_agent.pytorch.model.tracked_module import TrackedModule
 
 Pair = tuple[str, torch.Tensor]
 
@@ -22,22 +24,18 @@ _AMONG = 64
 _LARGEST = 1 << 16
 
 
-class LastWeights:
-    """A few small parameters of each model of a run."""
+class LastWeights(Probe, domain=WEIGHTS, doing="keeping weights for the end"):
+    """A few small parameters of each model of a run; it looks at all of its saved steps."""
 
     def __init__(self) -> None:
         self._kept: dict[TrackedModule, list[Pair]] = {}
 
-    def keep(self, tracked: TrackedModule, pairs: Sequence[Pair]) -> None:
-        """Take note of the parameters of a model that is saved.
-
-        Args:
-            tracked: the model; another one that is gone by now, such as one of an earlier fold, does not count.
-            pairs: its parameters by name.
-        """
+    @on(NewParameters)
+    def keep(self, new: NewParameters) -> None:
+        """Take note of the parameters of a model; one that is gone by now, as of an earlier fold, does not count."""
         self._kept = {other: kept for other, kept in self._kept.items() if other.model is not None}
-        chosen = [(name, parameter) for name, parameter in pairs[-_AMONG:] if _can_be_kept(parameter)][-_KEPT:]
-        self._kept[tracked] = [(name, parameter.detach()) for name, parameter in chosen]
+        chosen = [(name, parameter) for name, parameter in new.pairs[-_AMONG:] if _can_be_kept(parameter)][-_KEPT:]
+        self._kept[new.model] = [(name, parameter.detach()) for name, parameter in chosen]
 
     def not_finite(self) -> Iterator[Pair]:
         """Yield those that are not finite now."""

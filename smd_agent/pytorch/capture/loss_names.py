@@ -9,12 +9,8 @@ from __future__ import annotations
 
 import re
 
-import torch
-
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.saved_collections import Selection
-from smd_agent.framework.plain_access import attribute, is_a
-from smd_agent.pytorch.capture.persistent_hooks import LossModule
 
 _LOSSES = CollectionKeys.LOSSES
 _NAMED = re.compile("[Ll]oss_(?!input).*output")
@@ -53,6 +49,10 @@ class LossNames:
                 self.leave_out(f"{name}_output_0")
         return known
 
+    def is_loss_layer(self, name: str) -> bool:
+        """Whether a layer of this name has been settled, and may return a loss."""
+        return self._layers.get(name, False)
+
     def put_in(self, tensor_name: str) -> None:
         """Make a tensor one of the losses, unless the user has put another collection in their place."""
         if self._settled.get(tensor_name) is not True:
@@ -69,11 +69,3 @@ class LossNames:
 
     def _matches(self, tensor_name: str) -> bool:
         return self._selection.manager.get(_LOSSES).matches(tensor_name)
-
-
-def is_unreduced(module: torch.nn.Module | None) -> bool:
-    """Whether a loss module returns a loss of many values."""
-    if module is None:
-        return False
-    reduction = attribute(module, "reduction")
-    return is_a(module, LossModule) or (type(reduction) is str and reduction == "none")

@@ -7,12 +7,12 @@ backward pass that is not scaled at all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 
 from smd_agent.core.domains import GRADIENTS
-from smd_agent.core.ports import StepWriter
 from smd_agent.framework.captured_step import Installed
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.capture.scaler_facts import ScalerFacts, scale_of
@@ -30,6 +30,10 @@ def identity(node: Any) -> Node:
     return node.name(), node._sequence_nr()
 
 
+AboutToUnscale = Callable[[Any, float], object]
+"""Is called with an optimizer, and the scale of its gradients, before they are unscaled."""
+
+
 class Scaled(NamedTuple):
     """A loss that was scaled: its node before (None without one), its value before, and the scale."""
 
@@ -42,27 +46,22 @@ class Scales:
     """Notes what the scalers of the process do while a step is saved.
 
     Args:
-        about_to_unscale: called with an optimizer, and the scale of its gradients, before they are unscaled.
-        writer: takes what is saved of the scalers themselves.
+        facts: looks at the scalers themselves.
     """
 
-    def __init__(self, about_to_unscale: Callable[[Any, float], object], writer: StepWriter) -> None:
-        self._about_to_unscale = about_to_unscale
+    def __init__(self, facts: ScalerFacts) -> None:
         self._scaled: dict[Node, Scaled] = {}
-        self._facts = ScalerFacts(writer)
+        self._facts = facts
 
-    def install(self, installed: Installed) -> None:
+    def install(self, installed: Installed, about_to_unscale: AboutToUnscale) -> None:
         """Watch all classes of scalers until the step closes."""
         scalers = [*_with_subclasses(torch.amp.GradScaler)]
         self._facts.install(installed, scalers)
+        wrap_unscale = partial(_wrap_unscale, about_to_unscale)
         for scaler in scalers:
-            for name, make in (("scale", self._wrap_scale), ("unscale_", self._wrap_unscale)):
+            for name, make in (("scale", self._wrap_scale), ("unscale_", wrap_unscale)):
                 if name in vars(scaler):
                     installed.patch(scaler, name, make, why="gradients are saved without the loss scale")
-
-    def close(self) -> None:
-        """Save what has been seen of the scalers themselves."""
-        self._facts.close()
 
     def scaled(self, tensor: torch.Tensor) -> Scaled | None:
         """What was scaled to make this tensor, None if it is not what a scaler returned."""
@@ -97,19 +96,21 @@ class Scales:
             if after.grad_fn is not None:
                 self._scaled[identity(after.grad_fn)] = Scaled(node, value, scale)
 
-    def _wrap_unscale(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        def unscale(scaler: Any, optimizer: Any) -> Any:
-            if not is_compiling():
-                self._before_unscaling(scaler, optimizer)
-            return original(scaler, optimizer)
 
-        return unscale
+def _wrap_unscale(about_to_unscale: AboutToUnscale, original: Callable[..., Any]) -> Callable[..., Any]:
+    def unscale(scaler: Any, optimizer: Any) -> Any:
+        if not is_compiling():
+            _before_unscaling(about_to_unscale, scaler, optimizer)
+        return original(scaler, optimizer)
 
-    @fence("saving gradients before they are unscaled", GRADIENTS)
-    def _before_unscaling(self, scaler: Any, optimizer: Any) -> None:
-        scale = scale_of(scaler)
-        if scale is not None:
-            self._about_to_unscale(optimizer, scale)
+    return unscale
+
+
+@fence("saving gradients before they are unscaled", GRADIENTS)
+def _before_unscaling(about_to_unscale: AboutToUnscale, scaler: Any, optimizer: Any) -> None:
+    scale = scale_of(scaler)
+    if scale is not None:
+        about_to_unscale(optimizer, scale)
 
 
 def unscaled(tensor: torch.Tensor, scale: float) -> torch.Tensor:

@@ -58,14 +58,22 @@ class ModelInputs(AnyInputs, domain=INPUTS, doing="looking at the scales of a mo
             _Given(title, numbers, *_identity(tensors[int(title.rpartition("_")[2])])) for title, numbers in found
         ]
 
+    @on(ModelCall)
+    def before_model(self, call: ModelCall) -> None:
+        """A model is about to be called, which may be such a layer itself."""
+        self.before_call(call)
+        self._look_at(call.model, call.inputs)
+
     @on(LayerCall)
     def before_layer(self, call: LayerCall) -> None:
         """A layer is about to be called, in a model."""
-        if not self._given or not is_a(call.layer, _LAYERS) or self._calls == _CALLS:
+        self._look_at(call.layer, (call.args, call.kwargs))
+
+    def _look_at(self, layer: Any, inputs: Any) -> None:
+        if not self._given or not is_a(layer, _LAYERS) or self._calls == _CALLS:
             return
         self._calls += 1
-        tensors = tensors_in((call.args, call.kwargs))
-        known = {_identity(tensor)[1:] for tensor in tensors[:_INPUTS] if has_memory(tensor)}
+        known = {_identity(tensor)[1:] for tensor in tensors_in(inputs)[:_INPUTS] if has_memory(tensor)}
         for given in self._given.values():
             for one in given:
                 taken = (one.storage, one.version) in known and one.tensor() is not None

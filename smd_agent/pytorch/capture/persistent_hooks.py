@@ -21,10 +21,9 @@ from smd_agent.pytorch import own_handles
 from smd_agent.pytorch.fences import fence
 from smd_agent.pytorch.model.step_counter import counter_of
 from smd_agent.pytorch.patching import Installed
+from smd_agent.pytorch.structure import LossModule
 from smd_agent.pytorch.tracing import compiler, has_compiled, is_compiling, is_dynamo_compiling, leave_uncompiled
 from smd_agent.pytorch.updates import updates
-
-LossModule = torch.nn.modules.loss._Loss
 
 
 class Listener(Protocol):

@@ -13,7 +13,7 @@ from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.pytorch.capture.evaluation_losses import TrainedLosses
 from smd_agent.pytorch.capture.last_weights import LastWeights
 from smd_agent.pytorch.capture.loss_names import LossNames
-from smd_agent.pytorch.model.step_counter import TrackedModule
+from smd_agent.pytorch.model.tracked_module import TrackedModule
 
 
 class TrainedModels(Protocol):
@@ -87,6 +87,3 @@ class TrainedModels(Protocol):
     @property
     def left_out(self) -> Callable[[], bool]:
         """Tells whether what this thread computes is none of the step's."""
-
-    def follow_gradients(self, tracked: TrackedModule) -> None:
-        """A model gets gradients in evaluation mode: tell its modes apart by whether gradients are enabled."""

@@ -15,11 +15,12 @@ from smd_agent.framework import training_facts as facts
 from smd_agent.framework.captured_step import Installed
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.plain_access import is_a, own_dict
+from smd_agent.framework.step_events import Probe, StepEnd, on
 from smd_agent.pytorch.fences import fence
 from smd_agent.pytorch.tracing import apart, is_compiling, without_gradients
 
 
-class ScalerFacts:
+class ScalerFacts(Probe, domain=SETTINGS, doing="saving loss scales"):
     """The facts of one step that is saved.
 
     Where a scaler has several optimizers, one that it has not updated counts as a skipped update. Of each optimizer the
@@ -31,18 +32,18 @@ class ScalerFacts:
 
     def __init__(self, writer: StepWriter) -> None:
         self._writer = writer
-        self._wanted = CollectionKeys.OPTIMIZER in writer.collections_due()
+        self.wanted = CollectionKeys.OPTIMIZER in writer.collections_due()
         self._scales: dict[str, float] = {}
         self._skipped: dict[str, dict[int, torch.Tensor]] = {}
 
     def install(self, installed: Installed, scalers: Iterable[type[Any]]) -> None:
         """Watch these classes until the step closes, if it saves any of this."""
         for scaler in scalers:
-            if self._wanted and "step" in vars(scaler):
+            if self.wanted and "step" in vars(scaler):
                 installed.patch(scaler, "step", self._wrap_step, why="loss scales and skipped updates are saved")
 
-    @SETTINGS.fence("saving loss scales")
-    def close(self) -> None:
+    @on(StepEnd)
+    def close(self, _: StepEnd) -> None:
         """Save what has been seen."""
         scales, self._scales = self._scales, {}
         for title, scale in scales.items():

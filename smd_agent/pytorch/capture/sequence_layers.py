@@ -45,13 +45,16 @@ class SequenceLayers(UsageProbe, domain=INPUTS, doing="looking at layers over se
 
     @on(ModelCall)
     def before_call(self, call: ModelCall) -> None:
-        """A model is about to be called."""
+        """A model is about to be called, which may be such a layer itself."""
         self._batch = next((tensor.shape[0] for tensor in tensors_in(call.inputs) if tensor.dim() > 1), None)
+        self._look_at(call.name, call.model, *call.inputs)
 
     @on(LayerCall)
     def before_layer(self, call: LayerCall) -> None:
         """A layer is about to be called."""
-        name, layer, args, kwargs = call
+        self._look_at(*call)
+
+    def _look_at(self, name: str, layer: Any, args: Any, kwargs: Any) -> None:
         if not is_a(layer, _LAYERS) or name in self._told or len(self._told) == _MOST:
             return
         is_attention = is_a(layer, _ATTENTION)

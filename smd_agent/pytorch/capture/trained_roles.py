@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 import torch
 from torch.nn.parameter import UninitializedParameter
 
+from smd_agent.core.domains import WEIGHTS
 from smd_agent.framework.parameter_roles import Parameter, ParameterRoles
 from smd_agent.framework.plain_access import is_a
-from smd_agent.pytorch.model.step_counter import TrackedModule
+from smd_agent.framework.step_events import NewParameters, Probe, StepEnd, on
 from smd_agent.pytorch.model.trained import are_trained, was_given
-from smd_agent.pytorch.tracing import leave_uncompiled
-
-_OF_PARAMETER = re.compile("weight|bias")
 
 Pair = tuple[str, torch.nn.Parameter]
 
 
-class TrainedRoles:
+class TrainedRoles(Probe, domain=WEIGHTS, doing="telling weights from biases"):
     """The parameters of one step that is saved, and those of which it is to be seen whether they are trained.
+
+    It is asked in every step, as later ones go by what it finds.
 
     Args:
         roles: are told.
@@ -31,14 +30,10 @@ class TrainedRoles:
         self._doubtful: dict[int, tuple[str, str, torch.nn.Parameter]] = {}
         self._settled: set[str] = set()
 
-    @property
-    def is_waiting(self) -> bool:
-        """Whether there are any that are trained if they get a gradient."""
-        return bool(self._doubtful)
-
-    def settle(self, tracked: TrackedModule, pairs: list[Pair]) -> None:
+    @on(NewParameters)
+    def settle(self, new: NewParameters) -> None:
         """Tell of a model's parameters, given with the names they are saved under."""
-        roles, title = self._roles, tracked.title
+        roles, (title, tracked, pairs) = self._roles, new
         trained = are_trained([parameter for _, parameter in pairs])
         if False in trained:
             # Of a layer that is trained all is saved, what is frozen in it too.
@@ -69,21 +64,13 @@ class TrainedRoles:
             found.append((name, parameter))
         return found
 
-    def are_of_layers(self, name: str, first: int, count: int) -> None:
-        """Tensors so numbered are what a layer is given or returns: one that makes a weight has its name."""
-        if _OF_PARAMETER.search(name):
-            self._roles.keep_out(f"{name}_{first + number}" for number in range(count))
-
-    def close(self) -> None:
+    @on(StepEnd, doing="saving weights that nothing trains")
+    def close(self, _: StepEnd) -> None:
         """Let go of everything, and tell of what is left out."""
         self._doubtful.clear()
         for title in self._settled:
             self._roles.tell_of(title)
         self._settled.clear()
-
-
-# A step that is compiled whole asks for it.
-leave_uncompiled(vars(TrainedRoles)["is_waiting"].fget)
 
 
 def has_values(parameter: torch.Tensor) -> bool:

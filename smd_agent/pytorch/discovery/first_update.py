@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from smd_agent.pytorch.model.step_counter import TrackedModule
+from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.tracing import apart
 from smd_agent.pytorch.updates import updates
 

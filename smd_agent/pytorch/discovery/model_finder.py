@@ -32,9 +32,9 @@ from smd_agent.pytorch.discovery.first_update import FirstUpdate
 from smd_agent.pytorch.discovery.later_parameters import LaterParameters
 from smd_agent.pytorch.discovery.transforms import TransformWatch
 from smd_agent.pytorch.hook import Hook
-from smd_agent.pytorch.model import live_modules
+from smd_agent.pytorch.model import call_modes, live_modules, step_counter
 from smd_agent.pytorch.model.module_calls import CallWatch
-from smd_agent.pytorch.model.step_counter import TrackedModule
+from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.model.trained import given_to_optimizer, was_given
 from smd_agent.pytorch.model.wrappers import named_parameters, unwrapped
 from smd_agent.pytorch.tracing import apart, graph_task, leave_uncompiled
@@ -191,7 +191,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         """Put the counter on a model that can be called where calls are seen, now that it is."""
         for tracked in self._without_counter:
             if self.hook is not None and tracked.model is not None and unwrapped(module) is tracked.model:
-                tracked.attach(self.hook, module)
+                step_counter.attach(tracked, self.hook, module)
                 self._without_counter.remove(tracked)
                 self._stop_watching_if_done()
                 return
@@ -211,7 +211,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         tracked = self.adopt(module)
         if tracked is not None and counted and self.hook is not None:
             try:
-                tracked.attach(self.hook, module)
+                step_counter.attach(tracked, self.hook, module)
             except BaseException:
                 self.hook.remove_model(tracked)
                 raise
@@ -310,7 +310,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         for tracked in self._found_without_call:
             called = position.step != self._last_backward_step and tracked.last == position.step
             if called and tracked.model is not None and not structure.is_training(tracked.model):
-                hook.follow_gradients(tracked)
+                call_modes.follow_gradients(tracked)
         if names := ", ".join(tracked.title for tracked in self._found_without_call if not tracked.by_gradients):
             hook.selection.explained.add(CollectionKeys.LAYERS)
             self._transforms.say_unseen(names)
@@ -360,7 +360,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             if module is not None and _ids(module) & reached:
                 tracked = self._make_known(module)
                 if tracked is not None and self.hook is not None:
-                    self.hook.follow_gradients(tracked)
+                    call_modes.follow_gradients(tracked)
                     found = True
         return found
 
@@ -368,7 +368,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         """Adopt the models whose outputs a backward pass ends at; whether there are any."""
         found = [self._make_known(module) for module in self._cached.models_behind(tensors)]
         for tracked in filter(None, found):
-            tracked.by_mode = True
+            call_modes.follow_mode(tracked)
         return any(found)
 
     def _search(self, wanted: set[int], counted: bool) -> None:

@@ -10,7 +10,7 @@ import torch
 from smd_agent.framework.plain_access import in_class
 from smd_agent.interpreter.callers import callers, first_argument
 from smd_agent.pytorch.model import live_modules
-from smd_agent.pytorch.model.step_counter import TrackedModule
+from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.model.wrappers import unwrapped
 from smd_agent.pytorch.structure import holds
 

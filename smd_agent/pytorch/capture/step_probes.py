@@ -1,0 +1,127 @@
+"""The probes of a PyTorch step: all that is saved of it, in the order in which events come to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import torch
+
+from smd_agent.core.domains import PARAMETERS, SETTINGS
+from smd_agent.core.ports import StepWriter
+from smd_agent.framework import training_facts as facts
+from smd_agent.framework.input_digests import InputDigests
+from smd_agent.framework.optimizer_settings import OptimizerSettings
+from smd_agent.framework.parameter_facts import ParameterFacts
+from smd_agent.framework.step_events import BeforeUpdate, Probe, Probes, StepEnd, on
+from smd_agent.framework.usage import Usage
+from smd_agent.framework.weight_changes import WeightChanges
+from smd_agent.pytorch.capture import fact_adapters
+from smd_agent.pytorch.capture.channels import Channels
+from smd_agent.pytorch.capture.discarded_gradients import DiscardedGradients
+from smd_agent.pytorch.capture.gradients import Gradients
+from smd_agent.pytorch.capture.kept_gradients import KeptGradients
+from smd_agent.pytorch.capture.layer_modes import LayerModes
+from smd_agent.pytorch.capture.layers import Layers
+from smd_agent.pytorch.capture.loss_graph import KnownLosses
+from smd_agent.pytorch.capture.loss_inputs import LossInputs
+from smd_agent.pytorch.capture.loss_outputs import LossOutputs
+from smd_agent.pytorch.capture.loss_scaling import Scales
+from smd_agent.pytorch.capture.loss_targets import LossTargets
+from smd_agent.pytorch.capture.losses import Losses
+from smd_agent.pytorch.capture.model_inputs import ModelInputs
+from smd_agent.pytorch.capture.module_values import ModuleValues
+from smd_agent.pytorch.capture.own_losses import OwnLosses
+from smd_agent.pytorch.capture.ports import TrainedModels
+from smd_agent.pytorch.capture.scaler_facts import ScalerFacts
+from smd_agent.pytorch.capture.sequence_layers import SequenceLayers
+from smd_agent.pytorch.capture.trained_roles import TrainedRoles
+from smd_agent.pytorch.capture.unowned_parameters import UnownedParameters
+from smd_agent.pytorch.capture.unregistered_parameters import left_untrained
+from smd_agent.pytorch.capture.weights import Weights
+from smd_agent.pytorch.model.call_modes import TrainedInEvaluation
+from smd_agent.pytorch.model.partial_loads import partial_loads
+
+
+class StepProbes(Probes):
+    """The probes of one step that is saved.
+
+    Args:
+        models: those that are trained.
+        values: takes the inputs and outputs of modules.
+        called: gives the titles of the models that were called in the step.
+
+    Attributes:
+        saves_tensors: whether the step may save others than those of its facts.
+        scales: of the losses.
+        gradients: one of the probes.
+    """
+
+    def __init__(self, models: TrainedModels, values: ModuleValues, called: Callable[[], Iterable[str]]) -> None:
+        writer = models.recorder
+        self.saves_tensors = bool(writer.collections_due() - facts.COLLECTIONS.keys()) or models.regexes_changed()
+        scaler_facts, known = ScalerFacts(writer), KnownLosses()
+        self.scales = Scales(scaler_facts)
+        self.gradients = Gradients(writer, self.scales, self.saves_tensors)
+        usage, roles = Usage(writer, models.roles), TrainedRoles(models.roles)
+        self._of_layers = ModelInputs(usage), SequenceLayers(usage)
+        super().__init__(
+            (
+                scaler_facts,
+                self.gradients,
+                Channels(writer),
+                # An output is known for a loss before it is saved, and before losses are looked for in it.
+                LossOutputs(models.loss_names, values, known),
+                Layers(values, self.saves_tensors),
+                Losses(models, values, known, self.scales, called),
+                *self._facts(models, usage),
+                # Weights are saved by their roles, and those that are trained after all once their gradients are known.
+                roles,
+                Weights(writer, roles, self.gradients, self.saves_tensors),
+                models.last_weights,
+            )
+        )
+
+    def _facts(self, models: TrainedModels, usage: Usage) -> Iterator[Probe]:
+        """The facts of a training step, as PyTorch has them; see ``framework.training_facts``."""
+        writer, roles, trained = models.recorder, models.roles, models.trained_params
+        yield _Settings(writer, roles, fact_adapters.settings_of)
+        yield WeightChanges(writer, roles, fact_adapters.Weights(), models.updating)
+        yield ParameterFacts(
+            writer, models.facts_told, fact_adapters.Parameters(), lambda model: left_untrained(model, trained)
+        )
+        yield _PartialLoads(writer)
+        yield InputDigests(writer, fact_adapters.digest_of)
+        yield LayerModes(usage)
+        yield from self._of_layers
+        yield LossInputs(usage, models.loss_guesses)
+        yield LossTargets(usage)
+        yield OwnLosses(usage)
+        yield KeptGradients(usage)
+        yield UnownedParameters(usage, trained)
+        yield DiscardedGradients(usage)
+        yield TrainedInEvaluation(writer)
+
+    def looks_at(self, layer: torch.nn.Module) -> bool:
+        """Whether something is saved of how a layer is called, beside its inputs and outputs."""
+        return any(probe.looks_at(layer) for probe in self._of_layers)
+
+
+class _Settings(OptimizerSettings, domain=SETTINGS, doing="looking at the settings of an optimizer"):
+    """Settings of optimizers, as they are before an update where that is seen to begin, else after it."""
+
+    @on(BeforeUpdate)
+    def save_before(self, update: BeforeUpdate) -> None:
+        """Save those that the update is going to use."""
+        self.save(update)
+
+
+class _PartialLoads(Probe, domain=PARAMETERS, doing="looking at what a module has loaded"):
+    """Loads that gave a module next to nothing."""
+
+    def __init__(self, writer: StepWriter) -> None:
+        self._writer = writer
+
+    @on(StepEnd)
+    def close(self, _: StepEnd) -> None:
+        """Save those that no step has told of."""
+        partial_loads.save(self._writer)
