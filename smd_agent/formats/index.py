@@ -26,23 +26,15 @@ from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from smd_agent.core.fields import object_in
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import IndexReaderException
-from smd_agent.formats.tfrecord import FRAME_BYTES
-from smd_agent.printable import shortened
+from smd_agent.formats.index_checks import CORRUPT, are_places, fields_of, meta_of, name_in, place_in, shape_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 _PAYLOAD_KEY = '"tensor_payload"'
-_CORRUPT = "Empty/Corrupt Index File"
 _REMEMBERED = 64
-_DTYPE = re.compile(r"\w{1,40}")
-_LONGEST_PATH = 1000
-LARGEST_FILE = 2**62
-# A protobuf message may not reach 2 GiB.
-LARGEST_RECORD = 2**31 + FRAME_BYTES
 # As `tensor_fragment` writes it. Inside of a name each quotation mark has a backslash before it.
 _PLACE = re.compile(r'"start_idx": (0|[1-9][0-9]{0,18}), "length": ([1-9][0-9]{0,9})\}')
 
@@ -166,7 +158,7 @@ class IndexParser:
         known = self._texts.get(around)
         if known and numbers and (fields := _load_head(head)) is not None:
             return fields, Payload(known[0], *numbers, known[1])
-        fields = _load(text)
+        fields = fields_of(text)
         payload = self._payload(fields)
         # Two entries of one name, or numbers that stand elsewhere: not as we write it.
         if numbers == (payload.starts, payload.lengths):
@@ -177,16 +169,16 @@ class IndexParser:
 
     def _payload(self, fields: dict[str, Any]) -> Payload:
         if "tensor_payload" not in fields and "shape_payload" not in fields:
-            _meta(fields)
+            meta_of(fields)
             raise IndexReaderException("neither tensor_payload nor shape_payload sections are present")
         try:
             # A name that comes twice: the later record counts.
-            places = {_name(entry): _place(entry) for entry in fields.get("tensor_payload", ())}
+            places = {name_in(entry): place_in(entry) for entry in fields.get("tensor_payload", ())}
             shapes = read_shapes(fields.get("shape_payload", ()))
             starts = array("q", (start for start, _ in places.values()))
             lengths = array("q", (length for _, length in places.values()))
         except (KeyError, TypeError, ValueError, OverflowError):
-            raise IndexReaderException(_CORRUPT) from None
+            raise IndexReaderException(CORRUPT) from None
         if shapes != self._shapes:
             self._shapes = shapes
         return Payload(self.shared(tuple(places)), starts, lengths, self._shapes)
@@ -206,7 +198,7 @@ def read_index(fields: dict[str, Any], payload: Payload) -> Index:
     Raises:
         IndexReaderException: it says what no index file may say.
     """
-    mode, mode_step, event_file = _meta(fields)
+    mode, mode_step, event_file = meta_of(fields)
     if event_file is None and payload.starts:
         raise IndexReaderException("meta section has no event_file_name")
     return Index(mode, mode_step, event_file, payload)
@@ -218,7 +210,7 @@ def read_shapes(entries: Iterable[dict[str, Any]]) -> Shapes:
     Raises:
         KeyError, TypeError, ValueError: it says what no index file may say.
     """
-    return {_name(entry): _shape(entry) for entry in entries}
+    return {name_in(entry): NotedShape(*shape_in(entry)) for entry in entries}
 
 
 def shape_payload(shapes: Shapes) -> list[dict[str, Any]]:
@@ -235,85 +227,13 @@ def _numbers(starts: Sequence[str], lengths: Sequence[str]) -> tuple[array[int],
         found = array("q", map(int, starts)), array("q", map(int, lengths))
     except OverflowError:
         return None
-    if not starts or max(found[0]) > LARGEST_FILE:
-        return None
-    return found if min(found[1]) >= FRAME_BYTES and max(found[1]) <= LARGEST_RECORD else None
+    return found if starts and are_places(*found) else None
 
 
 def _load_head(head: str) -> dict[str, Any] | None:
     """Return what stands before the payload, if that is ``meta`` alone."""
     try:
-        fields = _load(head.rstrip().removesuffix(",") + "}")
+        fields = fields_of(head.rstrip().removesuffix(",") + "}")
     except IndexReaderException:
         return None
     return fields if fields.keys() == {"meta"} else None
-
-
-def _name(entry: dict[str, Any], key: str = "tensorname") -> str:
-    name = entry[key]
-    if not isinstance(name, str):
-        raise TypeError(name)
-    return name
-
-
-def _whole(number: Any, least: int = 0) -> int:
-    if not isinstance(number, int) or isinstance(number, bool) or number < least:
-        raise ValueError(number)
-    return number
-
-
-def _place(entry: dict[str, Any]) -> tuple[int, int]:
-    start, length = _whole(entry["start_idx"]), _whole(entry["length"], FRAME_BYTES)
-    if start > LARGEST_FILE or length > LARGEST_RECORD:
-        raise ValueError(entry)
-    return start, length
-
-
-def _shape(entry: dict[str, Any]) -> NotedShape:
-    sizes, dtype = entry["shape"], entry.get("dtype")
-    if not isinstance(sizes, list):
-        raise TypeError(sizes)
-    noted = dtype if isinstance(dtype, str) and is_dtype(dtype) else ""
-    return NotedShape(_name(entry, "originalname"), tuple(map(_whole, sizes)), noted)
-
-
-def _load(text: str) -> dict[str, Any]:
-    fields = object_in(text)
-    if fields is None:
-        raise IndexReaderException(_CORRUPT)
-    return fields
-
-
-def _meta(fields: dict[str, Any]) -> tuple[ModeKeys, int, str | None]:
-    meta = fields.get("meta")
-    if meta is None:
-        raise IndexReaderException("meta section is not present")
-    if not meta:
-        raise IndexReaderException("meta section is empty")
-    try:
-        mode, mode_step, event_file = (
-            ModeKeys[meta["mode"].strip()],
-            _whole(meta["mode_step"]),
-            meta.get("event_file_name"),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise IndexReaderException("meta section does not name a mode and a step") from None
-    if event_file is not None and not is_below(event_file):
-        allowed = "allowed is the path of a file below the run's folder"
-        raise IndexReaderException(f"event_file_name is {shortened(repr(event_file), 60)}, {allowed}")
-    return mode, mode_step, event_file
-
-
-def is_dtype(text: str) -> bool:
-    """Whether this may be the name of a dtype."""
-    return _DTYPE.fullmatch(text) is not None
-
-
-def is_below(path: object) -> bool:
-    """Whether this is the path of a file below a run's folder."""
-    if not isinstance(path, str) or len(path) > _LONGEST_PATH:
-        return False
-    if "\0" in path or {"", ".", ".."} & {*path.split("/")}:
-        return False
-    # A lone surrogate is none that a file system takes.
-    return path.encode("utf-8", "replace").decode() == path

@@ -28,7 +28,8 @@ import numpy.typing as npt
 
 from smd_agent.errors import IndexReaderException
 from smd_agent.formats.checksum import crc32c
-from smd_agent.formats.index import LARGEST_FILE, LARGEST_RECORD, Index, Payload, read_index, read_shapes, shape_payload
+from smd_agent.formats.index import Index, Payload, read_index, read_shapes, shape_payload
+from smd_agent.formats.index_checks import LARGEST_FILE, LARGEST_RECORD
 from smd_agent.formats.tfrecord import FRAME_BYTES
 
 if TYPE_CHECKING:
