@@ -143,7 +143,7 @@ def saved_bytes(shapes: list[Shape]) -> dict[str, int]:
     from smd_agent.core.reduction_config import SMALL, STATISTICS, ReductionConfig
     from smd_agent.core.save_config import SaveConfig
     from smd_agent.core.save_plan import SavePlan
-    from smd_agent.core.values import write_group
+    from smd_agent.core.value_writing import write_group
     from smd_agent.storage.run_writer import RunWriter
 
     form = ReductionConfig([STATISTICS], save_shape=True, save_raw_up_to=SMALL)

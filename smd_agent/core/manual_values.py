@@ -16,7 +16,7 @@ import numpy.typing as npt
 from smd_agent import guard
 from smd_agent.core.open_step import OpenStep
 from smd_agent.core.ports import StepSink
-from smd_agent.core.values import Captured, ToArray, capture, write_raw
+from smd_agent.core.value_writing import Captured, ToArray, capture, write_raw
 
 
 class _Given(NamedTuple):

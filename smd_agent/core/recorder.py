@@ -24,7 +24,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.core.open_step import OpenStep
 from smd_agent.core.overhead import overhead
 from smd_agent.core.ports import OpenCapture, StepAside
-from smd_agent.core.values import ToArray, capture, write_group
+from smd_agent.core.value_writing import ToArray, capture, write_group
 
 if TYPE_CHECKING:
     from smd_agent.core.ports import StepSink

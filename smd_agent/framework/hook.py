@@ -22,7 +22,7 @@ from smd_agent.core.locking import locked
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL, SaveConfig, SaveConfigMode
 from smd_agent.core.saved_collections import Selection
-from smd_agent.core.values import write_raw
+from smd_agent.core.value_writing import write_raw
 from smd_agent.errors import SMDebugValueError
 from smd_agent.formats.addresses import is_address
 from smd_agent.framework.environment import Sources, environment

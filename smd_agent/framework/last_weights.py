@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from smd_agent.core.values import Captured
+from smd_agent.core.value_writing import Captured
 
 K = TypeVar("K")
 

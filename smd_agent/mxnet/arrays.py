@@ -18,7 +18,7 @@ from mxnet.ndarray import NDArray
 from mxnet.ndarray._internal import NDArrayBase
 from mxnet.symbol import Symbol
 
-from smd_agent.framework.nested import DEEPEST, nested
+from smd_agent.framework.nested_tensors import DEEPEST, nested
 from smd_agent.framework.plain_access import bases_of, elements_of, is_a
 from smd_agent.interpreter.hidden_frames import unseen
 

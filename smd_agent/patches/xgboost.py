@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from smd_agent.framework.boosting.library import Training
-from smd_agent.framework.nested import pairs_in
+from smd_agent.framework.nested_tensors import pairs_in
 from smd_agent.framework.plain_access import elements_of, text_of
 from smd_agent.framework.whole_or_off import whole_or_off
 from smd_agent.patches import boosting

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from smd_agent.framework.nested import NOTHING, nested, parts_of
+from smd_agent.framework.nested_tensors import NOTHING, nested, parts_of
 from smd_agent.framework.plain_access import attribute, in_class, is_a
 
 _NAMES = [

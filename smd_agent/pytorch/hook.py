@@ -29,7 +29,7 @@ from smd_agent.pytorch.capture.loss_names import LossNames
 from smd_agent.pytorch.capture.model_calls import ModelCalls
 from smd_agent.pytorch.capture.saved_step import SavedStep
 from smd_agent.pytorch.collection import BUILT_IN, Collection
-from smd_agent.pytorch.device import room
+from smd_agent.pytorch.device import free_memory
 from smd_agent.pytorch.device.graph_captures import graph_captures
 from smd_agent.pytorch.device.late_values import LateValues
 from smd_agent.pytorch.environment import facts
@@ -252,7 +252,7 @@ class Hook(KnownModels):
         if self.recorder.capture is not None:
             # Another thread has opened it since this one looked.
             self.recorder.end_step()
-        if _opaque_now() or not room.is_left():
+        if _opaque_now() or not free_memory.is_left():
             self.steps.leave_unopened()
             return
         if feeds_a_loader():

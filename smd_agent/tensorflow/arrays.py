@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
 from smd_agent.core.ports import Deferred
-from smd_agent.core.values import Captured
+from smd_agent.core.value_writing import Captured
 from smd_agent.framework.plain_access import in_class, is_a
 from smd_agent.tensorflow.types import KerasVariable
 from smd_agent.tensorflow.variable_names import is_variable

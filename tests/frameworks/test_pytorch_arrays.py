@@ -10,7 +10,8 @@ import torch
 
 from smd_agent.framework.weight_changes import Moved
 from smd_agent.pytorch.arrays import has_memory, to_array
-from smd_agent.pytorch.capture.fact_adapters import Weights, digest_of, length_of
+from smd_agent.pytorch.capture.fact_adapters import Weights, digest_of
+from smd_agent.pytorch.capture.l2_norms import length_of
 
 
 @pytest.mark.parametrize("left", [0, 8])

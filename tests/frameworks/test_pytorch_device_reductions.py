@@ -8,7 +8,7 @@ import torch
 
 from smd_agent.core.reductions import channel_shares, count_by_size, reduce_batch
 from smd_agent.pytorch.arrays import to_array
-from smd_agent.pytorch.device import histograms, quantiles, room
+from smd_agent.pytorch.device import free_memory, histograms, quantiles
 from smd_agent.pytorch.device.channel_shares import DeviceShares
 from smd_agent.pytorch.device.reductions import WIDTH, DeviceReductions, HostCopy, reducible_on_device
 
@@ -54,7 +54,7 @@ def test_tensors_of_all_sizes_and_dtypes_in_any_order():
 
 
 def test_more_than_one_batch(monkeypatch):
-    monkeypatch.setattr(room, "MOST_ELEMENTS", 2 * WIDTH)
+    monkeypatch.setattr(free_memory, "MOST_ELEMENTS", 2 * WIDTH)
     torch.manual_seed(1)
     assert_reduced([torch.randn(size) for size in (9 * WIDTH + 3, 10, 2 * WIDTH, 5, WIDTH, WIDTH, 1)])
 
@@ -80,7 +80,7 @@ def test_values_that_cancel_or_overflow_in_float32():
 
 
 def test_what_it_leaves_to_the_ordinary_way():
-    most = room.MOST_ELEMENTS
+    most = free_memory.MOST_ELEMENTS
     assert reducible_on_device(torch.ones(1).expand(most), (("median", True), ("mean", False)))
     assert not reducible_on_device(torch.ones(1).expand(most + 1), (("median", False),))
     assert not reducible_on_device(torch.ones(3), (("prod", False),))
@@ -165,10 +165,10 @@ def test_quantiles_are_those_of_the_host(dtype):
     assert np.isfinite(got[:, 1:-1]).sum() > 8
 
 
-@pytest.mark.parametrize("most", [room.MOST_ELEMENTS, 7])
+@pytest.mark.parametrize("most", [free_memory.MOST_ELEMENTS, 7])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_histograms_are_those_of_the_host(monkeypatch, dtype, most):
-    monkeypatch.setattr(room, "MOST_ELEMENTS", most)
+    monkeypatch.setattr(free_memory, "MOST_ELEMENTS", most)
     for tensor in of_every_kind(dtype):
         counts = histograms.histogram_of(tensor)
         assert (counts.dtype, tuple(counts.shape)) == (torch.int64, (260,))

@@ -11,7 +11,7 @@ import smd_agent.pytorch as smd
 from smd_agent import create_trial, guard
 from smd_agent.core import reductions
 from smd_agent.errors import TensorUnavailableForStep
-from smd_agent.pytorch.device import late_values, pending_steps, room
+from smd_agent.pytorch.device import free_memory, late_values, pending_steps
 from smd_agent.pytorch.device import reductions as device_reductions
 from smd_agent.pytorch.device.graph_captures import graph_captures
 from smd_agent.pytorch.tracing import captures
@@ -221,9 +221,9 @@ def test_a_capture_that_does_not_begin_is_over(monkeypatch):
 
 
 def test_a_step_for_which_an_accelerator_has_no_memory_is_not_saved(tmp_path, copies, monkeypatch, capsys):
-    rooms = iter([room.LEAST, room.LEAST - 1, -5, 2 * room.LEAST])
+    rooms = iter([free_memory.LEAST, free_memory.LEAST - 1, -5, 2 * free_memory.LEAST])
     monkeypatch.setattr(guard.lines, "said", set())
-    monkeypatch.setattr(room, "look", lambda: next(rooms))
+    monkeypatch.setattr(free_memory, "look", lambda: next(rooms))
     hook = make_hook(str(tmp_path / "run"))
     seen = train(hook, *model_of(hook), 4)
     hook.close()

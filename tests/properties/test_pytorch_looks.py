@@ -18,7 +18,8 @@ from properties.tensors import FLOATING, FORMS, OWN, READABLE, SPARSE, Tensor, n
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.weight_changes import Moved
 from smd_agent.pytorch.arrays import has_memory, to_array
-from smd_agent.pytorch.capture.fact_adapters import Weights, digest_of, length_of
+from smd_agent.pytorch.capture.fact_adapters import Weights, digest_of
+from smd_agent.pytorch.capture.l2_norms import length_of
 from smd_agent.pytorch.capture.model_inputs import numbers_of_inputs
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

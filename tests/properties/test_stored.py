@@ -14,7 +14,7 @@ from properties.strategies import NUMBERS, recipes, unchanged
 from smd_agent.core.display_collection import DisplayCollections
 from smd_agent.core.distribution import distribution_of, has_distribution
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.values import write_raw
+from smd_agent.core.value_writing import write_raw
 from smd_agent.errors import SMDebugTypeError
 from smd_agent.formats import messages
 from smd_agent.formats.dtypes import data_type

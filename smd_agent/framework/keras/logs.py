@@ -17,7 +17,7 @@ from smd_agent.framework.keras.collection import BUILT_IN, DEFAULT_SAVED
 from smd_agent.framework.keras.environment import facts
 from smd_agent.framework.keras.types import Model
 from smd_agent.framework.loss_guesses import LossGuesses
-from smd_agent.framework.nested import NOTHING, pairs_in
+from smd_agent.framework.nested_tensors import NOTHING, pairs_in
 from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.framework.plain_access import is_a, text_of
 

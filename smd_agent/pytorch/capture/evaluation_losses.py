@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from smd_agent.framework.nested import NOTHING, pairs_in
+from smd_agent.framework.nested_tensors import NOTHING, pairs_in
 from smd_agent.framework.plain_access import attribute, elements_of, is_a, own_dict, text_of
 
 _SETTINGS = (bool, int, float)

@@ -5,7 +5,6 @@ See ``framework.training_facts``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,14 +14,12 @@ from smd_agent.framework import training_facts as facts
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.weight_changes import Moved
 from smd_agent.pytorch.arrays import has_memory, in_floats, local_of, sent, tensors_in
+from smd_agent.pytorch.capture.l2_norms import lengths_of
 from smd_agent.pytorch.model.trained import was_given
 from smd_agent.pytorch.structure import groups_of, in_group, optimized
 from smd_agent.pytorch.tracing import without_gradients
 
 _SETTINGS = ("lr", "weight_decay", "momentum", "betas", "eps")
-# A length between these is exact enough in float32.
-_FEWEST, _MOST = 1e-15, 1e15
-_EXACT = (torch.float32, torch.complex64)
 _WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -58,43 +55,12 @@ class Weights:
 
 
 def _changes(found: list[Moved]) -> Iterator[tuple[Moved, torch.Tensor, torch.Tensor]]:
-    lengths = _lengths([moved.before for moved in found])
-    moves = _lengths(torch._foreach_sub([moved.after for moved in found], [moved.before for moved in found]))
+    lengths = lengths_of([moved.before for moved in found])
+    moves = lengths_of(torch._foreach_sub([moved.after for moved in found], [moved.before for moved in found]))
     scales = torch.tensor([facts.scale_of(moved.size) for moved in found]).to(moves.dtype)
     scales = sent(scales, moves.device)
     ratios = torch.where(lengths == 0, (moves > 0).to(moves), moves / lengths)
     return zip(found, (moves * scales).unbind(), ratios.unbind(), strict=True)
-
-
-def _lengths(tensors: list[torch.Tensor] | tuple[torch.Tensor, ...]) -> torch.Tensor:
-    found = torch.stack(torch._foreach_norm(tensors, 2))
-    if found.is_cpu:
-        # Squares of float32 may have overflowed or vanished. On an accelerator, to ask would be to wait.
-        for i in (~((found > _FEWEST) & (found < _MOST))).nonzero().flatten().tolist():
-            found[i] = _exact_length(tensors[i])
-    return found
-
-
-def length_of(part: torch.Tensor) -> torch.Tensor:
-    """The l2 of the elements of a tensor of floats or complex numbers, float32, of shape ``()``."""
-    if part.element_size() < _EXACT[part.is_complex()].itemsize:
-        part = part.to(_EXACT[part.is_complex()])
-    # Floats side by side are added up in several sums, others and complex numbers in one, which is less exact.
-    part = part.resolve_conj().contiguous()
-    if part.is_complex():
-        part = torch.view_as_real(part)
-    found: torch.Tensor = torch.linalg.vector_norm(part).to(torch.float32)
-    if found.is_cpu and not _FEWEST < float(found) < _MOST:
-        found = _exact_length(part).to(torch.float32)
-    return found
-
-
-def _exact_length(part: torch.Tensor) -> torch.Tensor:
-    """The l2 of a tensor of floats, float64, whatever their squares are."""
-    wide = part.to(torch.float64)
-    largest = wide.abs().amax()
-    length: torch.Tensor = torch.linalg.vector_norm(wide / largest) * largest
-    return length if 0 < float(largest) < math.inf else largest
 
 
 class Parameters:

@@ -21,8 +21,8 @@ from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.step_events import AfterBackward, AfterUpdate, BeforeBackward, NewParameters, StepEnd, on
 from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.pytorch.arrays import local_of
-from smd_agent.pytorch.capture.fact_adapters import length_of
 from smd_agent.pytorch.capture.followed_parameters import FollowedParameters, State, state_of
+from smd_agent.pytorch.capture.l2_norms import length_of
 from smd_agent.pytorch.tracing import without_gradients
 from smd_agent.pytorch.updates import ids_of
 

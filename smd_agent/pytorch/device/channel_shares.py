@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 
 from smd_agent.core.reductions.channels import END, EXCEPTION
-from smd_agent.pytorch.device import room
+from smd_agent.pytorch.device import free_memory
 from smd_agent.pytorch.device.reductions import HostCopy
 from smd_agent.pytorch.tracing import without_gradients
 
@@ -75,7 +75,7 @@ def _pieces(tensor: torch.Tensor, axis: int) -> Iterator[torch.Tensor]:
     """Parts that have all channels, small enough for the memory that there is."""
     sizes = {other: tensor.shape[other] for other in _others(tensor, axis)}
     longest = max(sizes, key=sizes.__getitem__, default=axis)
-    if tensor.numel() <= room.elements(tensor.device) or sizes.get(longest, 1) == 1:
+    if tensor.numel() <= free_memory.elements(tensor.device) or sizes.get(longest, 1) == 1:
         yield tensor
         return
     for part in torch.split(tensor, -(-sizes[longest] // 2), longest):

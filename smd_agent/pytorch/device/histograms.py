@@ -13,7 +13,7 @@ import torch
 
 from smd_agent.core.reductions.histogram import BUCKETS, FINE_BUCKETS, sizes
 from smd_agent.pytorch.arrays import sent
-from smd_agent.pytorch.device import room
+from smd_agent.pytorch.device import free_memory
 
 _NARROW = (torch.float16, torch.bfloat16, torch.float32, torch.uint8, torch.int8, torch.int16, torch.bool)
 
@@ -23,7 +23,7 @@ def histogram_of(tensor: torch.Tensor, fine: bool = False) -> torch.Tensor:
     flat = tensor.detach().reshape(-1)
     wide = torch.float32 if flat.dtype in _NARROW else torch.float64
     counts = torch.zeros(FINE_BUCKETS if fine else BUCKETS, dtype=torch.int64, device=flat.device)
-    for piece in torch.split(flat, room.elements(flat.device)):
+    for piece in torch.split(flat, free_memory.elements(flat.device)):
         counts += _counts(piece.to(wide), fine)
     return counts
 
@@ -32,7 +32,7 @@ def finite_sums(tensor: torch.Tensor) -> torch.Tensor:
     """Smallest, largest, sum and root of the sum of squares of a tensor's finite elements; float64, on its device."""
     flat = tensor.detach().reshape(-1)
     parts = []
-    for piece in torch.split(flat, room.elements(flat.device)):
+    for piece in torch.split(flat, free_memory.elements(flat.device)):
         # A copy: what is done in place must not be done to the program's tensor.
         wide = piece.to(torch.float64, copy=True)
         other = wide.isfinite().logical_not_()

@@ -22,7 +22,7 @@ from smd_agent.core.names import reduction_name
 from smd_agent.core.ports import HeldStep, StepSink
 from smd_agent.core.reduction_config import HISTOGRAM_OP
 from smd_agent.core.save_plan import Group
-from smd_agent.core.values import shares_of, write_raw
+from smd_agent.core.value_writing import shares_of, write_raw
 from smd_agent.interpreter.never_freed import never_free
 from smd_agent.pytorch.arrays import PLAIN_CLASSES, has_memory, to_array
 from smd_agent.pytorch.device import histograms

@@ -20,7 +20,7 @@ import torch
 from smd_agent.core.names import Ops
 from smd_agent.core.reductions.formulas import FORMULAS, QUANTILES, Sums
 from smd_agent.pytorch.arrays import sent
-from smd_agent.pytorch.device import quantiles, room
+from smd_agent.pytorch.device import free_memory, quantiles
 from smd_agent.pytorch.tracing import without_gradients
 
 WIDTH = 4096
@@ -37,7 +37,7 @@ Buffers = dict[tuple[torch.dtype, int], list[torch.Tensor]]
 
 def reducible_on_device(tensor: torch.Tensor, ops: Ops) -> bool:
     """Whether ``DeviceReductions`` knows this tensor's dtype and layout, and all of the ops."""
-    small = tensor.numel() <= room.elements(tensor.device)
+    small = tensor.numel() <= free_memory.elements(tensor.device)
     return known_on_device(tensor) and all(
         small if op[0] in QUANTILES else op in FORMULAS and op[0] != "prod" for op in ops
     )
@@ -174,7 +174,7 @@ def _batches(tensors: Sequence[torch.Tensor]) -> Iterator[list[int]]:
         batch: list[int] = []
         filled = 0
         for i in members:
-            if batch and filled + tensors[i].numel() > room.elements(tensors[i].device):
+            if batch and filled + tensors[i].numel() > free_memory.elements(tensors[i].device):
                 yield batch
                 batch, filled = [], 0
             batch.append(i)
@@ -187,7 +187,7 @@ def _row_sums(flat: Sequence[torch.Tensor]) -> torch.Tensor:
     device, dtype = flat[0].device, flat[0].dtype
     filler = torch.zeros(WIDTH, dtype=dtype, device=device)
     rest = flat[0].numel() % WIDTH
-    most = room.elements(device)
+    most = free_memory.elements(device)
     if len(flat) == 1 and flat[0].numel() > most:
         # Read in place, but for its last row.
         whole = flat[0][: flat[0].numel() - rest].view(-1, WIDTH)

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from smd_agent.core.values import Captured
+from smd_agent.core.value_writing import Captured
 from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.logs import KerasLogs
 from smd_agent.framework.plain_access import is_a

@@ -13,7 +13,7 @@ from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.reductions import count_by_size
 from smd_agent.core.save_config import SaveConfig
 from smd_agent.core.save_plan import SavePlan
-from smd_agent.core.values import write_group
+from smd_agent.core.value_writing import write_group
 
 RED = "smdebug/reductions"
 

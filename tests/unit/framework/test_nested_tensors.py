@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smd_agent.framework.nested import DEEPEST, nested, parts_of
+from smd_agent.framework.nested_tensors import DEEPEST, nested, parts_of
 
 
 def test_lists_tuples_and_mappings_are_walked_in_order():
