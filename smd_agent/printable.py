@@ -41,6 +41,12 @@ def count_of(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def some_of(names: Sequence[str], most: int) -> str:
+    """List the first names, and count the others."""
+    left = len(names) - most
+    return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")
+
+
 def number_text(value: float | None) -> str:
     """Write a number in eight characters, with up to four digits; ``-`` for None."""
     if value is None:

@@ -7,16 +7,13 @@ module that there is, and where its names come from. Nothing of ours is imported
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec
+from types import ModuleType
 
 from smd_agent import guard
 from smd_agent.alias.table import MODULES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from types import ModuleType
 
 ROOT = "smdebug"
 # In the modules that are made here.

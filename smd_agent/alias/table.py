@@ -6,9 +6,7 @@ that mean the same here. What only the old library's inside needed is left out.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 
 class Served:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.collection_manager import CollectionManager
@@ -12,7 +13,9 @@ from smd_agent.errors import MissingCollectionFiles, SMDebugError, SMDebugRuntim
 from smd_agent.formats import paths
 from smd_agent.printable import printable
 from smd_agent.regular_file import read_text
-from smd_agent.storage.reader import RunReader
+
+if TYPE_CHECKING:
+    from smd_agent.storage.reader import RunReader
 
 logger = logging.getLogger("smd_agent")
 

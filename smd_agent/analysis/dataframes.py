@@ -1,20 +1,42 @@
-"""Tables of statistics as pandas and xarray have them, and as a Parquet file. The extra ``analysis`` installs both."""
+"""Tables of statistics as pandas and xarray have them, and as a Parquet file, each with its collection.
+
+The extra ``analysis`` installs what it takes.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Collection as Names
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from smd_agent.analysis.groups import collections_of, members_of
 from smd_agent.analysis.statistics import STATISTICS, Measured
 from smd_agent.core.collection import Collection
 from smd_agent.errors import SMDebugRuntimeError
-from smd_agent.storage.index_files import StepIndex
 
-Row = tuple[StepIndex, Measured]
+if TYPE_CHECKING:
+    from smd_agent.storage.index_files import StepIndex
+
+    Row = tuple[StepIndex, Measured]
+
+UNGROUPED = "(in no collection)"
+
+
+def members_of(names: Names[str], collections: Mapping[str, Collection]) -> dict[str, set[str]]:
+    """Return which of these tensors belong to each collection; many names are matched in seconds."""
+    return {name: set(filter(collection.matches, names)) for name, collection in collections.items()}
+
+
+def collections_of(names: Names[str], members: Mapping[str, set[str]]) -> dict[str, str]:
+    """Return the name of the smallest collection of each tensor; `UNGROUPED` for those in none."""
+    found: dict[str, str] = {}
+    for group in sorted(members, key=lambda name: (len(members[name]), name)):
+        for name in members[group]:
+            found.setdefault(name, group)
+    return {name: found.get(name, UNGROUPED) for name in names}
+
 
 PLACE = ("step", "mode", "mode_step", "worker", "tensor")
 _NAN = float("nan")

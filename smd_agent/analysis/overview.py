@@ -8,14 +8,17 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import TYPE_CHECKING
 
-from smd_agent.analysis.ports import TensorSource
-from smd_agent.analysis.statistics import Measured, measure
-from smd_agent.core.collection import Collection
+from smd_agent.analysis.statistics import measure
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.checksum import crc32c
-from smd_agent.storage.index_files import StepIndex
+
+if TYPE_CHECKING:
+    from smd_agent.analysis.statistics import Measured, TensorSource
+    from smd_agent.core.collection import Collection
+    from smd_agent.storage.index_files import StepIndex
 
 # From the first to the last step; gradients of a training that goes well become small, too.
 GROWS = 50.0

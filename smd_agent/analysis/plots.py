@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from smd_agent.analysis.dataframes import Row, imported
+from smd_agent.analysis.dataframes import imported
 from smd_agent.analysis.statistics import STATISTICS, Measured
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugValueError
 from smd_agent.printable import printable, shortened
+
+if TYPE_CHECKING:
+    from smd_agent.analysis.dataframes import Row
 
 VALUE = "value"
 _NORM = "l2"

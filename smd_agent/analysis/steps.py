@@ -11,13 +11,16 @@ from bisect import bisect_left
 from collections.abc import Iterable, KeysView, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.names import REDUCTION_PREFIX, Op, without_output_numbers
+from smd_agent.core.names import REDUCTION_PREFIX, without_output_numbers
 from smd_agent.core.reduction_config import HISTOGRAM, OPS
-from smd_agent.formats.index import Names, Payload
-from smd_agent.storage.index_files import StepIndex
+
+if TYPE_CHECKING:
+    from smd_agent.core.names import Op
+    from smd_agent.formats.index import Names, Payload
+    from smd_agent.storage.index_files import StepIndex
 
 
 class StepState(Enum):

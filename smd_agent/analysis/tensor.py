@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from smd_agent.analysis import notebook_display
-from smd_agent.analysis.ports import TensorSource
 from smd_agent.analysis.steps import StepState
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.names import Op
 from smd_agent.core.reduction_config import CHANNEL_SHARES, HISTOGRAM_OP, STORED_OPS
 from smd_agent.core.reductions import count_by_size, reduce_one
 from smd_agent.core.reductions.histogram import BUCKETS
@@ -27,8 +25,12 @@ from smd_agent.errors import (
     StepUnavailable,
     TensorUnavailableForStep,
 )
-from smd_agent.formats.event import Form, SavedTensor
-from smd_agent.storage.index_files import StepIndex
+
+if TYPE_CHECKING:
+    from smd_agent.analysis.statistics import TensorSource
+    from smd_agent.core.names import Op
+    from smd_agent.formats.event import Form, SavedTensor
+    from smd_agent.storage.index_files import StepIndex
 
 
 class Tensor:
@@ -242,7 +244,8 @@ class Tensor:
         return value
 
     def _repr_html_(self) -> str:
-        return notebook_display.html_of("tensor", self)
+        # What rules find stands on a floor above; it is loaded only where a notebook asks for it.
+        return str(import_module("smd_agent.report.notebook").html_of_tensor(self))
 
     def __repr__(self) -> str:
         return f"Tensor({self.name!r})"

@@ -5,22 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from smd_agent.analysis.ports import TensorSource
-from smd_agent.core.collection import Collection
-from smd_agent.core.display_collection import DisplayCollections, settle
-from smd_agent.core.distribution import Distribution, from_counts
-from smd_agent.core.names import Op
+from smd_agent.core.display_collection import settle
+from smd_agent.core.distribution import from_counts
 from smd_agent.core.reduction_config import HISTOGRAM_OP
 from smd_agent.core.reductions.histogram import BUCKETS
 from smd_agent.errors import SMDebugError, SMDebugRuntimeError
-from smd_agent.formats.event import SavedTensor
 from smd_agent.storage.board_files import BoardFiles, BoardStep
-from smd_agent.storage.index_files import StepIndex
+
+if TYPE_CHECKING:
+    from smd_agent.analysis.statistics import TensorSource
+    from smd_agent.core.collection import Collection
+    from smd_agent.core.display_collection import DisplayCollections
+    from smd_agent.core.distribution import Distribution
+    from smd_agent.core.names import Op
+    from smd_agent.formats.event import SavedTensor
+    from smd_agent.storage.index_files import StepIndex
 
 Problems = dict[tuple[int, str, str], str]
 

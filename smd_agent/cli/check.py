@@ -31,11 +31,10 @@ from smd_agent.config.hook_file import Source
 from smd_agent.config.load import load_settings
 from smd_agent.errors import SMDebugValueError
 from smd_agent.rules.built_in import BuiltInRule
-from smd_agent.rules.by_default import configured_rules
 from smd_agent.rules.finding import NotJudged
 from smd_agent.rules.judging import Judging, Verdict
 from smd_agent.rules.lacks import with_reasons
-from smd_agent.rules.registry import applied_unasked, built_in_rules, rules_of_file
+from smd_agent.rules.registry import applied_unasked, built_in_rules, configured_rules, rules_of_file
 from smd_agent.rules.rule import Rule
 from smd_agent.storage.worker_notes import read_failures
 

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from smd_agent.analysis.overview import FADING, FINDINGS, GROWING, NOT_FINITE, SAME, Course, Overview
-from smd_agent.analysis.trained import FORGOTTEN, FROZEN, NO_GRADIENT
-from smd_agent.cli.table import WIDTH, few_text, share_text, sparkline
+from smd_agent.analysis.run_summary import FORGOTTEN, FROZEN, NO_GRADIENT
+from smd_agent.cli.output import WIDTH, few_text, share_text, sparkline
 from smd_agent.printable import count_of, number_text, shortened_within
 
 _LONGEST_NAME = 40

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from importlib.machinery import PathFinder
@@ -22,10 +23,6 @@ from smd_agent.config import env
 from smd_agent.image.state import look
 from smd_agent.image.within import LIBRARIES
 from smd_agent.patches import declared
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 OPEN, CLOSED, BROKEN = "open", "closed", "broken"
 LAUNCHER = "launcher"

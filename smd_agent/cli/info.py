@@ -17,25 +17,20 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
 
 import smd_agent
 from smd_agent.cli import run as launcher
+from smd_agent.cli.entry_points import Framework
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
-from smd_agent.cli.output import emit_all, emit_json, facts
+from smd_agent.cli.output import emit_all, emit_json, facts, table
 from smd_agent.cli.request_report import Missing, RequestReport, request_report
 from smd_agent.cli.runs import incomplete_lines, runs_in, state_of
 from smd_agent.cli.situation import WHEN, Replaced, Situation, situation
-from smd_agent.cli.table import table
 from smd_agent.config import keys
 from smd_agent.printable import count_of, shortened, size_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from smd_agent.cli.entry_points import Framework
 
 _FUNCTIONS_SHOWN = 2
 # Where they are defaults, too.

@@ -15,7 +15,9 @@ something could not be written.
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Iterator
 
 from smd_agent import guard
 from smd_agent.cli.output import emit, emit_all, facts
@@ -23,13 +25,7 @@ from smd_agent.cli.program import interpreter_options
 from smd_agent.image import start_files
 from smd_agent.image.prepare import prepare, take_away
 from smd_agent.image.state import NEWEST_TESTED, State, state
-from smd_agent.printable import count_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
-
+from smd_agent.printable import count_of, some_of
 
 _SHOWN, _LABEL = 6, 9
 
@@ -113,6 +109,4 @@ def _version() -> str:
 
 
 def _beside() -> str:
-    paths = [str(path) for path in [*start_files.others(), *start_files.customizers()]]
-    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
-    return ", ".join(paths[:_SHOWN]) + more
+    return some_of([str(path) for path in [*start_files.others(), *start_files.customizers()]], _SHOWN)

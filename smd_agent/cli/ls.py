@@ -21,30 +21,21 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from smd_agent import guard
-from smd_agent.analysis.groups import UNGROUPED, collections_of, members_of
+from smd_agent.analysis.dataframes import UNGROUPED, collections_of, members_of
 from smd_agent.analysis.overview import Effort, Overview, look_at
-from smd_agent.analysis.run_size import bytes_of
-from smd_agent.analysis.steps import Contents
-from smd_agent.analysis.trained import trained_states
+from smd_agent.analysis.run_summary import bytes_of, files_alike, state_of, trained_states
 from smd_agent.analysis.trial import Trial
 from smd_agent.cli.courses import finding_lines, trained_lines, untrained
-from smd_agent.cli.output import emit, emit_all
+from smd_agent.cli.output import emit, emit_all, table
 from smd_agent.cli.run_folder import open_run
 from smd_agent.cli.runs import further_runs, incomplete_lines, list_runs, runs_in
-from smd_agent.cli.table import table
 from smd_agent.config import env
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
-from smd_agent.formats.paths import index_path
 from smd_agent.printable import count_of, shape_text, shortened, size_text
 from smd_agent.rules.verdict_in_time import in_one_line, look_shortly
-from smd_agent.storage.claim import describe_state
-from smd_agent.storage.index_files import StepIndex
 
 # Lists up to the first length are printed whole, longer ones are cut to the second for each collection.
 WHOLE_LIST = 30
@@ -138,22 +129,11 @@ class TensorLine:
         )
 
 
-@dataclass
-class _Alike:
-    """Files with the same tensors in the same order; ``sizes`` are the records' bytes, added up over the files."""
-
-    first: StepIndex
-    sizes: Any
-    steps: set[int] = field(default_factory=set)
-    modes: set[ModeKeys] = field(default_factory=set)
-
-
 def tensor_lines(trial: Trial) -> dict[str, TensorLine]:
     """Gather one line for each tensor, by name."""
     lines: dict[str, TensorLine] = {}
-    # Thousands of steps have the same hundreds of tensors: what is done for each of both at once must be cheap.
-    for contents, alike in _alike_files(trial).items():
-        sizes = dict(zip(alike.first.index.payload.tensors.names, alike.sizes.tolist(), strict=True))
+    for contents, alike in files_alike(trial).items():
+        sizes = alike.size_by_name()
         trial.bring(alike.first, [name for name in contents.names if name in sizes and name not in lines])
         for name in contents.names:
             line = lines.setdefault(name, TensorLine(name))
@@ -167,18 +147,6 @@ def tensor_lines(trial: Trial) -> dict[str, TensorLine]:
             if line.shape == "-" and (form := trial.form(alike.first, name)) is not None:
                 line.dtype, line.shape = form.dtype, shape_text(form.shape)
     return lines
-
-
-def _alike_files(trial: Trial) -> dict[Contents, _Alike]:
-    found: dict[Contents, _Alike] = {}
-    for step in trial.step_table.steps(ModeKeys.GLOBAL, incomplete=True):
-        for file in trial.step_table.files(step).values():
-            lengths = np.array(file.index.payload.lengths, np.int64)
-            alike = found.setdefault(trial.contents(file), _Alike(file, np.zeros_like(lengths)))
-            alike.sizes += lengths
-            alike.steps.add(step)
-            alike.modes.add(file.index.mode)
-    return found
 
 
 def _overview(trial: Trial, lines: dict[str, TensorLine]) -> Overview:
@@ -206,15 +174,12 @@ def _verdict(trial: Trial) -> Iterator[str]:
 
 
 def _heading(trial: Trial, lines: dict[str, TensorLine]) -> Iterator[str]:
-    root = trial.root
     steps = trial.step_table.steps(ModeKeys.GLOBAL, incomplete=True)
-    last = next(iter(trial.step_table.files(steps[-1]))) if steps else None
-    last_file = root / index_path(steps[-1], last) if last else None
     yield f"Run      {trial.path}"
-    yield f"State    {describe_state(root, last_file)}"
+    yield f"State    {state_of(trial)}"
     yield f"Workers  {', '.join(trial.workers())}"
     yield f"Saved    {size_text(bytes_of(trial))}: {count_of(len(lines), 'tensor')} in {count_of(len(steps), 'step')}"
-    further = further_runs(root)
+    further = further_runs(trial.root)
     if further:
         yield f"Further  {', '.join(further)}"
 

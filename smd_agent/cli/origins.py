@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from smd_agent.cli import run
 from smd_agent.cli.errors import CommandError
@@ -12,16 +14,10 @@ from smd_agent.config import env, keys
 from smd_agent.config.hook_file import Source, read_object, shown
 from smd_agent.config.load import load_settings
 from smd_agent.config.precedence import MODE_PREFIXES
+from smd_agent.config.settings import HookSettings
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import ConfigError
 from smd_agent.printable import shortened
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
-
-    from smd_agent.config.settings import HookSettings
 
 DEFAULT, LAUNCHER = "default", "default of the launcher"
 # What frameworks save whatever is asked for.

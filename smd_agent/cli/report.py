@@ -25,8 +25,8 @@ from smd_agent.formats.addresses import is_address
 from smd_agent.printable import size_text
 from smd_agent.report.page import made_page
 from smd_agent.report.serving import LivePage, PageServer, waiting_page
-from smd_agent.rules.by_default import judge
 from smd_agent.rules.judging import Verdict
+from smd_agent.rules.registry import judge
 from smd_agent.storage.whole_file import replace_file
 
 DEFAULT = "report.html"

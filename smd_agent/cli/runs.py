@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
-from smd_agent.cli.table import table
+from smd_agent.cli.output import table
 from smd_agent.formats.notes import in_words
 from smd_agent.printable import count_of, shortened
 from smd_agent.storage.claim import describe_state
 from smd_agent.storage.worker_notes import read_failures, read_lost_steps
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # So many lost steps are listed by their numbers.
 _LISTED = 10

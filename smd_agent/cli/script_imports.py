@@ -5,15 +5,12 @@ from __future__ import annotations
 import ast
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
 
 from smd_agent.patches.declared import declared
 from smd_agent.regular_file import read_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _IMPORTERS = ("import_module", "__import__")
 _MOST_FILES = 50

@@ -6,25 +6,21 @@ import itertools
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import smd_agent
 from smd_agent.cli import entry_points, origins, program, script_imports
+from smd_agent.cli.entry_points import EntryPoint, Framework, Interpreter
 from smd_agent.cli.errors import CommandError
+from smd_agent.cli.origins import Configuration
 from smd_agent.cli.runs import state_of
+from smd_agent.cli.script_imports import Import, Look
 from smd_agent.config import env, keys
 from smd_agent.config.keys import DEFAULT_OUT_DIR
 from smd_agent.framework.patching import Until
 from smd_agent.patches.declared import declared, declared_for
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from smd_agent.cli.entry_points import EntryPoint, Framework, Interpreter
-    from smd_agent.cli.origins import Configuration
-    from smd_agent.cli.script_imports import Import, Look
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 
 from smd_agent.analysis.trial import Trial
-from smd_agent.cli.table import WIDTH
-from smd_agent.printable import count_of, number_text, shortened_within
+from smd_agent.cli.output import WIDTH
+from smd_agent.printable import count_of, number_text, shortened_within, some_of
 from smd_agent.rules.finding import Finding, NotJudged, Severity, alike
 from smd_agent.rules.judging import Verdict
 from smd_agent.rules.lacks import grouped
@@ -87,9 +87,7 @@ def group_lines(group: Sequence[Finding], several_workers: bool) -> Iterator[str
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = [shortened_within(name, _LONGEST_NAME) for name in names[:_NAMES_SHOWN]]
-    left = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {left} more" if left else "")
+    return some_of([shortened_within(name, _LONGEST_NAME) for name in names], _NAMES_SHOWN)
 
 
 def _where(group: Sequence[Finding], several_workers: bool) -> str:

@@ -32,9 +32,8 @@ from smd_agent.cli.run_folder import open_run
 from smd_agent.config import env
 from smd_agent.printable import count_of, shortened
 from smd_agent.verify.first_difference import Difference
-from smd_agent.verify.running import Run
-from smd_agent.verify.running import run as observe
-from smd_agent.verify.verdict import Outcome, Printed, Verdict, judge
+from smd_agent.verify.verdict import Outcome, Printed, Run, Verdict, judge
+from smd_agent.verify.verdict import run as observe
 
 Runs = tuple[Run, Run, Run]
 

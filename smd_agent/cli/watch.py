@@ -19,6 +19,7 @@ from pathlib import Path
 
 from smd_agent import guard
 from smd_agent.analysis.overview import Course, Effort, look_at
+from smd_agent.analysis.run_summary import state_of
 from smd_agent.analysis.trial import Trial
 from smd_agent.cli.courses import course_lines
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
@@ -30,11 +31,10 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.paths import index_path
 from smd_agent.printable import count_of, number_text, printable, shortened_within
-from smd_agent.rules.by_default import rules_of_run
 from smd_agent.rules.finding import Finding, alike
 from smd_agent.rules.judging import Judging
+from smd_agent.rules.registry import rules_of_run
 from smd_agent.rules.verdict_in_time import ShortLook, in_one_line
-from smd_agent.storage.claim import describe_state
 from smd_agent.storage.worker_notes import read_failures
 
 # Read at a look: a run that is long already is read evenly in parts, within a second or two.
@@ -93,7 +93,7 @@ class LiveRun:
     def look(self) -> Look:
         """Take in what is new."""
         # Before the steps: what is written while they are read is left for the next look.
-        state = describe_state(self.trial.root, self._last_file())
+        state = state_of(self.trial)
         self._judging.take_new(incomplete=True)
         known = self.trial.step_table.steps(ModeKeys.GLOBAL, incomplete=True)
         steps = [step for step in known if step > self._seen]
@@ -134,12 +134,6 @@ class LiveRun:
             return False
         self._told.add(key)
         return True
-
-    def _last_file(self) -> Path | None:
-        steps = self.trial.step_table.steps(ModeKeys.GLOBAL, incomplete=True)
-        if not steps:
-            return None
-        return Path(self.trial.root, index_path(steps[-1], next(iter(self.trial.step_table.files(steps[-1])))))
 
 
 def _written(trial: Trial, step: int) -> float | None:

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from smd_agent.analysis.statistics import compute
-from smd_agent.analysis.trial import Trial
-from smd_agent.compare.distance import STATISTICS_AGREE, Distance, counts_apart, statistics_apart, values_apart
+from smd_agent.compare.distance import STATISTICS_AGREE, counts_apart, statistics_apart, values_apart
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.names import Op
 from smd_agent.core.reduction_config import CHANNEL_SHARES, HISTOGRAM_OP, OPS
-from smd_agent.storage.index_files import StepIndex
+
+if TYPE_CHECKING:
+    from smd_agent.analysis.trial import Trial
+    from smd_agent.compare.distance import Distance
+    from smd_agent.core.names import Op
+    from smd_agent.storage.index_files import StepIndex
 
 
 @dataclass(frozen=True)

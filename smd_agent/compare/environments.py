@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from smd_agent.analysis.trial import Trial
-from smd_agent.formats.notes import Facts
 from smd_agent.storage.worker_notes import read_about
+
+if TYPE_CHECKING:
+    from smd_agent.analysis.trial import Trial
+    from smd_agent.formats.notes import Facts
 
 RANDOM_STATE, SEEDS = "random state", "seeds"
 

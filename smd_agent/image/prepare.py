@@ -9,19 +9,16 @@ import hashlib
 import json
 import os
 import sysconfig
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import smd_agent
-from smd_agent.image import byte_code, start_files
-from smd_agent.image.state import look
+from smd_agent.image import start_files
+from smd_agent.image.state import compile_all, is_compiled, look, sources
 from smd_agent.regular_file import read_text
 from smd_agent.storage.whole_file import replace_file
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 NAME = "smd_agent.install.json"
 _READABLE_BY_ALL = 0o644
@@ -140,7 +137,7 @@ def prepare() -> Prepared:
     """Have this Python start the agent without any variable but that which asks for it, and have byte code for that."""
     done = Prepared()
     starts = look(by_path=False).armed
-    uncompiled = [source for source in byte_code.sources() if not byte_code.is_compiled(source)]
+    uncompiled = [source for source in sources() if not is_compiled(source)]
     if starts and not uncompiled:
         return done
     record, refusal = _begun()
@@ -148,7 +145,7 @@ def prepare() -> Prepared:
         what = "byte code cannot be written" if starts else f"{start_files.PTH} cannot be written"
         done.problem = f"{what}: {refusal}"
         return done
-    compiled = byte_code.compile_all(uncompiled)
+    compiled = compile_all(uncompiled)
     record.note(compiled.files, compiled.folders)
     done.compiled = len(compiled.files)
     if compiled.problem:

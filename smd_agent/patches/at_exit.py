@@ -72,7 +72,7 @@ def _no_garbage_collection() -> Iterator[None]:
 
 
 def _judge(hook: BaseHook, seconds: float, alone: bool) -> None:
-    from smd_agent.rules.time_limits import CLOCK_TIMES
+    from smd_agent.rules.verdict_in_time import CLOCK_TIMES
 
     shown, folder, worker = hook.out_dir, hook.local_dir, hook.ended_worker
     check = f"python -m smd_agent check {shown}"

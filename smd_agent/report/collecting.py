@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy.typing as npt
 
+from smd_agent.analysis.run_summary import trained_states
 from smd_agent.analysis.statistics import measure
-from smd_agent.analysis.steps import Contents
-from smd_agent.analysis.trained import trained_states
-from smd_agent.analysis.trial import Trial
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.reduction_config import HISTOGRAM_OP
@@ -23,7 +21,11 @@ from smd_agent.report.line_charts import Lines, number_or_text
 from smd_agent.report.predictions import Outcome, outcome_of
 from smd_agent.report.workers import Workers
 from smd_agent.rules.step_view import RunView, StepView
-from smd_agent.storage.index_files import StepIndex
+
+if TYPE_CHECKING:
+    from smd_agent.analysis.steps import Contents
+    from smd_agent.analysis.trial import Trial
+    from smd_agent.storage.index_files import StepIndex
 
 _SHOWN = ("min", "max", "mean", "std", "l2", "zero_share", "nan_count", "inf_count", "dead_share", "saturated_share")
 # In bytes; larger ones are not read for a histogram.

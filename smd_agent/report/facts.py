@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from smd_agent.analysis.run_size import bytes_of
-from smd_agent.analysis.steps import Contents
-from smd_agent.analysis.trained import TRAINED
+from smd_agent.analysis.run_summary import TRAINED, bytes_of, files_alike, state_of
 from smd_agent.analysis.trial import Trial
 from smd_agent.compare.environments import environment_of, spoken
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugError
 from smd_agent.formats.notes import Facts, in_words
-from smd_agent.formats.paths import index_path
-from smd_agent.printable import shortened, size_text
+from smd_agent.printable import shortened, size_text, some_of
 from smd_agent.report.collecting import Collected
 from smd_agent.report.html_elements import Element, count_of, element, table, time_text
 from smd_agent.rules.judging import Verdict
 from smd_agent.rules.lacks import grouped
-from smd_agent.storage.claim import describe_state
 from smd_agent.storage.worker_notes import read_about, read_failures, read_lost_steps
 
 
@@ -70,9 +66,8 @@ _LINES_SHOWN = 50
 
 def summary_rows(collected: Collected) -> list[tuple[str, str]]:
     """Return what stands below the page's title: names and values."""
-    trial, steps = collected.trial, collected.steps
-    workers = trial.workers()
-    rows = [("run", trial.path), ("state", _state(trial, steps))]
+    trial = collected.trial
+    rows = [("run", trial.path), ("state", state_of(trial))]
     rows += [("failed", in_words(one.failure)) for one in read_failures(trial.root)[:_NAMES_SHOWN]]
     by_mode = [
         f"{mode.name} {count_of(len(own), 'step')}, {own[0]} to {own[-1]}"
@@ -80,7 +75,7 @@ def summary_rows(collected: Collected) -> list[tuple[str, str]]:
         if (own := trial.step_table.steps(mode, incomplete=True))
     ]
     rows.append(("saved", "; ".join(by_mode) or "no step"))
-    rows.append(("workers", ", ".join(workers[:4]) + (f" and {len(workers) - 4} more" if len(workers) > 4 else "")))
+    rows.append(("workers", some_of(trial.workers(), 4)))
     if collected.states:
         trained = sum(state == TRAINED for state in collected.states.values())
         rows.append(("trained", f"{trained} of {count_of(len(collected.states), 'parameter')}"))
@@ -108,14 +103,15 @@ def captured_element(trial: Trial) -> Element:
     """Return a table of the collections: how many tensors each has, at how many steps, and how much it is."""
     found: dict[str, tuple[set[str], set[int], int]] = {}
     collections = trial.collections()
-    for contents, (files, sizes) in _alike(trial).items():
+    for contents, alike in files_alike(trial).items():
+        sizes = alike.size_by_name()
         for name, collection in collections.items():
             own = {tensor for tensor in contents.names if collection.matches(tensor)}
             size = sum(sizes.get(tensor, 0) for tensor in own)
             size += sum(sizes.get(place, 0) for tensor in own for place in contents.reductions.get(tensor, {}).values())
             if own:
                 known = found.setdefault(name, (set(), set(), 0))
-                found[name] = (known[0] | own, known[1] | files, known[2] + size)
+                found[name] = (known[0] | own, known[1] | alike.steps, known[2] + size)
     rows = [
         (name, f"{len(names):,}", f"{len(steps):,}", size_text(size), _form(trial, name))
         for name, (names, steps, size) in sorted(found.items())
@@ -170,12 +166,6 @@ def configuration_element(collected: Collected) -> Element:
     return element("div", *parts)
 
 
-def _state(trial: Trial, steps: Sequence[int]) -> str:
-    root = trial.root
-    last = next(iter(trial.step_table.files(steps[-1]))) if steps else None
-    return describe_state(root, None if last is None else root / index_path(steps[-1], last))
-
-
 def _hyperparameters(trial: Trial) -> Iterator[tuple[str, str]]:
     if CollectionKeys.HYPERPARAMETERS not in trial.collections():
         return
@@ -201,22 +191,9 @@ def _form(trial: Trial, name: str) -> str:
     return ", ".join(parts)
 
 
-def _alike(trial: Trial) -> dict[Contents, tuple[set[int], dict[str, int]]]:
-    """Return by the contents of files the steps that have them, and the bytes of each record in all of them."""
-    found: dict[Contents, tuple[set[int], dict[str, int]]] = {}
-    for step in trial.step_table.steps(ModeKeys.GLOBAL, incomplete=True):
-        for file in trial.step_table.files(step).values():
-            steps, sizes = found.setdefault(trial.contents(file), (set(), {}))
-            steps.add(step)
-            for name, length in zip(file.index.payload.tensors.names, file.index.payload.lengths, strict=True):
-                sizes[name] = sizes.get(name, 0) + int(length)
-    return found
-
-
 def _rules(names: Sequence[str]) -> str:
     return f"{'rule' if len(names) == 1 else 'rules'} {', '.join(names)}"
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(map(shortened, names[:_NAMES_SHOWN]))
-    return shown + (f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else "")
+    return some_of([*map(shortened, names)], _NAMES_SHOWN)

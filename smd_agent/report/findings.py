@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from smd_agent.analysis.trial import Trial
+from smd_agent.printable import some_of
 from smd_agent.report.html_elements import Element, count_of, element, number_text
 from smd_agent.rules.finding import Finding, Severity, alike
 from smd_agent.rules.judging import Verdict
@@ -72,7 +73,7 @@ def _headline(group: Sequence[Finding], several: bool, is_first: bool) -> Elemen
     """Return what was found in a line; of the first, which is where to begin, the cause and what to try, too."""
     first = group[0]
     names = [*dict.fromkeys(one.tensor for one in group if one.tensor is not None)]
-    said = first.in_short(names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "") if names else "")
+    said = first.in_short(some_of(names, 1))
     whose = f" on {first.worker}" if several and first.worker and len({one.worker for one in group}) == 1 else ""
     since = f"{first.rule}, {'from ' if first.steps > 1 else ''}{_step(first)}{' on' if first.steps > 1 else ''}"
     parts = [element("b", f"{said[:1].upper()}{said[1:]}{whose}"), element("small", f" {since}")]
@@ -146,7 +147,7 @@ def _where(group: Sequence[Finding], several: bool) -> str:
         texts.append(f"{mode.name} step {first}" if first == last else f"{mode.name} steps {first} to {last}, {saved}")
     workers = sorted({one.worker for one in group if one.worker})
     if several and workers:
-        texts.append(", ".join(workers[:3]) + (f" and {len(workers) - 3} more" if len(workers) > 3 else ""))
+        texts.append(some_of(workers, 3))
     return "; ".join(texts)
 
 

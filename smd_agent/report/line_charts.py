@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from smd_agent.analysis.trial import Trial
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import OPTIMIZER
 from smd_agent.printable import printable
 from smd_agent.rules.step_view import RunView, StepView
+
+if TYPE_CHECKING:
+    from smd_agent.analysis.trial import Trial
 
 Charts = list[dict[str, Any]]
 

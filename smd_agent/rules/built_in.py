@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from smd_agent.analysis.trial import Trial
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.rules.finding import Finding, Lack, NotJudged, Severity
@@ -25,6 +24,8 @@ from smd_agent.rules.step_view import Names, Place, RunView, StepView
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from smd_agent.analysis.trial import Trial
 
 __all__ = ["TRAINING", "BuiltInRule", "CollectionKeys", "ModeKeys", "Names", "Need", "NotJudged", "Place", "Seen"]
 __all__ += ["Severity", "Split", "StepView"]
@@ -67,6 +68,11 @@ class Need:
     statistics: tuple[str, ...] = ("",)
     patterns: tuple[str, ...] = ()
     saved_by: str = ""
+
+    @classmethod
+    def of_brought(cls, names: str, saved: Mapping[str, Any]) -> Need:
+        """Return the need of what a rule brings: collections with commas, and how they are saved."""
+        return cls(tuple(names.split(",")), (saved.get("reductions", "").partition(",")[0],))
 
     def names(self, step: StepView) -> Names:
         """Return the sorted names of the tensors of a step that are meant, whatever is known of them."""
@@ -118,7 +124,9 @@ class BuiltInRule(Rule):
             of them; with none, whole tensors. It and the next two are read from the rule's file, so they are literals.
         brings_always: what is saved for it whatever its parameters name.
         chosen_by: parameters that name collections, or else patterns of tensors, to save in the place of ``brings``.
-        needs: what a step must hold to be looked at; other steps are passed over.
+        needs: what a step must hold to be looked at; other steps are passed over. Where the class does not say it, it
+            is all that ``brings`` has there, with the first of the reductions.
+        only_with: a collection that the runs have which it is for; empty where any may be.
         modes: of the steps that are looked at; with none, all.
         fewest_steps: how many such steps it takes to judge.
         split: what it must see together.
@@ -146,6 +154,7 @@ class BuiltInRule(Rule):
     brings_always: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     chosen_by: ClassVar[tuple[str, ...]] = ()
     needs: tuple[Need, ...] = ()
+    only_with: ClassVar[str] = ""
     modes: ClassVar[tuple[ModeKeys, ...]] = ()
     fewest_steps: int = 1
     split: Split = Split.WORKER
@@ -167,6 +176,8 @@ class BuiltInRule(Rule):
                     found.pop(name, None)
                     found[name] = value
         cls.parameters = tuple(found.values())
+        if "brings" in vars(cls) and "needs" not in vars(cls):
+            cls.needs = tuple(Need.of_brought(names, saved) for names, saved in cls.brings.items())
 
     def __init__(
         self,
@@ -346,7 +357,8 @@ class BuiltInRule(Rule):
             not need.collections or bool(need.patterns) or any(name in collections for name in need.collections)
             for need in self.needs
         )
-        return could_have_all and (self.is_concerned or not self._steps_seen)
+        is_of_the_kind = not self.only_with or self.only_with in collections
+        return is_of_the_kind and could_have_all and (self.is_concerned or not self._steps_seen)
 
     def not_judged(self) -> NotJudged:
         """Say what the rule lacks, of a run that it could not judge."""
@@ -385,5 +397,5 @@ def _has_no_parameter(rule: str, unknown: Iterable[str], known: Iterable[str]) -
 
 
 def _spoken_step(place: Place) -> str:
-    usual = place.mode in (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+    usual = place.mode in TRAINING
     return f"{place.step}" if usual else f"{place.step} of {place.mode.name}"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from smd_agent.analysis.trial import Trial
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import (
     NoMoreData,
@@ -18,10 +17,13 @@ from smd_agent.errors import (
 )
 from smd_agent.rules.built_in import BuiltInRule, Split
 from smd_agent.rules.finding import Finding, NotJudged, Severity
-from smd_agent.rules.rule import Rule
-from smd_agent.rules.step_view import RunView, StepView
-from smd_agent.rules.time_limits import Limits, OutOfTime
-from smd_agent.storage.index_files import StepIndex
+from smd_agent.rules.step_view import OutOfTime, RunView, StepView
+
+if TYPE_CHECKING:
+    from smd_agent.analysis.trial import Trial
+    from smd_agent.rules.rule import Rule
+    from smd_agent.rules.step_view import Limits
+    from smd_agent.storage.index_files import StepIndex
 
 
 @dataclass

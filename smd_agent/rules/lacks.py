@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from smd_agent.analysis.trial import Trial
-from smd_agent.core.collection import Collection
 from smd_agent.core.collection_keys import BUILT_IN_NAMES, CollectionKeys
 from smd_agent.core.modes import ModeKeys
-from smd_agent.rules.finding import Lack, NotJudged
+
+if TYPE_CHECKING:
+    from smd_agent.analysis.trial import Trial
+    from smd_agent.core.collection import Collection
+    from smd_agent.rules.finding import Lack, NotJudged
 
 
 def never_came_up(trial: Trial) -> dict[str, str]:

@@ -12,12 +12,14 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, KeysView, ValuesView
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from smd_agent.analysis.tensor import Tensor
-from smd_agent.analysis.trial import Trial
 from smd_agent.errors import RuleEvaluationConditionMet, StepUnavailable, TensorUnavailable, TensorUnavailableForStep
 from smd_agent.printable import shortened
+
+if TYPE_CHECKING:
+    from smd_agent.analysis.tensor import Tensor
+    from smd_agent.analysis.trial import Trial
 
 logger = logging.getLogger("smd_agent")
 

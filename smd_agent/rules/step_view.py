@@ -7,29 +7,54 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from smd_agent.analysis.statistics import compute
-from smd_agent.analysis.steps import Contents
-from smd_agent.analysis.trial import Trial
 from smd_agent.compare.common_values import Side
-from smd_agent.core.modes import ModeKeys
 from smd_agent.core.patterns import name_pattern
 from smd_agent.core.reduction_config import CHANNEL_SHARES, OPS
 from smd_agent.core.reductions import reduce_rows
 from smd_agent.errors import SMDebugError
 from smd_agent.formats.checksum import crc32c
-from smd_agent.rules.time_limits import Limits
-from smd_agent.storage.index_files import StepIndex
+
+if TYPE_CHECKING:
+    from smd_agent.analysis.steps import Contents
+    from smd_agent.analysis.trial import Trial
+    from smd_agent.core.modes import ModeKeys
+    from smd_agent.storage.index_files import StepIndex
 
 Names = tuple[str, ...]
 # About kinds of steps, of which a run has few.
 _ANSWERS_KEPT = 2000
 # The end of the names of biases and of their gradients; TensorFlow's may have an output's number.
 _BIAS = re.compile(r"(?:^|[./_])bias(?:Grad)?(?::\d+)?$")
+
+
+class OutOfTime(Exception):
+    """There is no time to read further values."""
+
+
+class Limits(NamedTuple):
+    """What may be read of a run.
+
+    largest: bytes of a value; larger ones are passed over.
+    in_time: tells whether there is time for one more.
+    """
+
+    largest: int
+    in_time: Callable[[], bool]
+
+    def check(self) -> None:
+        """Go on as long as there is time.
+
+        Raises:
+            OutOfTime: there is none left.
+        """
+        if not self.in_time():
+            raise OutOfTime
 
 
 # Names of tensors, and a row with the elements of each.

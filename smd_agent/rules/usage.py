@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 from smd_agent.framework.training_facts import DATA_FACTS, USAGE
-from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, Severity, StepView
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Severity, StepView
 from smd_agent.rules.parameters import Parameter, whole
 
 Numbers = dict[str, float]
@@ -40,7 +40,6 @@ class RuleOfUsage(BuiltInRule):
     """
 
     brings: ClassVar[Mapping[str, Mapping[str, Any]]] = {"usage": {}}
-    needs: tuple[Need, ...] = (Need((CollectionKeys.USAGE,)),)
     kind: ClassVar[str]
     collection: ClassVar[str] = CollectionKeys.USAGE
     prefix: ClassVar[str] = USAGE
@@ -84,7 +83,10 @@ class Fault(NamedTuple):
 
 
 class UsageInARow(RuleOfUsage):
-    """A rule that finds what is so at some saved steps of training in a row."""
+    """A rule that finds what is so at some saved steps of training in a row.
+
+    One that tells more than what is wrong at a step has a method `look_at` of its own.
+    """
 
     patience = Parameter(whole, 3, "saved steps in a row")
     modes = TRAINING
@@ -108,7 +110,6 @@ class RuleOfData(RuleOfUsage):
     """A rule that looks at numbers of the collection ``data_facts``; ``kind`` is ``labels`` or ``evaluation``."""
 
     brings: ClassVar[Mapping[str, Mapping[str, Any]]] = {"data_facts": {}}
-    needs: tuple[Need, ...] = (Need((CollectionKeys.DATA_FACTS,)),)
     collection = CollectionKeys.DATA_FACTS
     prefix = DATA_FACTS
 

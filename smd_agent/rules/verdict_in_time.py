@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from smd_agent.analysis.trial import Trial
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.modes import ModeKeys
 from smd_agent.printable import count_of, shortened_within
-from smd_agent.rules.built_in import BuiltInRule, Split
-from smd_agent.rules.by_default import rules_of_run
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, Split
 from smd_agent.rules.finding import Finding, Severity, alike
 from smd_agent.rules.judging import Judging, Verdict
-from smd_agent.rules.step_view import RunView, StepView
-from smd_agent.rules.time_limits import Limits, OutOfTime, Stopwatch
+from smd_agent.rules.registry import rules_of_run
+from smd_agent.rules.step_view import Limits, OutOfTime, RunView, StepView
 from smd_agent.storage.index_files import StepIndex
 from smd_agent.storage.worker_notes import read_failures
 
@@ -31,11 +30,39 @@ _CLOCK_TIMES = 20
 _FOR_THE_FIRST = 0.85
 # Among so many steps the last one with a loss is looked for.
 _STEPS_BACK = 16
-_TRAINING = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
 _PHRASES = 3
 # In characters: of a name, and of all phrases.
 _LONGEST_NAME = 40
 _LONGEST = 130
+
+
+CLOCK_TIMES = 3
+"""How much of the clock's time a task may take: so many times its time of a processor, which others use, too."""
+
+
+class Stopwatch:
+    """How much of its time a task has used, in the thread that makes this.
+
+    The time is that of a processor, so that a task gets as far on a busy machine; and no more than `CLOCK_TIMES` as
+    much by the clock, for waiting for a disk or a store takes no time of a processor.
+
+    Args:
+        seconds: that the task has.
+        clock_times: as above, for what must not be missed.
+    """
+
+    def __init__(self, seconds: float, clock_times: float = CLOCK_TIMES) -> None:
+        self._seconds = seconds
+        self._clock_times = clock_times
+        self._processor, self._clock = time.thread_time(), time.monotonic()
+
+    @property
+    def used(self) -> float:
+        """The part of the time that is over, from 0 on; 1 or more when it is up."""
+        if self._seconds <= 0:
+            return 1.0
+        processor, clock = time.thread_time() - self._processor, time.monotonic() - self._clock
+        return max(processor, clock / self._clock_times) / self._seconds
 
 
 @dataclass(frozen=True)
@@ -133,7 +160,7 @@ def _last_steps(
             break
         found[step] = files_of(step)
         views = [StepView(run, file) for file in found[step].values()]
-        if any(view.mode in _TRAINING and view.names(CollectionKeys.LOSSES) for view in views):
+        if any(view.mode in TRAINING and view.names(CollectionKeys.LOSSES) for view in views):
             return dict(reversed(found.items()))
     return {step: found[step] for step in steps[-1:]}
 

@@ -17,7 +17,7 @@ from smd_agent import create_trial, stalled_disk
 from smd_agent.core.modes import ModeKeys
 from smd_agent.patches import at_exit
 from smd_agent.pytorch import Hook, SaveConfig
-from smd_agent.rules import by_default, verdict_in_time
+from smd_agent.rules import registry, verdict_in_time
 from smd_agent.rules.built_in import BuiltInRule, Need
 
 WARM = ("torch",)
@@ -241,8 +241,8 @@ def judged(tmp_path, monkeypatch, capsys):
     """Judge a run of twenty steps, whose last loss is NaN if it shall be, by some rules more; what is said."""
 
     def judge(*rules, nan=False, seconds=60):
-        known = {**by_default.built_in_rules(), **{rule.__name__: rule for rule in rules}}
-        monkeypatch.setattr(by_default, "built_in_rules", lambda: known)
+        known = {**registry.built_in_rules(), **{rule.__name__: rule for rule in rules}}
+        monkeypatch.setattr(registry, "built_in_rules", lambda: known)
         monkeypatch.setenv("SMD_AGENT_VERDICT_SECONDS", str(seconds))
         # Tests of stores and disks that never answer leave threads that wait; what they wait for is nobody's here.
         monkeypatch.setattr(stalled_disk, "_standing", [])

@@ -16,7 +16,7 @@ from smd_agent.analysis.trial import Trial, create_trial
 from smd_agent.report.collecting import collect
 from smd_agent.report.heatmaps import KINDS, Grid, NonFinite
 from smd_agent.report.page import made_page
-from smd_agent.rules.by_default import judge
+from smd_agent.rules.registry import judge
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = (

@@ -17,9 +17,9 @@ from harness.compare import Both, assert_untouched, run_both, saved_values
 from harness.runner import SUBJECTS
 from smd_agent.analysis.trial import Trial
 from smd_agent.core.modes import ModeKeys
-from smd_agent.rules.by_default import rules_of_run
 from smd_agent.rules.finding import Severity
 from smd_agent.rules.judging import Judging
+from smd_agent.rules.registry import rules_of_run
 
 PROGRAMS = SUBJECTS / "programs"
 EVERYTHING = {"HookParameters": {"save_interval": 1, "save_all": True}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from smd_agent.framework.training_facts import UPDATE
-from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, StepView
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, StepView
 from smd_agent.rules.parameters import Parameter, whole
 
 _STATISTICS = r"(?:^|/)weights/(.+/)moving_(mean|variance)(?:_\d+)?:0$"
@@ -24,7 +24,6 @@ class BatchNormNotUpdated(BuiltInRule):
     meaning = "running mean and variance of a batch normalisation stay 0 and 1 while its gamma or beta is trained"
     patience = Parameter(whole, 5, "saved steps in a row")
     brings = {"weights": {"reductions": "min,max"}, "updates": {}}
-    needs = (Need((CollectionKeys.WEIGHTS,), ("min",)), Need((CollectionKeys.UPDATES,)))
     modes = TRAINING
     fewest_steps = 5
     evidence = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from smd_agent.framework.training_facts import DATA_FACTS, USAGE
-from smd_agent.rules.built_in import CollectionKeys, ModeKeys, Need, Place, Severity, StepView
+from smd_agent.rules.built_in import CollectionKeys, ModeKeys, Place, Severity, StepView
 from smd_agent.rules.parameters import Parameter, whole
 from smd_agent.rules.usage import Numbers, RuleOfUsage, numbers_of
 
@@ -79,7 +79,6 @@ class ConstantLabels(RuleOfUsage):
     batch = Parameter(whole, 8, "labels that a batch must have more of")
     evaluated = Parameter(whole, 16, "labels that an evaluation must have more of")
     brings = {"usage,data_facts": {}}
-    needs = (Need((CollectionKeys.USAGE, CollectionKeys.DATA_FACTS)),)
     modes = (ModeKeys.TRAIN, ModeKeys.EVAL, ModeKeys.GLOBAL)
     fewest_steps = 5
     kind = "loss"

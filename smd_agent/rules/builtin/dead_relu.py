@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 
 import numpy as np
 
 from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Names, Need, Severity, StepView
 from smd_agent.rules.parameters import Parameter, names, number, whole
-from smd_agent.rules.units import activity, dead_beyond_chance
+from smd_agent.rules.readings import activity, dead_beyond_chance
 
 _RELU = re.compile("relu", re.IGNORECASE)
 
@@ -43,6 +42,8 @@ class DeadRelu(BuiltInRule):
     samples = Parameter(whole, 8, "elements of each unit that a step must have", documented=0)
     brings = {"relu_output": {"include_regex": ".*relu_output", "save_interval": 500}}
     chosen_by = ("tensor_regex",)
+    # Runs of layers have gradients.
+    only_with = CollectionKeys.GRADIENTS
     modes = TRAINING
     fewest_steps = 5
     severity = Severity.WARNING
@@ -61,10 +62,6 @@ class DeadRelu(BuiltInRule):
         self.needs = (Need((), statistics, patterns, "layers to --save, with --reductions statistics"),)
         self.fewest_steps = min(self.fewest_steps, self.patience)
         self._first: dict[str, float] = {}
-
-    def fits(self, collections: Collection[str]) -> bool:
-        """Tell whether the run is one of layers: those have gradients."""
-        return CollectionKeys.GRADIENTS in collections and super().fits(collections)
 
     def take(self, step: StepView) -> None:
         """Look at the outputs of a step."""

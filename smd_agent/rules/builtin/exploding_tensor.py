@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, Need, StepView
-from smd_agent.rules.finite import all_have_skipped, not_finite
 from smd_agent.rules.parameters import TENSOR_REGEX, Parameter, flag, whole
+from smd_agent.rules.readings import all_have_skipped, not_finite
 
 _LOOKED_AT = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, CollectionKeys.GRADIENTS)
 
@@ -37,8 +37,7 @@ class ExplodingTensor(BuiltInRule):
     def start(self) -> None:
         """Begin with nothing seen."""
         collections = self.collection_names or ()
-        if collections:
-            self.needs = (Need(collections, ("", "abs_mean", "l2", "mean", "nan_count")),)
+        self.needs = (Need(collections, ("", "abs_mean", "l2", "mean", "nan_count")),) if collections else ()
 
     def take(self, step: StepView) -> None:
         """Look at the chosen tensors of a step."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, Need, Severity, StepView
+from smd_agent.rules.built_in import BuiltInRule, Severity, StepView
 from smd_agent.rules.parameters import Parameter, number, whole
 
 
@@ -22,7 +22,6 @@ class FeatureImportanceOverweight(BuiltInRule):
     fewest_features = Parameter(whole, 12, "features that are in trees", documented=0)
     patience = Parameter(whole, 3, "saved rounds in a row, to the last one", documented=1)
     brings = {"feature_importance": {"save_interval": 500}}
-    needs = (Need((CollectionKeys.FEATURE_IMPORTANCE,)),)
     severity = Severity.NOTE
     evidence = {
         "share": "the part of the whole importance that the few hold",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from smd_agent.framework.training_facts import USAGE
-from smd_agent.rules.built_in import TRAINING, StepView
+from smd_agent.rules.built_in import StepView
 from smd_agent.rules.parameters import Parameter, whole
-from smd_agent.rules.usage import Numbers, RuleOfUsage, numbers_of
+from smd_agent.rules.usage import Numbers, UsageInARow, numbers_of
 
 _LAYER = "layer"
 
 
-class FutureVisible(RuleOfUsage):
+class FutureVisible(UsageInARow):
     """A language model whose attention sees the tokens that it has to predict.
 
     The targets of the loss are the next tokens of the model's input, and each attention to the whole sequence is called
@@ -20,10 +20,7 @@ class FutureVisible(RuleOfUsage):
     """
 
     meaning = "targets are the next tokens of the model's input, and attention is given neither a mask nor is_causal"
-    patience = Parameter(whole, 3, "saved steps in a row")
     tokens = Parameter(whole, 8, "tokens that are compared at a step at least")
-    modes = TRAINING
-    fewest_steps = 3
     kind = "target"
     facts = ("next_0", "next_1")
     evidence = {

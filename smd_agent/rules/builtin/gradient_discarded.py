@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from smd_agent.framework.training_facts import USAGE
-from smd_agent.rules.built_in import TRAINING, StepView
-from smd_agent.rules.parameters import Parameter, whole
-from smd_agent.rules.usage import Numbers, RuleOfUsage
+from smd_agent.rules.built_in import StepView
+from smd_agent.rules.usage import Numbers, UsageInARow
 
 _MOST_STEPS = 0.8
 
 
-class GradientDiscarded(RuleOfUsage):
+class GradientDiscarded(UsageInARow):
     """Gradients that are cleared before any update has used them.
 
     Only passes count that start from the same place of the program, in one loop, where no weights change in between and
@@ -19,9 +18,6 @@ class GradientDiscarded(RuleOfUsage):
     """
 
     meaning = "an update uses the last of several backward passes alone, as gradients are cleared before each of them"
-    patience = Parameter(whole, 3, "saved steps in a row")
-    modes = TRAINING
-    fewest_steps = 3
     kind = "optimizer"
     facts = ("discarded_passes",)
     evidence = {

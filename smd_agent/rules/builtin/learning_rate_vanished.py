@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, Place, Severity, StepView
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Place, Severity, StepView
 from smd_agent.rules.parameters import Parameter, number
 
 
@@ -19,7 +19,6 @@ class LearningRateVanished(BuiltInRule):
     share = Parameter(number, 0.2, "largest share of the saved steps that may have it")
     warning = Parameter(number, 1 / 3, "share above which it is no note but a warning")
     brings = {"optimizer": {}}
-    needs = (Need((CollectionKeys.OPTIMIZER,)),)
     modes = TRAINING
     fewest_steps = 10
     evidence = {

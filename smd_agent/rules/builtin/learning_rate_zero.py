@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, Severity, StepView
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Severity, StepView
 from smd_agent.rules.parameters import Parameter, whole
 
 
@@ -16,7 +16,6 @@ class LearningRateZero(BuiltInRule):
     meaning = "an optimizer updates with a learning rate of exactly 0, at several saved steps in a row"
     patience = Parameter(whole, 5, "saved steps in a row")
     brings = {"optimizer": {}}
-    needs = (Need((CollectionKeys.OPTIMIZER,)),)
     modes = TRAINING
     fewest_steps = 5
     evidence = {

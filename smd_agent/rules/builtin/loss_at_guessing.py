@@ -38,6 +38,7 @@ class LossAtGuessing(RuleOfUsage):
     saved = Parameter(whole, 30, "fewest saved steps")
     learned = Parameter(number, 0.05, "part of the way from guessing to being right")
     brings = {"usage,optimizer": {}}
+    needs = RuleOfUsage.needs
     modes = TRAINING
     fewest_steps = 30
     kind = "loss"

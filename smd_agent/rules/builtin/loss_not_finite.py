@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, ModeKeys, Need, Severity, StepView
-from smd_agent.rules.finite import model_inputs, not_finite
+from smd_agent.rules.readings import model_inputs, not_finite
 
 _WEIGHTS = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
 # What a loss that diverges has grown to, beside the first one.

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from smd_agent.framework.training_facts import NOT_NOW, PARAMETERS
-from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, Place, Severity, StepView
-from smd_agent.rules.finite import known_parameters
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Place, Severity, StepView
 from smd_agent.rules.parameters import Parameter, whole
+from smd_agent.rules.readings import known_parameters
 
 _OUTPUT = re.compile(r"(_output_\d+|/outputs(_\d+)?)$")
 # Of a loop with a tape, variables are those of any models, in any order.
@@ -63,7 +63,6 @@ class NoGradient(BuiltInRule):
     meaning = "a parameter can be trained, is in an optimizer, and has had no gradient at any of several saved steps"
     patience = Parameter(whole, 5, "saved steps")
     brings = {"parameters": {}}
-    needs = (Need((CollectionKeys.PARAMETERS,)),)
     modes = TRAINING
     evidence = {
         "without": "how many parameters of the model are so by then",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, Need, StepView
+from smd_agent.rules.built_in import BuiltInRule, StepView
 from smd_agent.rules.parameters import Parameter, whole
 
 _NODES = "trees/Node"
@@ -17,7 +17,6 @@ class NoSplit(BuiltInRule):
     meaning = "no tree of any saved round has a split, from the first round on"
     patience = Parameter(whole, 3, "saved rounds, of which the first is that of step 0")
     brings = {"trees": {}}
-    needs = (Need((CollectionKeys.TREES,)),)
     fewest_steps = 3
     evidence = {"trees": "how many trees the round has"}
     cause = (

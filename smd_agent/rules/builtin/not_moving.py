@@ -5,9 +5,9 @@ from __future__ import annotations
 from statistics import median
 
 from smd_agent.framework.training_facts import LOOKED_AT, NOT_NOW, UPDATE
-from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, StepView
-from smd_agent.rules.finite import known_parameters
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, StepView
 from smd_agent.rules.parameters import Parameter, whole
+from smd_agent.rules.readings import known_parameters
 
 _GRADIENT = "gradient/"
 # A gradient below that part of the median is rounding, as that of a bias before a normalisation.
@@ -24,11 +24,6 @@ class NotMoving(BuiltInRule):
     meaning = "an update moves a parameter by exactly 0 at several saved steps in a row, with a gradient and a rate"
     patience = Parameter(whole, 5, "saved steps in a row")
     brings = {"updates": {}, "gradients": {"reductions": "abs_mean,zero_share"}, "optimizer": {}}
-    needs = (
-        Need((CollectionKeys.UPDATES,)),
-        Need((CollectionKeys.GRADIENTS,), ("abs_mean",)),
-        Need((CollectionKeys.OPTIMIZER,)),
-    )
     modes = TRAINING
     fewest_steps = 5
     evidence = {

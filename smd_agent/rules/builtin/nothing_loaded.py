@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from smd_agent.framework.training_facts import LOADS
-from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, Need, Severity, StepView
+from smd_agent.rules.built_in import BuiltInRule, Severity, StepView
+from smd_agent.rules.readings import single
 
 _NUMBERS = ("given", "own", "loaded")
 
@@ -20,7 +21,6 @@ class NothingLoaded(BuiltInRule):
 
     meaning = "strict=False has loaded none of the names, or less than half both of the given and of the module's own"
     brings = {"parameters": {}}
-    needs = (Need((CollectionKeys.PARAMETERS,)),)
     evidence = {
         "given": "how many names were given to load_state_dict",
         "own": "how many names the module has",
@@ -32,8 +32,7 @@ class NothingLoaded(BuiltInRule):
     def take(self, step: StepView) -> None:
         """Look at the loads that a step tells of."""
         for name in step.names(patterns=(f"^{LOADS}",)):
-            value = step.value(name)
-            told = _parsed(str(value.reshape(-1)[0])) if value is not None and value.size == 1 else None
+            told = _parsed(str(single(step, name)))
             if told is None:
                 continue
             numbers = {key: told[key] for key in _NUMBERS}

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from smd_agent.framework.training_facts import USAGE
-from smd_agent.printable import count_of
-from smd_agent.rules.built_in import TRAINING, StepView
-from smd_agent.rules.finite import known_parameters
-from smd_agent.rules.parameters import Parameter, whole
-from smd_agent.rules.usage import Numbers, RuleOfUsage
+from smd_agent.printable import count_of, some_of
+from smd_agent.rules.built_in import StepView
+from smd_agent.rules.readings import known_parameters
+from smd_agent.rules.usage import Numbers, UsageInARow
 
 _NAMED = 3
 
 
-class OptimizerNotOfModel(RuleOfUsage):
+class OptimizerNotOfModel(UsageInARow):
     """An optimizer of parameters that are not, or no longer, those of the model that is trained.
 
     Free parameters, such as a temperature that is learned, are none where they have a gradient, or have ever changed.
     """
 
     meaning = "an optimizer has parameters that no module owns and that never had a gradient, or no gradient at all"
-    patience = Parameter(whole, 3, "saved steps in a row")
-    modes = TRAINING
-    fewest_steps = 3
     kind = "optimizer"
     facts = ("unowned",)
     evidence = {
@@ -64,8 +60,7 @@ class OptimizerNotOfModel(RuleOfUsage):
     def _cause(self, unowned: int) -> str:
         if not self._left:
             return self.cause
-        more = len(self._left) - _NAMED
-        names = ", ".join([*self._left][:_NAMED]) + (f" and {more} more" if more > 0 else "")
+        names = some_of([*self._left], _NAMED)
         has = f"{count_of(unowned, 'parameter')} of no module"
         return f"The optimizer has {has}, and not {names}: a layer was replaced after it was made"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, Severity, StepView
-from smd_agent.rules.finite import known_parameters
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, Severity, StepView
+from smd_agent.rules.readings import known_parameters
 
 _IN_A_LIST = (
     "Its module, or the parameter, is in a plain list or dict of the model, which does not register it:"
@@ -25,7 +25,6 @@ class ParameterNotOptimized(BuiltInRule):
 
     meaning = "a parameter can be trained and has a gradient, and no optimizer has ever been given it"
     brings = {"parameters": {}}
-    needs = (Need((CollectionKeys.PARAMETERS,)),)
     modes = TRAINING
     evidence = {
         "not_optimized": "how many parameters of the model are so",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, Severity, Split, StepView
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, Severity, Split, StepView
 from smd_agent.rules.parameters import Parameter, whole
+from smd_agent.rules.readings import first_inputs
 
 
 class RepeatedBatch(BuiltInRule):
@@ -16,7 +17,6 @@ class RepeatedBatch(BuiltInRule):
     meaning = "the inputs of a model's first call are the same at several training steps that follow each other"
     patience = Parameter(whole, 3, "steps in a row, each the next of the one before")
     brings = {"input_digests": {}}
-    needs = (Need((CollectionKeys.INPUT_DIGESTS,)),)
     modes = TRAINING
     fewest_steps = 3
     split = Split.TENSOR
@@ -31,11 +31,7 @@ class RepeatedBatch(BuiltInRule):
 
     def take(self, step: StepView) -> None:
         """Look at the digests of a step."""
-        for name in step.names(CollectionKeys.INPUT_DIGESTS):
-            value = step.value(name)
-            if value is None or value.size != 1 or not name.endswith("_0"):
-                continue
-            digest = int(value.reshape(-1)[0])
+        for name, digest in first_inputs(step).items():
             before, same, row = self._last.get(name, (-2, 0, 0))
             row = row + 1 if (before + 1, same) == (step.step, digest) else 1
             self._last[name] = (step.step, digest, row)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from smd_agent.rules.built_in import CollectionKeys, ModeKeys, Names, Need, Place, Severity, StepView
+from smd_agent.rules.built_in import CollectionKeys, ModeKeys, Names, Place, Severity, StepView
 from smd_agent.rules.parameters import Parameter, number, whole
 from smd_agent.rules.workers import OfWorkers
 
@@ -80,7 +80,6 @@ class ReplicasDiffer(OfWorkers[_Numbers]):
     patience = Parameter(whole, 3, "saved steps in a row")
     tolerance = Parameter(number, 1e-5, "largest difference, as part of what a weight amounts to")
     brings = {"weights,biases": {"reductions": "abs_mean"}}
-    needs = (Need(_WEIGHTS, ("abs_mean",)),)
     fewest_steps = 4
     severity = Severity.WARNING
     evidence = {

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from smd_agent.rules.built_in import CollectionKeys, ModeKeys, Need, Severity, StepView
+from smd_agent.rules.built_in import CollectionKeys, ModeKeys, Severity, StepView
 from smd_agent.rules.parameters import Parameter, whole
+from smd_agent.rules.readings import first_inputs
 from smd_agent.rules.workers import OfWorkers
 
 _WEIGHTS = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
@@ -46,7 +47,6 @@ class SameBatchOnWorkers(OfWorkers[_Seen]):
     meaning = "at most saved steps, workers with the same weights are given the same inputs"
     patience = Parameter(whole, 5, "saved steps with the same inputs")
     brings = {"input_digests": {}, "weights,biases": {"reductions": "abs_mean"}}
-    needs = (Need((CollectionKeys.INPUT_DIGESTS,)), Need(_WEIGHTS, ("abs_mean",)))
     fewest_steps = 5
     severity = Severity.WARNING
     evidence = {
@@ -68,11 +68,7 @@ class SameBatchOnWorkers(OfWorkers[_Seen]):
         """Return digests and weights of a worker."""
         weights = step.column("abs_mean", step.names(*_WEIGHTS))
         digests = {}
-        for name in step.names(CollectionKeys.INPUT_DIGESTS):
-            value = step.value(name)
-            if value is None or value.size != 1 or not name.endswith("_0"):
-                continue
-            digest = int(value.reshape(-1)[0])
+        for name, digest in first_inputs(step).items():
             if self._last.get((step.worker, name)) != digest:
                 digests[name] = digest
             self._last[step.worker, name] = digest

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, ModeKeys, Need, Place, Severity, StepView
+from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, ModeKeys, Place, Severity, StepView
 from smd_agent.rules.parameters import Parameter, whole
 
 # As boosted trainings name their metrics.
@@ -41,7 +40,8 @@ class SameEvaluationData(BuiltInRule):
     meaning = "all metrics of two evaluation sets are the same to the last bit at all saved rounds"
     values = Parameter(whole, 3, "different values that the metrics must have had")
     brings = {"metrics": {}}
-    needs = (Need((CollectionKeys.METRICS,)),)
+    # Boosted trainings have it.
+    only_with = CollectionKeys.FEATURE_IMPORTANCE
     fewest_steps = 3
     severity = Severity.WARNING
     evidence = {
@@ -80,10 +80,6 @@ class SameEvaluationData(BuiltInRule):
     def is_concerned(self) -> bool:
         """Whether there were two sets."""
         return bool(self._pairs)
-
-    def fits(self, collections: Collection[str]) -> bool:
-        """Tell whether it is a boosted training with several evaluation sets, as far as that is known."""
-        return CollectionKeys.FEATURE_IMPORTANCE in collections and super().fits(collections)
 
 
 def _order(name: str) -> tuple[bool, str]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection
 
 import numpy as np
 
 from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Names, Need, Severity, StepView
 from smd_agent.rules.parameters import Parameter, names, number, whole
-from smd_agent.rules.units import activity
+from smd_agent.rules.readings import activity
 
 _KIND = re.compile("tanh|sigmoid", re.IGNORECASE)
 _FEWEST_ELEMENTS = 8
@@ -48,6 +47,8 @@ class SaturatedActivation(BuiltInRule):
     patience = Parameter(whole, 5, "saved steps in a row", documented=1)
     brings = {"activation_input": {"include_regex": ".*tanh_input|.*sigmoid_input"}}
     chosen_by = ("collection_names", "tensor_regex")
+    # Runs of layers have gradients.
+    only_with = CollectionKeys.GRADIENTS
     modes = TRAINING
     fewest_steps = 5
     severity = Severity.WARNING
@@ -70,10 +71,6 @@ class SaturatedActivation(BuiltInRule):
             self.needs = (Need((), ("saturated_share",), saved_by=saved_by),)
         self.fewest_steps = min(self.fewest_steps, self.patience)
         self._begun = False
-
-    def fits(self, collections: Collection[str]) -> bool:
-        """Tell whether the run is one of layers: those have gradients."""
-        return CollectionKeys.GRADIENTS in collections and super().fits(collections)
 
     def take(self, step: StepView) -> None:
         """Look at the layers of a step."""

@@ -67,8 +67,7 @@ class SimilarAcrossRuns(BuiltInRule):
 
     def start(self) -> None:
         """Begin with nothing compared."""
-        if self.collection_names:
-            self.needs = (Need(self.collection_names, ("", *_STATISTICS)),)
+        self.needs = (Need(self.collection_names, ("", *_STATISTICS)),) if self.collection_names else ()
         self._refreshed: set[Trial] = set()
         self._has_compared = False
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from smd_agent.framework.training_facts import USAGE
-from smd_agent.rules.built_in import TRAINING, Severity, StepView
+from smd_agent.rules.built_in import Severity, StepView
 from smd_agent.rules.parameters import Parameter, whole
-from smd_agent.rules.usage import Numbers, RuleOfUsage
+from smd_agent.rules.usage import Numbers, UsageInARow
 
 _LAYERS = ("dropout", "batch_norm")
 
 
-class TrainingInEvaluationMode(RuleOfUsage):
+class TrainingInEvaluationMode(UsageInARow):
     """A model that is trained after ``eval()``, which nothing has undone.
 
     Where it was never trained in another mode, that may be meant, as in fine-tuning, and is a note. Single layers in
@@ -19,8 +19,6 @@ class TrainingInEvaluationMode(RuleOfUsage):
 
     meaning = "a model with dropout or batch normalisation is trained in evaluation mode, as a whole"
     patience = Parameter(whole, 2, "saved steps in a row")
-    modes = TRAINING
-    fewest_steps = 3
     kind = "model"
     facts = ("training",)
     evidence = {

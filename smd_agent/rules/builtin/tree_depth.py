@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, Need, Severity, StepView
+from smd_agent.rules.built_in import BuiltInRule, Severity, StepView
 from smd_agent.rules.parameters import Parameter, number
 
 _COLUMNS = ("Tree", "Node", "ID", "Yes", "No")
@@ -25,7 +25,6 @@ class TreeDepth(BuiltInRule):
     meaning = "a tree of the round is deeper than the limit"
     depth = Parameter(number, 4.0, "largest depth")
     brings = {"trees": {}}
-    needs = (Need((CollectionKeys.TREES,)),)
     only_by_name = True
     severity = Severity.NOTE
     evidence = {

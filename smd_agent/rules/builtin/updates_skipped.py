@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, Place, StepView
-from smd_agent.rules.finite import has_skipped, not_finite, says_so, scales_of
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Place, StepView
 from smd_agent.rules.parameters import Parameter, whole
+from smd_agent.rules.readings import has_skipped, not_finite, says_so, scales_of
 
 # A scale below 1 makes gradients smaller than they are: what still overflows is no matter of the scale.
 _UNSCALED = 1.0
@@ -56,7 +56,6 @@ class UpdatesSkipped(BuiltInRule):
     patience = Parameter(whole, 5, "saved steps in a row")
     steps = Parameter(whole, 20, "steps that they reach over, unless the scale has fallen below 1")
     brings = {"optimizer": {}}
-    needs = (Need((CollectionKeys.OPTIMIZER,)),)
     modes = TRAINING
     fewest_steps = 5
     evidence = {

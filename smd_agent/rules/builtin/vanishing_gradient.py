@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from smd_agent.framework.training_facts import UPDATE_RATIO
-from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Names, Need, Severity, Split, StepView
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Names, Severity, Split, StepView
 from smd_agent.rules.parameters import Parameter, number, whole
 
 _PREFIX = "gradient/"
@@ -41,7 +41,6 @@ class VanishingGradient(BuiltInRule):
     lost = Parameter(number, 1e-8, "part of the weights below which an update is lost in rounding")
     patience = Parameter(whole, 5, "saved steps in a row")
     brings = {"gradients": {"reductions": "abs_mean,zero_share", "save_interval": 500}}
-    needs = (Need((CollectionKeys.GRADIENTS,), ("abs_mean",)),)
     modes = TRAINING
     fewest_steps = 5
     severity = Severity.WARNING

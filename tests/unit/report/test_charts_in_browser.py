@@ -15,7 +15,7 @@ from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
 from smd_agent.report.page import made_page
 from smd_agent.report.serving import LivePage, PageServer, waiting_page
-from smd_agent.rules.by_default import judge
+from smd_agent.rules.registry import judge
 
 
 def losses(*values):

@@ -19,7 +19,7 @@ from harness.written_runs import started
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
 from smd_agent.report.page import STYLES, island, made_page
-from smd_agent.rules.by_default import judge
+from smd_agent.rules.registry import judge
 
 PINNED = {
     "uPlot.iife.min.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",

@@ -13,7 +13,7 @@ from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.notes import about_text
 from smd_agent.report.line_charts import Overlay
-from smd_agent.rules.by_default import judge
+from smd_agent.rules.registry import judge
 
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
 

@@ -8,9 +8,8 @@ from harness.rule_runs import written
 
 from smd_agent.core.modes import ModeKeys
 from smd_agent.rules import finding
-from smd_agent.rules.by_default import judge
 from smd_agent.rules.finding import Finding, Severity
-from smd_agent.rules.registry import built_in_rules
+from smd_agent.rules.registry import built_in_rules, judge
 from smd_agent.rules.verdict_in_time import ShortLook
 
 

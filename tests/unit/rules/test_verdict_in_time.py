@@ -9,7 +9,7 @@ import pytest
 from harness.rule_runs import written
 
 from smd_agent.core.modes import ModeKeys
-from smd_agent.rules import by_default
+from smd_agent.rules import registry
 from smd_agent.rules.finding import Finding, Severity
 from smd_agent.rules.judging import Verdict
 from smd_agent.rules.registry import applied_unasked, built_in_rules
@@ -126,7 +126,7 @@ def busy(seconds):
 def test_a_last_loss_that_is_not_finite_is_never_missed(seconds, after, processes, tmp_path, monkeypatch):
     """However little time there is, and however many share the processor; steps that have no loss may follow."""
     clock = time.monotonic
-    monkeypatch.setattr("smd_agent.rules.time_limits.time.monotonic", lambda: processes * clock())
+    monkeypatch.setattr("smd_agent.rules.verdict_in_time.time.monotonic", lambda: processes * clock())
     steps = [{"loss": 1.0} for _ in range(19)] + [{"loss": math.nan}, *({"outputs": 1.0} for _ in after)]
     trial = written(tmp_path / "run", steps, [ModeKeys.TRAIN] * 20 + after)
 
@@ -164,8 +164,8 @@ def test_a_disk_that_is_slow_is_waited_for_three_times_as_long_by_the_clock(tria
 
 
 def test_of_one_worker_of_several_rules_about_all_are_left_out(trial, monkeypatch):
-    asked = by_default.built_in_rules()["StalledTrainingRule"]
-    monkeypatch.setattr(by_default, "applied_unasked", lambda rules: {"StalledTrainingRule": asked})
+    asked = registry.built_in_rules()["StalledTrainingRule"]
+    monkeypatch.setattr(registry, "applied_unasked", lambda rules: {"StalledTrainingRule": asked})
     steps = trial.step_table.steps(ModeKeys.GLOBAL, True)
     judged = [
         look_shortly(trial, steps, trial.step_table.files, 60, one_worker=one).verdict.judged for one in (False, True)

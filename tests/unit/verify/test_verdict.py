@@ -9,8 +9,7 @@ import pytest
 
 from smd_agent.framework import observer as observing
 from smd_agent.framework.observer import MAIN, STEPS, Observer
-from smd_agent.verify.running import Run
-from smd_agent.verify.verdict import Outcome, judge
+from smd_agent.verify.verdict import Outcome, Run, judge
 
 
 class Play:

@@ -1,20 +1,71 @@
-"""Readings of a step that rules share: tensors that are not finite, inputs, known parameters, scalers of losses.
+"""Readings of a step that rules share.
 
-Parameters are read from the collection ``parameters``: trained, frozen, forgotten.
+They are tensors that are not finite, what models were called with, parameters as the collection ``parameters`` tells of
+them (trained, frozen, forgotten), scalers of losses, and the activity of a layer's units: seen in its values, or in
+statistics of them.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from smd_agent.analysis.overview import all_finite
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.framework.training_facts import OPTIMIZER, PARAMETERS, UPDATE
 from smd_agent.rules.step_view import Names, StepView
+
+_HALVINGS = 50
+
+
+def activity(active: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+    """Return for each unit the percentage of its elements that are active.
+
+    Args:
+        active: which elements of a layer's values are. The units lie along the second axis, of three along the last
+            one: (batch, units), (batch, tokens, units), (batch, units, height, width). Of one axis they are its own.
+
+    Returns:
+        float64 of shape ``(units,)``.
+    """
+    axis = {0: None, 1: 0, 3: 2}.get(active.ndim, 1)
+    if axis is None:
+        return np.array([100.0 * bool(active)])
+    others = tuple(place for place in range(active.ndim) if place != axis)
+    found: npt.NDArray[np.float64] = 100.0 * np.count_nonzero(active, others) / (active.size // active.shape[axis])
+    return found
+
+
+def dead_beyond_chance(dead: float, zeros: float, count: int) -> float:
+    """Return which share of a layer's units is dead, where others are 0 throughout a small batch by chance.
+
+    The units that live are taken to be 0 with the same probability p. So of dead ones d, ``zeros`` is d + (1 - d) p and
+    ``dead`` is d + (1 - d) p**count, which is solved for d.
+
+    Args:
+        dead: share of units that are 0 throughout.
+        zeros: share of elements that are 0.
+        count: elements of each unit; with fewer than there are, the result is less.
+    """
+    if zeros >= 1:
+        return 1.0
+    # 1 + p + ... + p**(count - 1), which grows with p.
+    wanted = (1 - dead) / (1 - zeros)
+    if wanted >= count:
+        return 0.0
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if (1 - middle**count) / (1 - middle) < wanted:
+            low = middle
+        else:
+            high = middle
+    return max(1 - (1 - zeros) / (1 - low), 0.0)
+
 
 # An element that is not finite makes these so, too. The first that is known of a tensor is looked at.
 _TELLING = ("", "abs_mean", "l2", "l1", "std", "mean")
@@ -76,11 +127,22 @@ def known_parameters(step: StepView) -> dict[str, dict[str, Fact]]:
     """Return what a step says of parameters, by model and by the names that their values have."""
     found = {}
     for name in step.names(CollectionKeys.PARAMETERS):
-        value = step.value(name)
-        facts = _parsed(str(value.reshape(-1)[0])) if value is not None and value.size == 1 else None
+        facts = _parsed(str(single(step, name)))
         if facts is not None:
             found[name.removeprefix(PARAMETERS)] = facts
     return found
+
+
+def single(step: StepView, name: str) -> Any:
+    """Return the element of a tensor that has one, such as a text; None of others."""
+    value = step.value(name)
+    return value.reshape(-1)[0] if value is not None and value.size == 1 else None
+
+
+def first_inputs(step: StepView) -> dict[str, int]:
+    """Return the digests of the first inputs of models, by the names of the tensors that have them."""
+    names = [name for name in step.names(CollectionKeys.INPUT_DIGESTS) if name.endswith("_0")]
+    return {name: int(digest) for name in names if (digest := single(step, name)) is not None}
 
 
 def _parsed(text: str) -> dict[str, Fact] | None:
