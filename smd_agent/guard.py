@@ -99,7 +99,7 @@ def say(line: str) -> None:
 
 
 def _has_room(stream: Any) -> bool:
-    """Whether a stream takes a page now; the first time in a process that it does not, it is given a moment."""
+    """True if a stream takes a page now; the first time in a process that it does not, it is given a moment."""
     try:
         descriptor = stream.fileno()
         if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
@@ -248,7 +248,7 @@ def attempt(action: Callable[[], object]) -> Exception | None:
 
 
 def is_foreign(error: BaseException) -> bool:
-    """Whether an exception comes out of a signal handler, or out of a function that traces or profiles.
+    """True if an exception comes out of a signal handler, or out of a function that traces or profiles.
 
     ``error`` is as it was caught: only what was called since then counts.
     """
@@ -276,7 +276,7 @@ def _is_foreign(error: BaseException) -> bool:
 
 
 def _was_called_by_interpreter(frame: FrameType) -> bool:
-    """Whether the arguments are a signal's number and the calling frame, or that frame and the name of an event."""
+    """True if the arguments are a signal's number and the calling frame, or that frame and the name of an event."""
     caller = frame.f_back
     if caller is None:
         return False

@@ -67,7 +67,7 @@ def current() -> BaseHook | None:
 
 
 def has_had_hook() -> bool:
-    """Whether this process has a hook, or has had one."""
+    """True if this process has a hook, or has had one."""
     return _session.prepared
 
 
@@ -162,7 +162,7 @@ def switch_off(framework: str = "") -> None:
 
 
 def is_off(framework: str = "") -> bool:
-    """Whether a failure of ours has switched the capture of everything, or of this framework, off.
+    """True if a failure of ours has switched the capture of everything, or of this framework, off.
 
     Then no hook is made for the program any more.
     """

@@ -26,7 +26,7 @@ _standing: list[Callable[[], bool]] = []
 
 
 def patience(seconds: float) -> float:
-    """How long to wait, in seconds, where nothing else stands still, and where something of this process does."""
+    """The time to wait, in seconds, where nothing else stands still, and where something of this process does."""
     _standing[:] = [stands_still for stands_still in _standing if stands_still()]
     return min(seconds, LAST_LOOK_SECONDS) if _standing else seconds
 

@@ -21,7 +21,7 @@ MARK = "__smd_agent__"
 
 
 def root_spec(beside: Sequence[str] = ()) -> ModuleSpec:
-    """What ``smdebug`` itself is made by, where no library of that name is installed.
+    """The spec of ``smdebug`` itself, where no library of that name is installed.
 
     Args:
         beside: folders of that name which are no package by themselves; what lies in them can still be imported.
@@ -41,7 +41,7 @@ class OldNames:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """What a module of the table is made by; None for all others."""
+        """The spec of a module of the table; None for all others."""
         if not fullname.startswith(f"{ROOT}.") or not is_ours(root := sys.modules.get(ROOT)):
             return None
         if fullname in MODULES:
@@ -67,7 +67,7 @@ _names = OldNames()
 
 
 def is_ours(module: ModuleType | None) -> bool:
-    """Whether a module is one of those that are made here."""
+    """True if a module is one of those that are made here."""
     return MARK in getattr(module, "__dict__", {})
 
 

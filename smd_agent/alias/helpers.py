@@ -27,7 +27,7 @@ def get_logger(name: str = "smdebug") -> logging.Logger:
 
 
 def str2bool(v: bool | str) -> bool:
-    """What an option says that is yes or no, such as ``"True"``, ``"0"`` or ``"off"``.
+    """The truth of an option that is yes or no, such as ``"True"``, ``"0"`` or ``"off"``.
 
     Raises:
         ValueError: it is another word.
@@ -39,7 +39,7 @@ def str2bool(v: bool | str) -> bool:
 
 
 def parse_bool(arg: object, default: bool) -> bool:
-    """What a value of a configuration says that is true or false; ``default`` for None.
+    """The truth of a configuration's value; ``default`` for None.
 
     Raises:
         ValueError: it is neither.
@@ -54,7 +54,7 @@ def parse_bool(arg: object, default: bool) -> bool:
 
 
 def is_s3(path: str) -> tuple[bool, str | None, str | None]:
-    """Whether a path is one of S3, and if so its bucket and its key."""
+    """True if a path is one of S3, and if so its bucket and its key."""
     scheme, found, rest = path.partition("s3://")
     if scheme or not found:
         return False, None, None
@@ -63,7 +63,7 @@ def is_s3(path: str) -> tuple[bool, str | None, str | None]:
 
 
 def has_training_ended(trial_prefix: str | os.PathLike[str]) -> bool:
-    """Whether the run in this folder, or at this address of a store, says that it has ended.
+    """True if the run in this folder, or at this address of a store, says that it has ended.
 
     Raises:
         OSError: the store cannot be read.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 
 class Served:
-    """What a module of the old library has here.
+    """A module of the old library, and what it has here.
 
     Args:
         names: for each name ``module`` or, where it is called otherwise there, ``module:name``.

@@ -44,7 +44,7 @@ class CollectionsFiles:
 
     @property
     def num_workers(self) -> int:
-        """How many workers the run says it has."""
+        """Number of workers that the run says it has."""
         return self.manager.get_num_workers()
 
     def wait(self, timeout: float) -> None:

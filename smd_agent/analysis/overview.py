@@ -107,7 +107,7 @@ class Course:
 
     @property
     def stays_not_finite(self) -> bool:
-        """Whether it is so at all later steps."""
+        """True if it is so at all later steps."""
         first = self.not_finite_from
         return first is not None and not any(point.finite for point in self.points if point.step > first)
 
@@ -121,7 +121,7 @@ class Course:
 
     @functools.cached_property
     def finding(self) -> str | None:
-        """What is unusual: one of `FINDINGS`."""
+        """The unusual thing about it: one of `FINDINGS`."""
         if self.not_judged:
             return None
         if self.not_finite_from is not None:
@@ -150,7 +150,7 @@ class Course:
 
     @property
     def unusual(self) -> tuple[float, ...]:
-        """What courses are ordered by, the most unusual first."""
+        """The key that courses are ordered by, the most unusual first."""
         finding = self.finding
         if finding is None:
             return (len(FINDINGS), not self.is_loss)
@@ -229,7 +229,7 @@ _NOT_JUDGED = (
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is read: stored numbers, and bytes; larger tensors than ``largest`` bytes are not read."""
+    """The most that is read: stored numbers, and bytes; larger tensors than ``largest`` bytes are not read."""
 
     numbers: int
     bytes: int

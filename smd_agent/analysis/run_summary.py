@@ -118,7 +118,7 @@ def _state(fact: dict[str, object], had_gradient: bool) -> str | None:
 
 
 def _notes(source: TensorSource, name: str) -> Iterator[dict[str, dict[str, object]]]:
-    """What was noted under a name, the latest last; what cannot be read is left out."""
+    """The notes under a name, the latest last; those that cannot be read are left out."""
     steps = source.step_table.steps(ModeKeys.GLOBAL, incomplete=True)
     files = [file for step in steps for _, file in sorted(source.step_table.files(step).items(), reverse=True)]
     for file in [file for file in files if name in source.contents(file).names][-_MOST_NOTES:]:

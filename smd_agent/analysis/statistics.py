@@ -65,7 +65,7 @@ _SMALL_BYTES = 1 << 14
 
 @dataclass(frozen=True)
 class Measured:
-    """What is known of one tensor as one worker saved it at one step.
+    """The statistics of one tensor as one worker saved it at one step.
 
     Attributes:
         name: of the tensor.

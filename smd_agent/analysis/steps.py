@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class StepState(Enum):
-    """What can be said about a step while its run may be going on."""
+    """The state of a step while its run may be going on."""
 
     UNAVAILABLE = 0
     AVAILABLE = 1

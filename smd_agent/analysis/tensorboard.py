@@ -77,7 +77,7 @@ def _members(name: str, collections: Mapping[str, Collection]) -> list[tuple[str
 
 
 class _Reading:
-    """What one worker has saved at one step."""
+    """The values that one worker has saved at one step."""
 
     def __init__(self, source: TensorSource, file: StepIndex, problems: Problems) -> None:
         self._source = source
@@ -102,7 +102,7 @@ class _Reading:
         return step
 
     def _wall_time(self) -> float:
-        """When the step was taken: what its first record says."""
+        """The time at which the step was taken: what its first record says."""
         first = next(iter(self._file.index.payload.tensors.names), None)
         found = None if first is None else self._read(first, first)
         return 0.0 if found is None else found.wall_time
@@ -143,7 +143,7 @@ class _Reading:
 
 
 def _is_of_several(counts: npt.NDArray[Any]) -> bool:
-    """Whether something is a histogram, and of more than one element."""
+    """True if something is a histogram, and of more than one element."""
     return counts.shape == (BUCKETS,) and counts.dtype.kind == "i" and int(counts.sum()) > 1
 
 

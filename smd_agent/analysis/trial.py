@@ -117,7 +117,7 @@ class Trial(Views):
 
     @property
     def num_workers(self) -> int:
-        """How many workers must have written a step for it to be complete."""
+        """Number of workers that must have written a step for it to be complete."""
         return self.step_table.num_workers
 
     @property
@@ -127,7 +127,7 @@ class Trial(Views):
 
     @property
     def loaded_all_steps(self) -> bool:
-        """Whether the run has ended and all of its steps are known."""
+        """True if the run has ended and all of its steps are known."""
         return self.step_table.ended
 
     @property
@@ -137,7 +137,7 @@ class Trial(Views):
 
     @property
     def problems(self) -> dict[str, str]:
-        """What is wrong with the index files that could not be read, by their paths below the run's folder."""
+        """The problems of index files that could not be read, by their paths below the run's folder."""
         return dict(self._reader.problems)
 
     def take_as_it_is(self) -> None:

@@ -30,7 +30,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Choice(TypedDict, total=False):
-    """What is read of a run, as keyword arguments; without any, all of it.
+    """The choice of what is read of a run, as keyword arguments; without any, all of it.
 
     regex: only tensors in whose name one of these is found.
     collection: only members of this collection. Not together with ``regex``.
@@ -119,7 +119,7 @@ class Saved:
 
 
 class Views(ABC):
-    """What a trial gives of several tensors at once."""
+    """The part of a trial that gives several tensors at once."""
 
     @abstractmethod
     def _as_source(self) -> TensorSource: ...

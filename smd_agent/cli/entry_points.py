@@ -133,7 +133,7 @@ def _launcher() -> EntryPoint:
 
 
 def _failure(*, by_path: bool = True) -> str:
-    """Why the agent does not come up in an interpreter that is started with the flags of this one; empty if it does."""
+    """The reason why the agent does not come up in an interpreter with the flags of this one; empty if it does."""
     if not sys.executable:
         return "this interpreter does not know its own path (sys.executable is empty)"
     seen = look(_flags(), by_path=by_path)

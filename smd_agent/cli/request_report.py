@@ -233,7 +233,7 @@ def _missing_regexes(name: str, regexes: Iterable[str], names: Sequence[str]) ->
 
 
 def _never_due(collection: Collection, steps: Sequence[Steps]) -> str:
-    """Why no step could save a collection; empty where one could."""
+    """The reason why no step could save a collection; empty where one could."""
     if collection.save_config is None or not steps:
         return ""
     reasons = []

@@ -137,7 +137,7 @@ class LiveRun:
 
 
 def _written(trial: Trial, step: int) -> float | None:
-    """When a training step was written, in seconds since the epoch; None if that is not known."""
+    """The time at which a training step was written, in seconds since the epoch; None if that is not known."""
     files = trial.step_table.files(step, ModeKeys.TRAIN).values()
     try:
         return max(os.stat(Path(trial.root, index_path(file.step, file.worker))).st_mtime for file in files)

@@ -21,7 +21,7 @@ _LONGEST_VALUE = 60
 
 @dataclass(frozen=True)
 class Source:
-    """Where a hook configuration is: in a file, or in a text that somebody handed over.
+    """The place of a hook configuration: a file, or a text that somebody handed over.
 
     name: how messages call it; a path, or the name of the variable that holds the text.
     text: the configuration itself; None means it is the content of the file `name`.
@@ -51,7 +51,7 @@ def find_source() -> Source | None:
 
 
 def is_there(source: Source) -> bool:
-    """Whether there is a configuration at the place.
+    """True if there is a configuration at the place.
 
     Raises ConfigError when the disk does not say so in time.
     """

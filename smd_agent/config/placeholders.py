@@ -45,7 +45,7 @@ def literal(text: str) -> str:
 
 
 def names_rank(text: str) -> bool:
-    """Whether each rank has a folder of its own by this name."""
+    """True if each rank has a folder of its own by this name."""
     return any(match[2] == RANK for match in _PLACEHOLDER.finditer(text))
 
 

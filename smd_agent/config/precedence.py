@@ -60,13 +60,13 @@ def merged_steps(layers: list[StepKeys], default: SaveConfigMode) -> SaveConfig:
 
 
 def hook_reductions(hook: Section) -> ReductionConfig | None:
-    """What the hook says of reductions; None if it says nothing."""
+    """The reductions that the hook asks for; None if it says nothing of them."""
     given = _reduction_keys(hook)
     return _something(hook, given) if given else None
 
 
 def collection_reductions(parameters: Section, of_hook: ReductionConfig | None) -> ReductionConfig | None:
-    """What a collection says of reductions, beside what the hook says; None if it says nothing."""
+    """The reductions of a collection, beside those of the hook; None if it says nothing of them."""
     given = _reduction_keys(parameters)
     if given and keys.REDUCTIONS.name not in given:
         base = of_hook or ReductionConfig(save_raw_tensor=True)

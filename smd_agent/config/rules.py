@@ -173,7 +173,7 @@ _OF_EVERY_RULE = ("base_trial", keys.RULE_TO_INVOKE.name)
 
 @dataclass(frozen=True)
 class Hook:
-    """What a hook file says of all collections.
+    """The part of a hook file that holds for all collections.
 
     Attributes:
         steps: its keys of steps.
@@ -190,7 +190,7 @@ class Hook:
     save_all: bool
 
     def saves(self, collection: str) -> bool:
-        """Whether a collection is saved without any rule, and without an object of its own."""
+        """True if a collection is saved without any rule, and without an object of its own."""
         if self.save_all or collection in self.included or collection in _SAVED_BY_DEFAULT:
             return True
         return CollectionKeys.ALL in self.included and collection in BUILT_IN_NAMES
@@ -242,7 +242,7 @@ def _tell_of_unknown(entry: Section, name: str, given: Mapping[str, Any], path: 
 
 
 def is_report(rule: RuleSettings) -> bool:
-    """Whether this is no rule but a report."""
+    """True if this is no rule but a report."""
     known = rule_of(rule.name)
     return known is not None and known.is_report
 

@@ -72,7 +72,7 @@ class Collection:
 
     @property
     def reduction_config(self) -> ReductionConfig | None:
-        """What is saved of each tensor; None until set here or taken from the hook."""
+        """The summaries that are saved of each tensor; None until set here or taken from the hook."""
         return self._reduction_config
 
     @reduction_config.setter
@@ -83,7 +83,7 @@ class Collection:
 
     @property
     def save_config(self) -> SaveConfig | None:
-        """When the tensors are saved; None until set here or taken from the hook."""
+        """The step rules of the tensors; None until set here or taken from the hook."""
         return self._save_config
 
     @save_config.setter

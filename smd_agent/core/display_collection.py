@@ -12,7 +12,7 @@ _WIDE = (CollectionKeys.ALL, CollectionKeys.DEFAULT)
 
 
 class DisplayCollection(NamedTuple):
-    """Where a tensor is shown.
+    """The collection that a tensor is shown under.
 
     Attributes:
         collection: its name.

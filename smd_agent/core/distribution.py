@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 
 
 class Distribution(NamedTuple):
-    """How the finite elements of a tensor lie.
+    """The distribution of the finite elements of a tensor.
 
     Attributes:
         low, high: the smallest and the largest of them; NaN if there is none.
@@ -41,7 +41,7 @@ class Distribution(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many elements are finite."""
+        """Number of finite elements."""
         return int(self.counts.sum())
 
     def buckets(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
@@ -55,7 +55,7 @@ class Distribution(NamedTuple):
 
 
 def has_distribution(array: Array) -> bool:
-    """Whether an array has one: it has several elements, and they are real numbers."""
+    """True if an array has one: it has several elements, and they are real numbers."""
     return array.size > 1 and array.dtype.kind in "fiu"
 
 

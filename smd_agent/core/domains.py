@@ -154,7 +154,7 @@ class Domain:
 
 
 class _Steps(Domain):
-    """What no other domain stands for.
+    """The domain of all that no other one stands for.
 
     Attributes:
         end: ends the capture.

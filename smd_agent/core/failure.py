@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Failure:
-    """What failed, when, and what it has cost.
+    """A failure: what failed, when, and what it has cost.
 
     Attributes:
         domain: what is saved that may be missing, in words, such as ``losses``; see ``core.domains``.

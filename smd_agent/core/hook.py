@@ -87,7 +87,7 @@ class BaseHook:
 
     @property
     def save_config(self) -> SaveConfig:
-        """When collections without their own rule are saved."""
+        """The step rules of collections that have none of their own."""
         return self.selection.save_config
 
     @property
@@ -97,7 +97,7 @@ class BaseHook:
 
     @property
     def dry_run(self) -> bool:
-        """Whether everything is decided but no step is written."""
+        """True if everything is decided but no step is written."""
         return self._output.sink.dry_run
 
     @property
@@ -124,7 +124,7 @@ class BaseHook:
 
     @property
     def writing(self) -> bool:
-        """Whether this process has begun to write the run."""
+        """True if this process has begun to write the run."""
         return self._output.sink.started
 
     @property
@@ -213,7 +213,7 @@ class BaseHook:
             self.recorder.save_given(name, value)
 
     def should_save_tensor_or_collection(self, tensor_name: str, collection_name: str) -> bool:
-        """Whether the current step saves a tensor of this name, or whatever is in a collection that has no regexes.
+        """True if the current step saves a tensor of this name, or whatever is in a collection that has no regexes.
 
         Args:
             tensor_name: a tensor's name; with the collection ``gradients``, that of the variable.

@@ -61,7 +61,7 @@ class ManualValues:
 
     @property
     def waiting(self) -> bool:
-        """Whether a value waits for the next step."""
+        """True if a value waits for the next step."""
         return bool(self._waiting)
 
     def save_tensor(self, name: str, value: Any) -> None:
@@ -97,7 +97,7 @@ class ManualValues:
         self._wait(name, given)
 
     def step_opened(self) -> None:
-        """It has been decided what the current step saves: write what has waited for it.
+        """The current step has been opened, and it is known what it saves: write what has waited for it.
 
         An evaluation may stand between the top of the loop and the training step, so what it gets waits on.
         """
@@ -146,7 +146,7 @@ class ManualValues:
         return is_of_last and written is None and bool(self._steps.ever_wanted(frozenset((name,))))
 
     def _is_ahead(self, name: str) -> bool:
-        """Whether a value of this name that is given now belongs to the next step."""
+        """True if a value of this name that is given now belongs to the next step."""
         if name not in self._names:
             self._names.add(name)
             if self._nothing_begun():
@@ -158,7 +158,7 @@ class ManualValues:
         return position.step <= position.before or (position.train is position.evaluation and position.train.step < 0)
 
     def _has_ended(self) -> bool:
-        """Whether the current step has got all that belongs to it but for what is given at the bottom of the loop."""
+        """True if the current step has got all that belongs to it but for what is given at the bottom of the loop."""
         position = self._steps.position
         return position.updated or (self._steps.ends_with_updates and not position.awaits_update)
 
@@ -212,7 +212,7 @@ def _holds_tensors(value: Any) -> bool:
 
 
 def _is_tensor(value: Any) -> bool:
-    """Whether it is a tensor that has dimensions; numbers in a list are an array together."""
+    """True if it is a tensor that has dimensions; numbers in a list are an array together."""
     try:
         shape = getattr(value, "shape", None)
         return shape is not None and len(shape) > 0

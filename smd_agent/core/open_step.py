@@ -63,11 +63,11 @@ class OpenStep:
         return self.selection.lock
 
     def wants(self, name: str) -> bool:
-        """Whether the current step saves a tensor of this name."""
+        """True if the current step saves a tensor of this name."""
         return self.position.saving and self._current_plan().includes(name, self._now.due)
 
     def ever_saves(self, collection: str) -> bool:
-        """Whether a collection is saved at some step."""
+        """True if a collection is saved at some step."""
         return collection in self.selection.names
 
     def ever_wanted(self, names: frozenset[str]) -> frozenset[str]:
@@ -85,15 +85,15 @@ class OpenStep:
         return self._current_plan().names_of(self._now.due) if self.position.saving else set()
 
     def shares_due(self) -> bool:
-        """Whether the current step saves shares of the channels of some tensors."""
+        """True if the current step saves shares of the channels of some tensors."""
         return self.position.saving and self._current_plan().shares_due(self._now.due)
 
     def group(self, names: tuple[str, ...]) -> Group:
-        """What the current step saves of tensors that come together."""
+        """The plan of what the current step saves of tensors that come together."""
         return self._current_plan().group(names, self._now.due)
 
     def takes(self, name: str) -> bool:
-        """Whether the current step saves a tensor of this name, whose collections may be new."""
+        """True if the current step saves a tensor of this name, whose collections may be new."""
         plan = self._current_plan()
         plan.forget(name)
         if not self.position.saving:
@@ -118,7 +118,7 @@ class OpenStep:
 
     @property
     def unfinished(self) -> bool:
-        """Whether a step has values, and is open or held."""
+        """True if a step has values, and is open or held."""
         return self.position.open or self._held is not None
 
     def ask_again(self) -> None:

@@ -92,7 +92,7 @@ class NamePattern:
             raise UnfitPattern(regex, "can take longer to match than a training lasts")
 
     def found_in(self, name: str) -> bool:
-        """Whether it is found anywhere in a name, as `re.search` would; in a bounded time.
+        """True if it is found anywhere in a name, as `re.search` would; in a bounded time.
 
         Raises:
             UnfitPattern: the answer would take too long.
@@ -131,7 +131,7 @@ def _nodes_of(tree: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _folds_too_much(tree: Any) -> bool:
-    """Whether a tree would take long to compile: where case is ignored each character of a class is looked at."""
+    """True if a tree would take long to compile: where case is ignored each character of a class is looked at."""
     flags, spans = tree.state.flags, 0
     for operation, arguments in _nodes_of(tree):
         if operation is _codes.SUBPATTERN:

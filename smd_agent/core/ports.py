@@ -66,7 +66,7 @@ class RunSink(Protocol):
 
     @property
     def started(self) -> bool:
-        """Whether ``start`` has succeeded."""
+        """True if ``start`` has succeeded."""
 
     @property
     def relocated_because(self) -> str | None:
@@ -122,7 +122,7 @@ class RunSink(Protocol):
 
 @dataclass(frozen=True)
 class HeldStep:
-    """What a step has saved while it is neither current nor on its way to the disk."""
+    """A step that is neither current nor on its way to the disk, and what it has saved."""
 
     sink: StepSink
     step: int
@@ -132,7 +132,7 @@ class HeldStep:
 
 @dataclass
 class StepState:
-    """What is known of the current step.
+    """The knowledge of the current step.
 
     Attributes:
         plan: what the step goes by; None before there is one.
@@ -177,7 +177,7 @@ class StepWriter(Protocol):
 
     @property
     def position(self) -> RunPosition:
-        """Where the run stands."""
+        """The position of the run."""
 
     @property
     def mode(self) -> ModeKeys:
@@ -187,22 +187,22 @@ class StepWriter(Protocol):
     """Of the channels of layers' outputs; who captures these says where they are."""
 
     def wants(self, name: str) -> bool:
-        """Whether the current step saves a tensor of this name."""
+        """True if the current step saves a tensor of this name."""
 
     def collections_due(self) -> set[str]:
         """Names of the collections that the current step saves."""
 
     def shares_due(self) -> bool:
-        """Whether the current step saves shares of the channels of some tensors."""
+        """True if the current step saves shares of the channels of some tensors."""
 
     def ever_saves(self, collection: str) -> bool:
-        """Whether a collection is saved at some step."""
+        """True if a collection is saved at some step."""
 
     def ever_wanted(self, names: frozenset[str]) -> frozenset[str]:
         """Those of several names that are in a collection that is saved, at whatever step."""
 
     def clock_for(self, mode: ModeKeys) -> ModeClock:
-        """What counts the steps that are of this mode by themselves."""
+        """The counter of the steps that are of this mode by themselves."""
 
     def next_step_wants(self, clock: ModeClock) -> Callable[[str], bool]:
         """Tells of a tensor's name whether the clock's next step saves it; nothing is begun."""
@@ -227,7 +227,7 @@ class StepWriter(Protocol):
 
 
 class OpenCapture(Protocol):
-    """What captures the step that is open: patches, hooks, and values that are saved when the step ends."""
+    """The capture of the step that is open: patches, hooks, and values that are saved when the step ends."""
 
     def close(self) -> None:
         """The step ends: save what is left and remove everything that was installed."""
@@ -241,7 +241,7 @@ class LateValues(Protocol):
 
     @property
     def waiting(self) -> bool:
-        """Whether a step that has ended is not on its way to the disk."""
+        """True if a step that has ended is not on its way to the disk."""
 
     def ask(self, names: Sequence[str], values: Sequence[Any]) -> tuple[Sequence[str], Sequence[Any]]:
         """Take what comes later of these tensors of the open step; the names and values of the rest are returned."""

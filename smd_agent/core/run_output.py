@@ -66,7 +66,7 @@ class Worker:
 
 
 def worker_name(rank: int) -> str:
-    """What a worker of this number is called in file names."""
+    """The name of a worker of this number in file names."""
     return f"worker_{rank}"
 
 
@@ -123,7 +123,7 @@ class RunOutput:
         self._told = ""
 
     def keep_apart(self, apart: bool) -> None:
-        """Whether this worker's run is its own whatever other workers there are, in a folder that none of them has."""
+        """True if this worker's run is its own whatever other workers there are, in a folder that none of them has."""
         self._worker.apart = apart
 
     def begin(self, mode: ModeKeys = ModeKeys.GLOBAL) -> bool:

@@ -128,7 +128,7 @@ class _EveryMode:
 
 
 class SaveConfig:
-    """When to save, for each mode: one rule for all modes, or `mode_save_configs` with a rule for some.
+    """The step rules for each mode: one rule for all modes, or `mode_save_configs` with a rule for some.
 
     The four fields of a rule are attributes of this object too: assigning `config.end_step = 0` sets it in every mode.
 

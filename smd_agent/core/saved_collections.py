@@ -162,18 +162,18 @@ class Selection:
 
     @property
     def saves_everything(self) -> bool:
-        """Whether every tensor is saved."""
+        """True if every tensor is saved."""
         return CollectionKeys.ALL in self._included and ".*" in self.manager.get(CollectionKeys.ALL).include_regex
 
     def is_metric(self, tensor_name: str) -> bool:
-        """Whether a tensor is one of SageMaker's metrics."""
+        """True if a tensor is one of SageMaker's metrics."""
         if tensor_name in self.metric_names:
             return True
         known = self.manager.get_collections()
         return any(known[name].matches(tensor_name) for name in METRIC_COLLECTIONS if name in known)
 
     def describe(self) -> str:
-        """What is saved, for a message."""
+        """The description of what is saved, for a message."""
         collections = {name: self.manager.get(name) for name in self.names}
         form = ""
         if self.reduction_config is not None and not self.reduction_config.save_raw_tensor:

@@ -171,7 +171,7 @@ def _reduce_singly(sink: StepSink, tensors: Iterable[tuple[str, Captured | None]
 
 
 def _is_whole_text(i: int, captured: Mapping[int, Captured | None], group: Group) -> bool:
-    """Whether a tensor is text that is saved as it is: nobody misses reductions of it."""
+    """True if a tensor is text that is saved as it is: nobody misses reductions of it."""
     found = captured[i]
     return found is not None and found[0].dtype.kind == "U" and i in group.raw
 

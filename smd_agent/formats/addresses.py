@@ -9,7 +9,7 @@ _OF_THIS_MACHINE = ("file", "local")
 
 
 def is_address(text: str) -> bool:
-    """Whether this is the address of a store, and not the path of a folder of this machine."""
+    """True if this is the address of a store, and not the path of a folder of this machine."""
     found = _ADDRESS.fullmatch(text.strip())
     return found is not None and found[1].lower() not in _OF_THIS_MACHINE
 
@@ -26,7 +26,7 @@ def plain(text: str) -> str:
 
 
 def protocol_of(address: str) -> str:
-    """What stands before ``://``."""
+    """The part before ``://``."""
     return address.partition("://")[0].lower()
 
 

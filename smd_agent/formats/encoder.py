@@ -68,7 +68,7 @@ def _plugin(name: str, content: str) -> bytes:
 
 @dataclass(frozen=True)
 class Stamp:
-    """When a step was taken: what all of its records have in common.
+    """The time and number of a step: what all of its records have in common.
 
     ``wall_time`` is in seconds since the epoch; ``step`` counts over all modes, ``mode_step`` within ``mode``.
     """
@@ -151,17 +151,17 @@ class HeadEncoder:
 
 
 def tail(checksum: int) -> bytes:
-    """What stands behind a tensor's values."""
+    """The bytes behind a tensor's values."""
     return CHECKSUM_KEY + checksum.to_bytes(4, "little") + FOOTER
 
 
 def scalar_end(tag: str) -> bytes:
-    """What stands before the eight bytes of a float64 scalar's value, from the tag on."""
+    """The bytes before the eight of a float64 scalar's value, from the tag on."""
     return record_end(tag, np.dtype(np.float64), ())
 
 
 def record_end(tag: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """What stands before a tensor's values, from the tag on."""
+    """The bytes before a tensor's values, from the tag on."""
     tag_field, tensor_head, nbytes = HeadEncoder()._form(tag, dtype, shape)
     return tag_field + b"\x42" + varint(len(tensor_head) + nbytes) + tensor_head
 
@@ -190,7 +190,7 @@ class ScalarBlock:
         self._checked = list(zip(events.tolist(), (ends - TAIL_BYTES).tolist(), strict=True))
 
     def fits(self, stamp: Stamp) -> bool:
-        """Whether a step's numbers have as many bytes as those the block was built with."""
+        """True if a step's numbers have as many bytes as those the block was built with."""
         return self._widths == self._widths_of(stamp)
 
     @staticmethod

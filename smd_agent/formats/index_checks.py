@@ -91,12 +91,12 @@ def are_places(starts: array[int], lengths: array[int]) -> bool:
 
 
 def is_dtype(text: str) -> bool:
-    """Whether this may be the name of a dtype."""
+    """True if this may be the name of a dtype."""
     return _DTYPE.fullmatch(text) is not None
 
 
 def is_below(path: object) -> bool:
-    """Whether this is the path of a file below a run's folder."""
+    """True if this is the path of a file below a run's folder."""
     if not isinstance(path, str) or len(path) > _LONGEST_PATH:
         return False
     if "\0" in path or {"", ".", ".."} & {*path.split("/")}:

@@ -20,7 +20,7 @@ _MODES = {mode.name: mode for mode in ModeKeys}
 
 
 class StorePlace(NamedTuple):
-    """Where a run is in a store, and what shows that it is this one.
+    """The place of a run in a store, and what shows that it is this one.
 
     address: such as ``s3://bucket/runs/7``.
     claim: name of the claim file there, below the address.

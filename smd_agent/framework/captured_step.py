@@ -68,7 +68,7 @@ class CapturedStep:
             self.writer.save_tensors((f"{base}_{self.next_number(base)}",), (value,))
 
     def next_number(self, base: str) -> int:
-        """How many tensors of this base name the step has had so far; the next call counts one more."""
+        """Number of tensors of this base name that the step has had so far; the next call counts one more."""
         number = self.counts.get(base, 0)
         self.counts[base] = number + 1
         return number

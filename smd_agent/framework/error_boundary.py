@@ -32,7 +32,7 @@ _DOING = "looking at the training"
 
 
 class Fallback:
-    """What the program gets after a failure of ours.
+    """The result that the program gets after a failure of ours.
 
     Args:
         returned: what the function that is stood for has returned; ``_ABSENT`` if it was not called.
@@ -49,7 +49,7 @@ class Fallback:
 
     @unseen
     def of(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """What the original has returned or raised, or does now that it is called with these arguments."""
+        """The result or exception of the original, which is called now with these arguments if it was not."""
         if self._raised is not None:
             raise self._raised
         return original(*args, **kwargs) if self._returned is _ABSENT else self._returned
@@ -116,7 +116,7 @@ def _innermost(at: TracebackType | None) -> TracebackType | None:
 
 
 def _is_own(unseen_at: TracebackType) -> bool:
-    """Whether a failure that came to an unseen function is ours; else it is of what the function stands for."""
+    """True if a failure that came to an unseen function is ours; else it is of what the function stands for."""
     following = unseen_at.tb_next
     while following is not None and following.tb_frame.f_code.co_filename == _CONTEXTS:
         following = following.tb_next
@@ -139,7 +139,7 @@ def _passed_a_fence(at: TracebackType | None) -> bool:
 
 
 def _raised_before(error: BaseException, frame: object) -> BaseException | None:
-    """What the function that is stood for had raised when we failed on its way out."""
+    """The exception of the function that is stood for, when we failed on its way out."""
     before = error.__context__
     while before is not None:
         at = before.__traceback__

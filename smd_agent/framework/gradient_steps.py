@@ -21,7 +21,7 @@ class StepCounter(Protocol):
 
     @property
     def position(self) -> RunPosition:
-        """Where the run stands."""
+        """The position of the run."""
 
     def next_step(self, clock: ModeClock) -> None:
         """Begin the next step, counted by this clock."""

@@ -12,20 +12,20 @@ V_contra = TypeVar("V_contra", contravariant=True)
 
 
 class TensorNames(Protocol[V_contra]):
-    """Where values are stored; ``number`` counts several of one step."""
+    """The names that values are stored under; ``number`` counts several of one step."""
 
     def weight(self, variable: V_contra) -> str:
-        """Where a variable's value is stored."""
+        """The name that a variable's value is stored under."""
 
     def gradient(self, variable: V_contra, number: int) -> str:
-        """Where a variable's gradient is stored."""
+        """The name that a variable's gradient is stored under."""
 
     def loss(self, number: int) -> str:
-        """Where what is differentiated is stored."""
+        """The name that what is differentiated is stored under."""
 
 
 class GradientValues(Generic[V]):
-    """What a step's differentiations give, named and handed to the writer.
+    """The values of a step's differentiations, named and handed to the writer.
 
     Args:
         writer: takes the values.

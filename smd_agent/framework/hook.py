@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 
 def _alone_is_kept(out_dir: str) -> bool:
-    """Whether nothing beside the folder outlives the job."""
+    """True if nothing beside the folder outlives the job."""
     return env.in_training_job() or os.path.abspath(out_dir) == DEFAULT_OUT_DIR
 
 
 def _place_of(out_dir: str, upload_to: str | None) -> Destination:
-    """Where the run goes; no store is asked where nothing is saved."""
+    """The destination of the run; no store is asked where nothing is saved."""
     return Destination.of(out_dir, upload_to, env.upload_seconds()) if env.use_smdebug() else Destination(out_dir)
 
 
@@ -59,7 +59,7 @@ def _filled(out_dir: str) -> str:
 
 
 def _board_of(folder: str | None, out_dir: str, selection: Selection) -> RunBoard | None:
-    """What TensorBoard gets, if a folder for it is wanted."""
+    """The files for TensorBoard, if a folder for them is wanted."""
     if folder is None:
         return None
     selection.pictures = True
@@ -183,7 +183,7 @@ class FrameworkHook(BaseHook):
         return str(self._board.folder_for(root, as_asked=self._output.sink.relocated_because is None))
 
     def has_default_hook_configuration(self) -> bool:
-        """Whether the collections that are saved are those that hooks of this framework save by themselves."""
+        """True if the collections that are saved are those that hooks of this framework save by themselves."""
         return {*self.include_collections} == {*self.default_saved}
 
     def set_up(self) -> None:
@@ -293,7 +293,7 @@ class FrameworkHook(BaseHook):
 
     @classmethod
     def followed(cls, settings: HookSettings) -> HookSettings:
-        """What of settings the framework's hooks follow."""
+        """The settings as far as the framework's hooks follow them."""
         return settings
 
     @classmethod

@@ -28,7 +28,7 @@ class InputDigests(Probe, domain=DIGESTS, doing="looking at a model's inputs"):
 
     @property
     def any(self) -> bool:
-        """Whether a model was called, in a step that saves them."""
+        """True if a model was called, in a step that saves them."""
         return bool(self._calls)
 
     @on(ModelCall)

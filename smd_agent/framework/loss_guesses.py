@@ -39,7 +39,7 @@ class LossGuesses:
         self._counts: dict[str, _Counts] = {}
 
     def of_classes(self, loss: str, counts: Any, labels: int, weight: Any = None, smoothing: float = 0.0) -> Facts:
-        """What it is, after labels were counted.
+        """The guess after labels were counted.
 
         Args:
             loss: its name.
@@ -122,7 +122,7 @@ def _shares(counts: Any, smoothing: float) -> Any:
 
 
 def _entropy_of_smoothed(spread: float, classes: int) -> float:
-    """That of one label, of which each of the other classes has got so much."""
+    """The entropy of one label, of which each of the other classes has got so much."""
     shares = (1 - (classes - 1) * spread, *[spread] * (classes > 1))
     return -sum(
         share * math.log(share) * times for share, times in zip(shares, (1, classes - 1), strict=False) if share > 0

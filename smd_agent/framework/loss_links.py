@@ -18,7 +18,7 @@ FARTHEST = 6
 def origin(
     start: Node | None, find: Callable[[Node], Found | None], rescaled: Callable[[Node], Node | None]
 ) -> Found | None:
-    """What ``find`` gives of the first node at most ``FARTHEST`` operations before a value, of which it gives anything.
+    """The result of ``find`` for the first node, at most ``FARTHEST`` operations before a value, that has one.
 
     Args:
         start: the node that made the value; None if there is no graph.
@@ -37,5 +37,5 @@ def origin(
 
 
 def comes_from(start: Node | None, is_loss: Callable[[Node], bool], rescaled: Callable[[Node], Node | None]) -> bool:
-    """Whether ``origin`` finds a node that made a loss which has been saved."""
+    """True if ``origin`` finds a node that made a loss which has been saved."""
     return origin(start, lambda node: is_loss(node) or None, rescaled) is not None

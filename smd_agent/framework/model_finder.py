@@ -29,7 +29,7 @@ class ModelHook(Protocol):
 
     @property
     def has_registered(self) -> bool:
-        """Whether the program has registered models itself."""
+        """True if the program has registered models itself."""
 
     def remove_model(self, tracked: Any) -> None:
         """Leave a model alone again."""
@@ -82,13 +82,13 @@ class ModelFinder(Generic[M, T, H]):
         self.stopped = True
 
     def reason(self) -> str | None:
-        """Why nothing of the program, which ends now, was captured; None if no training was missed."""
+        """The reason why nothing of the program, which ends now, was captured; None if no training was missed."""
         return None
 
     # What all do alike.
 
     def should_have_found(self) -> bool:
-        """Whether the program, which ends now, has trained something that was not found."""
+        """True if the program, which ends now, has trained something that was not found."""
         return self.saw_training and self.hook is None and not self.stopped
 
     @property

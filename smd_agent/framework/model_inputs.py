@@ -78,17 +78,17 @@ class ModelInputs(UsageProbe, domain=INPUTS, doing="looking at the scales of a m
 
 
 def is_table(shape: tuple[int, ...]) -> bool:
-    """Whether an input of this shape is one of rows with features."""
+    """True if an input of this shape is one of rows with features."""
     return len(shape) == 2 and shape[0] > 1 and 1 < shape[1] <= _COLUMNS
 
 
 def is_integer(dtype: np.dtype[Any]) -> bool:
-    """Whether the elements of an array are integers."""
+    """True if the elements of an array are integers."""
     return dtype.kind in "iu"
 
 
 class LookedAt(NamedTuple):
-    """What is looked at of an input that is not empty.
+    """The part of an input that is looked at; it is not empty.
 
     elements: of a table, rows that are spread evenly.
     shape: of all of the input.
@@ -105,7 +105,7 @@ class LookedAt(NamedTuple):
 
 
 def sample(values: Any) -> LookedAt:
-    """What is looked at of an array or tensor that is not empty."""
+    """The part of an array or tensor that is looked at; it is not empty."""
     shape = tuple(values.shape)
     if is_table(shape):
         return LookedAt(values[:: -(-shape[0] * shape[1] // _LOOKED_AT)], shape, _samples(values, shape))

@@ -25,7 +25,7 @@ _DICTS = (dict, UserDict)
 
 
 def parts_of(value: Any) -> Iterable[Any]:
-    """What a list, tuple or mapping holds; ``NOTHING``, if the value is none of them."""
+    """The content of a list, tuple or mapping; ``NOTHING``, if the value is none of them."""
     kind = type(value)
     if issubclass(kind, _LISTS):
         return elements_of(value)

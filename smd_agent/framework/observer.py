@@ -167,7 +167,7 @@ class Observer:
 
     @property
     def active(self) -> bool:
-        """Whether this process is still observed; a forked one is not."""
+        """True if this process is still observed; a forked one is not."""
         return not self._off and os.getpid() == self._pid and not 0 < self._limit <= self.step
 
     def around(

@@ -20,13 +20,13 @@ class Parameters(Protocol):
         """The parameters that an optimizer was given, by the name of their group, such as ``SGD/group_0``."""
 
     def can_be_trained(self, parameter: Any) -> bool:
-        """Whether a parameter can be trained, and is not frozen."""
+        """True if a parameter can be trained, and is not frozen."""
 
     def has_gradient(self, parameter: Any) -> bool:
-        """Whether there is a gradient for a parameter, when an optimizer is about to use it."""
+        """True if there is a gradient for a parameter, when an optimizer is about to use it."""
 
     def was_given(self, parameter: Any) -> bool:
-        """Whether any optimizer was given a parameter."""
+        """True if any optimizer was given a parameter."""
 
 
 class ParameterFacts(Probe, domain=PARAMETERS, doing="looking at a model's parameters"):

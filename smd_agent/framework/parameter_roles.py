@@ -42,7 +42,7 @@ class Parameter(NamedTuple):
 
 
 def collection_of(own_name: str, dimensions: int | None) -> str:
-    """Which collection a trained parameter is in whose name says neither "weight" nor "bias"."""
+    """The collection of a trained parameter whose name says neither "weight" nor "bias"."""
     is_vector = dimensions is not None and dimensions <= 1
     if _BIAS.fullmatch(own_name) or (is_vector and _BIAS_VECTOR.fullmatch(own_name)):
         return BIASES
@@ -68,13 +68,13 @@ class ParameterRoles:
         self._last: weakref.WeakKeyDictionary[object, object] = weakref.WeakKeyDictionary()
 
     def have_changed(self, model: object, *state: object) -> bool:
-        """Whether what tells the roles of a model's parameters is not what it was when this was asked last."""
+        """True if what tells the roles of a model's parameters is not what it was when this was asked last."""
         changed = self._last.get(model) != state
         self._last[model] = state
         return changed
 
     def is_trained(self, name: str) -> bool:
-        """Whether a parameter has ever been trained."""
+        """True if a parameter has ever been trained."""
         return self._trained.get(name, False)
 
     def settle(self, model: str, parameters: Iterable[Parameter], tell: bool = True) -> None:
@@ -131,6 +131,6 @@ class ParameterRoles:
                 selection.place(collection, parameter.name)
 
     def _leave_out(self, name: str) -> bool:
-        """Whether the parameter would be saved but for that."""
+        """True if the parameter would be saved but for that."""
         found = [self._selection.leave_out(collection, name) for collection in (WEIGHTS, BIASES)]
         return any(found)

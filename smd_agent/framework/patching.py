@@ -24,7 +24,7 @@ _ABSENT = object()
 
 
 class Until(Enum):
-    """When a replaced function is put back."""
+    """The end of a replacement, at which the function is put back."""
 
     PROCESS_ENDS = "the process ends"
     MODEL_IS_FOUND = "the model is found"
@@ -55,7 +55,7 @@ class Replaced(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """What stands in attributes, which lives as long as its entry.
+    """A function of ours that stands in attributes, and lives as long as its entry.
 
     installed: it.
     places: the attributes.
@@ -74,24 +74,24 @@ _entries: dict[int, _Entry] = {}
 
 
 def replaced() -> list[Replaced]:
-    """What is replaced now, the oldest first; of patches that have ended but are covered, nothing."""
+    """The functions that are replaced now, the oldest first; of patches that have ended but are covered, nothing."""
     found = [entry for entry in [*_entries.values()] if entry.patch is None or entry.patch.active]
     return [place for entry in found for place in entry.places]
 
 
 def is_replaced(owner: Any, name: str) -> bool:
-    """Whether the agent has replaced this function, whatever others have put over it since."""
+    """True if the agent has replaced this function, whatever others have put over it since."""
     return any(entry.owner is owner and entry.name == name for entry in replaced())
 
 
 def is_ours(function: Any) -> bool:
-    """Whether a function, as it stands in a class or module, is one that the agent has put there."""
+    """True if a function, as it stands in a class or module, is one that the agent has put there."""
     found = _entries.get(id(function))
     return found is not None and found.installed is function
 
 
 def standing() -> frozenset[int]:
-    """What stands in the register now, for ``undo``."""
+    """The functions that stand in the register now, for ``undo``."""
     return frozenset(_entries)
 
 
@@ -160,7 +160,7 @@ def replace_everywhere(function: Function, make: Make, *, why: str) -> Function:
 def entrance(
     original: Function, replacement: Function, then: Callable[..., object] | None = None, is_rare: bool = False
 ) -> Function:
-    """What calls a replacement so that neither shows, in warnings or in tracebacks.
+    """A function that calls a replacement so that neither shows, in warnings or in tracebacks.
 
     Where the replacement fails, the original is called, and ``then`` with the first argument; see ``error_boundary``.
     What ``is_rare``, so that it may take a moment, is left to the original where the stack has no room for more.
@@ -209,7 +209,7 @@ class Patch:
 
     @property
     def active(self) -> bool:
-        """Whether calls reach the replacement."""
+        """True if calls reach the replacement."""
         return self._replacement is not None
 
     def remove(self) -> None:
@@ -218,7 +218,7 @@ class Patch:
         self._uncover()
 
     def _entrance(self, original: Function) -> Function:
-        """What stands in the attribute: it calls the replacement as long as there is one."""
+        """The function that stands in the attribute: it calls the replacement as long as there is one."""
 
         def patched(*args: Any, **kwargs: Any) -> Any:
             try:
@@ -232,7 +232,7 @@ class Patch:
         return unseen(patched)
 
     def _present(self, original: Function) -> Function:
-        """What a call has to reach now."""
+        """The function that a call has to reach now."""
         if self._replacement is not None:
             return self._replacement
         self._uncover()

@@ -27,12 +27,12 @@ _held_by_class: Any = vars(type)["__dict__"].__get__
 
 
 def is_a(value: object, kind: type[T] | tuple[type[T], ...]) -> TypeGuard[T]:
-    """Whether a value is an instance of a class, by its type alone; ``isinstance`` may ask its ``__class__`` too."""
+    """True if a value is an instance of a class, by its type alone; ``isinstance`` may ask its ``__class__`` too."""
     return issubclass(type(value), kind)
 
 
 def in_class(kind: type, name: str, default: Any = None) -> Any:
-    """What stands in a class, or in one that it is made from, as it stands there."""
+    """The attribute of a class, or of one that it is made from, as it stands there."""
     for base in bases_of(kind):
         found = _held_by_class(base).get(name, _ABSENT)
         if found is not _ABSENT:
@@ -88,7 +88,7 @@ def elements_of(value: object) -> Iterable[Any]:
 
 
 def is_installed(kind: type) -> bool:
-    """Whether a class is one of an installed library, and none of the program's own."""
+    """True if a class is one of an installed library, and none of the program's own."""
     return _is_of_library(getattr(sys.modules.get(kind.__module__), "__file__", None) or "")
 
 
@@ -98,7 +98,7 @@ def _is_of_library(file: str) -> bool:
 
 
 def runs_program(kind: type, *names: str) -> bool:
-    """Whether any of these methods of a class is the program's: neither Python's nor an installed library's."""
+    """True if any of these methods of a class is the program's: neither Python's nor an installed library's."""
     for name in names:
         definer = next((base for base in bases_of(kind) if name in _held_by_class(base)), object)
         if definer.__module__.partition(".")[0] not in _PYTHONS and not is_installed(definer):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Restarts:
-    """What one hook knows of earlier starts of its training, and leaves to later ones.
+    """The knowledge of one hook of earlier starts of its training, and its notes for later ones.
 
     Args:
         destination: of the run, which may become the one that the last start has left.
@@ -113,7 +113,7 @@ class Restarts:
         )
 
     def _place(self, hook: BaseHook, writer: RunWriter) -> tuple[str, StorePlace | None]:
-        """Where the run is. As long as this start has saved nothing, that is where the last one has left it."""
+        """The place of the run. As long as this start has saved nothing, that is where the last one has left it."""
         if not writer.started and self._last is not None:
             return self._last.folder or str(writer.root), self._last.store
         store = writer.place

@@ -21,7 +21,7 @@ class Signs(Protocol):
     """Tells of updates that no optimizer has told of."""
 
     def were_updated(self) -> bool:
-        """Whether parameters of models have changed since this was asked last, or the models were found."""
+        """True if parameters of models have changed since this was asked last, or the models were found."""
 
 
 class TrainingSteps:
@@ -48,7 +48,7 @@ class TrainingSteps:
 
     @property
     def end_with_updates(self) -> bool:
-        """Whether training steps end with updates, not with the next call of the model."""
+        """True if training steps end with updates, not with the next call of the model."""
         return self._recorder.ends_with_updates
 
     @end_with_updates.setter
@@ -78,7 +78,7 @@ class TrainingSteps:
             position.unsure = True
 
     def take_unopened(self) -> bool:
-        """Whether the current step was left unopened and can be opened; asked once, as it is opened then."""
+        """True if the current step was left unopened and can be opened; asked once, as it is opened then."""
         unopened, self._unopened = self._unopened, None
         if unopened is None or unopened[0] != self.position.step:
             return False

@@ -13,11 +13,11 @@ M = TypeVar("M")
 
 
 class StepOpener(Protocol):
-    """What the step counter of a model calls; the hook is one."""
+    """The object that the step counter of a model calls; the hook is one."""
 
     @property
     def position(self) -> RunPosition:
-        """Where the run stands."""
+        """The position of the run."""
 
     def start_step(self) -> None:
         """Decide about the step that has just begun."""
@@ -62,7 +62,7 @@ class TrackedModel(Generic[M]):
         raise NotImplementedError
 
     def is_in(self, parts: set[int]) -> bool:
-        """Whether it shares something with a model that has parts of these ids."""
+        """True if it shares something with a model that has parts of these ids."""
         return any(id(part) in parts for part in self.parts())
 
 

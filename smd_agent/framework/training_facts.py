@@ -73,7 +73,7 @@ def sample(flat: Any, most: int = LOOKED_AT) -> Any:
 
 
 def scale_of(size: int) -> float:
-    """What the l2 of the part that was looked at is multiplied by, to estimate that of a tensor of this size."""
+    """The factor by which the l2 of the part that was looked at estimates that of a tensor of this size."""
     return math.sqrt(max(size / LOOKED_AT, 1.0))
 
 
@@ -141,7 +141,7 @@ NOT_NOW = "another"
 
 
 def described(parameters: Mapping[str, Mapping[str, object]]) -> str:
-    """What is known of a model's parameters, as the text that is saved.
+    """The facts of a model's parameters, as the text that is saved.
 
     Args:
         parameters: by name, of each: ``requires_grad``; ``optimizer``, the one that updates it with its group, None

@@ -40,7 +40,7 @@ class _Member:
 
 
 class _Turns:
-    """Which optimizers rounds begin with: in an iteration as its author counts it always the same one, or few."""
+    """The optimizers that rounds begin with: in an iteration as its author counts it always the same one, or few."""
 
     def __init__(self) -> None:
         self._first = 0
@@ -92,7 +92,7 @@ class UpdateRounds:
 
     @property
     def has_optimizer(self) -> bool:
-        """Whether there is an optimizer of the program's."""
+        """True if there is an optimizer of the program's."""
         self._forget_dead()
         return bool(self._members or self._candidates)
 
@@ -170,12 +170,12 @@ class UpdateRounds:
         return goes_on
 
     def may_come(self, is_its: Callable[[Any], bool], before: int = sys.maxsize) -> bool:
-        """Whether an optimizer of which this is true was made before so many updates, and has not updated yet."""
+        """True if an optimizer of which this is true was made before so many updates, and has not updated yet."""
         known = [(one.last, one.optimizer()) for one in [*self._candidates.values()]]
         return any(made < before and one is not None and is_its(one) for made, one in known)
 
     def _awaits(self, member: _Member, updates: int) -> bool:
-        """Whether a round in which there have been so many updates in all goes on until this one has updated."""
+        """True if a round in which there have been so many updates in all goes on until this one has updated."""
         if member.optimizer() is None or member.thread != get_ident():
             return False
         away = updates - member.last

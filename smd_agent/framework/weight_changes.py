@@ -46,7 +46,7 @@ class Weights(Protocol):
         """The parameters that an optimizer updates."""
 
     def size_of(self, parameter: Any) -> int:
-        """How many elements a parameter has; it is one that can be read."""
+        """Number of elements of a parameter; it is one that can be read."""
 
     def sample(self, parameter: Any) -> Any | None:
         """A copy of what is looked at of a parameter, see ``training_facts.sample``; None if it cannot be read.

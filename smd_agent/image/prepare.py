@@ -25,7 +25,7 @@ _READABLE_BY_ALL = 0o644
 
 
 class Record:
-    """What was written from one site folder on.
+    """The record of what was written from one site folder on.
 
     Args:
         folder: the site folder, which need not be there.
@@ -85,7 +85,7 @@ class Record:
         self.folders += map(str, folders)
 
     def owns(self, path: Path) -> bool:
-        """Whether a file is as it was written."""
+        """True if a file is as it was written."""
         return str(path) in self.files and digest(path) == self.files[str(path)]
 
     def take_away(self) -> tuple[list[str], list[str]]:
@@ -120,7 +120,7 @@ def digest(path: Path) -> str:
 
 @dataclass
 class Prepared:
-    """What preparing has come to.
+    """The outcome of preparing.
 
     Attributes:
         written: start-up files.

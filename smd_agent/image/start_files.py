@@ -42,7 +42,7 @@ def site_folders() -> list[str]:
 
 
 def text_of(folder: str) -> str:
-    """What the ``smd_agent.pth`` of a folder must have for the package in that folder to be found and started."""
+    """The content that ``smd_agent.pth`` of a folder must have for the package there to be found and started."""
     if os.path.realpath(folder) in map(os.path.realpath, site_folders()):
         return PTH_TEXT
     # A line that is a folder puts it at the end of sys.path: the program's versions of libraries win.

@@ -30,7 +30,7 @@ _LEFT_OUT = {"tests", "test", "__pycache__"}
 
 @dataclass
 class Compiled:
-    """What compiling has come to: what was written, and the first reason why something was not."""
+    """The outcome of compiling: what was written, and the first reason why something was not."""
 
     files: list[Path] = field(default_factory=list)
     folders: list[Path] = field(default_factory=list)
@@ -57,7 +57,7 @@ def _below(folder: str) -> Iterator[Path]:
 
 
 def is_compiled(source: Path) -> bool:
-    """Whether this Python finds byte code of a file that it would take."""
+    """True if this Python finds byte code of a file that it would take."""
     try:
         with open(util.cache_from_source(str(source)), "rb") as file:
             head = file.read(_HEAD)
@@ -108,7 +108,7 @@ _ARMED = f"print({MARK + '{}'!r})"
 
 @dataclass(frozen=True)
 class Look:
-    """What became of an interpreter.
+    """The outcome of an interpreter's start.
 
     Attributes:
         armed: whether the agent was started in it.
@@ -159,7 +159,7 @@ _FAILED = "smd_agent: start failed ("
 
 @dataclass(frozen=True)
 class State:
-    """What can be said of this Python.
+    """The state of this Python.
 
     Attributes:
         wrong: why programs are not captured by it; empty if they are.

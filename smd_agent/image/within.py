@@ -63,7 +63,7 @@ def _numbers(version: str) -> list[int]:
 
 
 def _kernel() -> str:
-    """Why a compiled part is not used; empty if all are."""
+    """The reason why a compiled part is not used; empty if all are."""
     from smd_agent.core.reductions import with_kernel
     from smd_agent.storage import writer
 

@@ -20,7 +20,7 @@ _BUILT_IN_METHODS = frozenset(
 
 
 def is_own_work(failed: TracebackType) -> bool:
-    """Whether a function has failed at what it does itself: neither at what it was given to call, nor by raising.
+    """True if a function has failed at what it does itself: neither at what it was given to call, nor by raising.
 
     What is called has left no frame: it is a function without one.
     """
@@ -30,7 +30,7 @@ def is_own_work(failed: TracebackType) -> bool:
 
 
 def _is_own_call(code: CodeType, at: int) -> bool:
-    """Whether what is called here is the function's own: a global, or what Python's containers and strings can do.
+    """True if what is called here is the function's own: a global, or what Python's containers and strings can do.
 
     What it was given has no such name: it comes as an argument, or out of a closure or an attribute.
     """

@@ -39,7 +39,7 @@ def unseen(function: F) -> F:
 
 
 def is_unseen(code: CodeType) -> bool:
-    """Whether this is the code of an unseen function."""
+    """True if this is the code of an unseen function."""
     return code.co_filename.endswith(MARK)
 
 

@@ -16,7 +16,7 @@ _OF_LOCALS = ("STORE_FAST", "DELETE_FAST")
 
 
 def calls_only(code: CodeType, beginning: str, harmless: Collection[str]) -> bool:
-    """Whether code calls one global whose name begins so, once, and nothing else but attributes of these names."""
+    """True if code calls one global whose name begins so, once, and nothing else but attributes of these names."""
     calls = expected = found = 0
     for instruction in dis.get_instructions(code):
         name = instruction.opname

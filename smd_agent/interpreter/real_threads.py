@@ -45,7 +45,7 @@ class RealThread:
         _start_new_thread(self._run, ())
 
     def is_alive(self) -> bool:
-        """Whether it is at work; one of a parent process is not."""
+        """True if it is at work; one of a parent process is not."""
         return self._process == os.getpid() and self._at_work.locked()
 
     def join(self, timeout: float | None = None) -> None:
@@ -61,5 +61,5 @@ class RealThread:
 
 
 def are_replaced() -> bool:
-    """Whether the program has put other threads in the place of those that were there."""
+    """True if the program has put other threads in the place of those that were there."""
     return _thread.start_new_thread is not _start_new_thread

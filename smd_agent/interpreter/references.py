@@ -19,7 +19,7 @@ def references(thing: object) -> int:
 
 
 def has_only_a_cycle(reference: Callable[[], object]) -> bool:
-    """Whether the object of a weak reference is held by nothing but one that it holds, until garbage is collected."""
+    """True if the object of a weak reference is held by nothing but one that it holds, until garbage is collected."""
     return _references(reference) == _OF_A_CYCLE
 
 

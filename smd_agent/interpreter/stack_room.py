@@ -27,7 +27,7 @@ _raised = Lock()
 
 
 def has_room() -> bool:
-    """Whether there is room for functions of ours around what the program calls; a line says where there is none."""
+    """True if there is room for functions of ours around what the program calls; a line says where there is none."""
     found = _finds_room()
     if not found:
         guard.say_later("recursion limit", _LITTLE)

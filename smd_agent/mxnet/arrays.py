@@ -35,7 +35,7 @@ _pending_errors: list[MXNetError] = []
 
 
 class OperationFailedError(MXNetError):  # type: ignore[misc]
-    """What was to be saved depends on an operation that failed; ``raise_pending_error`` raises it in the program."""
+    """A failure of an operation that what was to be saved depends on; ``raise_pending_error`` tells the program."""
 
 
 class _Shared:
@@ -153,7 +153,7 @@ def arrays_in(value: Any) -> list[NDArray]:
 
 
 def is_symbolic(args: tuple[Any, ...]) -> bool:
-    """Whether a block is being traced: called with symbols, which have no values."""
+    """True if a block is being traced: called with symbols, which have no values."""
     first = args[0] if args else None
     if type(first) is NDArray:
         return False

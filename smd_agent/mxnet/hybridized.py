@@ -283,7 +283,7 @@ class _TapResults:
 
 
 def trace_of(block: HybridBlock) -> Trace | None:
-    """What was noted when this block was traced."""
+    """The notes from when this block was traced."""
     return _traces.get(block)
 
 
@@ -298,7 +298,7 @@ def operation_of(block: Block) -> Any:
 
 
 def is_active(block: Block) -> bool:
-    """Whether a block runs as one operation."""
+    """True if a block runs as one operation."""
     return bool(attribute(block, "_active", False))
 
 

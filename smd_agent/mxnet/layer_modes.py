@@ -40,7 +40,7 @@ def _uses_global(layer: Block) -> bool:
 
 
 def _dropped(layer: Block) -> float:
-    """Which share of its input a block drops; 0 for one that is no dropout."""
+    """The share of its input that a block drops; 0 for one that is no dropout."""
     if is_a(layer, _RecurrentLayer):
         # Between its layers, so that of one there is none.
         return float(attribute(layer, "_dropout", 0)) if attribute(layer, "_num_layers", 1) > 1 else 0.0

@@ -37,7 +37,7 @@ def owner_of(block: Block, others: set[int]) -> Block | None:
 
 
 def is_one_of_a_block(parameters: set[int]) -> bool:
-    """Whether any of these, given by their ids, belongs to a block that is alive."""
+    """True if any of these, given by their ids, belongs to a block that is alive."""
     return any(id(one) in parameters for block in _living_blocks() for one in own_parameters(block))
 
 

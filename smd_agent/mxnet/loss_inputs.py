@@ -127,7 +127,7 @@ def _labels(block: Any, pred: NDArray, label: NDArray, weight: Any, axis: int) -
 
 
 def _fits(shape: Sequence[int], whole: Sequence[int]) -> bool:
-    """Whether an array of this shape can be broadcast; if not, the loss will fail."""
+    """True if an array of this shape can be broadcast; if not, the loss will fail."""
     return len(shape) == len(whole) and all(size in (1, of) for size, of in zip(shape, whole, strict=True))
 
 

@@ -71,7 +71,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
         self._unwatch_passes()
 
     def reason(self) -> str | None:
-        """Why nothing of the program, which ends now, was captured, as far as it shows."""
+        """The reason why nothing of the program, which ends now, was captured, as far as it shows."""
         if not self._had_pass or self.hook is not None or self.stopped:
             return None
         return "gradients were computed, but of no parameter of a gluon.Block that was called while autograd recorded"
@@ -149,7 +149,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
 
     @STEPS.fence("looking for the model", again=True)
     def _counted_if_found(self, original: Callable[..., Any], block: Block) -> Callable[..., Any] | None:
-        """What counts the rest of this call as a step, if the block has just become known."""
+        """A function that counts the rest of this call as a step, if the block has just become known."""
         if self.stopped:
             return None
         own = {id(parameter) for _, parameter in TrackedBlock(block).parameters() if can_be_trained(parameter)}
@@ -185,7 +185,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
         return found, are_loose
 
     def _trains_loose_parameters(self) -> bool:
-        """Whether, after a first iteration in which no model was found, what is trained belongs to no block."""
+        """True if, after a first iteration in which no model was found, what is trained belongs to no block."""
         if self.hook is not None or not self._had_pass or self._asked_for_loose:
             return False
         self._asked_for_loose = True

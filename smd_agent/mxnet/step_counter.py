@@ -43,10 +43,10 @@ _is_recording = autograd.is_recording
 
 
 class BlockSteps(StepOpener, Protocol):
-    """What the step counter of a block calls; the hook is one."""
+    """The object that the step counter of a block calls; the hook is one."""
 
     def begins_amid_training(self, train: bool, again: bool) -> bool | None:
-        """Whether a call begins a step while an update is awaited.
+        """True if a call begins a step while an update is awaited.
 
         Args:
             train: the block is called to be trained; else to be evaluated.
@@ -76,7 +76,7 @@ class TrackedBlock(TrackedModel[Block]):
         self.look_at_contexts()
 
     def was_updated(self) -> bool:
-        """Whether parameters have been changed since this was asked last; the smallest of them is looked at."""
+        """True if parameters have been changed since this was asked last; the smallest of them is looked at."""
         known, self.state = self.state, self._state()
         return known is not None and self.state is not None and known != self.state
 
@@ -94,7 +94,7 @@ class TrackedBlock(TrackedModel[Block]):
 
     @property
     def is_let_go(self) -> bool:
-        """Whether the program has no way to the block any more.
+        """True if the program has no way to the block any more.
 
         A block and its scope hold each other, so that it lives on until the garbage collector runs.
         """
@@ -122,7 +122,7 @@ class TrackedBlock(TrackedModel[Block]):
         self.parallel = any(len(contexts_of(parameter)) > 1 for _, parameter in self.parameters())
 
     def is_called_again(self, args: tuple[Any, ...], step: int, is_other: bool) -> bool:
-        """Whether a parallel block was called on this context in the current step; ``is_other``: its mode was another.
+        """True if a parallel block was called on this context in the current step; ``is_other``: its mode was another.
 
         Call it once a call, as it takes note of the context.
         """
@@ -176,7 +176,7 @@ class Counters:
                     type.__setattr__(block_class, "__call__", own)
 
     def around(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        """What counts one call that has begun before its block had a counter, and has ``run`` go on with it."""
+        """A function that counts one call that has begun before its block had a counter, and goes on with ``run``."""
         return self._counter(SimpleNamespace(__call__=run))
 
     def _watch(self, block_class: type[Block]) -> None:
@@ -189,7 +189,7 @@ class Counters:
         self._classes[id(block_class)] = (block_class, own, wrapper)
 
     def _begins(self, tracked: TrackedBlock, args: tuple[Any, ...], train: bool, clock: ModeClock) -> bool:
-        """Whether a block's call begins a step."""
+        """True if a block's call begins a step."""
         position = self._steps.position
         is_other = clock is not position.clock
         again = tracked.last == position.step

@@ -9,7 +9,7 @@ from smd_agent.mxnet.structure import can_be_trained, shape_of, trainer_of
 
 
 def are_trained(pairs: list[tuple[str, Parameter]]) -> list[bool | None]:
-    """Whether each parameter of a block is trained; None for those of layers of which some are, and where none is.
+    """True if each parameter of a block is trained; None for those of layers of which some are, and where none is.
 
     Without a Trainer there is nothing to go by but ``grad_req``.
     """

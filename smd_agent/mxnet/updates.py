@@ -65,7 +65,7 @@ class _Updates:
                 self._in_use.set(trainer, True)
 
     def take_missed(self, parameters: Iterable[Parameter]) -> int:
-        """How often these parameters were updated before anybody followed; asked once."""
+        """Number of updates of these parameters before anybody followed; asked once."""
         trainers = [trainer for trainer in map(trainer_of, parameters) if trainer is not None]
         found = max((self._missed.get(trainer) or 0 for trainer in trainers), default=0)
         for trainer in trainers:
@@ -73,7 +73,7 @@ class _Updates:
         return found
 
     def goes_on_with(self, own: set[int]) -> bool:
-        """Whether a round that has ended goes on with a block that alone has these parameters, and is called now."""
+        """True if a round that has ended goes on with a block that alone has these parameters, and is called now."""
         return self.rounds.go_on(lambda trainer: not own.isdisjoint(_ids(trainer)))
 
     def leave(self, trained: Trained) -> None:

@@ -42,7 +42,7 @@ class Range(NamedTuple):
     newest: str = ""
 
     def holds(self, version: str) -> bool:
-        """Whether a release is one of them; ``newest`` stands for all that begin as it does."""
+        """True if a release is one of them; ``newest`` stands for all that begin as it does."""
         own = numbers(version)
         last = numbers(self.newest)
         return own >= numbers(self.oldest) and (not last or own[: len(last)] <= last)
@@ -78,7 +78,7 @@ class Framework:
     brought_by: tuple[str, ...] = ()
 
     def replaced_on(self, backend: str) -> tuple[Declared, ...]:
-        """What is replaced where it computes with this."""
+        """The functions that are replaced where it computes with this."""
         return self.backends.get(backend, self.replaced)
 
     @property

@@ -17,7 +17,7 @@ H = TypeVar("H", bound=FrameworkHook)
 
 
 def wanted_settings(default_save_interval: int = DEFAULT_SAVE_INTERVAL) -> HookSettings | None:
-    """What the environment asks to save, read once in a process; None, after one line, when that cannot be read.
+    """The settings that the environment asks for, read once in a process; None, after a line, if they cannot be read.
 
     ``default_save_interval``, in steps, is the framework's.
     """

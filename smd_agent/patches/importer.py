@@ -69,7 +69,7 @@ def when_imported(name: str, action: Callable[[ModuleType], object]) -> None:
 
 
 def _registrar() -> Callable[..., object] | None:
-    """What wrapt registers hooks with; None, after one line, where there is no wrapt that has it."""
+    """The function that wrapt registers hooks with; None, after one line, where there is no wrapt that has it."""
     try:
         library = own_library("wrapt")
     except ImportError as error:

@@ -124,7 +124,7 @@ def _shared(tensor: torch.Tensor) -> npt.NDArray[Any] | None:
 
 
 def _is_whole(tensor: torch.Tensor) -> bool:
-    """Whether the memory of a tensor with elements has all of them: it may have been freed, or cut."""
+    """True if the memory of a tensor with elements has all of them: it may have been freed, or cut."""
     if tensor.is_contiguous():
         count = tensor.numel()
     else:
@@ -133,7 +133,7 @@ def _is_whole(tensor: torch.Tensor) -> bool:
 
 
 def has_memory(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is a plain, dense one whose elements are there to be read; there are some.
+    """True if a tensor is a plain, dense one whose elements are there to be read; there are some.
 
     A quantised one is not: to look at its integers as others ends the process. Nor is a nested one, which has no shape,
     or one of lazy zeros.

@@ -135,7 +135,7 @@ class Hook(KnownModels):
 
     @property
     def has_registered(self) -> bool:
-        """Whether the program has registered models itself."""
+        """True if the program has registered models itself."""
         return bool(self._registered)
 
     def take_over(self, other: BaseHook) -> None:
@@ -209,7 +209,7 @@ class Hook(KnownModels):
     @STEPS.fence("looking at a model's call amid a training step", again=True)
     @locked
     def begins_amid_training(self, tracked: TrackedModule, train: bool) -> bool:
-        """Whether a call, to train or to evaluate, begins a step while an update is awaited."""
+        """True if a call, to train or to evaluate, begins a step while an update is awaited."""
         if not train:
             return self.steps.evaluation_call(tracked.last == self.step)
         begins = self.steps.training_call()
@@ -218,12 +218,12 @@ class Hook(KnownModels):
         return begins
 
     def updating(self) -> bool:
-        """Whether an optimizer's update is under way, which may call the model."""
+        """True if an optimizer's update is under way, which may call the model."""
         return updates.in_progress()
 
     @property
     def amid_training(self) -> bool:
-        """Whether a training step waits for an evaluation to end."""
+        """True if a training step waits for an evaluation to end."""
         return self.recorder.interrupted
 
     @STEPS.fence("going on with a training step", again=True)
@@ -234,7 +234,7 @@ class Hook(KnownModels):
             self.steps.go_on()
 
     def regexes_changed(self) -> bool:
-        """Whether a built-in collection has got regexes or names of the user's."""
+        """True if a built-in collection has got regexes or names of the user's."""
         return any(
             self.collection_manager.get(name).include_regex != list(regexes)
             for name, regexes in BUILT_IN.items()
@@ -303,7 +303,7 @@ class Hook(KnownModels):
 
     @property
     def in_this_thread(self) -> bool:
-        """Whether the call that is captured is one of this thread."""
+        """True if the call that is captured is one of this thread."""
         return self._thread == threading.get_ident()
 
     @unseen

@@ -28,7 +28,7 @@ _PLAIN = (bool, int, float, str, type(None))
 
 
 def held(module: Module, kind: str) -> list[tuple[str, Any]]:
-    """What a module itself has in ``_modules``, ``_parameters`` or ``_buffers``, but for what is None, by name."""
+    """The content of a module's ``_modules``, ``_parameters`` or ``_buffers``, but for what is None, by name."""
     own = own_dict(module)
     if "_modules" not in own and is_a(traced := own.get("_actual_script_module"), Module):
         own = own_dict(traced)
@@ -76,12 +76,12 @@ def parameter_ids(module: Module) -> set[int]:
 
 
 def holds(module: Module, part: Module) -> bool:
-    """Whether a module is another one or somewhere below it."""
+    """True if a module is another one or somewhere below it."""
     return any(one is part for one in parts(module))
 
 
 def is_training(module: Module) -> bool:
-    """Whether a module is in training mode; one that has a flag of another kind, as far as that tells."""
+    """True if a module is in training mode; one that has a flag of another kind, as far as that tells."""
     flag = own_dict(module).get("training", _ABSENT)
     if flag is _ABSENT:
         flag = _training_by_class(module)
@@ -89,7 +89,7 @@ def is_training(module: Module) -> bool:
 
 
 def tells_plainly(module: Module) -> bool:
-    """Whether reading a module's attribute ``training`` runs nothing of its class."""
+    """True if reading a module's attribute ``training`` runs nothing of its class."""
     kind = type(module)
     is_usual = in_class(kind, "__getattribute__") is object.__getattribute__
     return is_usual and in_class(kind, "training", _ABSENT) is _ABSENT and "training" in own_dict(module)
@@ -105,7 +105,7 @@ def _training_by_class(module: Module) -> Any:
 
 
 def is_parameter(value: object) -> bool:
-    """Whether something is a parameter, one of a class of tensors that is none of PyTorch's among them."""
+    """True if something is a parameter, one of a class of tensors that is none of PyTorch's among them."""
     if is_a(value, torch.nn.Parameter):
         return True
     kind = type(value)

@@ -90,7 +90,7 @@ captures = Captures()
 
 
 def has_compiled() -> bool:
-    """Whether ``torch.compile`` has been called; importing its compiler is not enough, optimizers do that too."""
+    """True if ``torch.compile`` has been called; importing its compiler is not enough, optimizers do that too."""
     compiler = sys.modules.get("torch._dynamo.eval_frame")
     backends = getattr(compiler, "cached_backends", {})
     return any(backend is not None for backend in backends.values())
@@ -116,7 +116,7 @@ def leave_uncompiled(function: Any, with_callees: bool = False) -> None:
 
 
 def is_dynamo_compiling() -> bool:
-    """Whether the compiler traces this call."""
+    """True if the compiler traces this call."""
     return False
 
 
@@ -127,7 +127,7 @@ leave_uncompiled(is_dynamo_compiling)
 
 
 def is_transformed() -> bool:
-    """Whether functions are being traced, captured, or transformed by ``torch.func``: a call is no step by itself."""
+    """True if functions are being traced, captured, or transformed by ``torch.func``: a call is no step by itself."""
     return bool(captures.under_way or _key_is_included(_TRANSFORM) or _tracing_state() is not None)
 
 
@@ -140,7 +140,7 @@ _set_gradients = torch._C._set_grad_enabled
 
 
 class _Unrecorded(threading.local):
-    """Whether this thread's operations are kept from the program's profiler."""
+    """A flag of this thread, whether its operations are kept from the program's profiler."""
 
     now = False
 
@@ -209,10 +209,10 @@ def _without_modes(function: Callable[..., Any], args: tuple[Any, ...], kwargs: 
 
 
 def _has_no_values() -> bool:
-    """Whether the modes of ``__torch_dispatch__``, of which there are some, are not the program's alone."""
+    """True if the modes of ``__torch_dispatch__``, of which there are some, are not the program's alone."""
     return not _WITHOUT_VALUES or any(_mode_of(key) is not None for key in _WITHOUT_VALUES)
 
 
 def is_opaque() -> bool:
-    """Whether the model is being traced, exported, transformed or captured right now."""
+    """True if the model is being traced, exported, transformed or captured right now."""
     return is_transformed() or (_dispatch_modes() > 0 and _has_no_values())

@@ -36,11 +36,11 @@ class TrainingThreads:
 
     @property
     def is_opener(self) -> bool:
-        """Whether this thread has opened the step."""
+        """True if this thread has opened the step."""
         return get_ident() == self._opener
 
     def may_begin(self) -> bool:
-        """Whether this thread may end the open step and open another one."""
+        """True if this thread may end the open step and open another one."""
         if captures.under_way:
             return False
         if self.several and not self.is_opener and alive(self._opener):
@@ -68,7 +68,7 @@ class TrainingThreads:
         self._callers.add(get_ident())
 
     def left_out(self) -> bool:
-        """Whether what this thread computes is none of the step's.
+        """True if what this thread computes is none of the step's.
 
         A thread that calls no model by itself may be one that helps the opener, such as those of autograd. Nor is what
         a graph is captured of.
@@ -89,10 +89,10 @@ class TrainingThreads:
 
 
 def alive(ident: int) -> bool:
-    """Whether a thread of Python's still runs."""
+    """True if a thread of Python's still runs."""
     return any(thread.ident == ident for thread in threading.enumerate())
 
 
 def is_of_this_thread(ident: int) -> bool:
-    """Whether what a thread has used last may be read by this one."""
+    """True if what a thread has used last may be read by this one."""
     return ident == get_ident() or not alive(ident)

@@ -95,20 +95,20 @@ class _Updates:
             self._in_use[id(parameter)] = weakref.ref(parameter)
 
     def goes_on_with(self, own: set[int]) -> bool:
-        """Whether a round that has ended goes on with a model that alone has these parameters, and is called now."""
+        """True if a round that has ended goes on with a model that alone has these parameters, and is called now."""
         return self.rounds.go_on(lambda optimizer: not own.isdisjoint(ids_of(optimizer)))
 
     def may_come_to(self, own: set[int]) -> bool:
-        """Whether an optimizer that has not updated yet has some of these parameters."""
+        """True if an optimizer that has not updated yet has some of these parameters."""
         return self.rounds.may_come(lambda optimizer: not own.isdisjoint(ids_of(optimizer)))
 
     def has_optimizer(self) -> bool:
-        """Whether there is an optimizer."""
+        """True if there is an optimizer."""
         self._look_for_optimizers()
         return self.rounds.has_optimizer
 
     def _look_for_optimizers(self) -> None:
-        """Where nobody tells of optimizers, look through all objects, once for each model that becomes known."""
+        """A look through all objects where nobody tells of optimizers, once for each model that becomes known."""
         if self._told or self._looked or self._trained is None:
             return
         self._looked = True
@@ -118,7 +118,7 @@ class _Updates:
                 self.add(found)
 
     def in_progress(self) -> bool:
-        """Whether an optimizer's update is under way, which may call the model; it takes a walk up the stack."""
+        """True if an optimizer's update is under way, which may call the model; it takes a walk up the stack."""
         return any(frame.f_code.co_filename == _OPTIMIZERS_FILE for frame in callers())
 
     def _make_hook(self) -> Callable[..., None]:

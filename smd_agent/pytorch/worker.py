@@ -19,5 +19,5 @@ def rank_and_size() -> tuple[int, int]:
 
 
 def feeds_a_loader() -> bool:
-    """Whether this process is a worker of a ``DataLoader``: what it computes is the training's data."""
+    """True if this process is a worker of a ``DataLoader``: what it computes is the training's data."""
     return get_worker_info() is not None

@@ -104,7 +104,7 @@ def _histogram(trial: Trial, file: StepIndex, name: str, value: npt.NDArray[Any]
 
 @dataclass
 class Collected:
-    """What was gathered of a run.
+    """The values that were gathered of a run.
 
     Attributes:
         trial: the run.

@@ -108,7 +108,7 @@ _WITHOUT_GRADIENTS = (ModeKeys.EVAL, ModeKeys.PREDICT)
 
 @dataclass(frozen=True)
 class Kind:
-    """What a grid shows.
+    """The quantity that a grid shows.
 
     Attributes:
         key: its name in the page.
@@ -217,7 +217,7 @@ class Grid:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no number."""
+        """True if it has no number."""
         return not bool((self.values != ABSENT).any())
 
     def in_order(self) -> Grid:

@@ -121,7 +121,7 @@ class PageServer(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """Where the page is; whoever knows it may read it."""
+        """The address of the page; whoever knows it may read it."""
         return f"http://{_HOST}:{self.port}/{self.word}/"
 
     def server_bind(self) -> None:

@@ -27,7 +27,7 @@ QUANTITIES = {"loss": "Loss", "gradient": "Norm of all gradients", "weight": "No
 
 @dataclass(frozen=True)
 class Spread:
-    """How far a worker is from the middle of all, by quantity: the median over the steps of the difference's share.
+    """The distance of a worker from the middle of all, by quantity: the median over the steps, as a share.
 
     ``not_finite_from`` is the first step at which a quantity is not finite; None where all are.
     """

@@ -35,7 +35,7 @@ TRAINING = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
 
 
 class Split(enum.Enum):
-    """What a rule must see together: one tensor, all tensors of a worker, or all workers.
+    """The unit that a rule must see together: one tensor, all tensors of a worker, or all workers.
 
     Of TENSOR nothing that is found on a tensor depends on others, its evidence included.
     """
@@ -46,7 +46,7 @@ class Split(enum.Enum):
 
 
 class Seen(NamedTuple):
-    """What a rule has seen of a run: what was found, the worst first, which needs were met, and at how many steps."""
+    """The state of a rule: what was found, the worst first, which needs were met, and at how many steps."""
 
     findings: list[Finding]
     met: set[Need]
@@ -55,7 +55,7 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True)
 class Need:
-    """What a step must hold for a rule to look at it: a tensor of one of these collections, or of such a name.
+    """A need of a rule, without which it looks at no step: a tensor of one of these collections, or of such a name.
 
     Attributes:
         collections: their names.
@@ -85,7 +85,7 @@ class Need:
 
     @property
     def words(self) -> str:
-        """What is lacking, as the rest of a sentence."""
+        """The name of what is lacking, as the rest of a sentence."""
         named = [f" of {' or '.join(self.collections)}"] * bool(self.collections)
         named += [f" named {' or '.join(self.patterns)}"] * bool(self.patterns)
         of = "" if "" in self.statistics else f" with {' or '.join(self.statistics)}"
@@ -93,12 +93,12 @@ class Need:
 
     @property
     def option(self) -> str:
-        """What saves it."""
+        """The option that saves it."""
         return self._option(self.collections[0] if self.collections else CollectionKeys.ALL)
 
     @property
     def lack(self) -> Lack:
-        """What is lacking, of a run that has it at no step."""
+        """The lack of a run that has it at no step."""
         names = self.collections or tuple(
             name for name in [self.saved_by.partition(" ")[0]] if name != CollectionKeys.ALL
         )
@@ -318,7 +318,7 @@ class BuiltInRule(Rule):
 
     @property
     def seen_so_far(self) -> Seen:
-        """What it has seen so far; may be set on a fresh rule, to what others like it have seen."""
+        """The state of the rule; may be set on a fresh rule, to that of others like it."""
         return Seen(self.findings, set(self._met), self._steps_seen)
 
     @seen_so_far.setter
@@ -328,27 +328,27 @@ class BuiltInRule(Rule):
 
     @property
     def findings(self) -> list[Finding]:
-        """What was found so far, the worst first."""
+        """The findings so far, the worst first."""
         return sorted(self._findings.values(), key=lambda one: one.order)
 
     @property
     def is_concerned(self) -> bool:
-        """Whether the steps so far have what the rule is about, beside what it needs; any step has by default."""
+        """True if the steps so far have what the rule is about, beside what it needs; any step has by default."""
         return True
 
     @property
     def steps_that_count(self) -> int:
-        """How many steps it could judge by; by default those that have what it needs."""
+        """Number of steps that it could judge by; by default those that have what it needs."""
         return self._steps_seen
 
     @property
     def has_judged(self) -> bool:
-        """Whether it has seen enough."""
+        """True if it has seen enough."""
         return self.is_concerned and (self.steps_that_count >= self.fewest_steps or bool(self._findings))
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How near it has come to judging: how many needs were met, and how many steps count."""
+        """The way that it has come towards judging: how many needs were met, and how many steps count."""
         return len(self._met), self.steps_that_count
 
     def fits(self, collections: Collection[str]) -> bool:

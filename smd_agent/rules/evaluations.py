@@ -232,13 +232,13 @@ class OfEvaluations(BuiltInRule):
 
     @property
     def has_judged(self) -> bool:
-        """Whether there were enough evaluations."""
+        """True if there were enough evaluations."""
         courses = self.evaluations.courses().values()
         return bool(self._findings) or any(len(course) >= self.fewest_evaluations for course in courses)
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How near it has come to judging."""
+        """The way that it has come towards judging."""
         most = max(map(len, self.evaluations.courses().values()), default=0)
         return super().progress[0], most
 

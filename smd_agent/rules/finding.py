@@ -13,7 +13,7 @@ from smd_agent.core.modes import ModeKeys
 
 
 class Severity(enum.Enum):
-    """How bad a finding is.
+    """The severity of a finding.
 
     A problem is a mistake or a failure, a warning may be one, and a note is worth knowing.
     """
@@ -38,7 +38,7 @@ _FOLLOWING = {
 
 @dataclass
 class Finding:
-    """What a rule has found on one tensor, or on the training as a whole, over a range of steps.
+    """A finding of a rule on one tensor, or on the training as a whole, over a range of steps.
 
     Attributes:
         rule: the rule's name.
@@ -72,7 +72,7 @@ class Finding:
 
     @property
     def order(self) -> tuple[int, int, int, str, str]:
-        """What findings are sorted by, which is severity, first step, what explains the others, rule and tensor."""
+        """The key that findings are sorted by, of severity, first step, what explains others, rule and tensor."""
         follows = _FOLLOWING.get(self.rule, 0)
         return _ORDER.index(self.severity), self.global_step, follows, self.rule, self.tensor or ""
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Verdict:
-    """What rules say of a run.
+    """The verdict of rules on a run.
 
     Attributes:
         findings: the worst first, then by step.
@@ -52,7 +52,7 @@ class Verdict:
 
     @property
     def has_problem(self) -> bool:
-        """Whether a finding is a problem."""
+        """True if a finding is a problem."""
         return any(one.severity is Severity.PROBLEM for one in self.findings)
 
     def to_json(self) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class RuleOfClasses(BuiltInRule):
 
     @property
     def has_judged(self) -> bool:
-        """Whether there were enough labels of classes."""
+        """True if there were enough labels of classes."""
         return self._has_counted
 
     def fits(self, collections: Collection[str]) -> bool:

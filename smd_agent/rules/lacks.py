@@ -43,7 +43,7 @@ def _last_steps(trial: Trial) -> dict[ModeKeys, int]:
 
 
 def _was_due(collection: Collection, last: Mapping[ModeKeys, int]) -> bool:
-    """Whether a saved step could have had it."""
+    """True if a saved step could have had it."""
     if collection.save_config is None:
         return True
     first = {mode: collection.save_config.get_save_config(mode).next_step(0) for mode in last}
@@ -59,7 +59,7 @@ def with_reasons(not_judged: Sequence[NotJudged], trial: Trial) -> list[NotJudge
 
 
 class _Run:
-    """What there is in a run, and what could be."""
+    """The collections that there are in a run, and those that could be."""
 
     def __init__(self, trial: Trial) -> None:
         manager = trial.collection_manager
@@ -99,7 +99,7 @@ class _Run:
         return None
 
     def _option(self, lack: Lack) -> str:
-        """What saves it; of several collections, the first that this run could have."""
+        """The option that saves it; of several collections, the first that this run could have."""
         return next((option for name, option in lack.options.items() if name not in self._absent), "")
 
 
@@ -108,7 +108,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _said_once(never: Iterable[tuple[tuple[str, ...], str]]) -> str:
-    """What never came up; of several collections with one reason, that once."""
+    """The name of what never came up; of several collections with one reason, that once."""
     found: dict[tuple[tuple[str, ...], str], list[str]] = {}
     for names, why in never:
         found.setdefault(((), why) if why else (names, why), []).extend(names)

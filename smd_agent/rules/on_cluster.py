@@ -45,7 +45,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Task:
-    """What one task looks at.
+    """The part of a run that one task looks at.
 
     Attributes:
         run: folder of the run.
@@ -64,7 +64,7 @@ class Task:
 
 @dataclass
 class Part:
-    """What a rule says of what one task has looked at.
+    """The state of a rule after what one task has looked at.
 
     Attributes:
         made: the rule.
@@ -86,7 +86,7 @@ class Part:
 
 @dataclass
 class Answer:
-    """What a task has found: a part for each of its rules, and what could not be read."""
+    """The answer of a task: a part for each of its rules, and what could not be read."""
 
     parts: list[Part] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -211,7 +211,7 @@ def _joined(rule: BuiltInRule, parts: Sequence[Part], known: Mapping[str, object
 
 
 def _can_be_sent(rule: Rule) -> TypeGuard[BuiltInRule]:
-    """Whether the cluster's processes have the rule's class."""
+    """True if the cluster's processes have the rule's class."""
     return isinstance(rule, BuiltInRule) and type(rule).__module__.startswith("smd_agent.")
 
 

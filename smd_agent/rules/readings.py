@@ -109,7 +109,7 @@ def model_inputs(step: StepView) -> list[str]:
 
 
 class Fact(NamedTuple):
-    """What is known of a parameter.
+    """The facts of a parameter.
 
     requires_grad: whether it can be trained.
     optimizer: which optimizer has it, with its group, such as ``AdamW/group_0``; None if no one was given it.

@@ -38,7 +38,7 @@ class OutOfTime(Exception):
 
 
 class Limits(NamedTuple):
-    """What may be read of a run.
+    """The bounds of what may be read of a run.
 
     largest: bytes of a value; larger ones are passed over.
     in_time: tells whether there is time for one more.
@@ -78,7 +78,7 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Choice:
-    """Which tensors are meant: members of the collections, and those in whose names a pattern is found.
+    """The tensors that are meant: members of the collections, and those in whose names a pattern is found.
 
     With neither, all of them.
     """
@@ -100,7 +100,7 @@ class Tensors:
 
 
 class RunView:
-    """What is the same at all steps of a run: which names are in which collection, and where their numbers are.
+    """The view of what is the same at all steps: which names are in which collection, and where their numbers are.
 
     ``problems`` has a sentence for each value that could not be read, ``passed_over`` the names of those that are too
     large for the limits. Tensors that are not among ``tensors`` are as none.
@@ -240,7 +240,7 @@ class StepView:
 
     @property
     def has_read(self) -> set[tuple[str, str]]:
-        """What was asked for so far: tensors, each with a statistic, which is empty where it is the tensor itself."""
+        """The names asked for so far: tensors, each with a statistic, which is empty where it is the tensor itself."""
         numbers = {(name, statistic) for (_, statistic), found in self._columns.items() for name in found.names}
         return numbers | {(name, "") for name in self._values}
 

@@ -66,12 +66,12 @@ class RuleOfUsage(BuiltInRule):
 
     @property
     def is_concerned(self) -> bool:
-        """Whether there was anything of its kind."""
+        """True if there was anything of its kind."""
         return self._has_any
 
 
 class Fault(NamedTuple):
-    """What is wrong with one of a kind; what is empty is as the rule has it.
+    """A fault of one of a kind; what is empty is as the rule has it.
 
     evidence: numbers beside those that the rule explains.
     """
@@ -115,7 +115,7 @@ class RuleOfData(RuleOfUsage):
 
 
 class Expected(enum.Enum):
-    """What a loss expects."""
+    """The expectation of a loss."""
 
     LOGITS = "logits"
     PROBABILITIES = "probabilities"

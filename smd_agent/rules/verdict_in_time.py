@@ -41,7 +41,7 @@ CLOCK_TIMES = 3
 
 
 class Stopwatch:
-    """How much of its time a task has used, in the thread that makes this.
+    """A count of the time that a task has used, in the thread that makes this.
 
     The time is that of a processor, so that a task gets as far on a busy machine; and no more than `CLOCK_TIMES` as
     much by the clock, for waiting for a disk or a store takes no time of a processor.
@@ -67,7 +67,7 @@ class Stopwatch:
 
 @dataclass(frozen=True)
 class ShortLook:
-    """What a short look has seen.
+    """The outcome of a short look.
 
     Attributes:
         verdict: what rules say.
@@ -87,7 +87,7 @@ class ShortLook:
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything was looked at that `check` looks at."""
+        """True if everything was looked at that `check` looks at."""
         return self.looked == self.steps and not _left_out(self)
 
     @property

@@ -53,7 +53,7 @@ class OfWorkers(BuiltInRule, Generic[Value]):
 
     @property
     def is_concerned(self) -> bool:
-        """Whether there are several workers."""
+        """True if there are several workers."""
         return len(self._workers) > 1
 
     @property

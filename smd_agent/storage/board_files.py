@@ -32,7 +32,7 @@ _CACHED_LAYOUTS = 10_000
 
 
 class BoardStep:
-    """What is shown of one step of one worker, collected by the thread that saves it.
+    """The part of TensorBoard's files that shows one step of one worker, collected by the thread that saves it.
 
     Tags and bytes are made of it later, by whoever writes them.
 

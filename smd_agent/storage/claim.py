@@ -62,7 +62,7 @@ class Claim:
 
     @property
     def held(self) -> bool:
-        """Whether it was taken and has not been given up."""
+        """True if it was taken and has not been given up."""
         return self._descriptor >= 0
 
     def acquire(self) -> str | None:
@@ -96,7 +96,7 @@ class Claim:
         self._before = ""
 
     def is_in_place(self) -> bool:
-        """Whether the file that was claimed is still the one in the folder."""
+        """True if the file that was claimed is still the one in the folder."""
         if not self.held:
             return False
         if _number_of(self.path) == self._number:
@@ -148,7 +148,7 @@ class Claim:
             return
 
     def _set_aside(self) -> bool:
-        """Where there are no locks, remove a file that a process of this machine has left; whether it was one."""
+        """Without locks: remove a file that a process of this machine has left; true if it was one."""
         text = self._read()
         owner = owner_in(text)
         known = owner is not None and owner.get("machine") is not None and owner["machine"] == _machine()
@@ -208,7 +208,7 @@ class Claim:
 
 
 def _lock(descriptor: int) -> bool | None:
-    """Whether an open file is locked for this process now; None where there are no locks."""
+    """True if an open file is locked for this process now; None where there are no locks."""
     if fcntl is None:
         return None
     try:
@@ -222,7 +222,7 @@ def _lock(descriptor: int) -> bool | None:
 
 
 def _number_of(file: Path | int) -> tuple[int, int]:
-    """What tells a file from all others, whatever its name; zeros if there is none."""
+    """The number of a file, which tells it from all others, whatever its name; zeros if there is none."""
     try:
         status = os.stat(file) if isinstance(file, int) else os.stat(file, follow_symlinks=False)
     except OSError:
@@ -235,7 +235,7 @@ def _identity(pid: int) -> dict[str, object]:
 
 
 def _machine() -> str | None:
-    """What tells this machine, from its start on, and its numbering of processes from all others; None if unknown."""
+    """The mark of this machine, from its start on, and of its numbering of processes; None if unknown."""
     try:
         start = _told_by_system("/proc/sys/kernel/random/boot_id").strip()
         return f"{start} {os.readlink('/proc/self/ns/pid')}"
@@ -270,18 +270,18 @@ def owner_text(owner: dict[str, object]) -> str:
 
 
 def is_own(owner: dict[str, object]) -> bool:
-    """Whether a claim file names this process."""
+    """True if a claim file names this process."""
     me = _identity(os.getpid())
     return {name: owner.get(name) for name in me} == me
 
 
 def alive_here(owner: dict[str, object]) -> bool:
-    """Whether the process that a claim file names is known to run, on this machine."""
+    """True if the process that a claim file names is known to run, on this machine."""
     return owner.get("host") == socket.gethostname() and alive(owner)
 
 
 def alive(owner: dict[str, object]) -> bool:
-    """Whether the process that a claim file names still runs; one on another host is taken to."""
+    """True if the process that a claim file names still runs; one on another host is taken to."""
     pid = owner["pid"]
     assert isinstance(pid, int)
     if owner.get("host") != socket.gethostname():
@@ -300,7 +300,7 @@ def alive(owner: dict[str, object]) -> bool:
 
 
 def is_gone(owner: dict[str, object]) -> bool:
-    """Whether the process that a claim file names is known to have ended; nothing is known of one on another host."""
+    """True if the process that a claim file names is known to have ended; nothing is known of one on another host."""
     return owner.get("host") == socket.gethostname() and not alive(owner)
 
 

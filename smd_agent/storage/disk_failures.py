@@ -23,7 +23,7 @@ FIRST_STEPS = 1000
 
 
 class Beginning:
-    """What has come of making the folder ready."""
+    """The outcome of making the folder ready."""
 
     def __init__(self) -> None:
         self.refused: str | None = None
@@ -33,7 +33,7 @@ class Beginning:
 
 
 class DiskFailures:
-    """What is said of what could not be written.
+    """The lines about what could not be written.
 
     Args:
         root: gives the run's folder, which may become another one.

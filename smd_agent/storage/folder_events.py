@@ -75,14 +75,14 @@ class FolderEvents(Generic[T]):
             os.close(descriptor)
 
     def read(self) -> bytes:
-        """What has happened since the last call, for ``written``; empty if nothing has."""
+        """The events since the last call, for ``written``; empty if there were none."""
         try:
             return os.read(self.descriptor, _READ_BYTES)
         except BlockingIOError:
             return b""
 
     def completes(self, happened: bytes) -> bool:
-        """Whether a file may be complete now, as far as the names in these events tell, or the folder has gone.
+        """True if a file may be complete now, as far as the names in these events tell, or the folder has gone.
 
         Until ``written`` has looked, what comes into a new folder of that name would be taken for what was there.
         """
@@ -95,7 +95,7 @@ class FolderEvents(Generic[T]):
         )
 
     def written(self, happened: bytes, now: T) -> Iterator[T]:
-        """What was current when the writing of each file began that is complete now; looks at the disk.
+        """The values that were current when the writing of each file began that is complete now; looks at the disk.
 
         Args:
             happened: what ``read`` has given.

@@ -19,7 +19,7 @@ WAITING = 64 << 20
 
 
 class RunBoard:
-    """What one process shows in TensorBoard.
+    """The part of TensorBoard that one process fills.
 
     Args:
         folder: absolute; None stands for ``tensorboard`` in the run's folder, wherever that comes to be.
@@ -64,7 +64,7 @@ class RunBoard:
         submit(partial(self._write, step, size, place, worker))
 
     def folder_for(self, root: Path, as_asked: bool) -> Path:
-        """Where the files of a run are.
+        """The folder for the files of a run.
 
         Args:
             root: the run's folder.

@@ -55,7 +55,7 @@ def absolute(out_dir: str) -> Path:
 
 
 def holds_finished_run(root: Path) -> bool:
-    """Whether a run has ended in the folder; False where the disk does not say so in time."""
+    """True if a run has ended in the folder; False where the disk does not say so in time."""
     try:
         return in_time(partial(_is_finished, root))
     except TimeoutError:
@@ -63,7 +63,7 @@ def holds_finished_run(root: Path) -> bool:
 
 
 def obstacle(out_dir: str) -> str:
-    """Why no run can be written into an absolute folder, or beside it, as far as a look tells; empty if one can.
+    """The reason why no run can be written into an absolute folder, or beside it, as far as a look tells; or "".
 
     An address is not looked at, and a disk that does not answer is asked again later.
     """
@@ -96,7 +96,7 @@ class Continuation(NamedTuple):
 
 
 def is_folder_of(root: Path, named: Path) -> bool:
-    """Whether a run in the folder ``root`` may have been asked to go into the folder ``named``: both are absolute."""
+    """True if a run in the folder ``root`` may have been asked to go into the folder ``named``: both are absolute."""
     if root == named or (root.parent == named and re.fullmatch(r"run-\d+", root.name)):
         return True
     return root.parent == named.parent and re.fullmatch(rf"{re.escape(named.name)}-\d+", root.name) is not None
@@ -139,7 +139,7 @@ class RunFolder:
 
     @property
     def is_ours(self) -> bool:
-        """Whether the folder is still there, and ours."""
+        """True if the folder is still there, and ours."""
         return self._claim is not None and self._claim.is_in_place()
 
     def enter_alone(self) -> None:

@@ -244,7 +244,7 @@ class StateKeeper:
 
 
 def is_checkpoint(name: str) -> bool:
-    """Whether a file of this name may be a checkpoint, or a part of one."""
+    """True if a file of this name may be a checkpoint, or a part of one."""
     return not name.endswith(_LOGS) and not any(part in name for part in _NO_CHECKPOINTS)
 
 

@@ -182,7 +182,7 @@ class StepBytes:
         self._end = (self.size, block, 0, 0) if block is None else (self.size, block, block.used, len(block.checks))
 
     def begin(self) -> int:
-        """Where the next record begins; what is left of one whose adding has failed is taken back."""
+        """The place at which the next record begins; what is left of one whose adding has failed is taken back."""
         size, block, used, checks = self._end
         if self._block is not block or (block is not None and block.used != used):
             self._take_back(size, block, used, checks)

@@ -131,7 +131,7 @@ class GrowingFile:
 
     @property
     def is_there(self) -> bool:
-        """Whether the file has not been removed."""
+        """True if the file has not been removed."""
         return os.fstat(self._descriptor).st_nlink > 0
 
     def append(self, content: bytes) -> None:

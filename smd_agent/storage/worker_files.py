@@ -33,7 +33,7 @@ class RetriedFile:
 
     @property
     def exists(self) -> bool:
-        """Whether the file has been written, with this text or an older one."""
+        """True if the file has been written, with this text or an older one."""
         return self._written is not None
 
     @property
@@ -43,7 +43,7 @@ class RetriedFile:
 
     @property
     def due(self) -> bool:
-        """Whether there is a text that has not been written."""
+        """True if there is a text that has not been written."""
         return self.text is not None and self.text != self._written
 
     def forget(self) -> None:
@@ -86,7 +86,7 @@ class LostSteps(RetriedFile):
 
     @property
     def due(self) -> bool:
-        """Whether there is something that the file does not say yet."""
+        """True if there is something that the file does not say yet."""
         now = (len(self.steps), self.gone)
         if now != self._noted:
             self._noted = now
@@ -96,7 +96,7 @@ class LostSteps(RetriedFile):
 
     @property
     def words(self) -> str:
-        """What was lost, to be put behind what was saved; empty if nothing was."""
+        """The losses in words, to be put behind what was saved; empty if there are none."""
         lost = f"; {len(self.steps)} could not be written" if self.steps else ""
         if self.gone:
             lost += f"; {self.gone} more {'are gone with their' if self.gone > 1 else 'is gone with its'} folder"
@@ -104,7 +104,7 @@ class LostSteps(RetriedFile):
 
 
 class WorkerFiles:
-    """What these files ought to hold, and what they hold.
+    """The content of these files as it ought to be, and as it is.
 
     Args:
         worker: whose they are.
@@ -124,6 +124,6 @@ class WorkerFiles:
         return iter((self.collections, self.lost, self.about, self.failures))
 
     def forget(self) -> None:
-        """They are gone with their folder: all are due again."""
+        """The files are gone with their folder: all are due again."""
         for file in self:
             file.forget()

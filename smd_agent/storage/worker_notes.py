@@ -29,7 +29,7 @@ class OfWorker(NamedTuple):
 
 
 def read_failures(root: Path) -> list[OfWorker]:
-    """What failed in the workers of a run, in the order of their names."""
+    """The failures in the workers of a run, in the order of their names."""
     found = notes_in(root / FAILURES_FOLDER, LARGEST_FAILURES)
     return [OfWorker(worker, failure) for worker, text in found for failure in failures_of(text)]
 
@@ -42,7 +42,7 @@ def read_about(root: Path) -> list[About]:
 
 @dataclass(frozen=True)
 class Lost:
-    """What the folder of a run says that a worker could not save; see ``worker_files.LostSteps``."""
+    """The losses that the folder of a run tells of a worker; see ``worker_files.LostSteps``."""
 
     worker: str
     count: int
@@ -52,7 +52,7 @@ class Lost:
 
 
 def read_lost_steps(root: Path) -> list[Lost]:
-    """What the workers of a run could not save, in the order of their names; what cannot be read is left out."""
+    """The losses of the workers of a run, in the order of their names; those that cannot be read are left out."""
     found = (parse_lost_steps(worker, text) for worker, text in notes_in(root / LOST_FOLDER, _LARGEST_LOST))
     return [lost for lost in found if lost is not None]
 

@@ -30,7 +30,7 @@ class Look:
         return optimizer
 
     def size_of(self, parameter: Variable) -> int:
-        """How many elements a variable has."""
+        """Number of elements of a variable."""
         return math.prod(parameter.shape)
 
     def sample(self, parameter: Variable) -> npt.NDArray[Any] | None:
@@ -65,7 +65,7 @@ class Look:
 
 
 def _has_numbers(tensor: Any, following: Sequence[Any]) -> bool:
-    """Whether an input has floats, or integers that are no places in a sparse or ragged one.
+    """True if an input has floats, or integers that are no places in a sparse or ragged one.
 
     Those of a sparse one come with its values and its shape behind them, those of a ragged one have one dimension.
     """
@@ -77,13 +77,13 @@ def _has_numbers(tensor: Any, following: Sequence[Any]) -> bool:
 
 
 def _array(value: Any) -> npt.NDArray[Any] | None:
-    """What is looked at of a variable or a tensor, or all of it."""
+    """The part of a variable or a tensor that is looked at, or all of it."""
     found = to_array(_on_device(value))
     return None if found is None else found[0]
 
 
 def _on_device(value: Any) -> Any:
-    """What is looked at of values that are on an accelerator, picked there; other values as they are."""
+    """The part of values on an accelerator that is looked at, picked there; other values as they are."""
     tensor = value if is_a(value, (tf.Tensor, tf.Variable)) else cast("KerasVariable", value).value
     size = math.prod(tensor.shape)
     device: str = attribute(tensor, "device") or ""

@@ -46,7 +46,7 @@ class LossCall(NamedTuple):
     result: Any = None
 
     def told(self) -> Numbers:
-        """What is known of it without values."""
+        """The facts of it that need no values."""
         return self.kind.told(_shape(self.predictions), _origin(self.kind, self.predictions))
 
     def tensors(self) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class LossCall(NamedTuple):
         return found
 
     def look(self) -> LossLook:
-        """What is known of it in an eager step."""
+        """The facts of it in an eager step."""
         return self.kind.look(self.told(), given(self.predictions, self.labels, self.result))
 
 
@@ -69,7 +69,7 @@ class Listener(Protocol):
     """Is told of losses."""
 
     def awaits_loss(self) -> bool:
-        """Whether it wants to be told now; asked before every call."""
+        """True if it wants to be told now; asked before every call."""
 
     def saw_loss(self, call: LossCall) -> None:
         """A loss has been computed."""
@@ -142,7 +142,7 @@ def _shape(tensor: Any) -> Shape:
 
 
 def _origin(kind: KnownLoss, tensor: Any) -> Numbers:
-    """What has given a tensor, as far as that shows."""
+    """The facts of what has given a tensor, as far as they show."""
     direct = attribute(tensor, "_keras_logits") is not None
     if is_a(tensor, tf.__internal__.EagerTensor):
         return {"activated": 1.0, **_undone(kind, tensor)} if direct else {}

@@ -16,7 +16,7 @@ from smd_agent.tensorflow.types import Function, Optimizer, Tensor
 
 
 class OptimizerCall(NamedTuple):
-    """What an optimizer is called with: gradients, of which some are None, and their variables."""
+    """A call of an optimizer: gradients, of which some are None, and their variables."""
 
     optimizer: Optimizer
     gradients: list[Any]
@@ -27,23 +27,23 @@ class Listener(Protocol):
     """Is told of updates."""
 
     def awaits_update(self) -> bool:
-        """Whether it wants to be told now; asked before every update."""
+        """True if it wants to be told now; asked before every update."""
 
     def before_update(self, call: OptimizerCall) -> None:
         """An optimizer is about to update."""
 
     def saw_learning_rate(self, optimizer: Optimizer, value: Tensor) -> None:
-        """It updates with this learning rate, which a schedule has given."""
+        """The optimizer updates with this learning rate, which a schedule has given."""
 
     def after_update(self, call: OptimizerCall, result: object) -> None:
-        """It has updated, and returned this: in a graph, the operation that updates."""
+        """The optimizer has updated, and returned this: in a graph, the operation that updates."""
 
 
 listeners: list[Listener] = []
 
 
 def awaiting() -> list[Listener]:
-    """Who wants to be told now."""
+    """The listeners that want to be told now."""
     return [listener for listener in listeners if listener.awaits_update()]
 
 

@@ -18,7 +18,7 @@ _TAPES = "of {} replicas the first one's loss and gradients are saved, as they a
 
 
 def is_other_replica(line: str = _TAPES) -> bool:
-    """Whether this code runs for a replica other than the first of a strategy.
+    """True if this code runs for a replica other than the first of a strategy.
 
     Several replicas of one process compute the same things on parts of the batch; the first one's are saved, and
     ``line``, with their number in it, says so once.

@@ -71,15 +71,15 @@ class Operation(Protocol):
 
     @property
     def inputs(self) -> Sequence[Tensor]:
-        """What it computes with."""
+        """The tensors it computes with."""
 
     @property
     def outputs(self) -> Sequence[Tensor]:
-        """What it computes."""
+        """The tensors it computes."""
 
     @property
     def control_inputs(self) -> Sequence[Operation]:
-        """What has to run before it."""
+        """The operations that have to run before it."""
 
     def get_attr(self, name: str) -> Any:
         """One of its attributes."""
@@ -103,10 +103,10 @@ class Graph(Protocol):
         """The tensor or operation that something fetched or fed stands for."""
 
     def is_fetchable(self, part: object) -> bool:
-        """Whether a session may fetch it."""
+        """True if a session may fetch it."""
 
     def get_collection(self, name: str) -> Sequence[Any]:
-        """What a program has put together under this name."""
+        """The things that a program has put together under this name."""
 
 
 class Tensor(Protocol):
@@ -129,7 +129,7 @@ class Tensor(Protocol):
 
     @property
     def op(self) -> Operation:
-        """What computes a symbolic tensor."""
+        """The operation that computes a symbolic tensor."""
 
 
 class Variable(Protocol):
@@ -137,7 +137,7 @@ class Variable(Protocol):
 
     @property
     def name(self) -> str:
-        """What TensorFlow calls it."""
+        """The name that TensorFlow has for it."""
 
     @property
     def shape(self) -> Iterable[int]:
@@ -193,10 +193,10 @@ class FunctionDef(Protocol):
 
 
 class FunctionType(Protocol):
-    """What a function takes and returns."""
+    """The types that a function takes and returns."""
 
     def pack_output(self, flat: Sequence[Tensor]) -> Any:
-        """What Python gets for the flat outputs."""
+        """The value that Python gets for the flat outputs."""
 
 
 class ConcreteFunction(Protocol):
@@ -225,7 +225,7 @@ class Session(Protocol):
 
 
 class RunArgs(Protocol):
-    """What the program asks of a session's run."""
+    """The fetches and feeds that the program asks of a session's run."""
 
     fetches: Nested
     feed_dict: Mapping[Any, object] | None
@@ -242,7 +242,7 @@ class RunContext(Protocol):
 
 
 class RunValues(Protocol):
-    """What a run has given."""
+    """The values that a run has given."""
 
     results: Any
 

@@ -21,14 +21,14 @@ _REPLICA = re.compile(r"/replica_\d+$")
 
 
 def is_variable(value: object) -> TypeGuard[Variable]:
-    """Whether this is a variable that can be trained: TensorFlow's own, a distributed one or one of Keras 3."""
+    """True if this is a variable that can be trained: TensorFlow's own, a distributed one or one of Keras 3."""
     # Asked of the class: a distributed variable's handle is an error outside of a replica.
     kind = type(value)
     return issubclass(kind, tf.Variable) or not (in_class(kind, "handle") is None or in_class(kind, "path") is None)
 
 
 def is_symbolic(value: object) -> TypeGuard[Tensor]:
-    """Whether this is a tensor of a graph, which has a name and no values."""
+    """True if this is a tensor of a graph, which has a name and no values."""
     return is_a(value, tf.Tensor) and bool(tf.is_symbolic_tensor(value))
 
 
@@ -56,15 +56,15 @@ class VariableNames(DistinctNames):
 
 
 def weight_name(name: str) -> str:
-    """Where a variable's value is stored."""
+    """The name that a variable's value is stored under."""
     return f"weights/{name}:0"
 
 
 def gradient_name(name: str, number: int = 0) -> str:
-    """Where a variable's gradient is stored; ``number`` counts several of one step."""
+    """The name that a variable's gradient is stored under; ``number`` counts several of one step."""
     return f"gradients/{name}Grad" + (f"_{number}" if number else "")
 
 
 def loss_name(number: int) -> str:
-    """Where what a tape differentiates is stored; ``number`` counts several of one step."""
+    """The name that what a tape differentiates is stored under; ``number`` counts several of one step."""
     return f"loss_{number}" if number else "loss"

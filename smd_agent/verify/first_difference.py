@@ -43,7 +43,7 @@ class Difference:
 
 @dataclass
 class Compared:
-    """What was compared of two runs.
+    """The count of what was compared of two runs.
 
     Attributes:
         steps: how many steps both have.
@@ -152,7 +152,7 @@ def _state(state: list[Any]) -> str:
 
 
 def _values(a: Item, b: Item, here: Process, there: Process) -> tuple[str, tuple[str, str]]:
-    """Which element differs first, as text, and both values."""
+    """The element that differs first, as text, and both values."""
     if (a.dtype, a.shape) != (b.dtype, b.shape):
         return "", (f"{a.dtype} {a.shape}", f"{b.dtype} {b.shape}")
     if a.dtype == "text":

@@ -29,7 +29,7 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True)
 class Step:
-    """What was noted after an update, or at the end of the program.
+    """The notes after an update, or at the end of the program.
 
     Args:
         number: how many updates were before; None at the end.
@@ -103,7 +103,7 @@ def processes(folder: Path) -> list[str]:
 
 
 def unobserved(folder: Path) -> int:
-    """How many other Python processes the program has started."""
+    """Number of other Python processes that the program has started."""
     return sum(1 for _ in folder.glob(OTHERS + "*"))
 
 

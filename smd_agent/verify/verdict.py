@@ -51,7 +51,7 @@ class Run:
 
     @property
     def unobserved(self) -> int:
-        """How many Python processes it has started that were not."""
+        """Number of Python processes it has started that were not observed."""
         return unobserved(self.folder)
 
 
@@ -106,7 +106,7 @@ _LONGEST = 120
 
 @dataclass(frozen=True)
 class Printed:
-    """What the runs have printed on one stream.
+    """The lines that the runs have printed on one stream.
 
     Args:
         lines: how many the first run has.
@@ -154,7 +154,7 @@ def _difference(stream: str, here: list[bytes], there: list[bytes], number: int)
 
 
 def _same(one: bytes, other: bytes, third: bytes) -> bool:
-    """Whether the third is as the first two are alike."""
+    """True if the third is as the first two are alike."""
     if one == other:
         return third == one
     parts = [_WORD.split(_PADDING.sub(b" ", text)) for text in (one, other, third)]
@@ -175,7 +175,7 @@ def _count(text: bytes) -> int:
 
 
 class Outcome(Enum):
-    """How the runs compare."""
+    """The outcome of comparing the runs."""
 
     EQUAL = "equal"
     DIFFERENT = "different"
@@ -184,7 +184,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the comparison has found.
+    """The outcome of the comparison.
 
     Args:
         outcome: how the runs compare.

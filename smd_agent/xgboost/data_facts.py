@@ -24,7 +24,7 @@ _MOST_SETS = 16
 
 
 def data_facts_of(call: Mapping[str, Any], model: xgboost.Booster) -> dict[str, float]:
-    """What can be told of a training by its call and its model. The data is not changed, and nothing is predicted.
+    """The facts of a training's call and its model. The data is not changed, and nothing is predicted.
 
     Args:
         call: arguments of ``xgboost.train`` or ``xgboost.cv``: ``dtrain``, and if they were given ``obj``, ``evals``,
@@ -101,7 +101,7 @@ def _watched(call: Mapping[str, Any], sets: Sequence[str]) -> Iterator[tuple[str
 
 
 def _has_rows_of(data: xgboost.DMatrix, other: xgboost.DMatrix) -> bool:
-    """Whether both are the same data, as far as that can be told from labels and sizes."""
+    """True if both are the same data, as far as that can be told from labels and sizes."""
     if is_same(data, other):
         return True
     sizes = [(one.num_row(), one.num_col(), one.num_nonmissing()) for one in (data, other)]

@@ -58,7 +58,7 @@ class XGBoost(Library[xgboost.Booster, xgboost.DMatrix]):
                 yield name
 
     def predict(self, model: xgboost.Booster, data: xgboost.DMatrix) -> npt.NDArray[Any]:
-        """What ``Booster.predict`` returns."""
+        """The result of ``Booster.predict``."""
         return np.asarray(model.predict(self._rows(data, model)))
 
     def labels(self, data: xgboost.DMatrix) -> npt.NDArray[Any]:
@@ -130,7 +130,7 @@ def _plain(training: Training[xgboost.DMatrix]) -> Training[xgboost.DMatrix]:
 
 
 def number_of_trees(model: xgboost.Booster) -> int:
-    """How many trees a tree booster has."""
+    """Number of trees of a tree booster."""
     booster = _gradient_booster(model)
     booster = booster.get("gbtree", booster)
     return int(booster["gbtree_model_param"]["num_trees"])

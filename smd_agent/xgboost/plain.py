@@ -28,7 +28,7 @@ def plain(thing: T) -> T:
 
 
 def is_same(one: object, other: object) -> bool:
-    """Whether two matrices are one, or stand for one."""
+    """True if two matrices are one, or stand for one."""
     handle = own_dict(one).get("handle")
     return one is other or (handle is not None and handle is own_dict(other).get("handle"))
 

@@ -34,7 +34,7 @@ class Contributions:
         self._margin = np.empty(0, np.float32)
 
     def of(self, model: xgboost.Booster) -> npt.NDArray[np.float32]:
-        """What ``model.predict(data, pred_contribs=True)`` returns.
+        """The result of ``model.predict(data, pred_contribs=True)``.
 
         Returns:
             float32 of shape (rows, features + 1), or (rows, classes, features + 1) for several classes, in units of the

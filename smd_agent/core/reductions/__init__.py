@@ -36,7 +36,7 @@ _kernel = with_kernel.load()
 
 
 def has_kernel() -> bool:
-    """Whether reductions are computed by the compiled kernel."""
+    """True if reductions are computed by the compiled kernel."""
     return _kernel is not None
 
 
@@ -53,7 +53,7 @@ def mixed_sum(words: npt.NDArray[np.int64]) -> int:
 
 
 def reducible(dtype: np.dtype[Any], ops: Iterable[Op]) -> bool:
-    """Whether all these ops exist for values of this dtype."""
+    """True if all these ops exist for values of this dtype."""
     return dtype.kind in "fiub" or (dtype.kind == "c" and all(absolute or name in OF_SIZES for name, absolute in ops))
 
 

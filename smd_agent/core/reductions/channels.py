@@ -36,7 +36,7 @@ Array = npt.NDArray[Any]
 
 
 def channel_counts(values: Array, axis: int, wanted: int, elsewhere: int) -> tuple[int, int]:
-    """How many channels are dead, and how many saturated.
+    """Numbers of dead and of saturated channels.
 
     Args: see ``Kernel.channel_counts``.
     """
@@ -47,7 +47,7 @@ def channel_counts(values: Array, axis: int, wanted: int, elsewhere: int) -> tup
 
 
 def _dead(channels: Array) -> int:
-    """How many channels, which lie along the first axis, have only zeros."""
+    """Number of channels, which lie along the first axis, that have only zeros."""
     others = tuple(range(1, channels.ndim))
     doubtful = ~(_first_part(channels) != 0).any(others)
     if doubtful.any():
@@ -56,7 +56,7 @@ def _dead(channels: Array) -> int:
 
 
 def _saturated(channels: Array, elsewhere: int) -> int:
-    """How many channels, which lie along the first axis, are held at an end."""
+    """Number of channels, which lie along the first axis, that are held at an end."""
     if channels.dtype.kind != "f":
         return 0
     first = _first_part(channels)
@@ -74,7 +74,7 @@ def _saturated(channels: Array, elsewhere: int) -> int:
 
 
 def _at_ends(channels: Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """How many elements of each channel have nearly the size of 1, and how many are next to 0 and above it."""
+    """Numbers of elements of each channel that have nearly the size of 1, and that are next to 0 and above it."""
     others = tuple(range(1, channels.ndim))
     high = np.count_nonzero(np.abs(channels) >= 1 - END, others)
     low = np.count_nonzero((channels > 0) & (channels <= END), others)

@@ -109,7 +109,7 @@ QUANTILES = {"median": 0.5, "p5": 0.05, "p50": 0.5, "p95": 0.95}
 
 @dataclass(frozen=True)
 class Need:
-    """Which sums a set of ops is made of; the others may be left out."""
+    """The sums that a set of ops is made of; the others may be left out."""
 
     anything: bool
     extremes: bool
@@ -126,7 +126,7 @@ class Need:
 
 @functools.lru_cache(maxsize=256)
 def need_of(ops: Ops) -> Need:
-    """Which sums these ops are made of."""
+    """The sums that these ops are made of."""
     plain = {name for name, absolute in ops if not absolute}
     on_abs = {name for name, absolute in ops if absolute}
     either = plain | on_abs

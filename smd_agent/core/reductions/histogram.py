@@ -39,7 +39,7 @@ Array = npt.NDArray[Any]
 
 
 class _Bits(NamedTuple):
-    """How a float is laid out: its bits as an integer, those of the fraction, the exponent field of 1, all of Inf."""
+    """The layout of a float: its bits as an integer, those of the fraction, the exponent field of 1, all of Inf."""
 
     integer: type[np.signedinteger[Any]]
     fraction: int

@@ -26,7 +26,7 @@ _SAMPLES = ((16, 2.5), (1, 6.0))
 
 
 def between(values: Array, low: Any, high: Any) -> tuple[int, Array]:
-    """How many elements lie below ``low``, and those that lie neither there nor above ``high``."""
+    """Number of elements below ``low``, and those that lie neither there nor above ``high``."""
     is_below, is_above = np.empty(PIECE, np.bool_), np.empty(PIECE, np.bool_)
     below = 0
     found = []

@@ -115,7 +115,7 @@ class Kernel:
         return found
 
     def channel_counts(self, values: Array, axis: int, wanted: int, elsewhere: int) -> tuple[int, int] | None:
-        """How many channels are dead, and how many saturated; None for values that the kernel does not read.
+        """Numbers of dead and of saturated channels; None for values that the kernel does not read.
 
         Args:
             values: not empty.

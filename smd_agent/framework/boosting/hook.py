@@ -103,13 +103,13 @@ class BoostingHook(FrameworkHook, Generic[G]):
         return 0, 1
 
     def rounds(self, training: Training[Any]) -> Rounds:
-        """What saves the rounds of this training, complete with what the hook was made with."""
+        """The callback that saves the rounds of this training, complete with what the hook was made with."""
         raise NotImplementedError
 
     # What the patch and the library's callbacks call.
 
     def begin_training(self, training: Training[Any]) -> Rounds:
-        """What saves the rounds of a training as its call described it."""
+        """The callback that saves the rounds of a training as its call described it."""
         return self.rounds(self._completed(training))
 
     def expect(self, training: Training[Any]) -> None:

@@ -21,7 +21,7 @@ class Unavailable(SMDebugError):
 
 @dataclass(frozen=True)
 class Training(Generic[D]):
-    """What is known of a training beside its model.
+    """The facts of a training beside its model.
 
     hyperparameters: by name; None if unknown.
     train_data, validation_data: for SHAP values, and for predictions and labels.
@@ -69,7 +69,7 @@ class Library(Generic[M, D]):
         return ()
 
     def predict(self, model: M, data: D) -> npt.NDArray[Any]:
-        """What the model predicts of this data."""
+        """The model's predictions for this data."""
         raise NotImplementedError
 
     def labels(self, data: D) -> npt.NDArray[Any]:
@@ -93,7 +93,7 @@ class Library(Generic[M, D]):
         raise NotImplementedError
 
     def data_facts(self, model: Any) -> Mapping[str, float]:
-        """What is known of the labels and the evaluation sets that the training was called with, by name."""
+        """The facts of the labels and the evaluation sets that the training was called with, by name."""
         return {}
 
     def require_trees(self, model: M) -> None:
@@ -108,7 +108,7 @@ class Library(Generic[M, D]):
         return nullcontext()
 
     def reason(self, failure: Exception) -> str:
-        """Why something cannot be saved, in one line."""
+        """The reason why something cannot be saved, in one line."""
         text = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
         return text.rstrip(".")
 

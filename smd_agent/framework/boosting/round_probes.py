@@ -76,7 +76,7 @@ class SavedRounds:
                 self.writer.cannot_have([probe.collection], self.library.reason(failure))
 
     def asks(self, collection: str, names: Iterable[str] | None = None) -> bool:
-        """Whether the open step saves something of a built-in collection.
+        """True if the open step saves something of a built-in collection.
 
         ``names`` are the tensors it would be; without them the answer is yes as soon as a collection of the user's,
         which may want any name, is due.
@@ -134,7 +134,7 @@ class RoundProbe(Probe):
             self._rounds.told.add(self.collection)
 
     def need(self, given: RoundEnd) -> Any:
-        """What the collection is made of.
+        """The things that the collection is made of.
 
         Raises:
             Unavailable: the training cannot have it.

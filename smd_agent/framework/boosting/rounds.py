@@ -15,7 +15,7 @@ class RoundRecorder(Protocol):
 
     @property
     def position(self) -> RunPosition:
-        """Where the run stands."""
+        """The position of the run."""
 
     def open_step(self) -> bool:
         """Decide about the step that has just begun; whether it is saved."""
@@ -47,7 +47,7 @@ class Rounds:
         self._closed = False
 
     def callbacks(self) -> list[Any]:
-        """What the library is to call, before all callbacks of the program's."""
+        """The callbacks that the library is to call, before all of the program's."""
         return [self]
 
     @STEPS.fence("looking at a model", again=True)

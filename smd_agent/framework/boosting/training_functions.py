@@ -115,7 +115,7 @@ class Trainings:
 
     @STEPS.fence("looking at a training", again=True)
     def begin(self, describe: Describe, given: Mapping[str, Any], callbacks: list[Any]) -> Rounds | None:
-        """What saves the rounds of a training that is called with these arguments; None to leave it alone."""
+        """The callback for a training that is called with these arguments; None to leave it alone."""
         hook_class = self._load()
         training = describe(given)
         for callback in callbacks:

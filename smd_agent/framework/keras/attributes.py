@@ -21,7 +21,7 @@ _LISTS = {
 
 
 def attribute(owner: object, name: str, default: Any = None) -> Any:
-    """What Keras's or TensorFlow's own class has under a name; of an object of no such class, what stands in it."""
+    """The attribute as Keras's or TensorFlow's own class has it; of an object of no such class, what stands in it."""
     for cls in type(owner).__mro__:
         if cls.__module__.partition(".")[0] in _KNOWN:
             return _found(cls, owner, name, default)
@@ -45,7 +45,7 @@ def variables_in(model: object, kind: str) -> list[Any]:
 
 
 def have_own_lists(layers: Iterable[object]) -> bool:
-    """Whether a class of the program's among those of some layers says itself which variables there are."""
+    """True if a class of the program's among those of some layers says itself which variables there are."""
     for kind in {id(type(layer)): type(layer) for layer in layers}.values():
         for cls in kind.__mro__:
             if is_of_keras(cls):
@@ -73,7 +73,7 @@ def flat_layers(model: object) -> list[Any]:
 
 
 def own_attributes(owner: object) -> dict[str, Any]:
-    """What stands in an object itself, nothing where it has no room for attributes."""
+    """The attributes in an object itself, nothing where it has no room for any."""
     try:
         found: dict[str, Any] = object.__getattribute__(owner, "__dict__")
     except AttributeError:
@@ -82,7 +82,7 @@ def own_attributes(owner: object) -> dict[str, Any]:
 
 
 def is_of_keras(cls: type) -> bool:
-    """Whether a class is one of Keras's."""
+    """True if a class is one of Keras's."""
     return cls.__module__.partition(".")[0] in _PACKAGES
 
 

@@ -19,7 +19,7 @@ C = TypeVar("C", bound=KerasCapture)
 
 
 class StepsPerCall(NamedTuple):
-    """How many steps a call of a model's function makes.
+    """Number of steps that a call of a model's function makes.
 
     steps: the number, or what tells it of the call's arguments.
     make_single: makes a function for one step out of the model, given the arguments of a call; only asked when a call
@@ -97,11 +97,11 @@ class Backend(ABC, Generic[H, C]):
         """The program has called ``fit`` or one of its like."""
 
     def can_watch(self, model: Model) -> bool:
-        """Whether the steps of a model can be counted; one line says why not."""
+        """True if the steps of a model can be counted; one line says why not."""
         return True
 
     def steps_per_call(self, model: Model, kind: str, function: Call, make: Call) -> StepsPerCall:
-        """How many steps a function makes.
+        """Number of steps that a function makes.
 
         Args:
             model: whose function it is.
@@ -113,4 +113,4 @@ class Backend(ABC, Generic[H, C]):
 
     @abstractmethod
     def capture(self, hook: H, step: RunningStep[C]) -> C:
-        """What collects a step that has been opened."""
+        """The capture of a step that has been opened."""

@@ -40,5 +40,5 @@ class LayerChannels:
 
 
 def _of_features(dimensions: int) -> int | None:
-    """Where images have their channels first, an activation does not tell what it is of."""
+    """The axis of features; where images have their channels first, an activation does not tell what it is of."""
     return last_axis(dimensions) if dimensions == 2 else unknown(dimensions)

@@ -64,7 +64,7 @@ class NoLook:
         return 0
 
     def sample(self, parameter: object) -> None:
-        """It cannot be read."""
+        """Nothing: it cannot be read."""
 
     def changes(self, found: Sequence[Moved]) -> Sequence[tuple[Moved, Any, Any]]:
         """None."""
@@ -91,7 +91,7 @@ class FactsSaver(Protocol):
 
     @property
     def facts_told(self) -> dict[str, str]:
-        """What was told last of the variables of each model."""
+        """The facts that were told last of the variables of each model."""
 
     @property
     def loss_guesses(self) -> LossGuesses:
@@ -125,7 +125,7 @@ class StepFacts(Probes):
 
     @property
     def wants_updates(self) -> bool:
-        """Whether variables are read before and after the step."""
+        """True if variables are read before and after the step."""
         return self._changes.wanted
 
     def before_call(self, title: str, model: Any, inputs: Sequence[Any]) -> None:
@@ -207,7 +207,7 @@ class _Inputs(ModelInputs, domain=INPUTS, doing="looking at the scales of a mode
 
 
 def learning_rate_name(optimizer: Any) -> str:
-    """Where the learning rate of an optimizer is saved."""
+    """The name that the learning rate of an optimizer is saved under."""
     return f"{facts.OPTIMIZER}{title_of(optimizer)}/{LEARNING_RATE}"
 
 

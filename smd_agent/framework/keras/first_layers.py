@@ -73,7 +73,7 @@ def _first_of(layers: Sequence[Any]) -> float | None:
 
 
 def _of(layer: Any, name: str) -> Any:
-    """What a layer is given or returns; None of one that is called several times, or never."""
+    """The tensor that a layer is given or returns; None of one that is called several times, or never."""
     try:
         return attribute(layer, name)
     except (AttributeError, ValueError, RuntimeError):
@@ -100,7 +100,7 @@ def _is_of_keras(layer: Any) -> bool:
 
 
 def _is(model: Any, name: str) -> bool:
-    """Whether a model is put together by Keras; one that is made from such a class may have a call of its own."""
+    """True if a model is put together by Keras; one that is made from such a class may have a call of its own."""
     kinds: Iterable[type] = type(model).__mro__
     base = next((kind for kind in kinds if kind.__name__ == name and _module(kind) in ("keras", "tf_keras")), None)
     return base is not None and type(model).call is base.call  # type: ignore[attr-defined]

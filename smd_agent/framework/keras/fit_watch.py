@@ -142,7 +142,7 @@ class KerasWatch(Generic[H, C]):
 
 
 def is_watched(trainer: type) -> bool:
-    """Whether a watcher has been installed in a Keras, told by the class that makes its models' functions."""
+    """True if a watcher has been installed in a Keras, told by the class that makes its models' functions."""
     return any(entry.owner is trainer and entry.name == _maker("train") for entry in replaced())
 
 

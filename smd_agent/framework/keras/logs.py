@@ -87,7 +87,7 @@ class KerasLogs(FrameworkHook):
         return array
 
     def _is_within(self, collection: str) -> bool:
-        """Whether the current step is not outside of those between which a collection is saved."""
+        """True if the current step is not outside of those between which a collection is saved."""
         if collection not in self.include_collections:
             return False
         config = (self.get_collection(collection).save_config or self.save_config).get_save_config(self.mode)

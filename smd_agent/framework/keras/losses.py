@@ -55,7 +55,7 @@ class LossGiven(NamedTuple):
 
 
 class LossLook(NamedTuple):
-    """What is known of one call of a loss.
+    """The facts of one call of a loss.
 
     numbers: the facts of this call alone.
     guess: gives those that take the labels of the calls before it, by the name of the loss.
@@ -67,7 +67,7 @@ class LossLook(NamedTuple):
 
 @dataclass(frozen=True)
 class CrossEntropy:
-    """How a loss is set up.
+    """The settings of a loss.
 
     name: of its class or, where a function was given, of that.
     function: Keras's function that computes it.
@@ -86,15 +86,15 @@ class CrossEntropy:
 
     @property
     def has_classes(self) -> bool:
-        """Whether the numbers along its axis are one choice."""
+        """True if the numbers along its axis are one choice."""
         return self.function != _BINARY
 
     def looks_at_input(self, shape: Shape) -> bool:
-        """Whether the values of an input of this shape are asked for."""
+        """True if the values of an input of this shape are asked for."""
         return is_small(shape)
 
     def looks_at_labels(self, shape: Shape) -> bool:
-        """Whether those of labels of this shape are."""
+        """True if those of labels of this shape are."""
         return self.has_classes or is_small(shape)
 
     def told(self, shape: Shape, origin: Numbers) -> Numbers:
@@ -168,7 +168,7 @@ class LossOfNumbers:
         return False
 
     def looks_at_labels(self, shape: Shape) -> bool:
-        """Whether those of labels of this shape are."""
+        """True if those of labels of this shape are."""
         return is_small(shape)
 
     def told(self, _: Shape, origin: Numbers) -> Numbers:
@@ -241,7 +241,7 @@ class LossNumbers:
 
 
 def known_loss(loss: Any, within: Range | None) -> KnownLoss | None:
-    """How a loss is set up, if it is one of those that are looked at.
+    """The settings of a loss, if it is one of those that are looked at.
 
     Args:
         loss: it.
@@ -269,10 +269,10 @@ def known_loss(loss: Any, within: Range | None) -> KnownLoss | None:
 
 
 def is_mean(loss: Any) -> bool:
-    """Whether a loss returns the mean over all labels, where they have no weights."""
+    """True if a loss returns the mean over all labels, where they have no weights."""
     return attribute(loss, "reduction") in _MEANS
 
 
 def is_small(shape: Shape) -> bool:
-    """Whether of a tensor of this shape all numbers may be asked for, at any size of the batch."""
+    """True if of a tensor of this shape all numbers may be asked for, at any size of the batch."""
     return shape is not None and math.prod(size or 1 for size in shape[1:]) <= MOST_OF_A_SAMPLE

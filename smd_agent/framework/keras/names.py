@@ -90,14 +90,14 @@ class Names:
         self._told: WeakIdentityMap[object, str] = WeakIdentityMap()
 
     def weight(self, layer: Layer, variable: Variable, model: Model) -> str:
-        """Where the value of a layer's variable is stored; as ``known_weight`` was told, if it was."""
+        """The name that a layer's variable is stored under; as ``known_weight`` was told, if it was."""
         name = self._told.get(variable)
         return name or self._weights.set(
             variable, f"{self.layers.of(layer, model)}/weights/{self._variables.of(variable)}:0"
         )
 
     def known_weight(self, variable: object, name: str) -> str:
-        """Where a variable's value has been stored up to now; one that has not been is from now on stored as told."""
+        """The name of a variable's value up to now; one that has none is from now on stored as told."""
         return self._weights.get(variable) or self._told.set(variable, name)
 
     def variable(self, variable: object) -> str:
@@ -105,11 +105,11 @@ class Names:
         return self._variables.of(variable)
 
     def gradient(self, variable: object) -> str:
-        """Where a variable's gradient is stored."""
+        """The name that a variable's gradient is stored under."""
         return f"gradients/{self._variables.of(variable)}Grad"
 
     def plain(self, variable: object) -> str:
-        """Where a variable that belongs to no layer is stored."""
+        """The name of a variable that belongs to no layer."""
         return f"{self._variables.of(variable)}:0"
 
 

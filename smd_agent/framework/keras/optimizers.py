@@ -99,7 +99,7 @@ def _learning_rate(optimizer: Any) -> Any | None:
 
 
 def has_own_schedule(optimizer: Any) -> bool:
-    """Whether code of the program's makes the learning rate: it might print, or count its calls."""
+    """True if code of the program's makes the learning rate: it might print, or count its calls."""
     source = attribute(optimizer, "_learning_rate")
     if source is None:
         source = attribute(optimizer, "_hyper", {}).get("learning_rate")
@@ -151,7 +151,7 @@ class GivenVariables:
         return self._living(variable) is not None
 
     def has_gradient(self, variable: object) -> bool:
-        """Whether a variable was given with a gradient."""
+        """True if a variable was given with a gradient."""
         known = self._living(variable)
         return known is not None and known.has_gradient
 
@@ -182,7 +182,7 @@ class GivenVariables:
 
 
 class Knowledge:
-    """What is known of variables when a step is over, as ``parameter_facts`` asks for it.
+    """The facts of variables when a step is over, as ``parameter_facts`` asks for them.
 
     Args:
         now: the variables that were given to optimizers in this step.
@@ -208,13 +208,13 @@ class Knowledge:
         return optimizer.by_optimizer()
 
     def can_be_trained(self, parameter: Any) -> bool:
-        """Whether it is not frozen."""
+        """True if it is not frozen."""
         return id(parameter) in self._trainable
 
     def has_gradient(self, parameter: Any) -> bool:
-        """Whether there is a gradient for it."""
+        """True if there is a gradient for it."""
         return id(parameter) in self._differentiated or self._now.has_gradient(parameter)
 
     def was_given(self, parameter: Any) -> bool:
-        """Whether any optimizer was given it."""
+        """True if any optimizer was given it."""
         return parameter in self._ever

@@ -92,10 +92,10 @@ class KerasCapture(CapturedStep):
 
     @abstractmethod
     def is_tensor(self, value: object) -> bool:
-        """Whether a value is a tensor of what Keras computes with."""
+        """True if a value is a tensor of what Keras computes with."""
 
     def can_be_read(self, found: Listed) -> bool:
-        """Whether those variables that the step saves have values by now."""
+        """True if those variables that the step saves have values by now."""
         return True
 
     def number(self, name: str) -> str:

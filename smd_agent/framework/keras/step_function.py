@@ -54,7 +54,7 @@ class TentativeStep:
 
     @STEPS.fence("closing a step")
     def keep(self) -> None:
-        """It was a step: the one before it goes to the disk."""
+        """The call was a step: the one before it goes to the disk."""
         if self._before is not None:
             self._recorder.commit(self._before)
 
@@ -158,7 +158,7 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
     def _run_instead(
         self, instead: Fallback, hook: H | None, function: Call, args: Positional, kwargs: Keywords, steps: int = 1
     ) -> Any:
-        """What a function returns after a failure of ours; the hook is given where it has not counted its steps."""
+        """The result after a failure of ours; the hook is given where it has not counted its steps."""
         if hook is not None:
             # What follows keeps its numbers, and what is given no earlier step.
             TentativeStep(hook.recorder, hook.recorder.clocks[self.mode], steps).keep()

@@ -65,11 +65,11 @@ class ModelVariables:
         return [optimizer for optimizer in (own, *seen) if optimizer is not None]
 
     def title(self, model: Model) -> str:
-        """What the model is called in the run."""
+        """The model's name in the run."""
         return self._names.layers.of(model)
 
     def names(self, variables: Sequence[Variable]) -> list[str]:
-        """What variables are called in the run, whatever layers they belong to."""
+        """The variables' names in the run, whatever layers they belong to."""
         return [self._names.variable(variable) for variable in variables]
 
     def weights(self, model: Model, changes: object) -> Listed:
@@ -102,7 +102,7 @@ class ModelVariables:
 
 
 def settings_of(optimizer: Optimizer) -> dict[str, object]:
-    """What an optimizer is set to, by the names that its variables would have."""
+    """The settings of an optimizer, by the names that its variables would have."""
     owner = attribute(optimizer, "name") or type(optimizer).__name__
     known = _SETTINGS[1:] if has_own_schedule(optimizer) else _SETTINGS
     found = {f"{owner}/{key}:0": attribute(optimizer, key) for key in known}

@@ -140,7 +140,7 @@ class Channels(Probe, domain=CHANNELS, doing="looking at the channels of layers"
         return known[1] if known is not None and known[0]() is tensor else None
 
     def _vote(self, module: torch.nn.Module) -> int | None:
-        """Where the channels of three dimensions are in a module: where all layers in it that tell have them."""
+        """The axis of the channels of three dimensions in a module: where all layers in it that tell have them."""
         known = self._votes.get(module)
         if known is None:
             rules = [rule for rule in map(_kind_of, parts(module)) if rule is not None]
@@ -154,7 +154,7 @@ def _nothing() -> None:
 
 
 def rule_of(module: torch.nn.Module) -> AxisRule | None:
-    """Where the channels of what a module of ``torch.nn`` returns are; None where its class does not tell."""
+    """The rule for the channels of what a module of ``torch.nn`` returns; None where its class does not tell."""
     found = _kind_of(module)
     return None if found is None else found[1]
 

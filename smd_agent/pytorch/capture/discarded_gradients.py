@@ -130,7 +130,7 @@ class DiscardedGradients(UsageProbe, domain=GRADIENT_FACTS, doing="looking at wh
     @on(AfterBackward)
     @without_gradients
     def after_backward(self, _: AfterBackward) -> None:
-        """It has added to them."""
+        """The pass has added to them."""
         if not self._updating:
             self._passes += 1
             found = self._parameters.gradients(self._parameters.keys)
@@ -155,7 +155,7 @@ class DiscardedGradients(UsageProbe, domain=GRADIENT_FACTS, doing="looking at wh
 
     @on(AfterUpdate)
     def after_update(self, _: AfterUpdate) -> None:
-        """It has used them."""
+        """The update has used them."""
         self._updating = False
         self._updated = True
 
@@ -166,7 +166,7 @@ class DiscardedGradients(UsageProbe, domain=GRADIENT_FACTS, doing="looking at wh
         self._parameters.clear()
 
     def _count(self, used: dict[int, torch.Tensor], last: _Pass) -> torch.Tensor | float:
-        """How many passes were discarded for an optimizer that is going to use these gradients, by their parameters."""
+        """Number of discarded passes, for an optimizer that is going to use these gradients, by their parameters."""
         alike = [one for one in self._discarded if one.place == last.place and used.keys() <= one.keys]
         if not alike or any(id(one) != last.gradients.get(key, (0, 0))[0] for key, one in used.items()):
             return 0.0
@@ -204,7 +204,7 @@ def _parts(tensors: dict[int, torch.Tensor]) -> Parts:
 
 
 def _are_parallel(parts: Parts, before: Parts) -> torch.Tensor:
-    """Whether gradients have changed by one positive factor at most: of shape ()."""
+    """True if gradients have changed by one positive factor at most: of shape ()."""
     now, then = _joined(parts, parts), _joined(before, parts)
     lengths = torch.linalg.vector_norm(now) * torch.linalg.vector_norm(then)
     parallel: torch.Tensor = lengths - now.dot(then) <= _NOISE * lengths
@@ -212,7 +212,7 @@ def _are_parallel(parts: Parts, before: Parts) -> torch.Tensor:
 
 
 def _are_same(parts: Parts, before: Parts) -> torch.Tensor:
-    """Whether weights are as they were: of shape ()."""
+    """True if weights are as they were: of shape ()."""
     return (_joined(parts, parts) == _joined(before, parts)).all()
 
 

@@ -31,7 +31,7 @@ def function_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> F
 
 
 class _Model:
-    """What is known of the losses of one model."""
+    """The knowledge of the losses of one model."""
 
     def __init__(self) -> None:
         self.functions: set[FunctionCall] = set()
@@ -41,7 +41,7 @@ class _Model:
 
 
 class TrainedLosses:
-    """What the trained losses of all models are made of; models are known by their titles."""
+    """The origins of the trained losses of all models; models are known by their titles."""
 
     def __init__(self) -> None:
         self._models: dict[str, _Model] = {}
@@ -65,21 +65,21 @@ class TrainedLosses:
             model.unseen = why
 
     def is_trained_call(self, titles: Iterable[str], call: FunctionCall) -> bool:
-        """Whether what this call has returned is a loss that one of these models is trained by."""
+        """True if what this call has returned is a loss that one of these models is trained by."""
         whatever = FunctionCall(call.function, None)
         return any(not model.functions.isdisjoint((call, whatever)) for model in map(self._model, titles))
 
     def is_trained_place(self, title: str, place: object) -> bool:
-        """Whether this part of what the model returns is a loss that it is trained by."""
+        """True if this part of what the model returns is a loss that it is trained by."""
         return place in self._model(title).places
 
     def is_ignored(self, title: str) -> bool:
-        """Whether the loss that the model returns under its name is another than the one that is trained."""
+        """True if the loss that the model returns under its name is another than the one that is trained."""
         model = self._model(title)
         return model.own_is_ignored and OWN_LOSS not in model.places
 
     def why_unseen(self, titles: Iterable[str]) -> str:
-        """Why a loss of one of these models does not show in an evaluation; empty if nothing is known of it."""
+        """The reason why a loss of one of these models does not show in an evaluation; empty if none is known."""
         return next((model.unseen for model in map(self._model, titles) if model.unseen), "")
 
     def _model(self, title: str) -> _Model:

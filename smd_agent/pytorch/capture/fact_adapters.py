@@ -31,7 +31,7 @@ class Weights:
         return optimized(optimizer)
 
     def size_of(self, parameter: torch.Tensor) -> int:
-        """How many elements a parameter has."""
+        """Number of elements of a parameter."""
         return parameter.numel()
 
     @without_gradients
@@ -72,15 +72,15 @@ class Parameters:
         return {f"{title}/group_{number}": in_group(group) for number, group in enumerate(groups_of(optimizer))}
 
     def can_be_trained(self, parameter: torch.Tensor) -> bool:
-        """Whether a parameter can be differentiated."""
+        """True if a parameter can be differentiated."""
         return parameter.requires_grad
 
     def has_gradient(self, parameter: torch.Tensor) -> bool:
-        """Whether a parameter has a gradient now."""
+        """True if a parameter has a gradient now."""
         return parameter.grad is not None
 
     def was_given(self, parameter: torch.Tensor) -> bool:
-        """Whether any optimizer was given a parameter."""
+        """True if any optimizer was given a parameter."""
         return was_given(parameter)
 
 

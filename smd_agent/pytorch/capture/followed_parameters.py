@@ -58,5 +58,5 @@ class FollowedParameters:
 
 
 def state_of(gradient: torch.Tensor) -> State:
-    """What tells whether a gradient is as it was."""
+    """The state of a gradient, by which it is seen whether it is as it was."""
     return id(gradient), local_of(gradient)._version

@@ -65,7 +65,7 @@ class KeptGradients(UsageProbe, domain=GRADIENT_FACTS, doing="looking at which g
 
     @on(AfterBackward)
     def after_backward(self, _: AfterBackward) -> None:
-        """It has added to them, in place."""
+        """The pass has added to them, in place."""
         self._note(self._before)
 
     @on(AfterUpdate)

@@ -31,7 +31,7 @@ class LayerModes(AnyModes, domain=MODES, doing="looking at the modes of layers")
 
 
 def _dropped(layer: torch.nn.Module) -> float:
-    """Which share of its input a layer drops; 0 for one that is no dropout."""
+    """The share of its input that a layer drops; 0 for one that is no dropout."""
     own = own_dict(layer)
     if is_a(layer, torch.nn.RNNBase):
         # Between its layers, so that of one there is none.

@@ -58,11 +58,11 @@ class KnownLosses:
         self._nodes.add(node)
 
     def has_node(self, node: Node) -> bool:
-        """Whether what this node has made is saved."""
+        """True if what this node has made is saved."""
         return node in self._nodes
 
     def knows(self, tensor: torch.Tensor) -> bool:
-        """Whether a tensor is a loss that is saved, or one rescaled."""
+        """True if a tensor is a loss that is saved, or one rescaled."""
         if tensor.grad_fn is None:
             known = self._without_graph.get(id(tensor))
             return known is not None and known() is tensor
@@ -70,7 +70,7 @@ class KnownLosses:
 
 
 class LossOrigins:
-    """What the losses of one step may be made of.
+    """The values that the losses of one step may be made of.
 
     Args:
         trained: learns what those are made of that backward passes start from.
@@ -90,11 +90,11 @@ class LossOrigins:
         self._made_until = self._made_until or _next_number()
 
     def add_place(self, node: Node, title: str, place: object) -> None:
-        """What this node has made stands at this place of what a model has returned."""
+        """The result of this node stands at this place of what a model has returned."""
         self._places[node] = title, place
 
     def add_call(self, node: Node, call: FunctionCall) -> None:
-        """What this node has made is what a functional loss has returned."""
+        """The result of this node is what a functional loss has returned."""
         self._calls[node] = call
 
     def call_of(self, node: Node) -> FunctionCall:

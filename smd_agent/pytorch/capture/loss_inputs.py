@@ -172,7 +172,7 @@ def _behind(node: Any, names: frozenset[str] | set[str]) -> Any:
 
 
 def _is_activated(node: Any, wanted: str | None) -> float | None:
-    """Whether a node is the wanted one, behind others that leave values as they are; None if that is not known."""
+    """True if a node is the wanted one, behind others that leave values as they are; None if that is not known."""
     node = _behind(node, SAME_VALUES)
     if wanted is None or node is None or node.name() in _OPAQUE_NODES:
         return None
@@ -193,12 +193,12 @@ def _softmax_over(node: Any) -> dict[str, int]:
 
 
 def times_repeated(tensor: torch.Tensor) -> float:
-    """How often each element of a tensor comes that has been broadcast, which has not copied it."""
+    """Number of times that each element of a tensor comes that has been broadcast, which has not copied it."""
     return float(math.prod(size for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if not stride))
 
 
 def _row_length(values: torch.Tensor, target: torch.Tensor) -> int | None:
-    """How long the rows are in which labels come; None where they come in none, or in images.
+    """The length of the rows in which labels come; None where they come in none, or in images.
 
     Args:
         values: the input of the loss. Where it was made flat for the loss, the graph knows its rows.

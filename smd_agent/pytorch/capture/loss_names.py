@@ -29,11 +29,11 @@ class LossNames:
         self._settled: dict[str, bool] = {}
 
     def may_be(self, name: str) -> bool:
-        """Whether what a module of this name returns is in the collection."""
+        """True if what a module of this name returns is in the collection."""
         return self._matches(f"{name}_output_0")
 
     def settle_layer(self, name: str, path: str, in_loss: bool) -> bool:
-        """Whether a layer may return a loss; it is wanted, or not, from now on.
+        """True if a layer may return a loss; it is wanted, or not, from now on.
 
         Args:
             name: what its inputs and outputs are saved under.
@@ -50,7 +50,7 @@ class LossNames:
         return known
 
     def is_loss_layer(self, name: str) -> bool:
-        """Whether a layer of this name has been settled, and may return a loss."""
+        """True if a layer of this name has been settled, and may return a loss."""
         return self._layers.get(name, False)
 
     def put_in(self, tensor_name: str) -> None:

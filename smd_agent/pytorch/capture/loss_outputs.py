@@ -58,7 +58,7 @@ class LossOutputs(Probe, domain=LOSSES, doing="telling losses from other outputs
 
 
 def _is_unreduced(module: torch.nn.Module | None) -> bool:
-    """Whether a loss module returns a loss of many values."""
+    """True if a loss module returns a loss of many values."""
     if module is None:
         return False
     reduction = attribute(module, "reduction")

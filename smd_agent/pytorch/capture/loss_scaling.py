@@ -64,7 +64,7 @@ class Scales:
                     installed.patch(scaler, name, make, why="gradients are saved without the loss scale")
 
     def scaled(self, tensor: torch.Tensor) -> Scaled | None:
-        """What was scaled to make this tensor, None if it is not what a scaler returned."""
+        """The value that was scaled to make this tensor, None if it is not what a scaler returned."""
         return None if tensor.grad_fn is None else self._scaled.get(identity(tensor.grad_fn))
 
     def scale_behind(self, tensors: Iterable[torch.Tensor]) -> float:

@@ -127,7 +127,7 @@ class ModelCalls:
         return layers, looked_at
 
     def _is_called(self, call: StepCounter, name: str, layer: torch.nn.Module, args: Any, kwargs: Any) -> bool:
-        """Whether a layer is what is called; its call has passed by where the calls of layers are seen."""
+        """True if a layer is what is called; its call has passed by where the calls of layers are seen."""
         found = call.name is None and counter_of(layer) is call
         if found:
             self._before_layer(name, layer, args, kwargs)

@@ -91,7 +91,7 @@ class ModelInputs(AnyInputs, domain=INPUTS, doing="looking at the scales of a mo
         self._given.clear()
 
     def looks_at(self, layer: torch.nn.Module) -> bool:
-        """Whether a layer may be given a model's inputs."""
+        """True if a layer may be given a model's inputs."""
         return self.wanted and is_a(layer, _LAYERS)
 
 

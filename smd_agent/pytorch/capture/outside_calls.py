@@ -82,7 +82,7 @@ class OutsideCalls:
             say_once(("evaluated copy", kind), line)
 
     def _may_become_known(self, module: torch.nn.Module) -> bool:
-        """Whether the search for models is yet to see it: the step may go on with it, and else another one begins."""
+        """True if the search for models is yet to see it: the step may go on with it, and else another one begins."""
         if not (torch.is_grad_enabled() and is_training(unwrapped(module))):
             return False
         return updates.may_come_to(parameter_ids(module) - self._models.trained_params())

@@ -101,7 +101,7 @@ class _Walk:
         self._repeated: torch.Tensor | float = 1.0
 
     def repeated(self, start: Any) -> torch.Tensor | float | None:
-        """How often each element comes; None of a loss that compares nothing, or of which that is not known."""
+        """Number of times that each element comes; None of a loss that compares nothing, or if that is not known."""
         self._push(_Found(start))
         while self._todo:
             if len(self._seen) > _NODES or not self._pass(self._todo.pop()):
@@ -181,7 +181,7 @@ class _Walk:
 
 
 def _is_comparison(node: Any) -> bool:
-    """Whether what a node has made comes from an operand that is differentiated and from one that is not."""
+    """True if what a node has made comes from an operand that is differentiated and from one that is not."""
     for _ in range(_NEAR):
         sources = [source for source, _ in node.next_functions if source is not None]
         if node.name() not in _ELEMENTWISE | SAME_VALUES or not sources:
@@ -199,7 +199,7 @@ def _made(node: Any) -> Shape | None:
 
 
 def _sources(node: Any) -> list[tuple[Any, Shape]]:
-    """What a node was computed of, and its shape; None in the place of what is not differentiated."""
+    """The nodes that a node was computed of, with its shape; None in the place of what is not differentiated."""
     found: list[tuple[Any, Shape]] = []
     for source, number in node.next_functions:
         told = () if source is None else getattr(source, "_input_metadata", ())
@@ -227,7 +227,7 @@ def _is_square(shape: Shape) -> bool:
 
 
 def _are_crossed(one: Shape, other: Shape) -> bool:
-    """Whether one is a column and the other a row."""
+    """True if one is a column and the other a row."""
     return sorted((_lies(one), _lies(other))) == ["column", "row"]
 
 
@@ -238,7 +238,7 @@ def _lies(shape: Shape) -> str:
 
 
 def _is_sum_of_column_and_row(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """Whether a square is made of a column and a row that is not the same column, up to rounding: of shape ()."""
+    """True if a square is made of a column and a row that is not the same column, up to rounding: of shape ()."""
     if not (_is_square(tuple(values.shape)) and values.is_floating_point()):
         return values.new_zeros((), dtype=torch.bool)
     noise = _ROWS * max(torch.finfo(values.dtype).eps, torch.finfo(dtype).eps if dtype.is_floating_point else 0.0)

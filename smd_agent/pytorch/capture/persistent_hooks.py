@@ -27,7 +27,7 @@ from smd_agent.pytorch.updates import updates
 
 
 class Listener(Protocol):
-    """What a step that is being saved wants to know."""
+    """The events that a step that is being saved wants to know of."""
 
     def before_optimizer(self, optimizer: Any) -> None:
         """Gradients are about to be used, or (with a closure) have just been."""
@@ -39,13 +39,13 @@ class Listener(Protocol):
         """Parameters are about to be updated."""
 
     def after_update(self, optimizer: Any) -> None:
-        """They have been."""
+        """The parameters have been updated."""
 
     def before_loss(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """A loss module of ``torch.nn`` is about to run."""
 
     def after_loss(self, module: torch.nn.Module, loss: Any) -> None:
-        """It has run."""
+        """The loss has run."""
 
 
 class _Watch:
@@ -106,7 +106,7 @@ class _Watch:
 
     @property
     def stays(self) -> bool:
-        """Whether everything is in place for good, as the program has compiled or is about to."""
+        """True if everything is in place for good, as the program has compiled or is about to."""
         return self._stays or has_compiled()
 
 
@@ -114,7 +114,7 @@ watch = _Watch()
 
 
 def _has_other_threads() -> bool:
-    """Whether the program has threads beside this one."""
+    """True if the program has threads beside this one."""
     me = threading.current_thread()
     return any(thread is not me and not thread.name.startswith("smd_agent") for thread in threading.enumerate())
 

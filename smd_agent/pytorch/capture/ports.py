@@ -29,7 +29,7 @@ class TrainedModels(Protocol):
 
     @property
     def in_this_thread(self) -> bool:
-        """Whether the call that is captured is one of this thread."""
+        """True if the call that is captured is one of this thread."""
 
     @property
     def pass_opens_step(self) -> Callable[[], bool]:
@@ -37,7 +37,7 @@ class TrainedModels(Protocol):
 
     @property
     def amid_training(self) -> bool:
-        """Whether a training step waits for an evaluation to end."""
+        """True if a training step waits for an evaluation to end."""
 
     def training_goes_on(self) -> None:
         """Something of the training step that waits for an evaluation to end comes up."""
@@ -54,11 +54,11 @@ class TrainedModels(Protocol):
         """Ids of the parameters of all models."""
 
     def updating(self) -> bool:
-        """Whether an optimizer's update is under way, which may call the model."""
+        """True if an optimizer's update is under way, which may call the model."""
 
     @property
     def facts_told(self) -> dict[str, str]:
-        """What was saved last of what is known of the parameters, by model."""
+        """The facts of the parameters that were saved last, by model."""
 
     @property
     def loss_guesses(self) -> LossGuesses:
@@ -66,7 +66,7 @@ class TrainedModels(Protocol):
 
     @property
     def trained_losses(self) -> TrainedLosses:
-        """What is known of the losses that are trained."""
+        """The knowledge of the losses that are trained."""
 
     @property
     def last_weights(self) -> LastWeights:
@@ -82,7 +82,7 @@ class TrainedModels(Protocol):
         """Names of the classes of those that the program has let go of."""
 
     def regexes_changed(self) -> bool:
-        """Whether a built-in collection has got regexes or names of the user's."""
+        """True if a built-in collection has got regexes or names of the user's."""
 
     @property
     def left_out(self) -> Callable[[], bool]:

@@ -95,7 +95,7 @@ class SavedStep(CapturedStep):
         return self._closed or self._outside.seen or self._models.left_out()
 
     def _takes(self) -> bool:
-        """Whether what modules are given is of this step, and new."""
+        """True if what modules are given is of this step, and new."""
         # Inside a backward pass it is the recomputation of an activation checkpoint: the values were saved before.
         return self.writer.position.saving and graph_task() == -1 and not self._left_out()
 
@@ -160,14 +160,14 @@ class SavedStep(CapturedStep):
             watch.listener.before_loss(module, args, kwargs)
 
     def _is_of_training(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Whether a loss that is about to be computed is another step's: the training step's, which has waited."""
+        """True if a loss that is about to be computed is another step's: the training step's, which has waited."""
         if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors_in((args, kwargs))):
             self._models.training_goes_on()
         return watch.listener is not self
 
     @fence("saving a loss", LOSSES)
     def after_loss(self, module: torch.nn.Module, loss: Any) -> None:
-        """It has run, if it did not begin in the step before."""
+        """The loss has run."""
         if self.model_calls.in_loss and not (self._left_out() or is_opaque()):
             self.model_calls.in_loss -= 1
             self._probes.emit(events.LossReturn(module, loss))
@@ -262,6 +262,6 @@ class SavedStep(CapturedStep):
 
     @UPDATES.fence("looking at an update")
     def after_update(self, optimizer: Any) -> None:
-        """It has updated them."""
+        """The optimizer has updated them."""
         if not self._left_out():
             self._probes.emit(events.AfterUpdate(optimizer))

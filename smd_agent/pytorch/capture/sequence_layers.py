@@ -74,5 +74,5 @@ class SequenceLayers(UsageProbe, domain=INPUTS, doing="looking at layers over se
         self._usage.save(f"layer/{name}", numbers)
 
     def looks_at(self, layer: torch.nn.Module) -> bool:
-        """Whether something is said of a layer."""
+        """True if something is said of a layer."""
         return self.wanted and is_a(layer, _LAYERS)

@@ -102,7 +102,7 @@ class StepProbes(Probes):
         yield TrainedInEvaluation(writer)
 
     def looks_at(self, layer: torch.nn.Module) -> bool:
-        """Whether something is saved of how a layer is called, beside its inputs and outputs."""
+        """True if something is saved of how a layer is called, beside its inputs and outputs."""
         return any(probe.looks_at(layer) for probe in self._of_layers)
 
 

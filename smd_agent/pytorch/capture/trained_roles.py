@@ -74,7 +74,7 @@ class TrainedRoles(Probe, domain=WEIGHTS, doing="telling weights from biases"):
 
 
 def has_values(parameter: torch.Tensor) -> bool:
-    """Whether a parameter has values, as one of a lazy layer has not before its first forward."""
+    """True if a parameter has values, as one of a lazy layer has not before its first forward."""
     return not is_a(parameter, UninitializedParameter)
 
 

@@ -40,7 +40,7 @@ class _Held(NamedTuple):
 
 
 class _Known:
-    """What is known of one model: how often it was asked for, what it holds, and what values that had at first."""
+    """The knowledge of one model: how often it was asked for, what it holds, and what values that had at first."""
 
     def __init__(self) -> None:
         self.times = 0

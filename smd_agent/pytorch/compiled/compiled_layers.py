@@ -85,7 +85,7 @@ class CompiledRegion:
         return self._calls.watch(self._region.owner, before, after, around)
 
     def around(self, original: Callable[..., Any], own: tuple[torch.nn.Module, ...] = ()) -> Callable[..., Any]:
-        """What runs the region as ``original`` does, and its replay afterwards.
+        """A function that runs the region as ``original`` does, and its replay afterwards.
 
         Args:
             original: runs it.

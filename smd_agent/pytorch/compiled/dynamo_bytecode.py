@@ -29,7 +29,7 @@ _entries_of = probe(torch, "_C._dynamo.eval_frame._debug_get_cache_entry_list", 
 
 
 def runs_only_a_graph(module: torch.nn.Module) -> bool:
-    """Whether this can be said of the forward of a module that has been compiled and called."""
+    """True if this can be said of the forward of a module that has been compiled and called."""
     config = getattr(sys.modules.get("torch._dynamo"), "config", None)
     if config is None or any(getattr(config, name, None) for name in _IGNORED):
         return False

@@ -57,7 +57,7 @@ class EagerReplay:
         self._state = [(owner, key, copies[id(value)]) for owner, key, value in held]
 
     def run(self, result: Any) -> Seen | str:
-        """What the layers got and gave, in order; or why that cannot be said.
+        """The inputs and outputs of the layers, in order; or the reason why they cannot be told.
 
         Args:
             result: what the compiled call returned.

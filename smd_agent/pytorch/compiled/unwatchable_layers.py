@@ -33,7 +33,7 @@ class Unwatchable(NamedTuple):
 
 
 def unwatchable_layers(tracked: TrackedModule) -> Unwatchable:
-    """What must be left alone in a model; one line says so for each reason, but of compiled regions."""
+    """The layers of a model that must be left alone; one line says so for each reason, but of compiled regions."""
     module = tracked.module
     if module is None:
         return Unwatchable(set(), [])

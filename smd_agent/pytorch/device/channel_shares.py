@@ -35,7 +35,7 @@ class DeviceShares:
         self._copy = HostCopy(torch.stack(shares)) if shares else None
 
     def ready(self) -> bool:
-        """Whether ``result`` would not wait."""
+        """True if ``result`` would not wait."""
         return self._copy is None or self._copy.ready()
 
     def result(self) -> npt.NDArray[np.float64]:
@@ -61,12 +61,12 @@ def _saturated(tensor: torch.Tensor, axis: int) -> torch.Tensor:
 
 
 def _any(tensor: torch.Tensor, axis: int, wanted: _Test) -> torch.Tensor:
-    """Whether any element is wanted."""
+    """True if any element is wanted."""
     return torch.stack([wanted(piece).any() for piece in _pieces(tensor, axis)]).any()
 
 
 def _counted(tensor: torch.Tensor, axis: int, wanted: _Test) -> torch.Tensor:
-    """How many elements of each channel are wanted, int64."""
+    """Number of elements of each channel that are wanted, int64."""
     found = [wanted(piece).sum(_others(piece, axis)) for piece in _pieces(tensor, axis)]
     return torch.stack(found).sum(0)
 
@@ -92,5 +92,5 @@ def _others(tensor: torch.Tensor, axis: int) -> list[int]:
 
 
 def _size(tensor: torch.Tensor, axis: int) -> int:
-    """How many elements a channel has."""
+    """Number of elements of a channel."""
     return tensor.numel() // tensor.shape[axis]

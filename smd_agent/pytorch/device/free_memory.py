@@ -30,7 +30,7 @@ _rooms: dict[torch.device, int] = {}
 
 
 def is_left() -> bool:
-    """Whether a step can be saved, which begins now; if not, it is said."""
+    """True if a step can be saved, which begins now; if not, it is said."""
     found = look()
     if found >= LEAST:
         return True
@@ -50,7 +50,7 @@ def look() -> int:
 
 
 def elements(device: torch.device) -> int:
-    """How many elements may be reduced at once on a device."""
+    """Number of elements that may be reduced at once on a device."""
     room = _rooms.get(device, sys.maxsize)
     return min(max(room // (_BYTES * _PART), 1), MOST_ELEMENTS)
 

@@ -33,7 +33,7 @@ class _Before(NamedTuple):
 
 
 def _is_of_compiler() -> bool:
-    """Whether it is compiled code whose calls are captured: the calls that the program makes go on being seen."""
+    """True if it is compiled code whose calls are captured: the calls that the program makes go on being seen."""
     return any(frame.f_globals.get("__name__", "").startswith(_COMPILER) for frame in callers())
 
 

@@ -20,7 +20,7 @@ from smd_agent.pytorch.tracing import apart
 
 
 def may_come_later(value: Any) -> bool:
-    """Whether a value is a tensor on an accelerator, or the gradient of one; it is not computed."""
+    """True if a value is a tensor on an accelerator, or the gradient of one; it is not computed."""
     tensor = value.value if type(value) is Gradient else value
     return type(tensor) in PLAIN_CLASSES and on_device(tensor)
 
@@ -43,7 +43,7 @@ class LateValues:
 
     @property
     def waiting(self) -> bool:
-        """Whether a step that has ended is not on its way to the disk."""
+        """True if a step that has ended is not on its way to the disk."""
         return self._arrivals.waiting
 
     @apart

@@ -41,12 +41,12 @@ WAITING = 2
 
 
 def on_device(tensor: torch.Tensor) -> bool:
-    """Whether a tensor's values are anywhere but in the host's memory."""
+    """True if a tensor's values are anywhere but in the host's memory."""
     return tensor.device.type not in ("cpu", "meta")
 
 
 def comes_later(value: Any, position: int, group: Group) -> bool:
-    """Whether what a group wants of a value can be asked for now and written later."""
+    """True if what a group wants of a value can be asked for now and written later."""
     return (
         type(value) in PLAIN_CLASSES
         and on_device(value)
@@ -61,7 +61,7 @@ def _needs_known(position: int, group: Group) -> bool:
 
 
 class LateGroup:
-    """What is saved of several tensors of one device, asked for.
+    """The values that were asked for of several tensors of one device.
 
     Args:
         names: the tensors' names.
@@ -106,7 +106,7 @@ class LateGroup:
         self._forgotten |= names
 
     def ready(self) -> bool:
-        """Whether everything has arrived."""
+        """True if everything has arrived."""
         return (
             self._shares.ready()
             and all(reductions.ready() for _, reductions in self._reduced)
@@ -154,7 +154,7 @@ class Arrivals:
 
     @property
     def waiting(self) -> bool:
-        """Whether a step that has ended is not on its way to the disk."""
+        """True if a step that has ended is not on its way to the disk."""
         return bool(self._steps)
 
     def ask(self, names: Sequence[str], tensors: Sequence[torch.Tensor], group: Group) -> None:

@@ -18,7 +18,7 @@ from smd_agent.core.reductions.quantile import ranks_of, weighted
 
 
 def elements_for(tensor: torch.Tensor, ops: Sequence[Op]) -> torch.Tensor:
-    """What ``quantiles_from`` needs, on the tensor's device.
+    """The elements that ``quantiles_from`` needs, on the tensor's device.
 
     Args:
         tensor: real, strided, with elements.

@@ -36,7 +36,7 @@ Buffers = dict[tuple[torch.dtype, int], list[torch.Tensor]]
 
 
 def reducible_on_device(tensor: torch.Tensor, ops: Ops) -> bool:
-    """Whether ``DeviceReductions`` knows this tensor's dtype and layout, and all of the ops."""
+    """True if ``DeviceReductions`` knows this tensor's dtype and layout, and all of the ops."""
     small = tensor.numel() <= free_memory.elements(tensor.device)
     return known_on_device(tensor) and all(
         small if op[0] in QUANTILES else op in FORMULAS and op[0] != "prod" for op in ops
@@ -44,7 +44,7 @@ def reducible_on_device(tensor: torch.Tensor, ops: Ops) -> bool:
 
 
 def known_on_device(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is of a dtype and a layout that can be reduced where it is."""
+    """True if a tensor is of a dtype and a layout that can be reduced where it is."""
     return (tensor.dtype in _WIDENED or tensor.dtype in _INTEGERS) and tensor.layout is torch.strided
 
 
@@ -73,7 +73,7 @@ class DeviceReductions:
         self._copy = HostCopy(rows)
 
     def ready(self) -> bool:
-        """Whether ``result`` would not wait."""
+        """True if ``result`` would not wait."""
         return self._copy.ready() and (self._elements is None or self._elements.ready())
 
     def result(self) -> npt.NDArray[np.float64]:
@@ -114,7 +114,7 @@ class HostCopy:
         tensor.record_stream(side)
 
     def ready(self) -> bool:
-        """Whether the copy has arrived."""
+        """True if the copy has arrived."""
         return self._event is None or bool(self._event.query())
 
     def array(self) -> Array:
@@ -151,7 +151,7 @@ class Snapshot:
             self._event.record(module.current_stream(tensor.device))
 
     def ready(self) -> bool:
-        """Whether the values have arrived."""
+        """True if the values have arrived."""
         return self._event is None or bool(self._event.query())
 
     def read(self) -> torch.Tensor:
@@ -227,7 +227,7 @@ def _fields(rows: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
 
 @functools.lru_cache(maxsize=256)
 def _counts(sizes: tuple[int, ...], device: torch.device) -> torch.Tensor:
-    """How many elements of each row belong to its tensor, float64; kept on the device from step to step."""
+    """Number of elements of each row that belong to its tensor, float64; kept on the device from step to step."""
     counts = [np.empty(0), *(np.full(-(-size // WIDTH), WIDTH, np.float64) for size in sizes)]
     for row_counts, size in zip(counts[1:], sizes, strict=True):
         if size % WIDTH:

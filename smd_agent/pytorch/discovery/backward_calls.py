@@ -62,7 +62,7 @@ class PassWatch:
 
 
 def reached_by(function: str, tensors: Any, inputs: Any) -> list[torch.Tensor]:
-    """What a pass gives gradients to: all leaves of its graph or, of ``grad``, the parameters that it is asked for."""
+    """The tensors that get gradients: all leaves of the graph or, of ``grad``, the parameters that it is asked for."""
     if function == "backward":
         return leaves(tensors)
     return [*filter(is_parameter, elements_of(inputs) if is_a(inputs, (list, tuple)) else [inputs])]

@@ -27,7 +27,7 @@ class FirstUpdate:
 
     @apart
     def is_to_come(self, models: Iterable[TrackedModule]) -> bool:
-        """Whether an optimizer has these models' parameters that has updated none, and they are as they were."""
+        """True if an optimizer has these models' parameters that has updated none, and they are as they were."""
         if self._is_hidden:
             return False
         now = _versions_of(models)

@@ -58,7 +58,7 @@ class LaterParameters:
 
     @property
     def are_waited_for(self) -> bool:
-        """Whether there are any, those that have gone or got an optimizer since the last pass among them."""
+        """True if there are any, those that have gone or got an optimizer since the last pass among them."""
         return bool(self._waiting)
 
     def trained_by(self, reached: list[torch.Tensor], known: Callable[[], set[int]]) -> list[torch.Tensor]:

@@ -94,7 +94,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         return add_param_group
 
     def reason(self) -> str | None:
-        """Why nothing of the program, which ends now, was captured, as far as it shows."""
+        """The reason why nothing of the program, which ends now, was captured, as far as it shows."""
         if self.hook is not None or self.stopped:
             return None
         if self._transforms.used:
@@ -318,7 +318,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         return True
 
     def _pass_opens_step(self) -> bool:
-        """Whether the next backward pass is the first of a step that no call has opened."""
+        """True if the next backward pass is the first of a step that no call has opened."""
         if self.hook is None or all(tracked.model is None for tracked in self._found_without_call):
             return False
         position = self.hook.position

@@ -40,7 +40,7 @@ class TransformWatch:
             self._patches.pop().remove()
 
     def has_call(self) -> bool:
-        """Whether the call of a module that is looked at is inside of one, and so no step by itself."""
+        """True if the call of a module that is looked at is inside of one, and so no step by itself."""
         inside = is_transformed()
         self.seen_call = self.seen_call or inside
         return inside

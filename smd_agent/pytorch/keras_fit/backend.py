@@ -45,7 +45,7 @@ class TorchBackend(Backend[KerasHook, TorchCapture]):
         self.pause_others = pause_others
 
     def capture(self, hook: KerasHook, step: RunningStep[TorchCapture]) -> TorchCapture:
-        """What collects a step that has been opened."""
+        """The capture of a step that has been opened."""
         return TorchCapture(hook, step.model, step.mode, step.variables, self._keras, self.names)
 
 

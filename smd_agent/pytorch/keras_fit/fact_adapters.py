@@ -20,7 +20,7 @@ class Look(Weights):
         return list(optimizer)
 
     def size_of(self, parameter: Any) -> int:
-        """How many elements a variable has."""
+        """Number of elements of a variable."""
         return int(parameter.value.numel())
 
     def sample(self, parameter: Any) -> torch.Tensor | None:

@@ -81,7 +81,7 @@ class TorchCapture(KerasCapture):
         super().finish(outputs)
 
     def is_tensor(self, value: object) -> bool:
-        """Whether a value is one of PyTorch's tensors."""
+        """True if a value is one of PyTorch's tensors."""
         return torch.is_tensor(value)
 
     @WEIGHTS.fence("saving an optimizer's variables")

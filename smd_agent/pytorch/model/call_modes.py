@@ -63,7 +63,7 @@ class TrainedInEvaluation(Probe, domain=STEPS, doing="looking at the mode of a s
 
 
 def _is_trained(tracked: TrackedModule, step: int, updated: set[int]) -> bool:
-    """Whether a model was called in evaluation mode in this step, which is not known of it, and is updated."""
+    """True if a model was called in evaluation mode in this step, which is not known of it, and is updated."""
     model = tracked.model
     called = tracked.last == step and model is not None and not is_training(model)
     return called and not tracked.by_gradients and any(id(one) in updated for _, one in tracked.parameters())

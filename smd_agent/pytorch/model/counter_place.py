@@ -81,7 +81,7 @@ def counter_of(module: Module) -> Counter | None:
 
 
 def compiled_call(module: Module) -> Any:
-    """What ``Module.compile`` has put into a module; None if it has not."""
+    """The function that ``Module.compile`` has put into a module; None if it has not."""
     own: Any = _attributes(module).get(SLOT)
     return own.previous if issubclass(type(own), Counter) else own
 

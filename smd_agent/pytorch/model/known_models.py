@@ -33,14 +33,14 @@ class KnownModels(FrameworkHook):
         return {id(parameter) for tracked in self.models for _, parameter in tracked.parameters()}
 
     def were_updated(self) -> bool:
-        """Whether parameters or, without an optimizer, gradients of models have changed since the last time."""
+        """True if parameters or, without an optimizer, gradients of models have changed since the last time."""
         by_gradients = not updates.has_optimizer()
         # All are asked, as each takes note of its state.
         changed = [tracked.was_updated(by_gradients) for tracked in self.models]
         return any(changed) and not updates.in_progress() and not self._is_first_move()
 
     def _is_first_move(self) -> bool:
-        """Whether parameters have changed for the first time, though an optimizer has them, which is yet to update.
+        """True if parameters have changed for the first time, though an optimizer has them, which is yet to update.
 
         It may move them first and update them from there, as SAM does.
         """

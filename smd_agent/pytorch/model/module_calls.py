@@ -32,7 +32,7 @@ class CallWatch:
 
     @property
     def watching(self) -> bool:
-        """Whether calls are looked at."""
+        """True if calls are looked at."""
         return self._patch is not None
 
     def begin(self) -> None:

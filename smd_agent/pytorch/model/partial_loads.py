@@ -121,7 +121,7 @@ def _own_names(module: torch.nn.Module) -> Iterator[str]:
 
 
 def _share(kept: torch.nn.Module | None, module: torch.nn.Module) -> bool:
-    """Whether two modules have a parameter together, or one of them is gone."""
+    """True if two modules have a parameter together, or one of them is gone."""
     return kept is None or not parameter_ids(kept).isdisjoint(parameter_ids(module))
 
 

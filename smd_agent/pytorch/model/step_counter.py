@@ -28,10 +28,10 @@ _is_grad_enabled = torch.is_grad_enabled
 
 
 class ForwardCapture(StepOpener, Protocol):
-    """What the step counter of a PyTorch model calls; the hook is one."""
+    """The object that the step counter of a PyTorch model calls; the hook is one."""
 
     def begins_amid_training(self, tracked: TrackedModule, train: bool) -> bool | None:
-        """Whether a call, to train or to evaluate, begins a step while an update is awaited."""
+        """True if a call, to train or to evaluate, begins a step while an update is awaited."""
 
     @property
     def steps(self) -> TrainingSteps:

@@ -113,7 +113,7 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
 
     @apart
     def was_updated(self, by_gradients: bool = True) -> bool:
-        """Whether parameters have been changed since this was asked last; some of them are looked at.
+        """True if parameters have been changed since this was asked last; some of them are looked at.
 
         Args:
             by_gradients: whether changed gradients are a sign of it too.

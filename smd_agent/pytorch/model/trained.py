@@ -19,7 +19,7 @@ def given_to_optimizer(parameters: Iterable[torch.Tensor]) -> None:
 
 
 def are_trained(parameters: Sequence[torch.Tensor]) -> list[bool | None]:
-    """Whether each parameter of a model is trained; None for all of a model of which none is.
+    """True if each parameter of a model is trained; None for all of a model of which none is.
 
     Optimizers that are not seen, and those that have copies, leave nothing to go by but ``requires_grad``.
     """
@@ -30,7 +30,7 @@ def are_trained(parameters: Sequence[torch.Tensor]) -> list[bool | None]:
 
 
 def was_given(parameter: torch.Tensor) -> bool:
-    """Whether an optimizer has this parameter."""
+    """True if an optimizer has this parameter."""
     known = _given.get(id(parameter))
     return known is not None and known() is parameter
 

@@ -34,7 +34,7 @@ class Unregistered(NamedTuple):
 
 
 def unregistered_parameters(model: torch.nn.Module) -> list[Unregistered]:
-    """What the modules of a model hold in containers of Python's: parameters, and those of modules, each once.
+    """The parameters in containers of Python's that modules of a model hold, or whose modules they hold, each once.
 
     Of a container that holds a single module or parameter nothing is said; that is how programs hide one on purpose.
     """
@@ -89,6 +89,6 @@ def _in(name: str, container: Any, depth: int, seen: set[int]) -> Iterator[tuple
 
 
 def _is_plain(value: object) -> bool:
-    """Whether something is one of Python's containers."""
+    """True if something is one of Python's containers."""
     kind = type(value)
     return kind is list or kind is tuple or kind is dict

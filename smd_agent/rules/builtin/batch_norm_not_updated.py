@@ -64,5 +64,5 @@ class BatchNormNotUpdated(BuiltInRule):
 
     @property
     def is_concerned(self) -> bool:
-        """Whether there were any running statistics."""
+        """True if there were any running statistics."""
         return self._has_any

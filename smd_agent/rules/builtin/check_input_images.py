@@ -51,7 +51,7 @@ class CheckInputImages(BuiltInRule):
 
     @property
     def has_judged(self) -> bool:
-        """Whether it has seen enough images."""
+        """True if it has seen enough images."""
         return self._images_seen >= self.threshold_samples or bool(self.findings)
 
     def not_judged(self) -> NotJudged:

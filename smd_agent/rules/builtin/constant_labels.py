@@ -130,7 +130,7 @@ class ConstantLabels(RuleOfUsage):
 
     @property
     def has_judged(self) -> bool:
-        """Whether it has seen enough: labels of all data are told once."""
+        """True if it has seen enough: labels of all data are told once."""
         return self._knows_all_data or super().has_judged
 
     def _look_at_all_data(self, step: StepView, of: str, numbers: Numbers) -> None:

@@ -95,7 +95,7 @@ class LossAtGuessing(RuleOfUsage):
 
     @property
     def has_judged(self) -> bool:
-        """Whether there were enough steps."""
+        """True if there were enough steps."""
         return bool(self._findings) or any(map(self._is_enough, self._courses.values()))
 
     def fits(self, collections: Collection[str]) -> bool:

@@ -147,7 +147,7 @@ class _Course:
 
     @property
     def steps(self) -> int:
-        """How many steps have the loss."""
+        """Number of steps that have the loss."""
         return self._losses.count
 
     def factor_of(self, other: _Course) -> float | None:

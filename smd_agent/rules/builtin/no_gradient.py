@@ -37,7 +37,7 @@ _ASIDE = (
 
 @dataclass
 class _Known:
-    """What is known of a parameter.
+    """The facts of a parameter.
 
     Attributes:
         model: whose it is.

@@ -39,7 +39,7 @@ class OptimizerNotOfModel(UsageInARow):
         super().take(step)
 
     def pass_over(self, step: StepView) -> None:
-        """What is known of parameters may be saved at a step without anything else."""
+        """A step that may have facts of parameters and nothing else."""
         self._learn(step)
 
     def look_at(self, step: StepView, of: str, numbers: Numbers) -> None:

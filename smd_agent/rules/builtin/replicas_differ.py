@@ -28,7 +28,7 @@ _OF_SOME = (
 
 
 class _Numbers(NamedTuple):
-    """What is known of a worker's weights.
+    """The numbers of a worker's weights.
 
     names: of the weights.
     values: float64, of shape (statistics, names), NaN where a number is not known.

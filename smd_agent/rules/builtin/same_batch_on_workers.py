@@ -16,7 +16,7 @@ _MOST = 0.5
 
 
 class _Seen(NamedTuple):
-    """What a worker has at a step.
+    """The inputs of a worker at a step.
 
     weights: names, and what tells their values apart.
     digests: of the inputs of each model, where they are not those of the step before.

@@ -15,7 +15,7 @@ _METRIC = re.compile("([^-/]+)-(.+)")
 
 @dataclass
 class _Pair:
-    """What is known of two evaluation sets.
+    """The facts of two evaluation sets.
 
     Attributes:
         first: the first round.
@@ -78,7 +78,7 @@ class SameEvaluationData(BuiltInRule):
 
     @property
     def is_concerned(self) -> bool:
-        """Whether there were two sets."""
+        """True if there were two sets."""
         return bool(self._pairs)
 
 

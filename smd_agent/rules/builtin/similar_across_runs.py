@@ -110,7 +110,7 @@ class SimilarAcrossRuns(BuiltInRule):
 
     @property
     def has_judged(self) -> bool:
-        """Whether anything could be compared."""
+        """True if anything could be compared."""
         return self._has_compared
 
     def not_judged(self) -> NotJudged:

@@ -30,7 +30,7 @@ _UNITS = 100
 
 
 class _Found(NamedTuple):
-    """What is said of an input that is far from 1."""
+    """The words for an input that is far from 1."""
 
     evidence: Numbers
     severity: Severity
@@ -40,7 +40,7 @@ class _Found(NamedTuple):
 
 @dataclass
 class _Seen:
-    """What is known of an input.
+    """The numbers of an input.
 
     Attributes:
         steps: at how many steps its scale is known.
@@ -108,7 +108,7 @@ class UnusualInputs(BuiltInRule):
 
     @property
     def is_concerned(self) -> bool:
-        """Whether there were inputs."""
+        """True if there were inputs."""
         return self._has_inputs
 
     def take(self, step: StepView) -> None:
@@ -213,7 +213,7 @@ def _counts(numbers: Numbers) -> bool:
 
 
 def _scale_of(numbers: Numbers) -> float:
-    """How large an input is: its standard deviation, or half the distance of its mean from 0."""
+    """The size of an input: its standard deviation, or half the distance of its mean from 0."""
     return max(abs(numbers.get("mean", math.nan)) / 2, numbers.get("std", math.nan))
 
 

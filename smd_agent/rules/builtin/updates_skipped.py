@@ -73,12 +73,12 @@ class UpdatesSkipped(BuiltInRule):
 
     @property
     def is_concerned(self) -> bool:
-        """Whether losses were scaled at all."""
+        """True if losses were scaled at all."""
         return bool(self._scaled_steps)
 
     @property
     def steps_that_count(self) -> int:
-        """How many steps had scaled losses."""
+        """Number of steps that had scaled losses."""
         return self._scaled_steps
 
     def take(self, step: StepView) -> None:

@@ -52,12 +52,12 @@ class Unreachable(Exception):
 
 
 def is_part(tensor: object, graph: Graph) -> bool:
-    """Whether something is a tensor of a graph."""
+    """True if something is a tensor of a graph."""
     return attribute(tensor, "graph") is graph
 
 
 def output_of(tensor: Tensor, graph: Graph) -> Output:
-    """Where a symbolic tensor of a function's graph is found in the compiled function.
+    """The output of the compiled function that is a symbolic tensor of its graph.
 
     Raises:
         Unreachable: it belongs to another graph, or is nothing that Python could read.
@@ -317,7 +317,7 @@ def _resolved(output: Output, nodes: Container[str], arguments: Sequence[str]) -
 
 
 def carries_state(definition: FunctionDef) -> bool:
-    """Whether a function, or one that it runs in whatever way, counts how often it was called.
+    """True if a function, or one that it runs in whatever way, counts how often it was called.
 
     Kernels of random operations and of named resources do: each function that holds one has a row of random numbers of
     its own.

@@ -29,7 +29,7 @@ OF_A_LOSS = ("predictions", "labels", RESULT)
 
 @dataclass(frozen=True)
 class TensorPart:
-    """What a tap gives: a tensor of the run, or one of the two parts of a gradient that has rows only.
+    """The product of a tap: a tensor of the run, or one of the two parts of a gradient that has rows only.
 
     part: "" for a whole tensor, "values" or "indices"; INPUT for one of the tensors of which the run gets the digest,
         SETTING for what an optimizer has updated with, OF_A_LOSS for what a loss is given and returns.
@@ -42,7 +42,7 @@ class TensorPart:
 
     @property
     def fragile(self) -> bool:
-        """Whether XLA may round otherwise when this is returned: it fuses what layers compute into what uses it."""
+        """True if XLA may round otherwise when this is returned: it fuses what layers compute into what uses it."""
         return self.part != RESULT and not self.name.startswith(("gradients/", "batch_loss"))
 
 
@@ -122,7 +122,7 @@ class TensorTaps:
         return f"{base}_{number}"
 
     def has(self, name: str, graph: tf.Graph) -> bool:
-        """Whether a tensor of just this name has come up in a graph."""
+        """True if a tensor of just this name has come up in a graph."""
         return any(tap.key.name == name for tap in self._by_graph.get(graph) or ())
 
     def bind(self, graph: tf.Graph, function: str) -> None:
@@ -132,12 +132,12 @@ class TensorTaps:
             self._by_function[function] = taps
 
     def of(self, function: str) -> list[Tap]:
-        """What has come up in a function."""
+        """The taps that have come up in a function."""
         return self._by_function.get(function, [])
 
 
 def _inside(value: tf.Tensor, graph: tf.Graph) -> Any:
-    """What stands for a tensor of an outer function in this one, once that has used it."""
+    """The tensor of this function that stands for one of an outer function, once this one has used it."""
     if not is_part(value, graph):
         for outside, inside in attribute(graph, "captures", ()):
             if outside is value:

@@ -70,14 +70,14 @@ class TensorflowBackend(Backend[TensorflowHook, TensorflowCapture]):
         self._changes += 1
 
     def can_watch(self, model: Model) -> bool:
-        """Whether the steps of a model are run by this process; one line if they are not."""
+        """True if the steps of a model are run by this process; one line if they are not."""
         if attribute(model, "_cluster_coordinator") is None:
             return True
         guard.say_once("parameter servers", "what workers of a ParameterServerStrategy compute is not saved")
         return False
 
     def steps_per_call(self, model: Model, kind: str, function: Call, make: Call) -> StepsPerCall:
-        """How many steps an execution has."""
+        """Number of steps of an execution."""
         tracings = attribute(function, "experimental_get_tracing_count")
         if tracings is not None and tracings():
             line = "a model was trained before the hook was made: its gradients, inputs and outputs are not saved"
@@ -105,5 +105,5 @@ class TensorflowBackend(Backend[TensorflowHook, TensorflowCapture]):
         return None if draws_by_itself(function, args) else made_for_one_step(model, kind, make)
 
     def capture(self, hook: TensorflowHook, step: RunningStep[TensorflowCapture]) -> TensorflowCapture:
-        """What collects a step that has been opened."""
+        """The capture of a step that has been opened."""
         return TensorflowCapture(hook, step.model, step.mode, step.variables, self._changes, self._taps)

@@ -29,11 +29,11 @@ class ConcreteFunction(Protocol):
 
     @property
     def name(self) -> bytes | str:
-        """What other functions call it by."""
+        """The name by which other functions call it."""
 
     @property
     def graph(self) -> tf.Graph:
-        """What was traced."""
+        """The graph that was traced."""
 
     @property
     def function_def(self) -> Any:
@@ -104,7 +104,7 @@ class CompiledFunction:
         return instead.of(type(concrete)._call_flat, concrete, *args, **kwargs)
 
     def _is_recorded(self) -> bool:
-        """Whether a tape records the call: what it needs of the function is not what the variant gives."""
+        """True if a tape records the call: what it needs of the function is not what the variant gives."""
         if not record.could_possibly_record():
             return False
         if self._taps.of(self._name()):
@@ -207,6 +207,6 @@ class CompiledFunction:
 
 
 def name_of(concrete: ConcreteFunction) -> str:
-    """What other functions call a function by."""
+    """The name by which other functions call a function."""
     name = concrete.name
     return name.decode() if is_a(name, bytes) else str(name)

@@ -28,7 +28,7 @@ class Windows:
         self._left: int | None = None
 
     def __call__(self, args: tuple[object, ...]) -> int:
-        """How many steps the execution with these arguments makes."""
+        """Number of steps that the execution with these arguments makes."""
         iterator = args[0] if args else None
         if not is_a(iterator, (tf.data.Iterator, tf.distribute.DistributedIterator)):
             # A batch that was handed over by itself, or what predict has fetched for one execution.
@@ -64,7 +64,7 @@ def watch_epochs(trainer: type) -> None:
 
 
 def _length_of(iterator: object) -> int | None:
-    """How many steps the data have; None if nobody knows, or if they have no end."""
+    """Number of steps of the data; None if nobody knows, or if they have no end."""
     for epochs, _ in _epochs.pairs():
         if attribute(epochs, "_current_iterator") is iterator:
             number = attribute(epochs, "_num_batches")
@@ -103,7 +103,7 @@ def feeding(function: Call) -> Call | None:
 
 
 def draws_by_itself(function: Call, args: tuple[object, ...]) -> bool:
-    """Whether a model's function of Keras 2 has random numbers of its own: one made for one step would draw others.
+    """True if a model's function of Keras 2 has random numbers of its own: one made for one step would draw others.
 
     It is traced for that, as the model would do it: a layer may give each trace another seed, so that the model's own
     must stay the first one.
@@ -131,7 +131,7 @@ def made_for_one_step(model: Model, kind: str, make: Call) -> Call | None:
 
 
 def steps_per_execution(model: Model) -> int:
-    """How many steps one call of the model's functions makes."""
+    """Number of steps that one call of the model's functions makes."""
     value: Any = attribute(model, "_steps_per_execution")
     if value is None:
         value = attribute(model, "steps_per_execution", 1)

@@ -89,7 +89,7 @@ class KerasHook(TensorflowHook):
         self.save_tensor(tensor_name, tensor_value, CollectionKeys.METRICS)
 
     def should_save_layer(self, layer_name: str) -> bool:
-        """Whether the current step saves what goes into this layer or comes out of it."""
+        """True if the current step saves what goes into this layer or comes out of it."""
         return any(self.recorder.wants(f"{layer_name}/{kind}") for kind in ("inputs", "outputs"))
 
     def save_tape_logs(self, model_inputs: Any = None, outputs: Any = None) -> None:

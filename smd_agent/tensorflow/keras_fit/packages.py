@@ -52,13 +52,13 @@ def watch_for_script() -> None:
 
 
 def is_imported(name: str) -> bool:
-    """Whether a module's import is over."""
+    """True if a module's import is over."""
     module = sys.modules.get(name)
     return module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False)
 
 
 def backend_of(keras: KerasModule) -> str:
-    """What an imported Keras computes with."""
+    """The library that an imported Keras computes with."""
     if str(getattr(keras, "__version__", "2")).startswith("2"):
         return "tensorflow"
     return str(keras.backend.backend())

@@ -78,7 +78,7 @@ class TensorflowCapture(KerasCapture):
             )
 
     def can_be_read(self, found: Listed) -> bool:
-        """Whether those that the step saves have values.
+        """True if those that the step saves have values.
 
         New variables are empty until TensorFlow runs the function that gives them their values.
         """
@@ -105,12 +105,12 @@ class TensorflowCapture(KerasCapture):
             self.writer.cannot_have(_OF_A_CALL, _NOT_CALLED)
 
     def _was_called(self) -> bool:
-        """Whether the step has called the model, as far as it is known."""
+        """True if the step has called the model, as far as it is known."""
         out_of_reach = any(name.startswith(("inputs", INPUT_DIGEST)) for name in self._taps.unreachable)
         return out_of_reach or "inputs" in self.counts or self.facts.digests.any
 
     def is_tensor(self, value: object) -> bool:
-        """Whether a value is one of TensorFlow's tensors."""
+        """True if a value is one of TensorFlow's tensors."""
         return bool(tf.is_tensor(value))
 
     def value(self, name: str, value: object, shape: tuple[int, ...] = ()) -> None:

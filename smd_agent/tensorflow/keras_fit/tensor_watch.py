@@ -205,7 +205,7 @@ class TensorWatch:
     # What losses are given, as their listener.
 
     def awaits_loss(self) -> bool:
-        """Whether a step of a model runs that is saved or traced."""
+        """True if a step of a model runs that is saved or traced."""
         return not self._idle()
 
     @LOSS_FACTS.fence("looking at what a loss is given")
@@ -224,7 +224,7 @@ class TensorWatch:
     # What optimizers are called with, as their listener.
 
     def awaits_update(self) -> bool:
-        """Whether a step of a model runs that is saved or traced."""
+        """True if a step of a model runs that is saved or traced."""
         return not self._idle()
 
     @UPDATES.fence("looking at what an optimizer is given")

@@ -31,7 +31,7 @@ ESTIMATOR = "tensorflow_estimator.python.estimator.estimator"
 
 @dataclass
 class GraphNotes:
-    """What is known of one graph.
+    """The notes on one graph.
 
     losses: names of the tensors that are minimised.
     gradients: name of the gradient's tensor or tensors (values and indices of one with rows) by name of the variable.
@@ -52,12 +52,12 @@ _notes: WeakIdentityMap[Graph, GraphNotes] = WeakIdentityMap()
 
 
 def notes_on(graph: Graph) -> GraphNotes:
-    """What is known of a graph; empty at first."""
+    """The notes on a graph; empty at first."""
     return _notes.get(graph) or _notes.set(graph, GraphNotes())
 
 
 def saw_any_optimizer() -> bool:
-    """Whether an optimizer has been used in any graph."""
+    """True if an optimizer has been used in any graph."""
     return bool(_used)
 
 
@@ -74,7 +74,7 @@ class _KerasUpdates:
     """Notes what Keras's optimizers are asked in a graph that a session runs."""
 
     def awaits_update(self) -> bool:
-        """Whether such a graph is built."""
+        """True if such a graph is built."""
         return not tf.executing_eagerly() and not tf.compat.v1.get_default_graph().building_function
 
     def before_update(self, call: OptimizerCall) -> None:

@@ -44,7 +44,7 @@ _ABOUT_WEIGHTS = "weights/"
 
 @dataclass(frozen=True)
 class Needed:
-    """What there is to save in runs of the same fetches.
+    """The values that are to be saved in runs of the same fetches.
 
     trains: whether an optimizer's update is part of them.
     tensors: what can be fetched along, by the name it is saved under; values and indices of a gradient with rows.
@@ -65,7 +65,7 @@ class RunCounter(Protocol):
 
     @property
     def selection(self) -> Selection:
-        """What is saved."""
+        """The tensors that are saved."""
 
     def next_step(self, clock: ModeClock) -> None:
         """Begin the next step."""

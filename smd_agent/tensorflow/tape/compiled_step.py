@@ -266,7 +266,7 @@ class TrainingFunctions:
         self.names.add(name)
 
     def taps_of(self, name: str) -> list[Tap]:
-        """What is to be had from a function itself."""
+        """The taps of a function itself."""
         step = self._steps.get(name)
         return [] if step is None else list(step.own.taps())
 

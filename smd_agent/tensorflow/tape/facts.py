@@ -107,7 +107,7 @@ class TapeFacts:
 
     @UPDATES.fence("saving facts of a step")
     def after_update(self, given: GivenVariables) -> None:
-        """They have updated them."""
+        """The updates have changed the variables."""
         step = self._current()
         if step is not None:
             step.after_update(given.variables())

@@ -40,7 +40,7 @@ _LOSSES = 15
 
 
 class _Depth(threading.local):
-    """How many calls of ``gradient`` this thread is in: what is recomputed on the way asks tapes of its own."""
+    """Number of calls of ``gradient`` that this thread is in: what is recomputed on the way asks tapes of its own."""
 
     gradients = 0
 
@@ -72,7 +72,7 @@ class TapeWatch:
         self._installed = True
 
     def reason(self) -> str | None:
-        """Why nothing of the program, which ends now, was captured, as far as it shows."""
+        """The reason why nothing of the program, which ends now, was captured, as far as it shows."""
         plain = self._plain_tensors and self._run.last is None
         return "gradients were computed, but of no tf.Variable" if plain else None
 
@@ -155,7 +155,7 @@ class TapeWatch:
         self._losses_seen.clear()
 
     def _losses(self, target: Nested) -> tuple[list[object], float]:
-        """What was differentiated as it was before scaling, and the scale of its gradients."""
+        """The differentiated values as they were before scaling, and the scale of their gradients."""
         losses: list[object] = []
         scale = 1.0
         for tensor in tf.nest.flatten(target):
@@ -178,14 +178,14 @@ class TapeWatch:
             self._scaled[id(scaled)] = (scaled, loss, optimizer)
 
     def _may_be_due(self) -> bool:
-        """Whether the next step may be one that is saved."""
+        """True if the next step may be one that is saved."""
         last = self._run.known()
         return last is None or last.hook.position.train.step + 1 >= last.hook.position.train.due
 
     # What losses are given, as their listener.
 
     def awaits_loss(self) -> bool:
-        """Whether a tape records, and a function is traced or a step may be saved."""
+        """True if a tape records, and a function is traced or a step may be saved."""
         if not record.could_possibly_record() or (tf.executing_eagerly() and not self._may_be_due()):
             return False
         return not self._run.paused() and not is_other_replica()
@@ -203,7 +203,7 @@ class TapeWatch:
     # What optimizers are called with, as their listener.
 
     def awaits_update(self) -> bool:
-        """Whether a function is traced, or a step is saved."""
+        """True if a function is traced, or a step is saved."""
         last = self._run.last
         if tf.executing_eagerly() and (last is None or not last.hook.position.saving):
             return False
@@ -217,14 +217,14 @@ class TapeWatch:
             self._run.last.facts.before_update(_given(call))
 
     def saw_learning_rate(self, optimizer: Optimizer, value: Tensor) -> None:
-        """It updates with this, which a schedule has given."""
+        """The optimizer updates with this, which a schedule has given."""
         if not tf.executing_eagerly():
             self._notes.note_learning_rate(tf.compat.v1.get_default_graph(), optimizer, value)
         elif self._run.last is not None:
             self._run.last.facts.saw_learning_rate(optimizer, value)
 
     def after_update(self, call: OptimizerCall, result: object) -> None:
-        """It has updated."""
+        """The optimizer has updated."""
         if tf.executing_eagerly() and self._run.last is not None:
             self._run.last.facts.after_update(_given(call))
 

@@ -13,7 +13,7 @@ from smd_agent.tensorflow.tape.values import TapeValues
 
 
 class Saving(NamedTuple):
-    """What the gradients of tapes go to."""
+    """The hook, and its parts, that the gradients of tapes go to."""
 
     hook: TensorflowHook
     steps: GradientSteps
@@ -34,12 +34,12 @@ class TapeRun:
         self.last: Saving | None = None
 
     def known(self) -> Saving | None:
-        """What was saved with last, if that is still the process's hook."""
+        """The hook and its parts that were used last, if that is still the process's hook."""
         last = self.last
         return last if last is not None and last.hook is session.current_of(TensorflowHook) else None
 
     def current(self) -> Saving | None:
-        """What to save with now; None: there is no hook."""
+        """The hook and its parts to save with now; None: there is no hook."""
         known = self.known()
         if known is not None:
             return known
@@ -52,7 +52,7 @@ class TapeRun:
         return self.last
 
     def paused(self) -> bool:
-        """Whether gradients do not count now, because fit or a session counts the steps itself."""
+        """True if gradients do not count now, because fit or a session counts the steps itself."""
         known = self.known()
         hook = self._present.hook() if known is None else known.hook
         return hook is not None and hook.position.inside

@@ -94,14 +94,14 @@ class TracedLossCall:
     given: dict[str, Output]
 
     def taps(self) -> Iterator[Tap]:
-        """What it was given."""
+        """The taps that it was given."""
         for part, output in self.given.items():
             yield Tap(TracedGiven(self, part), output)
 
 
 @dataclass(frozen=True, eq=False)
 class TracedGiven:
-    """What a loss is given in a traced function: what a tap of the function gives.
+    """The values that a loss is given in a traced function: what a tap of the function gives.
 
     part: ``"predictions"``, ``"labels"`` or ``"result"``.
     """
@@ -117,7 +117,7 @@ class TracedGiven:
 
 @dataclass
 class FunctionNotes:
-    """What the tapes of one graph compute.
+    """The notes on what the tapes of one graph compute.
 
     calls: of ``tape.gradient``.
     trains_inside: whether a function that trains is called in it.
@@ -144,13 +144,13 @@ class FunctionNotes:
 
 
 class TapeNotes:
-    """What the tapes of all functions compute, by graph; a graph that is gone is forgotten."""
+    """The notes on what the tapes of all functions compute, by graph; a graph that is gone is forgotten."""
 
     def __init__(self) -> None:
         self._notes: WeakIdentityMap[Graph, FunctionNotes] = WeakIdentityMap()
 
     def of(self, graph: Graph) -> FunctionNotes | None:
-        """What is known of a graph, None if nothing was noted."""
+        """The notes on a graph, None if there are none."""
         return self._notes.get(graph)
 
     def _on(self, graph: Graph) -> FunctionNotes:
@@ -228,7 +228,7 @@ def flat_gradients(gradients: Nested) -> list[Any]:
 
 
 def is_function(graph: Graph) -> bool:
-    """Whether the graph becomes a function that is called as a whole; one line if training is out of reach there."""
+    """True if the graph becomes a function that is called as a whole; one line if training is out of reach there."""
     if type(graph).__name__ in _CONTROL_FLOW:
         _say_out_of_reach()
         return False
@@ -236,7 +236,7 @@ def is_function(graph: Graph) -> bool:
 
 
 def _becomes_function(graph: Graph) -> bool:
-    """Whether the graph is that of a function, a branch or a loop, and none that a session runs."""
+    """True if the graph is that of a function, a branch or a loop, and none that a session runs."""
     return is_a(graph, tf.__internal__.FuncGraph)
 
 

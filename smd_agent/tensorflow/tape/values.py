@@ -33,13 +33,13 @@ class TapeOptimizers(Protocol):
 
 
 class TapeNames:
-    """Where the values of tapes are stored."""
+    """The names that the values of tapes are stored under."""
 
     def __init__(self) -> None:
         self._variables = VariableNames()
 
     def weight(self, variable: Variable) -> str:
-        """Where a variable's value is stored: where ``fit`` and its like store it, if one of them was first."""
+        """The name of a variable's value: that by which ``fit`` and its like store it, if one of them was first."""
         return NAMES.known_weight(variable, weight_name(self._variables.of(variable)))
 
     def variable(self, variable: Variable) -> str:
@@ -47,15 +47,15 @@ class TapeNames:
         return self._variables.of(variable)
 
     def gradient(self, variable: Variable, number: int) -> str:
-        """Where a variable's gradient is stored; ``number`` counts several of one step."""
+        """The name that a variable's gradient is stored under; ``number`` counts several of one step."""
         return gradient_name(self._variables.of(variable), number)
 
     def loss(self, number: int) -> str:
-        """Where what a tape differentiates is stored; ``number`` counts several of one step."""
+        """The name that what a tape differentiates is stored under; ``number`` counts several of one step."""
         return loss_name(number)
 
     def plain(self, variable: Variable) -> str:
-        """Where an optimizer's variable is stored."""
+        """The name that an optimizer's variable is stored under."""
         return f"{self._variables.of(variable)}:0"
 
 
