@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_keys import SCALAR_COLLECTIONS, SUMMARY_COLLECTIONS
 from smd_agent.core.fields import as_count, as_object
 from smd_agent.core.reduction_config import ReductionConfig
+from smd_agent.core.save_config import SaveConfig
 from smd_agent.errors import InvalidCollectionConfiguration, SMDebugError, SMDebugValueError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from smd_agent.core.save_config import SaveConfig
 
 # In the `_meta` object, of which smdebug takes num_workers alone.
 _RULES = "rules"

@@ -7,14 +7,11 @@ pass over the tensor gives, and the shares of channels, which only outputs of la
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from smd_agent.core.fields import as_object, as_texts
 from smd_agent.errors import SMDebugValueError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 ABS_REDUCTIONS = ("min", "max", "mean", "median", "std", "variance", "sum", "prod", "p5", "p50", "p95")
 COUNTS = ("zero_share", "nan_count", "inf_count")

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +23,6 @@ from smd_agent.formats import messages
 from smd_agent.formats.checksum import crc32c
 from smd_agent.formats.dtypes import BFLOAT16, STRING, numpy_dtype
 from smd_agent.formats.tfrecord import RecordError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Array = npt.NDArray[Any]
 

@@ -23,15 +23,13 @@ from __future__ import annotations
 import json
 import re
 from array import array
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import IndexReaderException
 from smd_agent.formats.index_checks import CORRUPT, are_places, fields_of, meta_of, name_in, place_in, shape_in
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 _PAYLOAD_KEY = '"tensor_payload"'
 _REMEMBERED = 64

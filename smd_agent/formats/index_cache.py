@@ -20,22 +20,18 @@ from __future__ import annotations
 import json
 import struct
 from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from smd_agent.errors import IndexReaderException
 from smd_agent.formats.checksum import crc32c
-from smd_agent.formats.index import Index, Payload, read_index, read_shapes, shape_payload
+from smd_agent.formats.index import Index, IndexParser, Payload, read_index, read_shapes, shape_payload
 from smd_agent.formats.index_checks import LARGEST_FILE, LARGEST_RECORD
 from smd_agent.formats.tfrecord import FRAME_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from smd_agent.formats.index import IndexParser
 
 Signature = tuple[int, int]
 """When a file was changed, in ns since the epoch, and its size in bytes."""

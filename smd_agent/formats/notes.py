@@ -9,15 +9,12 @@ has the fields of ``core.failure.Failure``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from smd_agent.core.failure import Failure
 from smd_agent.core.fields import object_in
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Facts = dict[str, dict[str, str]]
 

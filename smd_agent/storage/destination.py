@@ -15,18 +15,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from smd_agent import guard
 from smd_agent.formats.addresses import is_address, last_part, plain
 from smd_agent.formats.paths import claim_path
+from smd_agent.formats.training_state import TrainingState
 from smd_agent.stalled_disk import in_time
 from smd_agent.storage.run_folder import Continuation, absolute, is_folder_of, refusal, refuse_finished_run
 from smd_agent.storage.stores import StoreFailure
 from smd_agent.storage.uploads import Uploads
-
-if TYPE_CHECKING:
-    from smd_agent.formats.training_state import TrainingState
 
 # Where runs lie for which nobody has named a folder.
 RUNS_FOLDER = "smd_runs"

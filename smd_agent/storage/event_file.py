@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Iterable, Iterator, Sequence
+from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from types import TracebackType
+from typing import Any, BinaryIO
 
+import numpy.typing as npt
+
+from smd_agent.core.modes import ModeKeys
 from smd_agent.core.patterns import name_pattern
 from smd_agent.errors import DamagedRecord, SMDebugRuntimeError
 from smd_agent.formats.event import SavedTensor, decode_tensors
@@ -20,15 +26,6 @@ from smd_agent.formats.tfrecord import (
 )
 from smd_agent.printable import printable
 from smd_agent.regular_file import bytes_from, open_to_read, read_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from io import FileIO
-    from types import TracebackType
-
-    import numpy.typing as npt
-
-    from smd_agent.core.modes import ModeKeys
 
 # Of a record, frame included.
 HEAD_BYTES = 1 << 14

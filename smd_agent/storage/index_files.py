@@ -11,24 +11,19 @@ import logging
 import os
 import shutil
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from smd_agent.errors import IndexReaderException
 from smd_agent.formats import paths
 from smd_agent.formats.index import Index, IndexParser
-from smd_agent.formats.index_cache import CachedFile, UnusableCache, decode, encode
+from smd_agent.formats.index_cache import CachedFile, Signature, UnusableCache, decode, encode
 from smd_agent.printable import printable
 from smd_agent.regular_file import open_to_read, read_bytes, read_text
 from smd_agent.storage.claim import Claim, is_gone
 from smd_agent.storage.whole_file import replace_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from smd_agent.formats.index_cache import Signature
 
 logger = logging.getLogger("smd_agent")
 

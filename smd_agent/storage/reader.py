@@ -9,10 +9,13 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from smd_agent.config import env
 from smd_agent.errors import (
@@ -23,7 +26,7 @@ from smd_agent.errors import (
 )
 from smd_agent.formats import paths
 from smd_agent.formats.event import Form, SavedTensor, decode_tensor, peek_form
-from smd_agent.formats.index import Index
+from smd_agent.formats.index import Index, Names
 from smd_agent.formats.scalar_columns import ArrayColumn, Numbers, Rows, ScalarColumn, scalar_value
 from smd_agent.formats.tfrecord import RecordError
 from smd_agent.printable import printable, shortened
@@ -31,14 +34,6 @@ from smd_agent.regular_file import NotARegularFile
 from smd_agent.storage import open_runs
 from smd_agent.storage.event_file import HEAD_BYTES, head_of, payload_of, read_payload, read_range, read_records
 from smd_agent.storage.index_files import IndexFiles, StepIndex, change_time, names_in
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
-
-    import numpy.typing as npt
-
-    from smd_agent.formats.index import Names
 
 logger = logging.getLogger("smd_agent")
 

@@ -5,22 +5,19 @@ from __future__ import annotations
 import errno
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from smd_agent import guard
 from smd_agent.formats.paths import END_MARKER
 from smd_agent.storage.board_files import FOLDER
 from smd_agent.storage.destination import clear_way, make_way
 from smd_agent.storage.disk_failures import PASSING, Beginning, DiskFailures
+from smd_agent.storage.run_board import RunBoard
+from smd_agent.storage.run_folder import RunFolder
 from smd_agent.storage.step_file import Growth, StepFile
+from smd_agent.storage.uploads import Uploads
 from smd_agent.storage.whole_file import remove_file, replace_file
+from smd_agent.storage.worker_files import WorkerFiles
 from smd_agent.storage.worker_notes import take_lost_steps
-
-if TYPE_CHECKING:
-    from smd_agent.storage.run_board import RunBoard
-    from smd_agent.storage.run_folder import RunFolder
-    from smd_agent.storage.uploads import Uploads
-    from smd_agent.storage.worker_files import WorkerFiles
 
 
 class RunPlace:

@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from smd_agent.core.domains import BOARD, JOB_METRICS
 from smd_agent.core.failure import Failure
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.encoder import Stamp
 from smd_agent.formats.notes import about_text, failures_text
+from smd_agent.formats.training_state import StorePlace
 from smd_agent.storage.board_files import BoardStep
 from smd_agent.storage.disk_failures import FIRST_STEPS, LARGE_STEP, PASSING, Beginning, tell_forecast
 from smd_agent.storage.metrics_file import MetricsFile, MetricStep
@@ -26,9 +26,6 @@ from smd_agent.storage.step_file import Growth, Layouts, StepFile
 from smd_agent.storage.uploads import Uploads
 from smd_agent.storage.worker_files import WorkerFiles
 from smd_agent.storage.writer import DEFAULT_BUDGET_BYTES, Writer
-
-if TYPE_CHECKING:
-    from smd_agent.formats.training_state import StorePlace
 
 
 class RunWriter:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from smd_agent import guard, stalled_disk
 from smd_agent.formats import paths
 from smd_agent.formats.index import IndexParser
+from smd_agent.formats.training_state import StorePlace, TrainingState
 from smd_agent.printable import count_of, rough_size_text
 from smd_agent.regular_file import LARGEST_TEXT_BYTES, read_text
 from smd_agent.storage import store_thread
@@ -23,12 +24,7 @@ from smd_agent.storage.store_session import Earlier, Found, StoreSession, is_pla
 from smd_agent.storage.store_thread import Due, StoreThread, UploadQueue
 from smd_agent.storage.stores import StoreFailure
 from smd_agent.storage.whole_file import remove_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from smd_agent.formats.training_state import StorePlace, TrainingState
-    from smd_agent.storage.writer import Job
+from smd_agent.storage.writer import Job
 
 # Where a run lies here on its way only: what may wait to be uploaded.
 WAITING_BYTES = 4 << 30
