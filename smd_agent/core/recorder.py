@@ -214,7 +214,7 @@ class Recorder(OpenStep):
         """Save what the current step wants of these tensors; values that are not wanted are not touched."""
         if self.position.saving:
             # Not ``locked``, which costs a call more: this runs for each input and output.
-            with self.lock:
+            with self.selection.lock:
                 self._save_tensors(names, values)
 
     def _save_tensors(self, names: Sequence[str], values: Sequence[Any]) -> None:

@@ -147,19 +147,20 @@ class StepFile:
             array = array.astype(array.dtype.newbyteorder("<"))
         if array.nbytes > LARGEST_TENSOR_BYTES:
             raise ValueError(f"{name} has {array.nbytes} bytes and a record holds at most {LARGEST_TENSOR_BYTES}")
-        start = self._bytes.begin()
+        data = self._bytes
+        start = data.begin()
         stamp = self.stamp if wall_time is None else replace(self.stamp, wall_time=wall_time)
         values = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         small = values.nbytes <= INLINE_BYTES
-        position = None if small else self._bytes.position
+        position = None if small else data.position
         head = self._layouts.heads.head(stamp, name, array.dtype, array.shape, original_dtype, position)
         if small:
             checksum = crc32c(values.data, crc32c(memoryview(head)[FRAME_HEADER_BYTES:]))
-            self._bytes.append_small(head, values, tail(checksum))
+            data.append_small(head, values, tail(checksum))
         else:
-            self._bytes.append(head, skip=FRAME_HEADER_BYTES)
-            self._bytes.append(values, skip=0)
-            self._bytes.append_open_tail()
+            data.append(head, skip=FRAME_HEADER_BYTES)
+            data.append(values, skip=0)
+            data.append_open_tail()
         self._enter(name, start)
         if self.board is not None:
             BOARD.run("adding a tensor", partial(self.board.add, name, array, wall_time))
