@@ -235,8 +235,8 @@ class Recorder(OpenStep):
                 self._write_alone(sink, names[i], values[i])
 
     def _write(self, sink: StepSink, names: tuple[str, ...], values: Sequence[Any], group: Group) -> None:
-        captured = {i: capture(self._to_array, names[i], values[i]) for i in group.wanted}
-        write_group(sink, names, captured, group, self.axes)
+        found = ((i, capture(self._to_array, names[i], values[i])) for i in group.wanted)
+        write_group(sink, names, {i: one for i, one in found if one is not None}, group, self.axes)
 
     def _write_alone(self, sink: StepSink, name: str, value: Any) -> None:
         group = self._current_plan().group((name,), self._now.due)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ def capture(to_array: ToArray, name: str, value: Any) -> Captured | None:
 def write_group(
     sink: StepSink,
     names: tuple[str, ...],
-    captured: Mapping[int, Captured | None],
+    captured: Mapping[int, Captured],
     group: Group,
     axes: ChannelAxes,
 ) -> None:
@@ -46,15 +46,15 @@ def write_group(
     Args:
         sink: of the step.
         names: the tensors' names.
-        captured: the values by their position, None where there are none.
+        captured: the values that there are, by their position.
         group: what is saved of them.
         axes: of the channels of layers' outputs.
     """
-    group = group.for_sizes(lambda i: 0 if (found := captured[i]) is None else found[0].size)
+    group = group.for_sizes(lambda i: captured[i][0].size if i in captured else 0)
     for i in group.shapes:
-        found = captured[i]
-        if found is not None:
-            sink.add_shape(names[i], names[i], found[0].shape, found[1] or _name_of(found[0].dtype))
+        if i in captured:
+            array, original_dtype = captured[i]
+            sink.add_shape(names[i], names[i], array.shape, original_dtype or _name_of(array.dtype))
     sums = _write_reductions(sink, names, captured, group)
     if group.shares:
         _write_shares(sink, names, captured, group, axes)
@@ -62,18 +62,17 @@ def write_group(
     if group.pictured:
         _write_distributions(sink, names, captured, group, sums)
     for i in group.raw:
-        found = captured[i]
-        if found is not None:
-            write_raw(sink, names[i], found)
+        if i in captured:
+            write_raw(sink, names[i], captured[i])
 
 
 def _write_reductions(
-    sink: StepSink, names: Sequence[str], captured: Mapping[int, Captured | None], group: Group
+    sink: StepSink, names: Sequence[str], captured: Mapping[int, Captured], group: Group
 ) -> dict[int, list[float] | None]:
     """Write the reductions of all elements; those of them that a distribution has, too."""
     sums: dict[int, list[float] | None] = {}
     for reduced in group.reduced:
-        arrays = [found[0] for found in map(captured.__getitem__, reduced.members) if found is not None]
+        arrays = [captured[i][0] for i in reduced.members if i in captured]
         if len(arrays) == len(reduced.members) and all(reducible(array.dtype, reduced.ops) for array in arrays):
             numbers = reduce_batch(arrays, reduced.ops)
             sink.add_scalars(reduced.tags, numbers.reshape(-1))
@@ -81,43 +80,41 @@ def _write_reductions(
                 for i, array, row in zip(reduced.members, arrays, numbers.tolist(), strict=True):
                     sums[i] = sums_in(reduced.ops, row, array.size)
         else:
-            some = (i for i in reduced.members if not _is_whole_text(i, captured, group))
-            _reduce_singly(sink, ((names[i], captured[i]) for i in some), reduced.ops)
+            for i in reduced.members:
+                if i in captured and not _is_whole_text(i, captured, group):
+                    _reduce_singly(sink, names[i], captured[i][0], reduced.ops)
     return sums
 
 
 def _write_shares(
-    sink: StepSink, names: Sequence[str], captured: Mapping[int, Captured | None], group: Group, axes: ChannelAxes
+    sink: StepSink, names: Sequence[str], captured: Mapping[int, Captured], group: Group, axes: ChannelAxes
 ) -> None:
-    numeric = {i: found[0] for i, found in captured.items() if found is not None and found[0].dtype.kind in "fiubc"}
+    numeric = {i: array for i, (array, _) in captured.items() if array.dtype.kind in "fiubc"}
     for i, axis, kinds, tags in shares_of(names, {i: array.ndim for i, array in numeric.items()}, group, axes):
         sink.add_scalars(tags, channel_shares(numeric[i], axis, kinds))
 
 
-def _write_histograms(
-    sink: StepSink, names: Sequence[str], captured: Mapping[int, Captured | None], group: Group
-) -> None:
+def _write_histograms(sink: StepSink, names: Sequence[str], captured: Mapping[int, Captured], group: Group) -> None:
     for i in group.histograms:
-        found = captured[i]
-        if found is None or _is_whole_text(i, captured, group):
+        if i not in captured or _is_whole_text(i, captured, group):
             continue
-        if reducible(found[0].dtype, (HISTOGRAM_OP,)):
-            sink.add(reduction_name(*HISTOGRAM_OP, names[i]), count_by_size(found[0]))
+        array = captured[i][0]
+        if reducible(array.dtype, (HISTOGRAM_OP,)):
+            sink.add(reduction_name(*HISTOGRAM_OP, names[i]), count_by_size(array))
         else:
-            _tell_of_missing(names[i], found[0])
+            _tell_of_missing(names[i], array)
 
 
 def _write_distributions(
     sink: StepSink,
     names: Sequence[str],
-    captured: Mapping[int, Captured | None],
+    captured: Mapping[int, Captured],
     group: Group,
     sums: Mapping[int, list[float] | None],
 ) -> None:
     for i in group.pictured:
-        found = captured[i]
-        if found is not None and has_distribution(found[0]):
-            sink.add_distribution(names[i], distribution_of(found[0], sums.get(i)))
+        if i in captured and has_distribution(captured[i][0]):
+            sink.add_distribution(names[i], distribution_of(captured[i][0], sums.get(i)))
 
 
 def shares_of(
@@ -157,23 +154,18 @@ def write_raw(sink: StepSink, name: str, found: Captured) -> None:
         guard.say_once(("not stored", name), f"{name} cannot be saved: {error}")
 
 
-def _reduce_singly(sink: StepSink, tensors: Iterable[tuple[str, Captured | None]], ops: Ops) -> None:
-    for name, found in tensors:
-        if found is None:
-            continue
-        array = found[0]
-        defined = tuple(op for op in ops if reducible(array.dtype, (op,)))
-        if len(defined) < len(ops):
-            _tell_of_missing(name, array)
-        if defined:
-            tags = tuple(reduction_name(*op, name) for op in defined)
-            sink.add_scalars(tags, reduce_batch([array], defined).reshape(-1))
+def _reduce_singly(sink: StepSink, name: str, array: npt.NDArray[Any], ops: Ops) -> None:
+    defined = tuple(op for op in ops if reducible(array.dtype, (op,)))
+    if len(defined) < len(ops):
+        _tell_of_missing(name, array)
+    if defined:
+        tags = tuple(reduction_name(*op, name) for op in defined)
+        sink.add_scalars(tags, reduce_batch([array], defined).reshape(-1))
 
 
-def _is_whole_text(i: int, captured: Mapping[int, Captured | None], group: Group) -> bool:
+def _is_whole_text(i: int, captured: Mapping[int, Captured], group: Group) -> bool:
     """True if a tensor is text that is saved as it is: nobody misses reductions of it."""
-    found = captured[i]
-    return found is not None and found[0].dtype.kind == "U" and i in group.raw
+    return captured[i][0].dtype.kind == "U" and i in group.raw
 
 
 def _tell_of_missing(name: str, array: npt.NDArray[Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import operator
 from functools import partial
 from pathlib import Path
 
@@ -63,11 +64,6 @@ class RunPlace:
         return self.store.address or str(self.root)
 
     @property
-    def whole_folder(self) -> str | None:
-        """The folder, as long as it has all that was saved."""
-        return str(self.root) if self.store.is_whole else None
-
-    @property
     def relocated_because(self) -> str | None:
         """The reason why ``location`` is not the place that was asked for; None if it is."""
         return self.store.relocated_because or self.folder.reason
@@ -123,7 +119,7 @@ class RunPlace:
             guard.attempt(partial(remove_file, self.root, step.index_name))
             self.lose(step.stamp.step)
             return
-        self.saved = self.saved.plus(growth)
+        self.saved = Growth(*map(operator.add, self.saved, growth))
         self._last_index = step.index_name
         self.put_files()
         if ended:

@@ -89,7 +89,7 @@ class RunWriter:
     @property
     def folder(self) -> str | None:
         """The folder, as long as it has all that was saved."""
-        return self._at.whole_folder
+        return str(self.root) if self._at.store.is_whole else None
 
     @property
     def relocated_because(self) -> str | None:

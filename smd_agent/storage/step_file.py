@@ -8,6 +8,7 @@ writer thread would only take memory bandwidth, and perhaps its processor, away 
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -39,14 +40,6 @@ class Growth(NamedTuple):
     steps: int = 0
     tensors: int = 0
     size: int = 0
-
-    def plus(self, growth: Growth) -> Growth:
-        """Both together."""
-        return Growth(*map(int.__add__, self, growth))
-
-    def minus(self, before: Growth) -> Growth:
-        """What has come since."""
-        return Growth(*map(int.__sub__, self, before))
 
     def text(self, beside: int, more: str) -> str:
         """The same in words; ``beside`` are the bytes of other files, ``more`` follows the size of all."""
@@ -232,7 +225,7 @@ class StepFile:
             [*self._shape_entries.values()],
         )
         before, self._handed = self._handed, Growth(1, self.tensors, self._bytes.size + len(text.encode()))
-        growth = self._handed.minus(before)
+        growth = Growth(*map(operator.sub, self._handed, before))
         self._bytes.commit(None if text == self._index else text.encode(), partial(done, growth), failed)
         self._index = text
 
