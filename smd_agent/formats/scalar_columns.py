@@ -10,7 +10,7 @@ import math
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,14 +21,10 @@ from smd_agent.formats.encoder import CHECKSUM_KEY, TAIL_BYTES, record_end, scal
 from smd_agent.formats.event import Form, peek_form
 from smd_agent.formats.tfrecord import FOOTER, FOOTER_BYTES, FRAME_HEADER_BYTES, frame_header
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 Numbers = tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]
 """Numbers, and which of them are known."""
 
 _KINDS = "fiub"
-
 
 Rows = list[tuple[npt.NDArray[np.int64], npt.NDArray[Any]]]
 """The elements of tensors, flat: of those with the same dtype and size, which they are, and a row for each."""
@@ -37,17 +33,16 @@ LARGEST_ARRAY = 1 << 12
 """In bytes: tensors that are worth reading with others."""
 
 
-class _Column:
-    """The records of some names, each of one length.
+class Column:
+    """The records of small tensors of numbers, each under its name and of one length.
 
     Args:
         names: under which the tensors are stored.
         lengths: of the framed records, in bytes.
         data: bytes of a step, by which dtypes and shapes are known.
         starts: first byte of each record in them.
+        scalars: leave out what has not one element.
     """
-
-    _scalars: ClassVar[bool]
 
     def __init__(
         self,
@@ -55,6 +50,7 @@ class _Column:
         lengths: npt.NDArray[np.int64],
         data: bytes,
         starts: npt.NDArray[np.int64],
+        scalars: bool,
     ) -> None:
         self._fits = np.zeros(len(names), bool)
         self._lengths = lengths
@@ -64,7 +60,7 @@ class _Column:
         owners: list[int] = []
         for number, (name, start, length) in enumerate(zip(names, starts.tolist(), lengths.tolist(), strict=True)):
             form = peek_form(data[start + FRAME_HEADER_BYTES : start + length])
-            dtype = _dtype_of(form, self._scalars)
+            dtype = _dtype_of(form, scalars)
             if form is None or dtype is None:
                 continue
             count = math.prod(form.shape)
@@ -104,9 +100,9 @@ class _Column:
         known &= _checksums(data, starts, ends) == _words(flat, ends - FOOTER_BYTES - 4, 1, np.dtype("<u4"))[:, 0]
         return known
 
-    def _part(self, own: npt.NDArray[np.int64]) -> Self:
+    def _part(self, own: npt.NDArray[np.int64]) -> Column:
         """Return the same for some of the records."""
-        part = type(self).__new__(type(self))
+        part = Column.__new__(Column)
         part._fits, part._lengths = self._fits[own], self._lengths[own]
         numbers = np.full(len(self._fits), -1)
         numbers[own] = np.arange(len(own))
@@ -116,36 +112,8 @@ class _Column:
         part._forms = []
         return part
 
-
-class ScalarColumn(_Column):
-    """The records of numbers."""
-
-    _scalars = True
-
-    def values(self, data: bytes, starts: npt.NDArray[np.int64]) -> Numbers:
-        """Return the numbers as float64, and which of them are known: are of one element, and not damaged.
-
-        Args:
-            data: bytes of a step.
-            starts: first byte of each record in them.
-        """
-        values = np.zeros(len(starts))
-        known = self._known(data, starts)
-        flat = np.frombuffer(data, np.uint8)
-        for dtype, _, own in self._forms:
-            own = own if known.all() else own[known[own]]
-            ends = starts[own] + self._lengths[own] - TAIL_BYTES
-            values[own] = _words(flat, ends - dtype.itemsize, 1, dtype)[:, 0]
-        return values, known
-
-
-class ArrayColumn(_Column):
-    """The records of small tensors of numbers."""
-
-    _scalars = False
-
     def rows(self, data: bytes, starts: npt.NDArray[np.int64]) -> Rows:
-        """Return the elements of those that are small tensors of numbers, and not damaged.
+        """Return the elements of those that are as expected, and not damaged.
 
         Args:
             data: bytes of a step.
@@ -155,10 +123,17 @@ class ArrayColumn(_Column):
         flat = np.frombuffer(data, np.uint8)
         found = []
         for dtype, count, own in self._forms:
-            own = own[known[own]]
+            own = own if known.all() else own[known[own]]
             ends = starts[own] + self._lengths[own] - TAIL_BYTES
             found.append((own, _words(flat, ends - count * dtype.itemsize, count, dtype)))
         return found
+
+    def numbers(self, data: bytes, starts: npt.NDArray[np.int64]) -> Numbers:
+        """Return the first element of each as float64, and of which it is known; the arguments are as above."""
+        values, known = np.zeros(len(starts)), np.zeros(len(starts), bool)
+        for own, words in self.rows(data, starts):
+            values[own], known[own] = words[:, 0], True
+        return values, known
 
 
 def _words(

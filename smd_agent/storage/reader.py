@@ -27,7 +27,7 @@ from smd_agent.errors import (
 from smd_agent.formats import paths
 from smd_agent.formats.event import Form, SavedTensor, decode_tensor, peek_form
 from smd_agent.formats.index import Index, Names
-from smd_agent.formats.scalar_columns import ArrayColumn, Numbers, Rows, ScalarColumn, scalar_value
+from smd_agent.formats.scalar_columns import Column, Numbers, Rows, scalar_value
 from smd_agent.formats.tfrecord import RecordError
 from smd_agent.printable import printable, shortened
 from smd_agent.regular_file import NotARegularFile
@@ -80,8 +80,7 @@ class RunReader:
         self._indexes = IndexFiles(root, 0 if first is None else first, end)
         self._places: dict[tuple[Names, tuple[str, ...]], npt.NDArray[np.int64]] = {}
         self._last_read = "", 0, b""
-        self._columns: dict[tuple[tuple[str, ...], bytes], ScalarColumn] = {}
-        self._array_columns: dict[tuple[tuple[str, ...], bytes], ArrayColumn] = {}
+        self._columns: dict[tuple[tuple[str, ...], bytes, bool], Column] = {}
         self._retry_limit = env.event_file_retry_limit()
 
     def is_there(self) -> bool:
@@ -211,9 +210,7 @@ class RunReader:
             return np.zeros(len(names)), np.zeros(len(names), bool)
         if found.data is None:
             return self._column_by_name(place, names)
-        kind = names, found.lengths.tobytes()
-        made = _kept(self._columns, kind, lambda: ScalarColumn(names, found.lengths, found.data or b"", found.starts))
-        return made.values(found.data, found.starts)
+        return self._column_of(names, found.data, found, scalars=True).numbers(found.data, found.starts)
 
     def rows(self, place: StepIndex, names: tuple[str, ...]) -> Rows:
         """Read the elements of the small tensors among those of these names, all of them stored at the step.
@@ -223,9 +220,11 @@ class RunReader:
         found = self._records_of(place, names)
         if found is None or found.data is None:
             return []
-        data, kind = found.data, (names, found.lengths.tobytes())
-        made = _kept(self._array_columns, kind, lambda: ArrayColumn(names, found.lengths, data, found.starts))
-        return made.rows(data, found.starts)
+        return self._column_of(names, found.data, found, scalars=False).rows(found.data, found.starts)
+
+    def _column_of(self, names: tuple[str, ...], data: bytes, found: _Records, scalars: bool) -> Column:
+        kind = names, found.lengths.tobytes(), scalars
+        return _kept(self._columns, kind, lambda: Column(names, found.lengths, data, found.starts, scalars))
 
     def _known_bytes(self, path: str, start: int, length: int) -> bytes | None:
         """Return a record out of what was read last; None if that does not have it."""
