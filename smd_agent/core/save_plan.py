@@ -284,27 +284,26 @@ class SavePlan:
         )
 
     def _make_group(self, names: tuple[str, ...], due: int) -> Group:
-        hows = [self.how(name, due) for name in names]
+        found = ((i, self.how(name, due)) for i, name in enumerate(names))
+        hows = {i: how for i, how in found if how is not None}
         return Group(
-            wanted=tuple(i for i, how in enumerate(hows) if how is not None),
-            raw=tuple(i for i, how in enumerate(hows) if how is not None and how.raw),
+            wanted=tuple(hows),
+            raw=tuple(i for i, how in hows.items() if how.raw),
             # The values have the shape; the old reader takes a noted shape for all there is and loses the values.
-            shapes=tuple(i for i, how in enumerate(hows) if how is not None and how.shape and not how.raw),
-            reduced=_by_ops(names, [() if how is None else how.ops for how in hows]),
-            shares=_by_ops(names, [() if how is None else how.shares for how in hows]),
-            histograms=tuple(i for i, how in enumerate(hows) if how is not None and how.histogram),
+            shapes=tuple(i for i, how in hows.items() if how.shape and not how.raw),
+            reduced=_by_ops(names, {i: how.ops for i, how in hows.items()}),
+            shares=_by_ops(names, {i: how.shares for i, how in hows.items()}),
+            histograms=tuple(i for i, how in hows.items() if how.histogram),
             pictured=tuple(
-                i
-                for i, how in enumerate(hows)
-                if self._pictures and how is not None and not how.raw and self._shown_in[names[i]].histogram
+                i for i, how in hows.items() if self._pictures and not how.raw and self._shown_in[names[i]].histogram
             ),
-            limits={i: how.raw_up_to for i, how in enumerate(hows) if how is not None and how.raw_up_to},
+            limits={i: how.raw_up_to for i, how in hows.items() if how.raw_up_to},
         )
 
 
-def _by_ops(names: tuple[str, ...], wanted: Sequence[Ops]) -> tuple[Reduced, ...]:
+def _by_ops(names: tuple[str, ...], wanted: Mapping[int, Ops]) -> tuple[Reduced, ...]:
     by_ops: dict[Ops, list[int]] = {}
-    for i, ops in enumerate(wanted):
+    for i, ops in wanted.items():
         if ops:
             by_ops.setdefault(ops, []).append(i)
     return tuple(
