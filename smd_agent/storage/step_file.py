@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from smd_agent.core.distribution import Distribution
 from smd_agent.core.domains import BOARD, JOB_METRICS
+from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.checksum import crc32c
 from smd_agent.formats.encoder import LARGEST_TENSOR_BYTES, HeadEncoder, ScalarBlock, Stamp, tail
 from smd_agent.formats.index import index_text, shape_fragment, tensor_fragment
@@ -242,17 +243,22 @@ class Layouts:
         self.heads = HeadEncoder()
         self.names: dict[str, str] = {}
         self._shapes: dict[str, tuple[tuple[object, ...], str]] = {}
-        self._blocks: dict[tuple[str, ...], ScalarBlock] = {}
-        self._texts: dict[tuple[str, ...], tuple[ScalarBlock, int, str]] = {}
+        # Steps of one mode alone have numbers that only grow.
+        self._blocks: dict[tuple[tuple[str, ...], ModeKeys], ScalarBlock] = {}
+        self._texts: dict[ScalarBlock, tuple[int, str]] = {}
 
     def scalar_block(self, tags: tuple[str, ...], stamp: Stamp) -> ScalarBlock:
-        """The block for these tags, rebuilt when the step's numbers have grown by a byte."""
-        block = self._blocks.get(tags)
-        if block is None or not block.fits(stamp):
-            if len(self._blocks) >= _CACHED_BLOCKS:
-                self._blocks.clear()
-                self._texts.clear()
-            block = self._blocks[tags] = ScalarBlock(tags, stamp)
+        """The block for these tags, rebuilt when the numbers of its mode's steps have grown by a byte."""
+        key = tags, stamp.mode
+        block = self._blocks.get(key)
+        if block is not None and block.fits(stamp):
+            return block
+        if block is None and len(self._blocks) >= _CACHED_BLOCKS:
+            # One alone: without all of them, each step of more blocks would build each one.
+            block = self._blocks.popitem()[1]
+        if block is not None:
+            self._texts.pop(block, None)
+        block = self._blocks[key] = ScalarBlock(tags, stamp)
         return block
 
     def name_json(self, name: str) -> str:
@@ -264,16 +270,16 @@ class Layouts:
 
     def scalar_index(self, tags: tuple[str, ...], block: ScalarBlock, start: int) -> str:
         """Index entries of a block that begins at ``start``."""
-        known = self._texts.get(tags)
-        if known is not None and known[0] is block and known[1] == start:
-            return known[2]
+        known = self._texts.get(block)
+        if known is not None and known[0] == start:
+            return known[1]
         entries = []
         position = start
         for tag, length in zip(tags, block.lengths, strict=True):
             entries.append(tensor_fragment(self.name_json(tag), position, length))
             position += length
         text = ", ".join(entries)
-        self._texts[tags] = (block, start, text)
+        self._texts[block] = (start, text)
         return text
 
     def shape_index(self, name: str, original_name: str, shape: tuple[int, ...], dtype: str | None) -> str:
