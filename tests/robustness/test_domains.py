@@ -132,3 +132,22 @@ def test_steps_of_gluon_are_counted_from_the_first_one_on_where_that_is_not_seen
     assert {key for key in needed - found.keys() if key[1] is ModeKeys.TRAIN} == {
         key for key in needed if key[1:] == (ModeKeys.TRAIN, 0)
     }
+
+
+COUNTED = {"PyTorch": PYTORCH, "Gluon": GLUON}
+
+
+@pytest.mark.parametrize("framework", COUNTED)
+def test_a_step_is_counted_where_the_one_before_it_could_not_be_closed(framework, prepared):
+    training = COUNTED[framework]
+    folder = prepared(training)
+    # The third step to be closed, as the fourth begins; what is closed is called by this function.
+    fault = {"function": "interpreter/stack_room.py:in_room", "call": 3, "fired": str(folder / "fired")}
+    fault = json.dumps({**fault, "site_hook": str(SITE_HOOK)})
+    ended = training.run(folder, START, name="unclosed", ROBUSTNESS_FAULT=fault)
+    (folder / "fired").unlink()
+    assert any("step 2 may be incomplete" in line for line in training.check_untouched(ended))
+    # The values that are there are those of the steps with these numbers.
+    found = training.check_values(folder / "unclosed", complete=False)
+    needed = {key for key in training.whole if training.kinds[key[0]] != "all else"}
+    assert {key[1:] for key in needed - found.keys() if key[1] is ModeKeys.TRAIN} == {(ModeKeys.TRAIN, 3)}
