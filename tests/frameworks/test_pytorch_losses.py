@@ -78,6 +78,20 @@ def test_what_a_loss_is_the_sum_of_has_its_names_in_both(runner):
     assert found.is_what_was_printed("Loss_output_0", TRAIN)
 
 
+def test_one_of_the_losses_that_are_added_up_has_its_name_in_evaluation(runner):
+    found = play(runner, "one_of_several_in_evaluation")
+    assert found.names("losses", EVAL) == {"cross_entropy_loss_output_0"}
+    assert found.is_what_was_printed("Loss_output_0", TRAIN)
+    assert found.is_what_was_printed("cross_entropy_loss_output_0", EVAL)
+
+
+def test_a_sum_of_losses_that_the_model_returns(runner):
+    found = play(runner, "the_models_own_sum")
+    parts = {"cross_entropy_loss_output_0", "mse_loss_output_0"}
+    assert found.names("losses") == found.names("losses", EVAL) == {"Loss_output_0", *parts}
+    assert found.is_what_was_printed("Loss_output_0", TRAIN, EVAL)
+
+
 def test_an_evaluation_without_no_grad_has_its_loss(runner):
     found = play(runner, "evaluated_with_gradients")
     assert found.names("losses") == found.names("losses", EVAL) == {"Loss_output_0"}

@@ -146,6 +146,33 @@ def functional_of_several():
     fit(net.parameters(), total, total, net)
 
 
+def one_of_several_in_evaluation():
+    net = nn.Linear(4, 3)
+
+    def total(x, y):
+        scores = net(x)
+        return F.cross_entropy(scores, y) + 0.1 * F.mse_loss(scores, torch.zeros_like(scores))
+
+    fit(net.parameters(), total, lambda x, y: F.cross_entropy(net(x), y), net)
+
+
+class Adding(nn.Module):
+    """Returns a loss that is the sum of two."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 3)
+
+    def forward(self, x, y):
+        scores = self.net(x)
+        return scores, F.cross_entropy(scores, y) + 0.1 * F.mse_loss(scores, torch.zeros_like(scores))
+
+
+def the_models_own_sum():
+    model = Adding()
+    fit(model.parameters(), lambda x, y: model(x, y)[1], lambda x, y: model(x, y)[1], model)
+
+
 def evaluated_with_gradients():
     """Evaluations without no_grad; there is a backward pass in the last of them, for the sake of its input."""
     net = nn.Linear(4, 4)
