@@ -12,6 +12,12 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from smd_agent.core.domains import Domain
 
 
+class NewModel(NamedTuple):
+    """A model has become known, with parameters that are new or without; ``model``: what tracks it."""
+
+    model: Any
+
+
 class NewParameters(NamedTuple):
     """Parameters of a model that have become known.
 
@@ -23,6 +29,12 @@ class NewParameters(NamedTuple):
     title: str
     model: Any
     pairs: Sequence[tuple[str, Any]]
+
+
+class Initialized(NamedTuple):
+    """A parameter has got its values, after the step has begun."""
+
+    parameter: Any
 
 
 class ModelCall(NamedTuple):
@@ -82,6 +94,17 @@ class LayerReturn(NamedTuple):
     outputs: Any
 
 
+class OutsideReturn(NamedTuple):
+    """A layer of no model that is known has returned; perhaps it computes a loss.
+
+    layer: the layer.
+    outputs: what it has returned.
+    """
+
+    layer: Any
+    outputs: Any
+
+
 class LossCall(NamedTuple):
     """A loss of the framework has been computed, or is about to be.
 
@@ -121,7 +144,12 @@ class BeforeBackward(NamedTuple):
 
 
 class AfterBackward(NamedTuple):
-    """A backward pass has ended."""
+    """A backward pass has ended.
+
+    reached: names and parameters that it has given a gradient, where the framework tells.
+    """
+
+    reached: Sequence[tuple[str, Any]] = ()
 
 
 class GradientsReturned(NamedTuple):

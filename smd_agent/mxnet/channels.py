@@ -13,36 +13,47 @@ from mxnet.gluon import Block, nn, rnn
 from mxnet.gluon.loss import Loss
 
 from smd_agent.core.channels import AxisRule, last_axis, unknown
+from smd_agent.core.domains import CHANNELS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.plain_access import attribute, is_a, pairs_of
-from smd_agent.mxnet.step_counter import TrackedBlock
+from smd_agent.framework.step_events import NewModel, Probe, on
 from smd_agent.mxnet.structure import name_of
 
 _FEATURES = (nn.Dense, nn.Embedding, nn.LayerNorm, rnn.RecurrentCell, rnn.LSTM.__base__)
 _SIGNAL = 3
 
 
-def note_channels(tracked: TrackedBlock, writer: StepWriter) -> None:
-    """Tell where the channels of a model's blocks are, by the names that their outputs are saved under, if need be."""
-    if not writer.shares_due():
-        return
-    blocks = tracked.parts()
-    told = [_told_by(block) for block in blocks]
-    layouts = {layout for layout in map(_layout, blocks) if layout}
-    found: dict[int, set[int | None]] = {_SIGNAL: set(), _SIGNAL + 1: set()}
-    for layout in layouts:
-        found[min(len(layout), _SIGNAL + 1)].add(layout.find("C"))
-    if any(is_a(block, _FEATURES) and not _flattens(block) for block in blocks):
-        found[_SIGNAL].add(_SIGNAL - 1)
-    rule = _like(*(places.pop() if len(places) == 1 else None for places in found.values()))
-    named: dict[str, AxisRule] = {}
-    for block, own in zip(blocks, told, strict=True):
-        known = own or (unknown if is_a(block, Loss) else rule)
-        # Blocks may share a name (model zoo: ``prefix=""``).
-        name = name_of(block)
-        named[name] = unknown if named.get(name, known) is not known else known
-    for name, one in named.items():
-        writer.axes.note(f"{name}_output", one)
+class Channels(Probe, domain=CHANNELS, doing="looking at the channels of blocks"):
+    """The channels of what the blocks of one step return.
+
+    Args:
+        writer: takes where they are, by the names that outputs are saved under.
+    """
+
+    def __init__(self, writer: StepWriter) -> None:
+        self._writer = writer
+        self.wanted = writer.shares_due()
+
+    @on(NewModel)
+    def look_at(self, new: NewModel) -> None:
+        """Tell where the channels of a model's blocks are."""
+        blocks = new.model.parts()
+        told = [_told_by(block) for block in blocks]
+        layouts = {layout for layout in map(_layout, blocks) if layout}
+        found: dict[int, set[int | None]] = {_SIGNAL: set(), _SIGNAL + 1: set()}
+        for layout in layouts:
+            found[min(len(layout), _SIGNAL + 1)].add(layout.find("C"))
+        if any(is_a(block, _FEATURES) and not _flattens(block) for block in blocks):
+            found[_SIGNAL].add(_SIGNAL - 1)
+        rule = _like(*(places.pop() if len(places) == 1 else None for places in found.values()))
+        named: dict[str, AxisRule] = {}
+        for block, own in zip(blocks, told, strict=True):
+            known = own or (unknown if is_a(block, Loss) else rule)
+            # Blocks may share a name (model zoo: ``prefix=""``).
+            name = name_of(block)
+            named[name] = unknown if named.get(name, known) is not known else known
+        for name, one in named.items():
+            self._writer.axes.note(f"{name}_output", one)
 
 
 def _told_by(block: Block) -> AxisRule | None:

@@ -120,7 +120,7 @@ class Hook(FrameworkHook):
             raise AssertionError(f"tensor_value={tensor_value!r} must be an mxnet NDArray")
         capture = self.recorder.capture
         if isinstance(capture, SavedStep):
-            capture.save_io(tensor_name, "output", tensor_value)
+            capture.save_given(tensor_name, tensor_value)
 
     # What the patches and the saved step call.
 
@@ -230,14 +230,17 @@ class Hook(FrameworkHook):
         self._names[free] = weakref.ref(parameter)
         return free
 
+    def may_want_tensors(self) -> bool:
+        """Whether the current step may save others than those of its facts."""
+        return self._may_want_others_than({*training_facts.COLLECTIONS})
+
     def may_want_inside(self, block: HybridBlock) -> bool:
         """Whether the current step may save something from inside of a block."""
-        return bool(self.recorder.collections_due() - _OUTER_COLLECTIONS) or self._widened(_OUTER_COLLECTIONS)
+        return self._may_want_others_than(_OUTER_COLLECTIONS)
 
     def may_want_inputs(self) -> bool:
         """Whether the current step may save the input of a block."""
-        without = _OUTER_COLLECTIONS | {CollectionKeys.LOSSES}
-        return bool(self.recorder.collections_due() - without) or self._widened(without)
+        return self._may_want_others_than(_OUTER_COLLECTIONS | {CollectionKeys.LOSSES})
 
     @STEPS.fence("opening a step", then=FrameworkHook.give_up_step)
     def start_step(self) -> None:
@@ -247,8 +250,10 @@ class Hook(FrameworkHook):
         capture = self.recorder.capture = SavedStep(self)
         capture.open()
 
-    def _widened(self, names: set[str]) -> bool:
-        return any(self.collection_manager.get(name).include_regex != list(BUILT_IN[name]) for name in names)
+    def _may_want_others_than(self, names: set[str]) -> bool:
+        due = self.recorder.collections_due() - names
+        get = self.collection_manager.get
+        return bool(due) or any(get(name).include_regex != list(BUILT_IN[name]) for name in names)
 
     # What BaseHook leaves to us.
 

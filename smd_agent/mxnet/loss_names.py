@@ -65,6 +65,10 @@ class LossBlocks:
             self._owners[name] = (weakref.ref(block), models)
         return name
 
+    def known_name(self, block: Block) -> str | None:
+        """The name that a loss block has got; None if it has got none."""
+        return self._names.get(block)
+
     def put_in_losses(self, tensor_names: Sequence[str]) -> None:
         """Make tensors losses, unless the user has put another collection in their place."""
         losses = self._selection.manager.get(_LOSSES)

@@ -1,91 +1,108 @@
-"""The losses that loss blocks have returned, by which the loss that a backward pass starts from is recognised.
-
-See ``framework.loss_links``; the graph is the one that autograd recorded.
-"""
+"""Losses of a saved step: what Gluon's loss blocks return, and otherwise the array that ``backward`` starts from."""
 
 from __future__ import annotations
 
-import json
+import weakref
+from collections import deque
 from typing import Any
 
-from mxnet import autograd
-from mxnet.base import MXNetError
+from mxnet.gluon import Block
 from mxnet.ndarray import NDArray
 
-from smd_agent.framework.loss_links import comes_from
+from smd_agent.core.domains import LOSSES
+from smd_agent.framework.captured_step import CapturedStep
+from smd_agent.framework.step_events import (
+    BeforeBackward,
+    LayerReturn,
+    LossCall,
+    OutsideReturn,
+    Probe,
+    StepEnd,
+    on,
+)
+from smd_agent.mxnet.arrays import arrays_in
+from smd_agent.mxnet.hybridized import is_active, operation_of
+from smd_agent.mxnet.loss_graph import KnownLosses, is_same_loss
+from smd_agent.mxnet.ports import TrainedBlocks
+from smd_agent.mxnet.structure import name_of
 
-Output = tuple[int, int]
-"""Position of an operation in a recorded graph, and which of its outputs."""
+# Gluon would call the first block of a class ``Loss`` like this, and the losses' regex asks for such a name.
+UNNAMED_LOSS = "loss0"
 
-_RESCALING = {
-    "Cast",
-    "Flatten",
-    "Reshape",
-    "_copy",
-    "_div_scalar",
-    "_mul_scalar",
-    "_npi_mean",
-    "_npi_multiply_scalar",
-    "_npi_true_divide_scalar",
-    "_np_copy",
-    "_np_reshape",
-    "_np_squeeze",
-    "_np_sum",
-    "_npx_reshape",
-    "amp_cast",
-    "expand_dims",
-    "mean",
-    "squeeze",
-    "sum",
-}
+# Results kept to find the block that a backward pass starts from; a teacher's are among them.
+_KEPT = 8
 
 
-class KnownLosses:
-    """The losses that were saved in the current step, by the names autograd gave to the operations that made them."""
+class Losses(Probe, domain=LOSSES, doing="remembering a loss"):
+    """The losses of one step.
 
-    def __init__(self) -> None:
-        self._ids: dict[int, NDArray] = {}
+    Args:
+        blocks: those that are trained.
+        step: numbers and saves tensors.
+    """
 
-    def add(self, loss: NDArray) -> None:
-        """Remember a loss that has been saved."""
-        # The array is kept, so that its id stays its own. This is the usual way to ``backward``.
-        self._ids[id(loss)] = loss
+    def __init__(self, blocks: TrainedBlocks, step: CapturedStep) -> None:
+        self._blocks = blocks
+        self._step = step
+        self._known = KnownLosses()
+        # What blocks have returned that nobody watches, the latest last.
+        self._returned: deque[tuple[NDArray, weakref.ref[Block]]] = deque(maxlen=_KEPT)
 
-    def knows(self, array: NDArray) -> bool:
-        """Whether an array is a remembered loss, or one rescaled. To be asked before ``backward`` frees the graph."""
-        if id(array) in self._ids:
-            return True
-        nodes, head = _recorded(array)
-        if head is None:
-            return False
-        known = {output for loss in self._ids.values() for output in _made_by(loss)}
+    @on(OutsideReturn)
+    def after_outside(self, call: OutsideReturn) -> None:
+        """Keep what may be a loss."""
+        self._returned.append((call.outputs, weakref.ref(call.layer)))
 
-        def rescaled(output: Output) -> Output | None:
-            node = nodes[output[0]]
-            if node["op"] not in _RESCALING or len(node["inputs"]) != 1:
-                return None
-            return node["inputs"][0][0], node["inputs"][0][1]
+    @on(LossCall)
+    def after_loss(self, call: LossCall) -> None:
+        """Remember what a loss block has returned, and name it; ``Layers`` saves it."""
+        self._add(call.value)
+        self._name(call.loss, call.value)
 
-        return comes_from(head, lambda output: (nodes[output[0]]["name"], output[1]) in known, rescaled)
+    @on(LayerReturn)
+    def after_block(self, call: LayerReturn) -> None:
+        """Remember the losses that blocks inside of a hybridized one have returned."""
+        tap = self._blocks.taps.get(call.layer)
+        if tap is not None and is_active(call.layer) and tap.original is operation_of(call.layer):
+            self._add(tap.losses_in(call.outputs))
 
+    @on(BeforeBackward, doing="saving the loss of a backward pass")
+    def before_backward(self, backward: BeforeBackward) -> None:
+        """Save what a backward pass starts from and no loss block has returned."""
+        for array in arrays_in(backward.tensors):
+            if self._known.knows(array):
+                continue
+            name, loss = UNNAMED_LOSS, array
+            found = self._block_behind(array)
+            if found is not None:
+                loss, block = found
+                self._blocks.losses.add(block)
+                name = self._name(block, loss)
+            self._known.add(loss)
+            self._step.save_numbered(f"{name}_output", arrays_in(loss))
 
-def is_same_loss(head: NDArray, result: NDArray) -> bool:
-    """Whether what a backward pass starts from is this result, or that rescaled."""
-    known = KnownLosses()
-    known.add(result)
-    return known.knows(head)
+    @on(StepEnd)
+    def close(self, _: StepEnd) -> None:
+        """Let go of what was kept."""
+        self._returned.clear()
 
+    def _add(self, loss: Any) -> None:
+        for array in arrays_in(loss):
+            self._known.add(array)
 
-def _made_by(loss: NDArray) -> list[tuple[str, int]]:
-    nodes, head = _recorded(loss)
-    return [] if head is None else [(nodes[head[0]]["name"], head[1])]
+    def _name(self, block: Block, result: Any) -> str:
+        """The name of a loss block; what it has returned is put into the losses."""
+        losses, step = self._blocks.losses, self._step.writer.position.step
+        models = [tracked.model for tracked in self._blocks.models if tracked.last == step]
+        name = losses.name(block, tuple(name_of(model) for model in models if model is not None))
+        first = self._step.counts.get(f"{name}_output", 0)
+        losses.put_in_losses([f"{name}_output_{first + i}" for i, _ in enumerate(arrays_in(result))])
+        return name
 
-
-def _recorded(array: NDArray) -> tuple[list[dict[str, Any]], Output | None]:
-    # Names of recorded operations are numbered over the whole process, so they identify an operation.
-    try:
-        graph = json.loads(autograd.get_symbol(array).tojson())
-    except (MXNetError, ValueError):
-        # Not recorded, freed, or made by something (a custom Function) that has no such form.
-        return [], None
-    return graph["nodes"], (graph["heads"][0][0], graph["heads"][0][1])
+    def _block_behind(self, head: NDArray) -> tuple[NDArray, Block] | None:
+        """The block, with what it has returned, from whose result a backward pass starts; it is a loss."""
+        for result, reference in reversed(self._returned):
+            block = reference()
+            if block is not None and is_same_loss(head, result):
+                return result, block
+        return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from mxnet.gluon import HybridBlock, Parameter
@@ -60,11 +60,17 @@ class TrainedBlocks(Protocol):
     def parameters(self) -> list[tuple[str, Parameter]]:
         """All parameters, each once, with the names they are saved under."""
 
+    def trained_parameters(self) -> Iterable[Parameter]:
+        """The parameters of all blocks."""
+
     def training_goes_on(self) -> None:
         """Something of the training step that waits for an evaluation to end comes up."""
 
     def may_want_inside(self, block: HybridBlock) -> bool:
         """Whether the current step may save something from inside of a block."""
+
+    def may_want_tensors(self) -> bool:
+        """Whether the current step may save others than those of its facts."""
 
     def may_want_inputs(self) -> bool:
         """Whether the current step may save the input of a block."""

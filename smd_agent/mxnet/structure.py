@@ -79,6 +79,11 @@ def values_of(parameter: Parameter) -> list[NDArray]:
     return [] if is_sparse(parameter) else [*elements_of(attribute(parameter, "_data"))]
 
 
+def awaits_values(parameter: Parameter) -> bool:
+    """Whether a dense parameter has no values yet."""
+    return not (is_sparse(parameter) or values_of(parameter))
+
+
 def gradients_of(parameter: Parameter) -> list[NDArray]:
     """A parameter's gradients on each context; empty as long as it has none."""
     return [*elements_of(attribute(parameter, "_grad"))]
@@ -106,6 +111,11 @@ def trainer_of(parameter: Parameter) -> Any:
 def parameters_of(trainer: Any) -> list[Parameter]:
     """The parameters that a Trainer was given, by their indices."""
     return [*elements_of(attribute(trainer, "_params"))]
+
+
+def updates_on_store(trainer: Any) -> bool:
+    """Whether a Trainer's store updates the parameters, by gradients that it sums itself."""
+    return bool(attribute(trainer, "_update_on_kvstore", False))
 
 
 def _text(owner: object, name: str) -> str:

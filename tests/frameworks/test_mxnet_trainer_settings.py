@@ -156,10 +156,10 @@ def test_an_update_that_fails_is_the_programs_own_failure(out):
 @pytest.mark.parametrize(
     "broken",
     [
-        "mxnet.step_facts.part_of",
-        "mxnet.step_facts.changes",
-        "mxnet.step_facts.groups_of",
-        "mxnet.step_facts.arrays_in",
+        "mxnet.fact_adapters.part_of",
+        "mxnet.fact_adapters.changes",
+        "mxnet.fact_adapters.groups_of",
+        "mxnet.fact_adapters.arrays_in",
         "mxnet.trainer_settings.title_of",
         "mxnet.trainer_settings.Patch",
         "mxnet.trainer_settings.zip",

@@ -19,9 +19,9 @@ from mxnet.gluon.loss import KLDivLoss, SigmoidBinaryCrossEntropyLoss, SoftmaxCr
 from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.weight_changes import Moved, changes, part_of
 from smd_agent.mxnet.arrays import to_array
+from smd_agent.mxnet.fact_adapters import digest_of
 from smd_agent.mxnet.loss_inputs import _look as look_at_loss
 from smd_agent.mxnet.model_inputs import _numbers as numbers_of_inputs
-from smd_agent.mxnet.step_facts import digest_of
 
 FLOATS = ("float16", "float32", "float64")
 DTYPES = (*FLOATS, "uint8", "int8", "int32", "int64")

@@ -61,7 +61,7 @@ KERAS_FIRST = (
 GLUON_FIRST = (
     "mxnet/hybridized.py:GraphTap._make.show",
     "mxnet/saved_step.py:SavedStep._call",
-    "mxnet/saved_step.py:SavedStep._run_building.wrap_build.build_cache",
+    "mxnet/tapped_calls.py:TappedCalls._run_building.wrap_build.build_cache",
     "mxnet/saved_step.py:SavedStep._wrap_update.update",
     "mxnet/step_counter.py:Counters._begins",
     "mxnet/updates.py:_Updates._wrap_update.update",
