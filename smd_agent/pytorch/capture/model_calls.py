@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from smd_agent import guard
 from smd_agent.core.domains import LAYERS, STEPS
 from smd_agent.framework import training_facts as facts
+from smd_agent.framework.call_limit import CallLimit
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.step_events import LayerCall, LayerReturn, ModelCall, ModelReturn, Probes
 from smd_agent.interpreter.hidden_frames import unseen
@@ -24,9 +24,6 @@ from smd_agent.pytorch.model.watched_calls import WatchedCalls
 from smd_agent.pytorch.model.wrappers import Layers
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.structure import LossModule
-
-# Of a model that is called more often in one step, the further calls would add nothing but volume.
-CALLS = 16
 
 _WITHOUT_LAYERS = {"weights", "biases", "gradients", "losses", *facts.COLLECTIONS}
 
@@ -58,7 +55,7 @@ class ModelCalls:
         self._looks_at = looks_at
         self._add = add
         self._takes = takes
-        self._calls: dict[TrackedModule, int] = {}
+        self._calls = CallLimit()
         # Layers that the program calls by themselves, during that call.
         self._own_layers: dict[StepCounter, tuple[str, torch.nn.Module]] = {}
         self._layer_calls = WatchedCalls()
@@ -70,7 +67,7 @@ class ModelCalls:
     def forward(self, call: StepCounter, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a model's forward with its layers watched."""
         tracked = call.tracked
-        if not self._takes_call(tracked):
+        if not self._calls.takes(tracked, tracked.title):
             return call.forward(*args, **kwargs)
         watched = Installed()
         is_loss = issubclass(type(tracked.model), LossModule)
@@ -87,13 +84,6 @@ class ModelCalls:
             tracked.busy = False
             self.in_loss -= is_loss
             watched.close()
-
-    def _takes_call(self, tracked: TrackedModule) -> bool:
-        self._calls[tracked] = calls = self._calls.get(tracked, 0) + 1
-        if calls > CALLS:
-            line = f"inputs and outputs are saved of the first {CALLS} calls of {tracked.title} in a step"
-            guard.say_once(("calls", tracked.title), line)
-        return calls <= CALLS
 
     @fence("preparing to save a model's layers", STEPS)
     def _before_model(
