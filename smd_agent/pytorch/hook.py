@@ -217,10 +217,6 @@ class Hook(KnownModels):
             self.start_step()
         return begins
 
-    def updating(self) -> bool:
-        """True if an optimizer's update is under way, which may call the model."""
-        return updates.in_progress()
-
     @property
     def amid_training(self) -> bool:
         """True if a training step waits for an evaluation to end."""

@@ -18,17 +18,9 @@ import torch
 from smd_agent.core.channels import AxisRule, last_axis, second_axis
 from smd_agent.core.domains import CHANNELS
 from smd_agent.core.ports import StepWriter
+from smd_agent.framework import step_events as events
 from smd_agent.framework.identity import WeakIdentityMap
-from smd_agent.framework.step_events import (
-    LayerCall,
-    LayerReturn,
-    ModelCall,
-    ModelReturn,
-    NewParameters,
-    Probe,
-    StepEnd,
-    on,
-)
+from smd_agent.framework.step_events import Probe, on
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.structure import held, own_dict, parts
@@ -59,8 +51,8 @@ class Channels(Probe, domain=CHANNELS, doing="looking at the channels of layers"
         self._known: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
         self._votes: WeakIdentityMap[torch.nn.Module, tuple[int | None]] = WeakIdentityMap()
 
-    @on(NewParameters)
-    def add(self, new: NewParameters) -> None:
+    @on(events.NewParameters)
+    def add(self, new: events.NewParameters) -> None:
         """Take note of a model and its layers, by the names that what they return is saved under."""
         tracked: TrackedModule = new.model
         model = tracked.model
@@ -69,25 +61,25 @@ class Channels(Probe, domain=CHANNELS, doing="looking at the channels of layers"
             self._modules.update((name, (weakref.ref(layer), whole)) for name, layer in tracked.layers())
             self._modules[tracked.name] = whole, whole
 
-    @on(StepEnd)
-    def close(self, _: StepEnd) -> None:
+    @on(events.StepEnd)
+    def close(self, _: events.StepEnd) -> None:
         """Let go of everything."""
         self._modules.clear()
         self._inputs.clear()
         self._known.clear()
 
-    @on(ModelCall)
-    def before_model(self, call: ModelCall) -> None:
+    @on(events.ModelCall)
+    def before_model(self, call: events.ModelCall) -> None:
         """A model gets its inputs."""
         self._saw_input(call.name, call.inputs)
 
-    @on(LayerCall)
-    def before_layer(self, call: LayerCall) -> None:
+    @on(events.LayerCall)
+    def before_layer(self, call: events.LayerCall) -> None:
         """A layer gets its inputs."""
         self._saw_input(call.name, (call.args, call.kwargs))
 
-    @on(ModelReturn, LayerReturn)
-    def after_module(self, call: ModelReturn | LayerReturn) -> None:
+    @on(events.ModelReturn, events.LayerReturn)
+    def after_module(self, call: events.ModelReturn | events.LayerReturn) -> None:
         """A model or a layer returns its outputs."""
         name = call.name or ""
         module, model = (found() for found in self._modules.get(name, (_nothing, _nothing)))

@@ -18,18 +18,9 @@ import torch
 
 from smd_agent.core.domains import GRADIENTS
 from smd_agent.core.ports import Deferred, StepWriter
+from smd_agent.framework import step_events as events
 from smd_agent.framework.plain_access import attribute, elements_of, is_a
-from smd_agent.framework.step_events import (
-    AfterBackward,
-    BeforeBackward,
-    BeforeOptimizer,
-    BeforeUnscaling,
-    GradientsReturned,
-    NewParameters,
-    Probe,
-    StepEnd,
-    on,
-)
+from smd_agent.framework.step_events import Probe, on
 from smd_agent.pytorch.arrays import local_of, tensors_in
 from smd_agent.pytorch.capture.loss_scaling import Scales, unscaled
 from smd_agent.pytorch.structure import optimized
@@ -63,8 +54,8 @@ class Gradients(Probe, domain=GRADIENTS, doing="looking at gradients"):
         self._computed: dict[int, torch.Tensor] = {}
         self._trained = False
 
-    @on(NewParameters)
-    def add_parameters(self, new: NewParameters) -> None:
+    @on(events.NewParameters)
+    def add_parameters(self, new: events.NewParameters) -> None:
         """Save the gradients of these too, under these names; a parameter may have several."""
         for name, parameter in new.pairs:
             if parameter.is_leaf:
@@ -76,8 +67,8 @@ class Gradients(Probe, domain=GRADIENTS, doing="looking at gradients"):
         # Another dict, as a thread may be walking the old one.
         self._parameters = {key: parameter for key, parameter in self._parameters.items() if key in keys}
 
-    @on(StepEnd, doing="saving gradients")
-    def close(self, _: StepEnd) -> None:
+    @on(events.StepEnd, doing="saving gradients")
+    def close(self, _: events.StepEnd) -> None:
         """Save what is only known once the step is over."""
         if not self._trained and self._computed:
             self._write(self._computed)
@@ -86,16 +77,16 @@ class Gradients(Probe, domain=GRADIENTS, doing="looking at gradients"):
 
     # Backward passes.
 
-    @on(BeforeBackward)
-    def before_backward(self, backward: BeforeBackward) -> None:
+    @on(events.BeforeBackward)
+    def before_backward(self, backward: events.BeforeBackward) -> None:
         """Remember what the gradients were, and the scale that they will have."""
         self._scale, self.changed = None, []
         # They are held, because what replaces one that is gone may well stand in its place in memory.
         self._before = {key: (gradient, _version(gradient)) for key, gradient in self._gradients()}
         self._scale = self._scales.scale_behind(tensors_in(backward.tensors))
 
-    @on(AfterBackward, doing="saving gradients")
-    def after_backward(self, _: AfterBackward) -> None:
+    @on(events.AfterBackward, doing="saving gradients")
+    def after_backward(self, _: events.AfterBackward) -> None:
         """Save the gradients that the backward pass has changed."""
         before, self._before = self._before, {}
         if self._scale is None:
@@ -114,8 +105,8 @@ class Gradients(Probe, domain=GRADIENTS, doing="looking at gradients"):
 
     # Optimizers and scalers.
 
-    @on(BeforeOptimizer, doing="saving gradients before an optimizer's step")
-    def before_optimizer(self, use: BeforeOptimizer) -> None:
+    @on(events.BeforeOptimizer, doing="saving gradients before an optimizer's step")
+    def before_optimizer(self, use: events.BeforeOptimizer) -> None:
         """Save the gradients that the optimizer is about to use and no backward pass has shown."""
         keys = self._keys_of(use.optimizer)
         # Optimizers that unscale in their own kernel are told the scale.
@@ -124,8 +115,8 @@ class Gradients(Probe, domain=GRADIENTS, doing="looking at gradients"):
         self._used.update(keys)
         self._trained = self._trained or bool(keys)
 
-    @on(BeforeUnscaling, doing="saving gradients before they are unscaled")
-    def before_unscaling(self, unscaling: BeforeUnscaling) -> None:
+    @on(events.BeforeUnscaling, doing="saving gradients before they are unscaled")
+    def before_unscaling(self, unscaling: events.BeforeUnscaling) -> None:
         """Save the gradients of an optimizer that are about to be divided by this scale."""
         scale = unscaling.scale
         # This scale is the one that counts: of a loss that was scaled inside compiled code nothing was seen.
@@ -141,8 +132,8 @@ class Gradients(Probe, domain=GRADIENTS, doing="looking at gradients"):
     def _keys_of(self, optimizer: Any) -> list[int]:
         return [key for key in map(id, optimized(optimizer)) if key in self._parameters]
 
-    @on(GradientsReturned, doing="looking at autograd.grad")
-    def after_grad(self, call: GradientsReturned) -> None:
+    @on(events.GradientsReturned, doing="looking at autograd.grad")
+    def after_grad(self, call: events.GradientsReturned) -> None:
         """Keep gradients of the model's parameters, which the program may go on computing in."""
         if self._trained:
             return

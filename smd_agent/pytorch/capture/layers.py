@@ -7,15 +7,7 @@ from __future__ import annotations
 
 from smd_agent.core.domains import LAYERS
 from smd_agent.framework.plain_access import is_a
-from smd_agent.framework.step_events import (
-    LayerCall,
-    LayerReturn,
-    ModelCall,
-    ModelReturn,
-    Probe,
-    ValueGiven,
-    on,
-)
+from smd_agent.framework.step_events import LayerCall, LayerReturn, ModelCall, ModelReturn, Probe, ValueGiven, on
 from smd_agent.pytorch.capture.module_values import ModuleValues
 from smd_agent.pytorch.structure import LossModule
 

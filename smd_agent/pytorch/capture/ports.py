@@ -53,9 +53,6 @@ class TrainedModels(Protocol):
     def trained_params(self) -> set[int]:
         """Ids of the parameters of all models."""
 
-    def updating(self) -> bool:
-        """True if an optimizer's update is under way, which may call the model."""
-
     @property
     def facts_told(self) -> dict[str, str]:
         """The facts of the parameters that were saved last, by model."""

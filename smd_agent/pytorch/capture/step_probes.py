@@ -40,6 +40,7 @@ from smd_agent.pytorch.capture.unregistered_parameters import left_untrained
 from smd_agent.pytorch.capture.weights import Weights
 from smd_agent.pytorch.model.call_modes import TrainedInEvaluation
 from smd_agent.pytorch.model.partial_loads import partial_loads
+from smd_agent.pytorch.updates import updates
 
 
 class StepProbes(Probes):
@@ -51,17 +52,17 @@ class StepProbes(Probes):
         called: gives the titles of the models that were called in the step.
 
     Attributes:
-        saves_tensors: whether the step may save others than those of its facts.
         scales: of the losses.
         gradients: one of the probes.
     """
 
     def __init__(self, models: TrainedModels, values: ModuleValues, called: Callable[[], Iterable[str]]) -> None:
         writer = models.recorder
-        self.saves_tensors = bool(writer.collections_due() - facts.COLLECTIONS.keys()) or models.regexes_changed()
+        # Else it saves nothing but facts.
+        wanted = bool(writer.collections_due() - facts.COLLECTIONS.keys()) or models.regexes_changed()
         scaler_facts, known = ScalerFacts(writer), KnownLosses()
         self.scales = Scales(scaler_facts)
-        self.gradients = Gradients(writer, self.scales, self.saves_tensors)
+        self.gradients = Gradients(writer, self.scales, wanted)
         usage, roles = Usage(writer, models.roles), TrainedRoles(models.roles)
         self._of_layers = ModelInputs(usage), SequenceLayers(usage)
         super().__init__(
@@ -71,12 +72,12 @@ class StepProbes(Probes):
                 Channels(writer),
                 # An output is known for a loss before it is saved, and before losses are looked for in it.
                 LossOutputs(models.loss_names, values, known),
-                Layers(values, self.saves_tensors),
+                Layers(values, wanted),
                 Losses(models, values, known, self.scales, called),
                 *self._facts(models, usage),
                 # Weights are saved by their roles, and those that are trained after all once their gradients are known.
                 roles,
-                Weights(writer, roles, self.gradients, self.saves_tensors),
+                Weights(writer, roles, self.gradients, wanted),
                 models.last_weights,
             )
         )
@@ -85,7 +86,7 @@ class StepProbes(Probes):
         """The facts of a training step, as PyTorch has them; see ``framework.training_facts``."""
         writer, roles, trained = models.recorder, models.roles, models.trained_params
         yield _Settings(writer, roles, fact_adapters.settings_of)
-        yield WeightChanges(writer, roles, fact_adapters.Weights(), models.updating)
+        yield WeightChanges(writer, roles, fact_adapters.Weights(), updates.in_progress)
         yield ParameterFacts(
             writer, models.facts_told, fact_adapters.Parameters(), lambda model: left_untrained(model, trained)
         )
