@@ -6,8 +6,8 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
-from smd_agent.analysis.overview import FADING, FINDINGS, GROWING, NOT_FINITE, SAME, Course, Overview
 from smd_agent.analysis.run_summary import FORGOTTEN, FROZEN, NO_GRADIENT
+from smd_agent.analysis.unusual_tensors import FADING, FINDINGS, GROWING, NOT_FINITE, SAME, Course, Overview
 from smd_agent.cli.output import WIDTH, few_text, share_text, sparkline
 from smd_agent.printable import count_of, number_text, shortened_within
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from smd_agent.cli import program
 from smd_agent.cli.errors import CommandError
 from smd_agent.config import env
-from smd_agent.image.state import look
-from smd_agent.image.within import LIBRARIES
+from smd_agent.image.start_report import LIBRARIES
+from smd_agent.image.start_state import look
 from smd_agent.patches import declared
 
 OPEN, CLOSED, BROKEN = "open", "closed", "broken"

@@ -24,7 +24,7 @@ from smd_agent.cli.output import emit, emit_all, facts
 from smd_agent.cli.program import interpreter_options
 from smd_agent.image import start_files
 from smd_agent.image.prepare import prepare, take_away
-from smd_agent.image.state import NEWEST_TESTED, State, state
+from smd_agent.image.start_state import NEWEST_TESTED, State, state
 from smd_agent.printable import count_of, some_of
 
 _SHOWN, _LABEL = 6, 9

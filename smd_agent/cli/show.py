@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 
 from smd_agent import guard
-from smd_agent.analysis.overview import Effort, Overview, look_at
 from smd_agent.analysis.statistics import Measured, measure
 from smd_agent.analysis.steps import Contents
 from smd_agent.analysis.trial import Trial
+from smd_agent.analysis.unusual_tensors import Effort, Overview, look_at
 from smd_agent.cli.courses import MOST_LINES, course_lines, finding_lines
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import WIDTH, emit, emit_all, few_text, share_text

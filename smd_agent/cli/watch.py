@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from smd_agent import guard
-from smd_agent.analysis.overview import Course, Effort, look_at
 from smd_agent.analysis.run_summary import state_of
 from smd_agent.analysis.trial import Trial
+from smd_agent.analysis.unusual_tensors import Course, Effort, look_at
 from smd_agent.cli.courses import course_lines
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import draw, emit, emit_all, own_screen

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import smd_agent
 from smd_agent.image import start_files
-from smd_agent.image.state import compile_all, is_compiled, look, sources
+from smd_agent.image.start_state import compile_all, is_compiled, look, sources
 from smd_agent.regular_file import read_text
 from smd_agent.storage.whole_file import replace_file
 

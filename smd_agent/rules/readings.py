@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from smd_agent.analysis.overview import all_finite
+from smd_agent.analysis.unusual_tensors import all_finite
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.framework.training_facts import OPTIMIZER, PARAMETERS, UPDATE
 from smd_agent.rules.step_view import Names, StepView

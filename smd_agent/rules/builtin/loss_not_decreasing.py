@@ -7,7 +7,7 @@ import math
 from collections import deque
 from statistics import median
 
-from smd_agent.analysis.overview import middles, trend_of
+from smd_agent.analysis.unusual_tensors import middles, trend_of
 from smd_agent.framework.training_facts import USAGE
 from smd_agent.rules.built_in import (
     TRAINING,

@@ -19,7 +19,7 @@ from typing import Any
 import smd_agent
 from smd_agent.config import env
 from smd_agent.image import start_files
-from smd_agent.image.within import LIBRARIES, MARK
+from smd_agent.image.start_report import LIBRARIES, MARK
 
 # Flags in a file's head: it is checked by the source's content, and whether it is checked at all.
 _BY_CONTENT, _CHECKED = 1, 2
@@ -102,7 +102,7 @@ if sys.path[:1] == [""]:
 if any(type(one).__name__ == "_FrameworkFinder" for one in sys.meta_path):
     {then}
 """
-_TELL = "from smd_agent.image.within import tell; tell()"
+_TELL = "from smd_agent.image.start_report import tell; tell()"
 _ARMED = f"print({MARK + '{}'!r})"
 
 
