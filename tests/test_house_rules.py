@@ -70,22 +70,27 @@ def test_a_file_fits_on_a_few_screens():
     assert offenders([path for path in WRITTEN if path.suffix == ".py"], broken) == []
 
 
+# What begins with one of these says what somebody may ask of a thing, not what it is.
+ASKING = {"How", "It", "They", "What", "When", "Where", "Whether", "Which", "Who", "Why"}
+
+
+def asks_first(docstring: str) -> bool:
+    return docstring.split()[0].strip(",:;") in ASKING
+
+
 def test_a_module_says_first_what_it_is():
     def broken(path: Path) -> object:
-        words = (ast.get_docstring(ast.parse(path.read_text())) or "no docstring").split()
-        return words[0].strip(",:") in (
-            "no",
-            "How",
-            "It",
-            "They",
-            "What",
-            "When",
-            "Where",
-            "Whether",
-            "Which",
-            "Who",
-            "Why",
-        )
+        docstring = ast.get_docstring(ast.parse(path.read_text()))
+        return docstring is None or asks_first(docstring)
+
+    assert offenders(SOURCES, broken) == []
+
+
+def test_a_function_and_a_class_say_first_what_they_are():
+    def broken(path: Path) -> object:
+        nodes = ast.walk(ast.parse(path.read_text()))
+        named = [node for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))]
+        return [node.name for node in named if asks_first(ast.get_docstring(node) or "none")]
 
     assert offenders(SOURCES, broken) == []
 

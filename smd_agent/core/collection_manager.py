@@ -83,7 +83,7 @@ class CollectionManager:
         return tuple(self._built_in.get(name, ()))
 
     def keeps_built_in(self, name: str) -> bool:
-        """Whether a collection has all the regexes that it had at first: the user has put no other in its place."""
+        """True if a collection has all the regexes that it had at first: the user has put no other in its place."""
         return set(self.built_in_regexes(name)) <= set(self.get(name).include_regex)
 
     def get_collections(self) -> dict[str, Collection]:
@@ -131,7 +131,7 @@ class CollectionManager:
 
     @property
     def cannot_save(self) -> dict[str, str]:
-        """Why collections cannot have a tensor in this training, by name; a file may have written anything."""
+        """The reasons why collections cannot have a tensor in this training, by name; a file may hold anything."""
         reasons = self._meta.get(_CANNOT)
         return {**reasons} if isinstance(reasons, dict) and all(isinstance(x, str) for x in reasons.values()) else {}
 

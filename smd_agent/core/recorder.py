@@ -79,7 +79,7 @@ class Recorder(OpenStep):
         self.position.ends_with_update = self.ends_with_updates and clock.mode in (ModeKeys.TRAIN, ModeKeys.GLOBAL)
 
     def clock_for(self, mode: ModeKeys) -> ModeClock:
-        """What counts the steps that are of this mode by themselves: its clock, unless the user has set a mode."""
+        """The clock of the steps that are of this mode by themselves: that mode's, unless the user has set one."""
         position = self.position
         return position.train if position.train is position.evaluation else self.clocks[mode]
 
@@ -170,7 +170,7 @@ class Recorder(OpenStep):
 
     @property
     def interrupted(self) -> bool:
-        """Whether a training step waits for an evaluation to end."""
+        """True if a training step waits for an evaluation to end."""
         return self._aside is not None
 
     def _leave_training_step(self) -> None:

@@ -47,7 +47,7 @@ _EXTRA_KEY = "extra_reductions"
 
 
 class ReductionConfig:
-    """What is saved of a tensor.
+    """The summaries that are saved of a tensor.
 
     Args:
         reductions: of min max mean median std variance sum prod p5 p50 p95 zero_share nan_count inf_count
@@ -107,7 +107,7 @@ class ReductionConfig:
 
     @property
     def histogram(self) -> bool:
-        """Whether the tensor's histogram is saved."""
+        """True if the tensor's histogram is saved."""
         return HISTOGRAM in self.reductions
 
     @classmethod

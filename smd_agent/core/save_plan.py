@@ -30,7 +30,7 @@ _CACHED_SIZES = 16
 
 @dataclass(frozen=True)
 class How:
-    """What is saved of a tensor: its values, reductions of them, shares of its channels, its histogram, its shape.
+    """The forms in which a tensor is saved: values, reductions, shares of its channels, its histogram, its shape.
 
     With ``raw_up_to`` elements at most, it is its values alone, and the shares.
     """
@@ -64,7 +64,7 @@ class Reduced:
 
 @dataclass(frozen=True)
 class Group:
-    """What is saved of several tensors that come together; members are positions in the group.
+    """The plan of what is saved of several tensors that come together; members are positions in the group.
 
     Attributes:
         wanted: of which something is saved.
@@ -158,7 +158,7 @@ class SavePlan:
 
     @property
     def names_seen(self) -> int:
-        """How many different tensors have been saved."""
+        """Number of different tensors that have been saved."""
         return len(self._named)
 
     def due(self, mode: ModeKeys, mode_step: int) -> int:
@@ -181,12 +181,12 @@ class SavePlan:
         return min((step for step in steps if step is not None), default=NEVER)
 
     def steps_among(self, mode: ModeKeys, first: int) -> int:
-        """How many of the first steps of a mode are saved."""
+        """Number of the first steps of a mode that are saved."""
         configs = (one.save_config for one in self._collections if self._takes_part(one, mode))
         return len(set().union(*(config.get_save_config(mode).steps_below(first) for config in configs if config)))
 
     def how(self, name: str, due: int) -> How | None:
-        """What is saved of a tensor when these collections are, or None."""
+        """The forms in which a tensor is saved when these collections are, or None."""
         bits = self._members_of(name) & due
         if not bits:
             return None
@@ -198,7 +198,7 @@ class SavePlan:
         return how
 
     def includes(self, name: str, due: int) -> bool:
-        """Whether anything is saved of a tensor when these collections are."""
+        """True if anything is saved of a tensor when these collections are."""
         return bool(self._members_of(name) & due)
 
     def included(self, names: frozenset[str]) -> frozenset[str]:
@@ -215,7 +215,7 @@ class SavePlan:
         return {collection.name for i, collection in enumerate(self._collections) if due >> i & 1}
 
     def shares_due(self, due: int) -> bool:
-        """Whether one of a set of collections wants shares of the channels of its tensors."""
+        """True if one of a set of collections wants shares of the channels of its tensors."""
         configs = [c.reduction_config for i, c in enumerate(self._collections) if due >> i & 1]
         return any(name in CHANNEL_SHARES for config in configs if config is not None for name in config.reductions)
 
@@ -225,7 +225,7 @@ class SavePlan:
         return [collection.name for i, collection in enumerate(self._collections) if missing >> i & 1]
 
     def group(self, names: tuple[str, ...], due: int) -> Group:
-        """What is saved of tensors that come together."""
+        """The plan of what is saved of tensors that come together."""
         key = (names, due)
         group = self._groups.get(key)
         if group is None:

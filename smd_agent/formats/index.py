@@ -92,7 +92,7 @@ Shapes = dict[str, NotedShape]
 
 @dataclass(frozen=True, eq=False)
 class Payload:
-    """Where the tensors lie, in bytes, and the noted shapes."""
+    """The places of the tensors, in bytes, and the noted shapes."""
 
     tensors: Names
     starts: array[int]

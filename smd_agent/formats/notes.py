@@ -29,7 +29,7 @@ _KINDS = {field.name: {"str": str, "int": int, "bool": bool}[str(field.type)] fo
 
 @dataclass(frozen=True)
 class About:
-    """What a worker notes of itself.
+    """The notes of a worker on itself.
 
     Attributes:
         worker: its name.
@@ -43,7 +43,7 @@ class About:
 
     @property
     def share(self) -> float | None:
-        """Which part of the time was the agent's; None where it is not known."""
+        """The agent's part of the time; None where it is not known."""
         return None if self.took is None else self.took[0] / max(self.took[1], 1e-9)
 
 
@@ -89,7 +89,7 @@ def failures_of(text: str) -> list[Failure]:
 
 
 def in_words(failure: Failure) -> str:
-    """What a failure has cost, and why, in a sentence."""
+    """The cost of a failure, and its reason, in a sentence."""
     again = "" if failure.times == 1 else f" {failure.times} times"
     why = f"{failure.doing} failed{again} ({failure.error})"
     if failure.off:

@@ -19,7 +19,7 @@ class CallLimit:
         self._calls: dict[Hashable, int] = {}
 
     def takes(self, model: Hashable, name: str, times: int = 1) -> bool:
-        """Whether the call of a model that begins is saved; a line says so if not.
+        """True if the call of a model that begins is saved; a line says so if not.
 
         Args:
             model: what stands for it.

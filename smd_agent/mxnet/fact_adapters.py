@@ -27,7 +27,7 @@ class Weights:
         return filter(can_be_trained, parameters_of(trainer))
 
     def size_of(self, parameter: Parameter) -> int:
-        """How many elements a parameter has."""
+        """Number of elements of a parameter."""
         return math.prod(shape_of(parameter) or ())
 
     def sample(self, parameter: Parameter) -> npt.NDArray[Any] | None:
@@ -59,11 +59,11 @@ class Parameters:
         }
 
     def can_be_trained(self, parameter: Parameter) -> bool:
-        """Whether gradients of a parameter are computed."""
+        """True if gradients of a parameter are computed."""
         return can_be_trained(parameter)
 
     def was_given(self, parameter: Parameter) -> bool:
-        """Whether any Trainer was given a parameter."""
+        """True if any Trainer was given a parameter."""
         return trainer_of(parameter) is not None
 
 

@@ -126,7 +126,7 @@ class Hook(FrameworkHook):
 
     @property
     def has_registered(self) -> bool:
-        """Whether the program has registered blocks itself."""
+        """True if the program has registered blocks itself."""
         return bool(self._registered)
 
     def take_over(self, other: BaseHook) -> None:
@@ -168,7 +168,7 @@ class Hook(FrameworkHook):
                 updates.follow(self)
 
     def count_call(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        """What counts one call that has begun before its block had a counter, and has ``run`` go on with it."""
+        """A function that counts one call that has begun before its block had a counter, and goes on with ``run``."""
         newest = self.position.newest
         rest = block_calls.shown_to_newcomers(run)
 
@@ -188,7 +188,7 @@ class Hook(FrameworkHook):
         return (parameter for tracked in known for _, parameter in tracked.parameters())
 
     def were_updated(self) -> bool:
-        """Whether parameters of blocks that a Trainer has been made for have changed since the last time."""
+        """True if parameters of blocks that a Trainer has been made for have changed since the last time."""
         if self.steps.pass_ends_step:
             return False
         # All are asked, as each takes note of its state.
@@ -197,7 +197,7 @@ class Hook(FrameworkHook):
 
     @STEPS.fence("looking at a block's call amid a training step", again=True)
     def begins_amid_training(self, train: bool, again: bool) -> bool:
-        """Whether a call begins a step while an update is awaited; see ``BlockSteps``."""
+        """True if a call begins a step while an update is awaited; see ``BlockSteps``."""
         return self.steps.training_call() if train else self.steps.evaluation_call(again)
 
     @STEPS.fence("going on with a training step", again=True)
@@ -231,15 +231,15 @@ class Hook(FrameworkHook):
         return free
 
     def may_want_tensors(self) -> bool:
-        """Whether the current step may save others than those of its facts."""
+        """True if the current step may save others than those of its facts."""
         return self._may_want_others_than({*training_facts.COLLECTIONS})
 
     def may_want_inside(self, block: HybridBlock) -> bool:
-        """Whether the current step may save something from inside of a block."""
+        """True if the current step may save something from inside of a block."""
         return self._may_want_others_than(_OUTER_COLLECTIONS)
 
     def may_want_inputs(self) -> bool:
-        """Whether the current step may save the input of a block."""
+        """True if the current step may save the input of a block."""
         return self._may_want_others_than(_OUTER_COLLECTIONS | {CollectionKeys.LOSSES})
 
     @STEPS.fence("opening a step", then=FrameworkHook.give_up_step)

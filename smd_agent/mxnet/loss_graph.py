@@ -52,7 +52,7 @@ class KnownLosses:
         self._ids[id(loss)] = loss
 
     def knows(self, array: NDArray) -> bool:
-        """Whether an array is a remembered loss, or one rescaled. To be asked before ``backward`` frees the graph."""
+        """True if an array is a remembered loss, or one rescaled. To be asked before ``backward`` frees the graph."""
         if id(array) in self._ids:
             return True
         nodes, head = _recorded(array)
@@ -70,7 +70,7 @@ class KnownLosses:
 
 
 def is_same_loss(head: NDArray, result: NDArray) -> bool:
-    """Whether what a backward pass starts from is this result, or that rescaled."""
+    """True if what a backward pass starts from is this result, or that rescaled."""
     known = KnownLosses()
     known.add(result)
     return known.knows(head)

@@ -48,12 +48,12 @@ class LossBlocks:
         self._found.set(block, True)
 
     def has(self, block: Block) -> bool:
-        """Whether a block returns a loss."""
+        """True if a block returns a loss."""
         known = is_a(block, LossBlock) or self._found.get(block) is True
         return known or any(block is other for other in self.registered)
 
     def name(self, block: Block, models: tuple[str, ...]) -> str:
-        """What a loss block is called.
+        """The name of a loss block.
 
         Args:
             block: it.

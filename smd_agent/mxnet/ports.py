@@ -43,7 +43,7 @@ class TrainedBlocks(Protocol):
 
     @property
     def facts_told(self) -> dict[str, str]:
-        """What was said last of the parameters of each block, by its title."""
+        """The facts that were told last of the parameters of each block, by its title."""
 
     @property
     def loss_guesses(self) -> LossGuesses:
@@ -67,10 +67,10 @@ class TrainedBlocks(Protocol):
         """Something of the training step that waits for an evaluation to end comes up."""
 
     def may_want_inside(self, block: HybridBlock) -> bool:
-        """Whether the current step may save something from inside of a block."""
+        """True if the current step may save something from inside of a block."""
 
     def may_want_tensors(self) -> bool:
-        """Whether the current step may save others than those of its facts."""
+        """True if the current step may save others than those of its facts."""
 
     def may_want_inputs(self) -> bool:
-        """Whether the current step may save the input of a block."""
+        """True if the current step may save the input of a block."""

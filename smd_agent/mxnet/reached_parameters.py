@@ -28,7 +28,7 @@ class ReachedParameters:
         self._found: set[int] = set()
 
     def has(self, parameter: Parameter) -> bool:
-        """Whether a backward pass of this step has reached a parameter; of a sparse one, whether there was one."""
+        """True if a backward pass of this step has reached a parameter; of a sparse one, whether there was one."""
         return id(parameter) in self._found
 
     @GRADIENTS.fence("looking at gradients before a backward pass")

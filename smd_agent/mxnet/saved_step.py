@@ -77,7 +77,7 @@ class SavedStep(CapturedStep):
 
     @property
     def is_current(self) -> bool:
-        """Whether what is computed now belongs to this step, which may wait for an evaluation to end."""
+        """True if what is computed now belongs to this step, which may wait for an evaluation to end."""
         return self.writer.position.saving and self.writer.position.step == self.step
 
     @STEPS.fence("looking at models that are saved")

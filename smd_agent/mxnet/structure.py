@@ -64,13 +64,13 @@ def parameter_name(parameter: Parameter) -> str:
 
 
 def can_be_trained(parameter: Parameter) -> bool:
-    """Whether gradients of a parameter are computed."""
+    """True if gradients of a parameter are computed."""
     wanted: object = attribute(parameter, "_grad_req")
     return bool(type(wanted) is str and wanted in _TRAINED and not is_a(parameter, Constant))
 
 
 def is_sparse(parameter: Parameter) -> bool:
-    """Whether a parameter's values live in rows of its Trainer's store."""
+    """True if a parameter's values live in rows of its Trainer's store."""
     return bool(attribute(parameter, "_stype", "default") != "default")
 
 
@@ -80,7 +80,7 @@ def values_of(parameter: Parameter) -> list[NDArray]:
 
 
 def awaits_values(parameter: Parameter) -> bool:
-    """Whether a dense parameter has no values yet."""
+    """True if a dense parameter has no values yet."""
     return not (is_sparse(parameter) or values_of(parameter))
 
 
@@ -90,7 +90,7 @@ def gradients_of(parameter: Parameter) -> list[NDArray]:
 
 
 def contexts_of(parameter: Parameter) -> list[Any]:
-    """Where the parameter is or is going to be; empty before ``initialize``."""
+    """The contexts on which the parameter is or is going to be; empty before ``initialize``."""
     if attribute(parameter, "_data") is not None:
         return [*elements_of(attribute(parameter, "_ctx_list"))]
     waiting = [*elements_of(attribute(parameter, "_deferred_init"))]
@@ -114,7 +114,7 @@ def parameters_of(trainer: Any) -> list[Parameter]:
 
 
 def updates_on_store(trainer: Any) -> bool:
-    """Whether a Trainer's store updates the parameters, by gradients that it sums itself."""
+    """True if a Trainer's store updates the parameters, by gradients that it sums itself."""
     return bool(attribute(trainer, "_update_on_kvstore", False))
 
 

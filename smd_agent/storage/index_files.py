@@ -175,7 +175,7 @@ def _signature(path: Path) -> Signature:
 
 
 def _has_changed(path: Path, signature: Signature) -> bool:
-    """Whether a file is there and not as it was."""
+    """True if a file is there and not as it was."""
     with suppress(OSError):
         return _signature(path) != signature
     return False

@@ -84,7 +84,7 @@ class RunReader:
         self._retry_limit = env.event_file_retry_limit()
 
     def is_there(self) -> bool:
-        """Whether there is a folder."""
+        """True if there is a folder."""
         return self.root.is_dir()
 
     def ended(self) -> float | None:
@@ -106,7 +106,7 @@ class RunReader:
 
     @property
     def problems(self) -> dict[str, str]:
-        """What is wrong with each index file that cannot be read, by its path below the run's root."""
+        """The problem of each index file that cannot be read, by its path below the run's root."""
         return self._indexes.problems
 
     def workers(self) -> set[str]:

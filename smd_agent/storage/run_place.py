@@ -204,7 +204,7 @@ class RunPlace:
         return None
 
     def _is_there(self) -> bool:
-        """Whether the folder we are in is there and ours, as it is after ``close`` too."""
+        """True if the folder we are in is there and ours, as it is after ``close`` too."""
         if self.folder.is_ours:
             return True
         return bool(self._last_index) and (self.root / self._last_index).exists() and self.folder.claim_again()

@@ -73,7 +73,7 @@ class RunWriter:
 
     @property
     def saved(self) -> Growth:
-        """What is in the folder."""
+        """The content of the folder."""
         return self._at.saved
 
     @property
@@ -108,12 +108,12 @@ class RunWriter:
 
     @property
     def started(self) -> bool:
-        """Whether ``start`` has been called."""
+        """True if ``start`` has been called."""
         return self._at.files is not None
 
     @property
     def steps_lost(self) -> int:
-        """How many steps could not be written."""
+        """Number of steps that could not be written."""
         return 0 if self._at.files is None else len(self._at.files.lost.steps)
 
     def start(self, worker: str, alone: bool) -> str | None:

@@ -36,7 +36,7 @@ _CACHED_BLOCKS = 10_000
 
 
 class Growth(NamedTuple):
-    """What has come into a run's folder: steps, values of tensors, and bytes of their files."""
+    """The growth of a run's folder: steps, values of tensors, and bytes of their files."""
 
     steps: int = 0
     tensors: int = 0
@@ -97,7 +97,7 @@ class StepFile:
 
     @property
     def tensors(self) -> int:
-        """How many tensors and scalars have been added; of one name the last counts."""
+        """Number of tensors and scalars that have been added; of one name the last counts."""
         names: set[str] = set()
         for entry in self._tensor_entries:
             names.update((entry,) if isinstance(entry, str) else entry)
@@ -110,7 +110,7 @@ class StepFile:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing has been added, so that there will be no file."""
+        """True if nothing has been added, so that there will be no file."""
         return not self._tensor_entries and not self._shape_entries
 
     @property
@@ -237,7 +237,7 @@ class StepFile:
 
 
 class Layouts:
-    """What one step's layout can reuse of the step before: heads, scalar blocks and their index text."""
+    """The parts of the step before that a step's layout can reuse: heads, scalar blocks and their index text."""
 
     def __init__(self) -> None:
         self.heads = HeadEncoder()

@@ -69,7 +69,7 @@ class Uploads:
 
     @property
     def address(self) -> str | None:
-        """Where the run is to be read; None if that is its folder."""
+        """The address at which the run is to be read; None if that is its folder."""
         return self._session.address if self.on_the_way and not self._failed else None
 
     @property
@@ -79,7 +79,7 @@ class Uploads:
 
     @property
     def words(self) -> str:
-        """Where the run is beside its folder, for its summary."""
+        """The place of the run beside its folder, for its summary."""
         beside = self._worker and not (self._failed or self.on_the_way)
         return f"; it is in {self._session.address}, too" if beside else ""
 
