@@ -37,6 +37,13 @@ class LossGuesses:
     def __init__(self, library: Any) -> None:
         self._library = library
         self._counts: dict[str, _Counts] = {}
+        # Losses of other models, of which the next call is the first one of another training.
+        self._ended: set[str] = set()
+
+    def begin_anew(self) -> None:
+        """Forget all labels: another model is trained; of each loss the first call that follows has no guess."""
+        self._ended.update(self._counts)
+        self._counts.clear()
 
     def of_classes(self, loss: str, counts: Any, labels: int, weight: Any = None, smoothing: float = 0.0) -> Facts:
         """The guess after labels were counted.
@@ -55,7 +62,7 @@ class LossGuesses:
         if classes > _MOST_CLASSES:
             return {}
         known = self._add(loss, counts, labels)
-        if known.seen < _FOR_EACH * classes:
+        if known is None or known.seen < _FOR_EACH * classes:
             return {}
         own, known_shares = (
             _shares(counted if weight is None else counted * weight, smoothing) for counted in (counts, known.sums)
@@ -73,7 +80,7 @@ class LossGuesses:
         target = self._library.asarray(target, dtype=self._library.float32)
         sums = target.sum(0)
         known = self._add(loss, sums, rows)
-        if known.seen < 2 * _FOR_EACH:
+        if known is None or known.seen < 2 * _FOR_EACH:
             return {}
         own, shares = sums / rows, known.sums / known.seen
         unsure = self._of_both(target, target)
@@ -82,11 +89,15 @@ class LossGuesses:
             "least": unsure / (rows * columns),
         }
 
-    def _add(self, loss: str, sums: Any, rows: int) -> _Counts:
+    def _add(self, loss: str, sums: Any, rows: int) -> _Counts | None:
+        """The labels of a loss with these; None where another model's have ended."""
         known = self._counts.get(loss)
         if known is None or known.sums.shape != sums.shape or _device(known.sums) != _device(sums):
             known = self._counts[loss] = _Counts(self._library.zeros_like(sums))
         known.add(sums, rows)
+        if loss in self._ended:
+            self._ended.remove(loss)
+            return None
         return known
 
     def _of_both(self, true: Any, answer: Any) -> Any:

@@ -144,6 +144,7 @@ class Hook(FrameworkHook):
             tracked.last = self.step
             self.steps.end()
         self.models.append(tracked)
+        self.loss_guesses.begin_anew()
         if self.steps.end_with_updates:
             updates.follow(self)
         for known in self.models:

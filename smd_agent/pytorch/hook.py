@@ -170,6 +170,7 @@ class Hook(KnownModels):
             tracked.last = self.step
             self.steps.end()
         self.models.append(tracked)
+        self.loss_guesses.begin_anew()
         self.have_moved = False
         if self.steps.end_with_updates:
             updates.follow(self)

@@ -191,6 +191,18 @@ def test_what_a_guess_would_cost(out, way, hot):
     assert found[f"{name}/least"] == [0, 0]
 
 
+def test_another_model_has_labels_of_its_own(out):
+    hook = hooked(out)
+    labels = np.arange(96) % 3
+    first, second = (model_of("softmax", loss="sparse_categorical_crossentropy") for _ in range(2))
+    for model in (first, first, second):
+        fit(model, x=np.zeros((96, 4), "f4"), y=labels, batch_size=32)
+    hook.close()
+    guess = smd.create_trial(out).tensor("usage/loss/sparse_categorical_crossentropy_0/guess")
+    # Twice 60 labels are needed, and of the first step of another model there is none.
+    assert guess.steps(mode=smd.modes.TRAIN) == [1, 2, 3, 4, 5, 7, 8]
+
+
 def test_a_guess_of_yes_and_no(out):
     labels = (np.arange(96) % 3 == 0).astype("f4")
     hook = hooked(out)

@@ -114,6 +114,20 @@ def test_too_few_steps(trained):
     assert unjudged.too_few_steps
 
 
+def test_models_of_a_search_are_judged_one_by_one(trained):
+    def fits(*counts):
+        def training(capture):
+            for count in counts:
+                training_of(at_random, count=count)(capture)
+
+        return training
+
+    assert trained(fits(*[40] * 6)).verdict(LossAtGuessing()).findings == []
+    (found,) = trained(fits(40, 120)).findings(LossAtGuessing())
+    # The first step of a model has no guess.
+    assert (found.first_step, found.last_step) == (41, 159)
+
+
 @pytest.fixture
 def course(written):
     """Write a run with these losses, of labels of which a guess has a loss of 1."""

@@ -12,6 +12,7 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.environment import Sources
 from smd_agent.framework.hook import FrameworkHook
+from smd_agent.framework.identity import Reference
 from smd_agent.framework.keras.attributes import unwrapped
 from smd_agent.framework.keras.collection import BUILT_IN, DEFAULT_SAVED
 from smd_agent.framework.keras.environment import facts
@@ -42,9 +43,13 @@ class KerasLogs(FrameworkHook):
         self.roles = ParameterRoles(self.selection)
         self.facts_told: dict[str, str] = {}
         self.loss_guesses = LossGuesses(np)
+        self._last_model: Callable[[], object] = bool
 
     def model_runs(self, model: Model) -> None:
         """The step that begins now is one of this model's."""
+        if self._last_model() is not model:
+            self._last_model = Reference(model)
+            self.loss_guesses.begin_anew()
 
     def save_logs(self, logs: Mapping[str, Any], is_tensor: Callable[[Any], bool]) -> None:
         """Save the logs of a step in it."""

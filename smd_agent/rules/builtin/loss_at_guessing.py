@@ -30,7 +30,8 @@ class LossAtGuessing(RuleOfUsage):
     That is the entropy of the labels, such as log(N) of a contrast of N pairs. What a loss has learned is the part of
     the way from there to what it would be with all answers right. A training of several optimizers is left alone, as
     losses that work against each other may stay there; so is one whose loss is still falling. A run of
-    fewer than 100 training steps is none for it.
+    fewer than 100 training steps is none for it. Several models that are trained after one another, as in a search,
+    are judged one by one.
     """
 
     meaning = "the training loss is no better than a constant answer, from the first to the last of many steps"
@@ -42,7 +43,7 @@ class LossAtGuessing(RuleOfUsage):
     modes = TRAINING
     fewest_steps = 30
     kind = "loss"
-    facts = ("guess",)
+    facts = ("guess", "loss")
     severity = Severity.WARNING
     evidence = {
         "loss": "the mean loss of the last third",
@@ -65,6 +66,7 @@ class LossAtGuessing(RuleOfUsage):
         """Begin with nothing seen."""
         super().start()
         self._courses: dict[tuple[str, float], _Course] = {}
+        self._ended: list[tuple[tuple[str, float], _Course]] = []
         self._optimizers: dict[str, tuple[int, int]] = {}
 
     def take(self, step: StepView) -> None:
@@ -77,13 +79,16 @@ class LossAtGuessing(RuleOfUsage):
         super().take(step)
 
     def look_at(self, step: StepView, of: str, numbers: Numbers) -> None:
-        """Take in one loss."""
-        if "loss" in numbers and math.isfinite(numbers["loss"]):
-            self._courses.setdefault((of, numbers.get("classes", 0.0)), _Course(step.place)).add(step.place, numbers)
+        """Take in one loss; the first one of another model has no guess."""
+        key = of, numbers.get("classes", 0.0)
+        if "guess" not in numbers and key in self._courses:
+            self._ended.append((key, self._courses.pop(key)))
+        elif "guess" in numbers and math.isfinite(numbers.get("loss", math.nan)):
+            self._courses.setdefault(key, _Course(step.place)).add(step.place, numbers)
 
     def end(self) -> None:
-        """Judge the whole course."""
-        for (of, classes), course in self._courses.items():
+        """Judge the whole course of each model."""
+        for (of, classes), course in self._all():
             name = f"{USAGE}{of}/loss"
             self.withdraw(course.first, name)
             if self._has_several() or not self._is_enough(course):
@@ -96,11 +101,11 @@ class LossAtGuessing(RuleOfUsage):
     @property
     def has_judged(self) -> bool:
         """True if there were enough steps."""
-        return bool(self._findings) or any(map(self._is_enough, self._courses.values()))
+        return bool(self._findings) or any(self._is_enough(course) for _, course in self._all())
 
     def fits(self, collections: Collection[str]) -> bool:
         """Tell whether the run has such a loss, and is long enough."""
-        is_long = any(map(self._is_long, self._courses.values()))
+        is_long = any(self._is_long(course) for _, course in self._all())
         return super().fits(collections) and (is_long or not self._steps_seen)
 
     def not_judged(self) -> NotJudged:
@@ -108,6 +113,9 @@ class LossAtGuessing(RuleOfUsage):
         if not self._has_any:
             return super().not_judged()
         return self.too_few(f"it takes {self.saved} saved training steps to judge")
+
+    def _all(self) -> list[tuple[tuple[str, float], _Course]]:
+        return [*self._ended, *self._courses.items()]
 
     def _is_enough(self, course: _Course) -> bool:
         return course.steps.count >= self.saved and self._is_long(course)

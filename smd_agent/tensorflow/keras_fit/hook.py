@@ -62,6 +62,7 @@ class KerasHook(TensorflowHook):
 
     def model_runs(self, model: Model) -> None:
         """The strategy of the model whose steps follow tells which worker this is."""
+        super().model_runs(model)
         self.strategy = attribute(model, "distribute_strategy")
 
     def worker(self) -> tuple[int, int]:
