@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from smd_agent.rules.rule import RequiredTensors, RequiredTensorsForTrial, Rule, invoke_rule
+    from smd_agent.rules.rule import RequiredTensors, RequiredTensorsForTrial, Rule
+    from smd_agent.rules.rule_invoker import invoke_rule
 
 __all__ = ["RequiredTensors", "RequiredTensorsForTrial", "Rule", "invoke_rule"]
 
@@ -17,7 +18,7 @@ _HOMES = {
     "RequiredTensors": "smd_agent.rules.rule",
     "RequiredTensorsForTrial": "smd_agent.rules.rule",
     "Rule": "smd_agent.rules.rule",
-    "invoke_rule": "smd_agent.rules.rule",
+    "invoke_rule": "smd_agent.rules.rule_invoker",
 }
 
 
