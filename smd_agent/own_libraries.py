@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +51,9 @@ def own_library(name: str, *parts: str) -> ModuleType:
 
 
 def _imported(name: str, parts: Sequence[str]) -> ModuleType:
+    # A program with the agent on PYTHONPATH is to find no module imported that it would not find by itself.
+    from importlib import import_module
+
     library = import_module(name)
     for part in parts:
         import_module(f"{name}.{part}")
