@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from smd_agent.storage.disk_failures import size_text
+from smd_agent.printable import rough_size_text
 from smd_agent.storage.worker_notes import read_about
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -43,7 +43,7 @@ def test_an_unedited_program(framework, tmp_path):
     (share,) = re.findall(r", ([\d.]+)% of the process's time", done.stderr)
     assert f"{about.share:.1%}" == f"{share}%"
     on_disk = sum(path.stat().st_size for path in (tmp_path / "run").rglob("*") if path.is_file())
-    assert f" values, {size_text(on_disk)}, " in done.stderr
+    assert f" values, {rough_size_text(on_disk)}, " in done.stderr
     if framework == "torch":
         assert about.environment["seeds"] == {"PyTorch": "7"}
         assert about.environment["settings"]["deterministic algorithms"] == "off"
