@@ -13,7 +13,7 @@ from typing import NamedTuple
 import smd_agent
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.config import env
-from smd_agent.config.keys import misspelt
+from smd_agent.config.suggestions import misspelt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -36,9 +36,9 @@ from smd_agent.cli import program as user_program
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.config import env
 from smd_agent.config.hook_file import Source, find_source, read_object
-from smd_agent.config.keys import misspelt, nearest
 from smd_agent.config.load import load_settings
 from smd_agent.config.placeholders import literal
+from smd_agent.config.suggestions import misspelt, nearest
 from smd_agent.config.values import InvalidValue, count
 from smd_agent.core.collection_keys import BUILT_IN_NAMES
 from smd_agent.core.reduction_config import SMALL, STATISTICS

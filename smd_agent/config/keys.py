@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from smd_agent.config import values
 from smd_agent.config.hook_file import shown
+from smd_agent.config.suggestions import nearest
 from smd_agent.errors import ConfigError
 from smd_agent.printable import printable, shortened
 
@@ -206,20 +207,3 @@ class Section:
         if len(unknown) > _UNKNOWN_KEYS_TOLD:
             further = len(unknown) - _UNKNOWN_KEYS_TOLD
             self.warn(f"{further} further keys of {self.path.rstrip('.') or 'the file'} are unknown and ignored")
-
-
-def misspelt(word: str, known: list[str]) -> str:
-    """Return the known word that this one is nearly, else an empty string; `my_weights` is a word of its own."""
-    import difflib
-
-    found = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.75)
-    return found[0] if found and word != found[0] and found[0] not in word.lower() else ""
-
-
-def nearest(word: str, known: list[str]) -> str:
-    """Return `; did you mean x?` for the known word that is most like this one, else an empty string."""
-    import difflib
-
-    by_lower = {one.lower(): one for one in known}
-    found = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
-    return f"; did you mean {by_lower[found[0]]}?" if found else ""

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from smd_agent.config import env, keys, precedence
 from smd_agent.config.hook_file import Source, read_object
 from smd_agent.config.job_files import folder_wanted
-from smd_agent.config.keys import DEFAULT_OUT_DIR, LONGEST_NAME, Section, nearest
+from smd_agent.config.keys import DEFAULT_OUT_DIR, LONGEST_NAME, Section
 from smd_agent.config.placeholders import names_rank
 from smd_agent.config.settings import CollectionSettings, HookSettings, RuleSettings
+from smd_agent.config.suggestions import nearest
 from smd_agent.core.collection_keys import BUILT_IN_NAMES
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.reduction_config import ReductionConfig

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from smd_agent.config import keys, precedence
-from smd_agent.config.keys import LONGEST_NAME, Section, nearest
+from smd_agent.config.keys import LONGEST_NAME, Section
 from smd_agent.config.settings import CollectionSettings, RuleSettings
+from smd_agent.config.suggestions import nearest
 from smd_agent.config.values import InvalidValue, regexes
 from smd_agent.core.collection_keys import BUILT_IN_NAMES, SCALAR_COLLECTIONS, CollectionKeys
 from smd_agent.core.modes import ModeKeys

@@ -64,7 +64,7 @@ def watch_keras(keras: ModuleType) -> None:
 
 def _step_aside_for_compile(torch: ModuleType, discovery: ModuleFinder) -> None:
     from smd_agent.pytorch.capture.persistent_hooks import watch
-    from smd_agent.pytorch.model.counter_place import may_compile
+    from smd_agent.pytorch.model.kept_out_of_modules import may_compile
     from smd_agent.pytorch.model.step_counter import set_aside
 
     def around_function(original: Function) -> Function:

@@ -16,7 +16,7 @@ from smd_agent.framework.environment import (
     fingerprint,
     library_version,
 )
-from smd_agent.pytorch.tracing import apart
+from smd_agent.pytorch.own_operations import apart
 
 
 def facts() -> Iterator[Fact]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from smd_agent.core.domains import Domain
-from smd_agent.pytorch.tracing import apart
+from smd_agent.pytorch.own_operations import apart
 
 P = ParamSpec("P")
 R = TypeVar("R")

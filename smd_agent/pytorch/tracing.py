@@ -6,11 +6,9 @@ These are private functions of PyTorch; one that a torch version lacks counts as
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable
-from functools import partial
 from types import SimpleNamespace
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import torch
 
@@ -41,28 +39,12 @@ _tracing_state = probe(torch, "_C._get_tracing_state", None)
 
 # Not functorch's own `peek_interpreter_stack`: its first call makes a thread state that every autograd node copies from
 # then on, which slows the whole rest of the run by 1 to 2 %.
-_key_is_included = probe(torch, "_C._dispatch_tls_is_dispatch_key_included", False)
-_key_is_excluded = probe(torch, "_C._dispatch_tls_is_dispatch_key_excluded", True)
-_NAME, _BACK_NAME = "FuncTorchDynamicLayerFrontMode", "FuncTorchDynamicLayerBackMode"
+key_is_included = probe(torch, "_C._dispatch_tls_is_dispatch_key_included", False)
+_NAME = "FuncTorchDynamicLayerFrontMode"
 # By its name it is searched for in each call.
-_TRANSFORM = getattr(getattr(torch._C, "DispatchKey", None), _NAME, _NAME)
+TRANSFORM: Any = getattr(getattr(torch._C, "DispatchKey", None), _NAME, _NAME)
 
-
-def _past_transforms() -> Callable[[], Any] | None:
-    """A maker of contexts in which functions are not transformed; None where there is none."""
-    guard = getattr(torch._C, "_ExcludeDispatchKeyGuard", None)
-    keys: list[Any] = [getattr(getattr(torch._C, "DispatchKey", None), name, None) for name in (_NAME, _BACK_NAME)]
-    if guard is None or None in keys:
-        return None
-    front, back = map(torch._C.DispatchKeySet, keys)
-    return partial(guard, front | back)
-
-
-_PAST_TRANSFORMS = _past_transforms()
-
-_dispatch_modes = probe(torch, "_C._len_torch_dispatch_stack", 0)
-_pop_mode = probe(torch, "_C._pop_torch_dispatch_stack", None)
-_push_mode = probe(torch, "_C._push_on_torch_dispatch_stack", None)
+dispatch_modes = probe(torch, "_C._len_torch_dispatch_stack", 0)
 _mode_of = probe(torch, "_C._get_dispatch_mode", None)
 # Modes of PyTorch's own under which tensors have no values. Where they are not told apart, any mode may be one.
 _KEYS: Any = getattr(torch._C, "_TorchDispatchModeKey", None) if hasattr(torch._C, "_get_dispatch_mode") else None
@@ -128,91 +110,14 @@ leave_uncompiled(is_dynamo_compiling)
 
 def is_transformed() -> bool:
     """True if functions are being traced, captured, or transformed by ``torch.func``: a call is no step by itself."""
-    return bool(captures.under_way or _key_is_included(_TRANSFORM) or _tracing_state() is not None)
+    return bool(captures.under_way or key_is_included(TRANSFORM) or _tracing_state() is not None)
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-_no_overrides = torch._C.DisableTorchFunction
-_is_profiled = probe(torch, "_C._autograd._profiler_enabled", False)
-_record = probe(torch, "_C._autograd._enable_record_function", None)
-_set_gradients = torch._C._set_grad_enabled
-
-
-class _Unrecorded(threading.local):
-    """A flag of this thread, whether its operations are kept from the program's profiler."""
-
-    now = False
-
-
-_unrecorded = _Unrecorded()
-
-
-def apart(function: F) -> F:
-    """Have a function of ours compute past the program's ``__torch_function__``, of tensors and of modes.
-
-    A default device is such a mode, too. The program's modes of ``__torch_dispatch__`` and its profiler do not see it
-    either, nor is it transformed by ``torch.func``. Nothing of the program's may be called in it.
-    """
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        if _is_profiled() and not _unrecorded.now:
-            return _without_profiler(run, args, kwargs)
-        if _key_is_included(_TRANSFORM) and not (_PAST_TRANSFORMS is None or _key_is_excluded(_TRANSFORM)):
-            with _PAST_TRANSFORMS():
-                return run(*args, **kwargs)
-        with _no_overrides():
-            if _dispatch_modes() and not _has_no_values():
-                return _without_modes(function, args, kwargs)
-            return function(*args, **kwargs)
-
-    leave_uncompiled(run, with_callees=True)
-    return cast("F", run)
-
-
-def without_gradients(function: F) -> F:
-    """Have a function of ours compute without gradients; it is no generator.
-
-    ``torch.no_grad`` comes and goes by functions of Python, in which a signal handler of the program may raise: then
-    gradients would stay off.
-    """
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        before = torch.is_grad_enabled()
-        try:
-            _set_gradients(False)
-            return function(*args, **kwargs)
-        finally:
-            _set_gradients(before)
-
-    return cast("F", run)
-
-
-def _without_profiler(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    try:
-        _unrecorded.now = True
-        _record(False)
-        return function(*args, **kwargs)
-    finally:
-        _record(True)
-        _unrecorded.now = False
-
-
-def _without_modes(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    modes: list[Any] = []
-    try:
-        modes.extend(_pop_mode(None) for _ in range(_dispatch_modes()))
-        return function(*args, **kwargs)
-    finally:
-        for mode in reversed(modes):
-            _push_mode(mode)
-
-
-def _has_no_values() -> bool:
+def has_no_values() -> bool:
     """True if the modes of ``__torch_dispatch__``, of which there are some, are not the program's alone."""
     return not _WITHOUT_VALUES or any(_mode_of(key) is not None for key in _WITHOUT_VALUES)
 
 
 def is_opaque() -> bool:
     """True if the model is being traced, exported, transformed or captured right now."""
-    return is_transformed() or (_dispatch_modes() > 0 and _has_no_values())
+    return is_transformed() or (dispatch_modes() > 0 and has_no_values())

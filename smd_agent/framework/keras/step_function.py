@@ -19,7 +19,7 @@ from smd_agent.framework.error_boundary import Fallback, own_failure
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.identity import Reference
 from smd_agent.framework.keras.backend import Backend, C, Current, H, RunningStep, StepsPerCall
-from smd_agent.framework.keras.step_place import Placed
+from smd_agent.framework.keras.kept_out_of_models import Placed
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.keras.variables import ModelVariables
 from smd_agent.interpreter.hidden_frames import unseen

@@ -32,7 +32,7 @@ from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.interpreter.callers import callers, place
 from smd_agent.pytorch.arrays import local_of
 from smd_agent.pytorch.capture.followed_parameters import FollowedParameters, State, state_of
-from smd_agent.pytorch.tracing import without_gradients
+from smd_agent.pytorch.own_operations import without_gradients
 from smd_agent.pytorch.updates import ids_of
 
 _MOST = 16

@@ -16,8 +16,8 @@ from smd_agent.framework.weight_changes import Moved
 from smd_agent.pytorch.arrays import has_memory, in_floats, local_of, sent, tensors_in
 from smd_agent.pytorch.capture.l2_norms import lengths_of
 from smd_agent.pytorch.model.trained import was_given
+from smd_agent.pytorch.own_operations import without_gradients
 from smd_agent.pytorch.structure import groups_of, in_group, optimized
-from smd_agent.pytorch.tracing import without_gradients
 
 _SETTINGS = ("lr", "weight_decay", "momentum", "betas", "eps")
 _WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}

@@ -41,7 +41,8 @@ from smd_agent.framework.training_facts import LOOKED_AT
 from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.pytorch.arrays import has_memory
 from smd_agent.pytorch.capture import target_reach
-from smd_agent.pytorch.tracing import graph_task, is_opaque, without_gradients
+from smd_agent.pytorch.own_operations import without_gradients
+from smd_agent.pytorch.tracing import graph_task, is_opaque
 
 _OF_LOGARITHMS = "nll_loss"
 _OF_CLASSES = ("cross_entropy_loss", _OF_LOGARITHMS)

@@ -25,7 +25,8 @@ from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.step_events import LossCall, ModelCall, StepEnd, on
 from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.pytorch.arrays import has_memory, tensors_in
-from smd_agent.pytorch.tracing import graph_task, is_opaque, without_gradients
+from smd_agent.pytorch.own_operations import without_gradients
+from smd_agent.pytorch.tracing import graph_task, is_opaque
 
 _LOSSES = (
     *("cross_entropy_loss", "nll_loss", "binary_cross_entropy_loss", "binary_cross_entropy_with_logits_loss"),

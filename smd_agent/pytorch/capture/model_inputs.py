@@ -18,7 +18,7 @@ from smd_agent.framework.step_events import LayerCall, ModelCall, ModelReturn, S
 from smd_agent.framework.training_facts import AS_IT_IS, INTEGERS
 from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import has_memory, tensors_in, to_array
-from smd_agent.pytorch.tracing import without_gradients
+from smd_agent.pytorch.own_operations import without_gradients
 
 # Layers that multiply what they are given by weights, and are made for numbers about 1.
 _LAYERS = (torch.nn.Linear, _ConvNd, torch.nn.RNNBase, torch.nn.RNNCellBase, torch.nn.Bilinear)

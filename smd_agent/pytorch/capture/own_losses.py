@@ -24,7 +24,7 @@ from smd_agent.framework.step_events import BeforeBackward, on
 from smd_agent.framework.usage import Usage, UsageProbe
 from smd_agent.pytorch.arrays import has_memory, tensors_in
 from smd_agent.pytorch.capture.loss_inputs import SAME_VALUES
-from smd_agent.pytorch.tracing import without_gradients
+from smd_agent.pytorch.own_operations import without_gradients
 
 Shape = tuple[int, ...]
 

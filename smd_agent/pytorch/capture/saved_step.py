@@ -28,9 +28,10 @@ from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.capture.step_probes import StepProbes
 from smd_agent.pytorch.fences import fence
 from smd_agent.pytorch.model.tracked_module import TrackedModule
+from smd_agent.pytorch.own_operations import apart
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.structure import LossModule
-from smd_agent.pytorch.tracing import apart, graph_task, has_compiled, is_compiling, is_opaque
+from smd_agent.pytorch.tracing import graph_task, has_compiled, is_compiling, is_opaque
 
 
 class SavedStep(CapturedStep):

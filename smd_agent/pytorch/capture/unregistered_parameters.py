@@ -21,8 +21,8 @@ from smd_agent.pytorch.arrays import has_memory
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.model.trained import was_given
 from smd_agent.pytorch.model.unregistered import unregistered_parameters
+from smd_agent.pytorch.own_operations import without_gradients
 from smd_agent.pytorch.structure import is_training
-from smd_agent.pytorch.tracing import without_gradients
 
 Value = tuple[int, float]
 

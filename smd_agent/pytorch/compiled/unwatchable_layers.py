@@ -9,7 +9,7 @@ import torch
 
 from smd_agent.framework.plain_access import attribute, is_a
 from smd_agent.guard import say_once
-from smd_agent.pytorch.model.counter_place import compiled_call
+from smd_agent.pytorch.model.kept_out_of_modules import compiled_call
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.model.wrappers import COMPILED, inside, unwrapped, wrapper_chain
 from smd_agent.pytorch.structure import children, is_training, parts

@@ -11,7 +11,7 @@ import torch
 from smd_agent.core.reductions.channels import END, EXCEPTION
 from smd_agent.pytorch.device import free_memory
 from smd_agent.pytorch.device.reductions import HostCopy
-from smd_agent.pytorch.tracing import without_gradients
+from smd_agent.pytorch.own_operations import without_gradients
 
 Wanted = tuple[torch.Tensor, int, Sequence[str]]
 """A tensor, the axis of its channels, and which shares."""

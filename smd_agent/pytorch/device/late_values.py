@@ -16,7 +16,7 @@ from smd_agent.core.recorder import Recorder
 from smd_agent.pytorch.arrays import PLAIN_CLASSES
 from smd_agent.pytorch.capture.gradients import Gradient
 from smd_agent.pytorch.device.pending_steps import Arrivals, comes_later, on_device
-from smd_agent.pytorch.tracing import apart
+from smd_agent.pytorch.own_operations import apart
 
 
 def may_come_later(value: Any) -> bool:

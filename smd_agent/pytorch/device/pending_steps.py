@@ -35,7 +35,7 @@ from smd_agent.pytorch.device.reductions import (
     known_on_device,
     reducible_on_device,
 )
-from smd_agent.pytorch.tracing import without_gradients
+from smd_agent.pytorch.own_operations import without_gradients
 
 WAITING = 2
 

@@ -21,7 +21,7 @@ from smd_agent.core.names import Ops
 from smd_agent.core.reductions.formulas import FORMULAS, QUANTILES, Sums
 from smd_agent.pytorch.arrays import sent
 from smd_agent.pytorch.device import free_memory, quantiles
-from smd_agent.pytorch.tracing import without_gradients
+from smd_agent.pytorch.own_operations import without_gradients
 
 WIDTH = 4096
 _ROW_FIELDS = (

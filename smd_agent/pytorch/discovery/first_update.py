@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from smd_agent.pytorch.model.tracked_module import TrackedModule
-from smd_agent.pytorch.tracing import apart
+from smd_agent.pytorch.own_operations import apart
 from smd_agent.pytorch.updates import updates
 
 

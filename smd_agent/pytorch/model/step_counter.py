@@ -1,7 +1,7 @@
 """The one thing that stays on a model: a step counter in front of its forward.
 
-The counter is beside the model, which is copied, pickled and compared as without it; see ``counter_place``. It holds
-the model weakly: a cycle would keep the model's memory until the garbage collector runs.
+The counter is beside the model, which is copied, pickled and compared as without it; see ``kept_out_of_modules``.
+It holds the model weakly: a cycle would keep the model's memory until the garbage collector runs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from smd_agent.framework.step_bounds import TrainingSteps
 from smd_agent.framework.tracked_model import StepOpener
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.interpreter.stack_room import has_room, in_room
-from smd_agent.pytorch.model import counter_place
+from smd_agent.pytorch.model import kept_out_of_modules
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.model.wrappers import unwrapped
 from smd_agent.pytorch.structure import is_training, tells_plainly
@@ -44,7 +44,7 @@ class ForwardCapture(StepOpener, Protocol):
         """Run the forward of a model that is called inside of another, in a step that is saved."""
 
 
-class StepCounter(counter_place.Counter):
+class StepCounter(kept_out_of_modules.Counter):
     """Stands in front of one module's forward, in place of ``module._call_impl``.
 
     hook, tracked: whose steps it counts, of which model.
@@ -91,7 +91,7 @@ def counter(  # noqa: C901, PLR0915 - in every step
     A function of its own for each, because a closure's variables are the cheapest state that there is: this runs in
     every step.
     """
-    previous: Callable[..., Any] | None = counter_place.compiled_call(module)
+    previous: Callable[..., Any] | None = kept_out_of_modules.compiled_call(module)
     reference = weakref.ref(module)
     model = weakref.ref(unwrapped(module))
     is_model = unwrapped(module) is module
@@ -174,7 +174,7 @@ def _forward_of(reference: weakref.ref[torch.nn.Module], previous: Callable[...,
 
 def counter_of(module: torch.nn.Module) -> StepCounter | None:
     """The counter in front of a module; None if it has none."""
-    found: Any = counter_place.counter_of(module)
+    found: Any = kept_out_of_modules.counter_of(module)
     return found if issubclass(type(found), StepCounter) else None
 
 
@@ -188,7 +188,7 @@ def attach(tracked: TrackedModule, hook: ForwardCapture, module: torch.nn.Module
     """
     for entry, name in tracked.called_as(module):
         if counter_of(entry) is None:
-            counter_place.put(entry, counter(hook, tracked, entry, name))
+            kept_out_of_modules.put(entry, counter(hook, tracked, entry, name))
             tracked.entries.append(weakref.ref(entry))
 
 
@@ -198,7 +198,7 @@ def detach(tracked: TrackedModule) -> None:
         entry = reference()
         call = None if entry is None else counter_of(entry)
         if entry is not None and call is not None and call.tracked is tracked:
-            counter_place.take(entry)
+            kept_out_of_modules.take(entry)
     tracked.entries.clear()
 
 
@@ -207,9 +207,9 @@ def set_aside(*modules: torch.nn.Module) -> Iterator[None]:
     """Take the counters off modules, and put them in front of whatever stands in their places afterwards."""
     calls = [(module, call) for module in modules if (call := counter_of(module)) is not None]
     for module, _ in calls:
-        counter_place.take(module)
+        kept_out_of_modules.take(module)
     try:
         yield
     finally:
         for module, call in calls:
-            counter_place.put(module, counter(call.hook, call.tracked, module, call.name))
+            kept_out_of_modules.put(module, counter(call.hook, call.tracked, module, call.name))

@@ -19,8 +19,8 @@ from smd_agent.pytorch.model.wrappers import (
     unwrapped,
     wrapper_chain,
 )
+from smd_agent.pytorch.own_operations import apart
 from smd_agent.pytorch.structure import parts
-from smd_agent.pytorch.tracing import apart
 
 _LOOKED_AT = 16
 """Parameters of a model that are looked at for updates."""
