@@ -134,6 +134,12 @@ class Parts(keras.Model):
 
 @pytest.mark.parametrize("way", [{}, {"run_eagerly": True}], ids=["compiled", "eager"])
 def test_a_step_of_fit_that_calls_parts_of_its_model(out, capsys, way):
+    # In a run before, inputs were out of reach, as they are in a loop that Keras has compiled.
+    whole = keras.Sequential([keras.Input((4,)), layers.Dense(1)])
+    whole.compile("sgd", "mse", steps_per_execution=2)
+    first = hooked(f"{out}-before")
+    whole.fit(X, X[:, 0], batch_size=3, verbose=0)
+    ended(first, capsys)
     hook, model = hooked(out), Parts()
     model.compile("sgd", **way)
     model.fit(X, X[:, 0], batch_size=6, verbose=0)

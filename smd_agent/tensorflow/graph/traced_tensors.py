@@ -5,14 +5,14 @@ It holds names, not tensors: a tensor would keep its graph alive.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
 from smd_agent.core.channels import ChannelAxes
-from smd_agent.framework.identity import WeakIdentityMap
+from smd_agent.framework.identity import Reference, WeakIdentityMap
 from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.loss_facts import CALLS
 from smd_agent.framework.plain_access import is_a
@@ -60,6 +60,14 @@ class TensorTaps:
         self._losses: WeakIdentityMap[Any, dict[str, int]] = WeakIdentityMap()
         self.axes = ChannelAxes()
         self.unreachable: set[str] = set()
+        self._run: Callable[[], object] = bool
+
+    def follow(self, run: object) -> None:
+        """Forget what was out of reach in another run of this process."""
+        if self._run() is not run:
+            if self._run is not bool:
+                self.unreachable.clear()
+            self._run = Reference(run)
 
     def add(self, name: str, value: tf.Tensor | tf.IndexedSlices, shape: tuple[int, ...] = (), part: str = "") -> None:
         """A tensor of the run is this symbolic one.

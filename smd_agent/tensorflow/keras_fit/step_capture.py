@@ -46,6 +46,7 @@ class TensorflowCapture(KerasCapture):
     ) -> None:
         super().__init__(saver, model, mode, variables, changes, Look())
         self._taps = taps
+        taps.follow(saver)
         # Layers are seen while functions are traced, in whatever step that is.
         self.writer.axes = taps.axes
         self._weights_saved = False
