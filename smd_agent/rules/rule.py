@@ -25,7 +25,6 @@ logger = logging.getLogger("smd_agent")
 
 # Of each action, what it cannot do without.
 _NEEDED = {"stoptraining": "training_job_prefix", "sms": "endpoint", "email": "endpoint"}
-ALLOWED_ACTIONS = [*_NEEDED]
 
 
 class Actions:

@@ -47,7 +47,6 @@ from smd_agent.pytorch.tracing import graph_task, is_opaque
 _OF_LOGARITHMS = "nll_loss"
 _OF_CLASSES = ("cross_entropy_loss", _OF_LOGARITHMS)
 _OF_LOGITS = "binary_cross_entropy_with_logits_loss"
-_OF_YES_AND_NO = (_OF_LOGITS, "binary_cross_entropy_loss")
 _OF_NUMBERS = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 _ARGUMENTS = {
     "cross_entropy_loss": ("input", "target", "weight", "reduction", "ignore_index", "label_smoothing"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from smd_agent.framework import loss_facts
+from smd_agent.framework.keras.losses import is_mean
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 4)])
@@ -22,3 +23,17 @@ def test_what_overflows_is_no_warning(values):
     found = loss_facts.rows(values, logarithms=True)
     assert not np.isfinite(found["row_sum_error"])
     assert found["classes"] == values.size
+
+
+def test_a_reduction_of_the_programs_own_is_not_compared():
+    class Reduction:
+        def __eq__(self, other):
+            raise TypeError("not for you")
+
+    class Loss:
+        def __init__(self, reduction):
+            self.reduction = reduction
+
+    assert is_mean(Loss("sum_over_batch_size"))
+    assert not is_mean(Loss("sum"))
+    assert not is_mean(Loss(Reduction()))
