@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from smd_agent import guard
 from smd_agent.config import env
-from smd_agent.config.hook_file import Source, find_source, is_there
-from smd_agent.config.load import load_settings
 from smd_agent.config.settings import HookSettings
 from smd_agent.core.domains import STEPS, failures
 from smd_agent.core.overhead import overhead
-from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL
 
 if TYPE_CHECKING:
     from smd_agent.core.hook import BaseHook
@@ -43,22 +40,6 @@ class _Session:
 
 
 _session = _Session()
-
-
-def read_settings(path: str | None = None, default_save_interval: int = DEFAULT_SAVE_INTERVAL) -> HookSettings:
-    """The settings in this file; with None, in the place where the environment says what to capture.
-
-    ``default_save_interval``, in steps, is the framework's.
-
-    Raises:
-        FileNotFoundError: there is no such file, or no such place.
-        ConfigError: its content is wrong.
-    """
-    source = Source(path) if path is not None else find_source()
-    if source is None or not is_there(source):
-        name = env.DEFAULT_CONFIG_PATH if source is None else source.name
-        raise FileNotFoundError(f"there is no hook configuration at {name}")
-    return load_settings(source, default_save_interval)
 
 
 def current() -> BaseHook | None:

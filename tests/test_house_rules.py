@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -42,6 +42,7 @@ WRITTEN = sorted(
     )
 ]
 CEILING = 500
+LONGEST_CHAIN = 14
 
 
 def relative(path: Path) -> str:
@@ -138,21 +139,49 @@ def test_the_core_names_no_framework():
     assert found == []
 
 
-def test_no_imports_run_in_a_circle():
-    # Those for types, and those inside of functions, among them.
+def imports_between(asked: Callable[[ast.AST], Iterator[ast.ImportFrom]]) -> dict[str, set[str]]:
+    """Return, for each module, the modules of the package that it imports by these statements."""
     names = {path: relative(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".") for path in SOURCES}
     modules = {*names.values()}
     imports: dict[str, set[str]] = {}
     for path, name in names.items():
-        asked = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
-        found = [(node.module or "", f"{node.module}.{alias.name}") for node in asked for alias in node.names]
+        statements = asked(ast.parse(path.read_text()))
+        found = [(node.module or "", f"{node.module}.{alias.name}") for node in statements for alias in node.names]
         imports[name] = {part if part in modules else module for module, part in found} & modules
+    return imports
+
+
+def all_imports(tree: ast.AST) -> Iterator[ast.ImportFrom]:
+    """Yield those for types, and those inside of functions, too."""
+    return (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+
+
+def imports_at_once(tree: ast.AST) -> Iterator[ast.ImportFrom]:
+    """Yield those that are made when the module is."""
+    for node in ast.iter_child_nodes(tree):
+        is_later = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        if is_later or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)):
+            continue
+        if isinstance(node, ast.ImportFrom):
+            yield node
+        yield from imports_at_once(node)
+
+
+def test_no_imports_run_in_a_circle():
     circle: list[str] = []
     try:
-        graphlib.TopologicalSorter(imports).prepare()
+        graphlib.TopologicalSorter(imports_between(all_imports)).prepare()
     except graphlib.CycleError as error:
         circle = error.args[1]
     assert circle == []
+
+
+def test_no_chain_of_imports_is_long():
+    imports = imports_between(imports_at_once)
+    chains: dict[str, list[str]] = {}
+    for name in graphlib.TopologicalSorter(imports).static_order():
+        chains[name] = [name, *max((chains[below] for below in imports[name]), key=len, default=[])]
+    assert len(longest := max(chains.values(), key=len)) <= LONGEST_CHAIN, " > ".join(longest)
 
 
 def test_functions_of_frameworks_are_replaced_by_the_register_only():

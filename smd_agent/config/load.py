@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from smd_agent.config import env, keys, precedence
-from smd_agent.config.hook_file import Source, read_object
+from smd_agent.config.hook_file import Source, find_source, is_there, read_object
 from smd_agent.config.job_files import folder_wanted
 from smd_agent.config.keys import DEFAULT_OUT_DIR, LONGEST_NAME, Section
 from smd_agent.config.placeholders import names_rank
@@ -20,6 +20,22 @@ from smd_agent.formats.addresses import is_address, plain
 from smd_agent.printable import shortened
 
 _DOUBLED_KEYS_TOLD = 5
+
+
+def read_settings(path: str | None = None, default_save_interval: int = DEFAULT_SAVE_INTERVAL) -> HookSettings:
+    """The settings in this file; with None, in the place where the environment says what to capture.
+
+    ``default_save_interval``, in steps, is the framework's.
+
+    Raises:
+        FileNotFoundError: there is no such file, or no such place.
+        ConfigError: its content is wrong.
+    """
+    source = Source(path) if path is not None else find_source()
+    if source is None or not is_there(source):
+        name = env.DEFAULT_CONFIG_PATH if source is None else source.name
+        raise FileNotFoundError(f"there is no hook configuration at {name}")
+    return load_settings(source, default_save_interval)
 
 
 def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTERVAL) -> HookSettings:

@@ -9,14 +9,16 @@ other names go into the step that has just ended. A value that waits when the ru
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy.typing as npt
 
 from smd_agent import guard
-from smd_agent.core.open_step import OpenStep
 from smd_agent.core.ports import StepSink
 from smd_agent.core.value_writing import Captured, ToArray, capture, write_raw
+
+if TYPE_CHECKING:
+    from smd_agent.core.open_step import OpenStep
 
 
 class _Given(NamedTuple):

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
-from smd_agent.process_age import process_age
-
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -79,15 +77,16 @@ class Overhead:
             if not outer:
                 self._seconds += time.perf_counter() - begun
 
-    def took(self) -> tuple[float, float] | None:
+    def took(self, age: Callable[[], float | None]) -> tuple[float, float] | None:
         """Return the seconds that were the agent's, and all that the process has lived; None before a preparation.
 
-        Where the system does not tell when the process began, the first preparation counts as its beginning.
+        Args:
+            age: tells the seconds since the process began. Where it gives None, the first preparation counts as that.
         """
         if self._since is None:
             return None
         known = time.perf_counter() - self._since
-        return self._seconds, max(known, process_age() or 0.0, 1e-9)
+        return self._seconds, max(known, age() or 0.0, 1e-9)
 
 
 overhead = Overhead()

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from smd_agent.core.channels import ChannelAxes
 from smd_agent.core.clock import ModeClock, RunPosition
-from smd_agent.core.distribution import Distribution
 from smd_agent.core.failure import Failure
 from smd_agent.core.modes import ModeKeys
 
 if TYPE_CHECKING:
+    from smd_agent.core.distribution import Distribution
     from smd_agent.core.save_plan import SavePlan
 
 

@@ -11,6 +11,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.core.overhead import overhead
 from smd_agent.core.ports import RunSink
 from smd_agent.errors import SMDebugValueError
+from smd_agent.process_age import process_age
 
 if TYPE_CHECKING:
     from smd_agent.core.saved_collections import Selection
@@ -172,7 +173,7 @@ class RunOutput:
             self.export_collections(anew=True)
             # Before what it took is told: the wait for the disk is the agent's time, too.
             self.sink.flush()
-        took = overhead.took()
+        took = overhead.took(process_age)
         with overhead.spending():
             self.sink.write_about(self._environment, took)
             self.sink.close(end_marker and (self._worker.rank == 0 or self._worker.apart))

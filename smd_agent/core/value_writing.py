@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,9 @@ from smd_agent.core.names import Ops, reduction_name
 from smd_agent.core.ports import Deferred, StepSink
 from smd_agent.core.reduction_config import HISTOGRAM_OP
 from smd_agent.core.reductions import channel_shares, count_by_size, reduce_batch, reducible
-from smd_agent.core.save_plan import Group
+
+if TYPE_CHECKING:
+    from smd_agent.core.save_plan import Group
 
 # The values, and the name of the dtype they had before they were widened.
 Captured = tuple[npt.NDArray[Any], "str | None"]

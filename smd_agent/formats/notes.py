@@ -1,9 +1,9 @@
-"""Notes of a worker beside its steps, as text: with what it ran, how much of its time saving took, and what failed.
+"""Notes of a worker beside its steps, as text: what it ran with, what saving took of its time, what failed or is lost.
 
 Each is a file of JSON for each worker. In ``about/<worker>.json``, ``environment`` has facts as text, by group and
 name, and ``took`` the seconds of the agent and those of the program, once the run has ended. In
 ``failures/<worker>.json``, which is there only if something failed, ``failures`` is a list, the first one first; each
-has the fields of ``core.failure.Failure``.
+has the fields of ``core.failure.Failure``. ``lost/<worker>.json`` is written by ``storage.worker_files``.
 """
 
 from __future__ import annotations
@@ -74,6 +74,28 @@ def _seconds(took: Any) -> tuple[float, float] | None:
     pair = [took.get("agent"), took.get("all")] if isinstance(took, dict) else []
     numbers = [float(one) for one in pair if isinstance(one, (int, float)) and -1 < one < 1e15]
     return (max(numbers[0], 0.0), numbers[1]) if len(numbers) == 2 and numbers[1] > 0 else None
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The losses that the folder of a run tells of a worker; see ``worker_files.LostSteps``."""
+
+    worker: str
+    count: int
+    gone: int
+    steps: tuple[int, ...]
+    reason: str
+
+
+def lost_of(worker: str, text: str | bytes) -> Lost | None:
+    """Return what the text of a worker's file says; None where it is none, whoever wrote it."""
+    try:
+        fields: dict[str, Any] = json.loads(text)
+        steps = tuple(int(step) for step in fields["steps"])
+        count, gone = int(fields["count"]), int(fields["gone"])
+        return Lost(worker, count, gone, steps, str(fields["reason"]))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+        return None
 
 
 def failures_text(failures: Iterable[Failure]) -> str:

@@ -11,6 +11,7 @@ from smd_agent import guard, session
 from smd_agent.config import env
 from smd_agent.config.job_files import folder_wanted
 from smd_agent.config.keys import DEFAULT_OUT_DIR
+from smd_agent.config.load import read_settings
 from smd_agent.config.placeholders import ALLOWED, UnknownPlaceholder, fill_in, names_rank
 from smd_agent.config.settings import HookSettings
 from smd_agent.core.clock import ModeClock
@@ -281,7 +282,7 @@ class FrameworkHook(BaseHook):
             ConfigError: the file is not a hook configuration.
         """
         try:
-            settings = session.read_settings(json_file_path, cls.default_save_interval)
+            settings = read_settings(json_file_path, cls.default_save_interval)
         except FileNotFoundError:
             if env.use_smdebug():
                 raise

@@ -13,12 +13,14 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.saved_collections import Selection
 from smd_agent.printable import count_of
+
+if TYPE_CHECKING:
+    from smd_agent.core.saved_collections import Selection
 
 WEIGHTS, BIASES = CollectionKeys.WEIGHTS, CollectionKeys.BIASES
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from smd_agent import guard, session
+from smd_agent.config.load import read_settings
 from smd_agent.config.settings import HookSettings
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL
 from smd_agent.errors import ConfigError, SMDebugError
@@ -24,7 +25,7 @@ def wanted_settings(default_save_interval: int = DEFAULT_SAVE_INTERVAL) -> HookS
     settings = session.wanted(default_save_interval)
     if settings is None:
         try:
-            settings = session.read_settings(default_save_interval=default_save_interval)
+            settings = read_settings(default_save_interval=default_save_interval)
             why = "" if settings.dry_run else obstacle(settings.out_dir)
             if why:
                 # Before the program has trained up to its first step that is saved.

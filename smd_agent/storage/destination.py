@@ -7,28 +7,21 @@ the program ends and the store has everything.
 from __future__ import annotations
 
 import os
-import re
-import shutil
-import stat
 import tempfile
-from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from smd_agent import guard
 from smd_agent.formats.addresses import is_address, last_part, plain
 from smd_agent.formats.paths import claim_path
 from smd_agent.formats.training_state import TrainingState
-from smd_agent.stalled_disk import in_time
 from smd_agent.storage.run_folder import Continuation, absolute, is_folder_of, refusal, refuse_finished_run
+from smd_agent.storage.staging import is_staging_folder, staging_folder
 from smd_agent.storage.stores import StoreFailure
 from smd_agent.storage.uploads import Uploads
 
 # Where runs lie for which nobody has named a folder.
 RUNS_FOLDER = "smd_runs"
-# How the name of a folder begins that holds the one of a run on its way into a store.
-_WAY = "smd_agent-"
 
 
 @dataclass
@@ -64,7 +57,7 @@ class Destination:
             verb = "goes into" if on_the_way else "stays in"
             guard.say_once(("store", address), f"{address} is not used ({failure.strerror}): the run {verb} {folder}")
             return cls(folder)
-        return cls(str(_on_the_way(address)) if on_the_way else plain(out_dir), uploads)
+        return cls(str(staging_folder(address)) if on_the_way else plain(out_dir), uploads)
 
     def go_on_with(self, last: TrainingState | None) -> Continuation | None:
         """Prepare for a training that may be started again, and go on with the run of an earlier start.
@@ -81,7 +74,7 @@ class Destination:
         root = Path(last.folder)
         if self.uploads.on_the_way:
             # What one process has left on its way; the folders of several are known to nobody but them.
-            if store is None or store.claim != claim_path() or not _is_way(root, Path(self.folder).name):
+            if store is None or store.claim != claim_path() or not is_staging_folder(root, Path(self.folder).name):
                 return None
             self.folder = str(root)
         return Continuation(root, last.seen) if is_folder_of(root, absolute(self.folder)) else None
@@ -95,40 +88,6 @@ class Destination:
         refuse_finished_run(self.folder)
         if self.uploads.finished_before:
             raise refusal(self.uploads.finished_before)
-
-
-def make_way(folder: Path) -> None:
-    """Make what is around the folder of a run that goes to a store alone, so that nobody else can look into it.
-
-    Raises:
-        OSError: that is not possible.
-    """
-    folder.parent.mkdir(mode=0o700, exist_ok=True)
-
-
-def clear_way(folder: Path) -> None:
-    """Remove a folder that a store has everything of, and what is around it unless there is more in there."""
-    shutil.rmtree(folder, ignore_errors=True)
-    with suppress(OSError):
-        folder.parent.rmdir()
-
-
-def _on_the_way(address: str) -> Path:
-    # Not from `random`, whose state belongs to the program.
-    return Path(tempfile.gettempdir(), f"{_WAY}{os.urandom(6).hex()}", last_part(address))
-
-
-def _is_way(folder: Path, name: str) -> bool:
-    """True if a folder of this name has been made for a run's way by a process of this user's on this machine."""
-    around = folder.parent
-    named = around.parent == Path(tempfile.gettempdir()) and folder.name == name
-    if not named or re.fullmatch(f"{_WAY}[0-9a-f]{{12}}", around.name) is None:
-        return False
-    try:
-        status = in_time(partial(os.lstat, around))
-    except OSError:
-        return False
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o077
 
 
 def _instead_of(address: str) -> Path:

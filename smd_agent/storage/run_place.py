@@ -6,19 +6,22 @@ import errno
 import operator
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from smd_agent import guard
 from smd_agent.formats.paths import END_MARKER
 from smd_agent.storage.board_files import FOLDER
-from smd_agent.storage.destination import clear_way, make_way
 from smd_agent.storage.disk_failures import PASSING, Beginning, DiskFailures
-from smd_agent.storage.run_board import RunBoard
 from smd_agent.storage.run_folder import RunFolder
+from smd_agent.storage.staging import make_around, remove_with_around
 from smd_agent.storage.step_file import Growth, StepFile
 from smd_agent.storage.uploads import Uploads
 from smd_agent.storage.whole_file import remove_file, replace_file
 from smd_agent.storage.worker_files import WorkerFiles
 from smd_agent.storage.worker_notes import take_lost_steps
+
+if TYPE_CHECKING:
+    from smd_agent.storage.run_board import RunBoard
 
 
 class RunPlace:
@@ -168,7 +171,7 @@ class RunPlace:
     def clear_away(self) -> None:
         """Upload nothing more, and remove the folder if it was only on the way and the store has everything."""
         if self.store.end():
-            clear_way(self.root)
+            remove_with_around(self.root)
 
     def _entering(self, beginning: Beginning, worker: str) -> Exception | None:
         def enter() -> None:
@@ -183,7 +186,7 @@ class RunPlace:
         """
         self.entered = False
         if self.store.on_the_way:
-            make_way(self.folder.named)
+            make_around(self.folder.named)
         refused: str | None = None
         if self._alone:
             self.folder.enter_alone()

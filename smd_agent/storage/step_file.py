@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +27,12 @@ from smd_agent.formats.index import index_text, shape_fragment, tensor_fragment
 from smd_agent.formats.paths import event_path, index_path
 from smd_agent.formats.tfrecord import FRAME_HEADER_BYTES
 from smd_agent.printable import count_of, rough_size_text
-from smd_agent.storage.board_files import BoardStep
-from smd_agent.storage.metrics_file import MetricStep
 from smd_agent.storage.step_output import INLINE_BYTES, StepBytes, StepOutput
 from smd_agent.storage.writer import Writer
+
+if TYPE_CHECKING:
+    from smd_agent.storage.board_files import BoardStep
+    from smd_agent.storage.metrics_file import MetricStep
 
 _CACHED_BLOCKS = 10_000
 

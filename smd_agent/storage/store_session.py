@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from smd_agent.core.fields import object_in
 from smd_agent.formats import paths
+from smd_agent.formats.notes import lost_of
 from smd_agent.formats.training_state import StorePlace
 from smd_agent.storage.claim import alive_here, is_gone, is_own, owner_in, owner_text
 from smd_agent.storage.stores import Store
-from smd_agent.storage.worker_notes import parse_lost_steps
 
 if TYPE_CHECKING:
     import asyncio
@@ -352,7 +352,7 @@ class StoreSession:
         place.remove([paths.END_MARKER])
         redone, there = remove_steps(place, None if alone else worker, after=last)
         name = paths.lost_path(worker)
-        lost = parse_lost_steps(worker, place.read({name: None}).get(name, b""))
+        lost = lost_of(worker, place.read({name: None}).get(name, b""))
         place.remove([name])
         # The process that has noted where the training stood knew of its own steps only.
         waiting = earlier.place.waiting if claim.name == earlier.place.claim else ()

@@ -5,14 +5,12 @@ Of each kind there is one file for each worker. What cannot be read is left out.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from smd_agent.core.failure import Failure
-from smd_agent.formats.notes import LARGEST_FAILURES, About, about_of, failures_of
+from smd_agent.formats.notes import LARGEST_FAILURES, About, Lost, about_of, failures_of, lost_of
 from smd_agent.formats.paths import ABOUT_FOLDER, FAILURES_FOLDER, LOST_FOLDER, lost_path
 from smd_agent.regular_file import read_text
 from smd_agent.storage.whole_file import remove_file
@@ -40,20 +38,9 @@ def read_about(root: Path) -> list[About]:
     return [one for one in found if one is not None]
 
 
-@dataclass(frozen=True)
-class Lost:
-    """The losses that the folder of a run tells of a worker; see ``worker_files.LostSteps``."""
-
-    worker: str
-    count: int
-    gone: int
-    steps: tuple[int, ...]
-    reason: str
-
-
 def read_lost_steps(root: Path) -> list[Lost]:
     """The losses of the workers of a run, in the order of their names; those that cannot be read are left out."""
-    found = (parse_lost_steps(worker, text) for worker, text in notes_in(root / LOST_FOLDER, _LARGEST_LOST))
+    found = (lost_of(worker, text) for worker, text in notes_in(root / LOST_FOLDER, _LARGEST_LOST))
     return [lost for lost in found if lost is not None]
 
 
@@ -68,20 +55,9 @@ def take_lost_steps(root: Path, worker: str, until: int) -> list[int]:
     return [] if found is None else [step for step in found.steps if step <= until]
 
 
-def parse_lost_steps(worker: str, text: str | bytes) -> Lost | None:
-    """Read the text of a worker's file; None if it is none."""
-    try:
-        fields: dict[str, Any] = json.loads(text)
-        steps = tuple(int(step) for step in fields["steps"])
-        count, gone = int(fields["count"]), int(fields["gone"])
-        return Lost(worker, count, gone, steps, str(fields["reason"]))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
-        return None
-
-
 def _read(path: Path) -> Lost | None:
     try:
-        return parse_lost_steps(path.stem, read_text(path, largest=_LARGEST_LOST))
+        return lost_of(path.stem, read_text(path, largest=_LARGEST_LOST))
     except (OSError, ValueError):
         return None
 

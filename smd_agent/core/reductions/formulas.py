@@ -30,9 +30,10 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from smd_agent.core.names import Op, Ops
+if TYPE_CHECKING:
+    from smd_agent.core.names import Op, Ops
 
 
 class Sums(NamedTuple):

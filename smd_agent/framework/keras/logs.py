@@ -51,8 +51,11 @@ class KerasLogs(FrameworkHook):
             self._last_model = Reference(model)
             self.loss_guesses.begin_anew()
 
-    def save_logs(self, logs: Mapping[str, Any], is_tensor: Callable[[Any], bool]) -> None:
-        """Save the logs of a step in it."""
+    def save_logs(self, outputs: object, is_tensor: Callable[[Any], bool]) -> None:
+        """Save the logs among what a step has returned, in it."""
+        logs = logs_in(outputs)
+        if logs is None:
+            return
         pairs = list(_flat(logs, is_tensor))
         for name, _ in pairs:
             self.place_log(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,7 +15,6 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.keras.attributes import attribute, variables_in
 from smd_agent.framework.keras.facts import FactsSaver, Look, NoLook, StepFacts
-from smd_agent.framework.keras.logs import logs_in
 from smd_agent.framework.keras.losses import LossNumbers
 from smd_agent.framework.keras.names import numbered
 from smd_agent.framework.keras.types import Model, Optimizer
@@ -26,8 +25,8 @@ from smd_agent.framework.plain_access import is_a
 class LogSaver(FactsSaver, Protocol):
     """Takes the values of a Keras step, its logs among them."""
 
-    def save_logs(self, logs: Mapping[str, Any], is_tensor: Callable[[Any], bool]) -> None:
-        """Save the logs of a step in it."""
+    def save_logs(self, outputs: object, is_tensor: Callable[[Any], bool]) -> None:
+        """Save the logs among what a step has returned, in it."""
 
 
 class KerasCapture(CapturedStep):
@@ -81,9 +80,7 @@ class KerasCapture(CapturedStep):
 
     @LOSSES.fence("saving the logs of a step")
     def _save_logs(self, outputs: object) -> None:
-        logs = logs_in(outputs)
-        if logs is not None:
-            self._saver.save_logs(logs, self.is_tensor)
+        self._saver.save_logs(outputs, self.is_tensor)
 
     def close(self) -> None:
         """The model's function has ended, by an exception or not; what was installed is removed."""

@@ -13,6 +13,7 @@ import pytest
 from harness.written_runs import COLLECTIONS, readable, save, started
 
 from smd_agent import descriptors, session, stalled_disk
+from smd_agent.config.load import read_settings
 from smd_agent.core.hook import BaseHook
 from smd_agent.errors import ConfigError
 from smd_agent.framework.hook import FrameworkHook
@@ -266,9 +267,9 @@ def test_a_hook_file_on_a_disk_that_stands_still_is_told(tmp_path, disk):
     disk.stall()
     for seconds in (ONCE, PATIENCE):
         with pytest.raises(ConfigError, match=r"hook\.json cannot be read: it does not answer"):
-            in_time_or_raise(lambda: session.read_settings(str(path)), seconds)
+            in_time_or_raise(lambda: read_settings(str(path)), seconds)
     disk.move()
-    assert session.read_settings(str(path)).out_dir == str(tmp_path / "run")
+    assert read_settings(str(path)).out_dir == str(tmp_path / "run")
 
 
 def in_time_or_raise(action, seconds):
