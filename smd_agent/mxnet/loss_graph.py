@@ -6,16 +6,34 @@ See ``framework.loss_links``.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from mxnet import autograd
 from mxnet.base import MXNetError
 from mxnet.ndarray import NDArray
+from mxnet.symbol import Symbol
 
 from smd_agent.framework.loss_links import comes_from
 
 Output = tuple[int, int]
 """Position of an operation in a recorded graph, and which of its outputs."""
+
+
+class Graph(NamedTuple):
+    """A graph that autograd has recorded, or that of a hybridized block.
+
+    nodes: its operations and variables, as MXNet writes them.
+    head: the output that it is the graph of.
+    """
+
+    nodes: list[dict[str, Any]]
+    head: Output
+
+    @property
+    def made_by(self) -> tuple[str, int]:
+        """The name of the operation that has made the output, and which of its outputs that is."""
+        return self.nodes[self.head[0]]["name"], self.head[1]
+
 
 _RESCALING = {
     "Cast",
@@ -55,10 +73,11 @@ class KnownLosses:
         """True if an array is a remembered loss, or one rescaled. To be asked before ``backward`` frees the graph."""
         if id(array) in self._ids:
             return True
-        nodes, head = _recorded(array)
-        if head is None:
+        graph = recorded(array)
+        if graph is None:
             return False
-        known = {output for loss in self._ids.values() for output in _made_by(loss)}
+        nodes = graph.nodes
+        known = {found.made_by for found in map(recorded, self._ids.values()) if found is not None}
 
         def rescaled(output: Output) -> Output | None:
             node = nodes[output[0]]
@@ -66,7 +85,7 @@ class KnownLosses:
                 return None
             return node["inputs"][0][0], node["inputs"][0][1]
 
-        return comes_from(head, lambda output: (nodes[output[0]]["name"], output[1]) in known, rescaled)
+        return comes_from(graph.head, lambda output: (nodes[output[0]]["name"], output[1]) in known, rescaled)
 
 
 def is_same_loss(head: NDArray, result: NDArray) -> bool:
@@ -76,16 +95,17 @@ def is_same_loss(head: NDArray, result: NDArray) -> bool:
     return known.knows(head)
 
 
-def _made_by(loss: NDArray) -> list[tuple[str, int]]:
-    nodes, head = _recorded(loss)
-    return [] if head is None else [(nodes[head[0]]["name"], head[1])]
-
-
-def _recorded(array: NDArray) -> tuple[list[dict[str, Any]], Output | None]:
+def recorded(array: NDArray) -> Graph | None:
+    """The graph behind an array; None if there is none, as after ``backward`` has freed it."""
     # Names of recorded operations are numbered over the whole process, so they identify an operation.
     try:
-        graph = json.loads(autograd.get_symbol(array).tojson())
+        return graph_of_symbol(autograd.get_symbol(array))
     except (MXNetError, ValueError):
         # Not recorded, freed, or made by something (a custom Function) that has no such form.
-        return [], None
-    return graph["nodes"], (graph["heads"][0][0], graph["heads"][0][1])
+        return None
+
+
+def graph_of_symbol(symbol: Symbol, place: int = 0) -> Graph:
+    """The graph of one of the outputs of a symbol."""
+    graph = json.loads(symbol.tojson(remove_amp_cast=False))
+    return Graph(graph["nodes"], (graph["heads"][place][0], graph["heads"][place][1]))

@@ -1,7 +1,8 @@
 """Inputs and labels of Gluon's losses; see ``framework.loss_facts``.
 
 ``usage/loss/<class>_<i>/<fact>``, of the step's first calls of losses that expect logits, probabilities or their
-logarithms. A class that a program has derived from one of these may do with labels what it likes, and is not looked at.
+logarithms; of losses of numbers, see ``framework.target_reach``, where the prediction comes from an activation. A class
+that a program has derived from one of these may do with labels what it likes, and is not looked at.
 """
 
 from __future__ import annotations
@@ -11,20 +12,29 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from mxnet import autograd
-from mxnet.gluon.loss import KLDivLoss, SigmoidBinaryCrossEntropyLoss, SoftmaxCrossEntropyLoss
+from mxnet.gluon.loss import (
+    HuberLoss,
+    KLDivLoss,
+    L1Loss,
+    L2Loss,
+    SigmoidBinaryCrossEntropyLoss,
+    SoftmaxCrossEntropyLoss,
+)
 from mxnet.ndarray import NDArray
 
 from smd_agent.core.domains import LOSS_FACTS
-from smd_agent.framework import loss_facts
+from smd_agent.framework import loss_facts, target_reach
 from smd_agent.framework.loss_facts import Array, Numbers
 from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.plain_access import is_a
-from smd_agent.framework.step_events import LossCall, on
+from smd_agent.framework.step_events import AfterBackward, LayerReturn, LossCall, StepEnd, on
 from smd_agent.framework.training_facts import LOOKED_AT
 from smd_agent.framework.usage import Usage, UsageProbe
+from smd_agent.mxnet.activations import Origin, Origins
 from smd_agent.mxnet.arrays import plain, to_array
 
-_LOOKED_AT = (SoftmaxCrossEntropyLoss, SigmoidBinaryCrossEntropyLoss, KLDivLoss)
+_OF_NUMBERS = (L2Loss, L1Loss, HuberLoss)
+_LOOKED_AT = (SoftmaxCrossEntropyLoss, SigmoidBinaryCrossEntropyLoss, KLDivLoss, *_OF_NUMBERS)
 # Arguments of a call without weights.
 _UNWEIGHTED = 2
 
@@ -41,6 +51,18 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
         super().__init__(usage)
         self._guesses = guesses
         self._calls: dict[str, int] = {}
+        self._origins = Origins()
+
+    @on(LayerReturn)
+    def after_block(self, call: LayerReturn) -> None:
+        """A block of a model has returned what a loss may be given."""
+        if autograd.is_recording():
+            self._origins.add(call.layer, call.outputs)
+
+    @on(AfterBackward, StepEnd)
+    def forget(self, _: object) -> None:
+        """There are no graphs any more."""
+        self._origins.forget()
 
     @on(LossCall)
     def look_at(self, call: LossCall) -> None:
@@ -57,14 +79,52 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
         if number >= loss_facts.CALLS:
             return
         name = f"{name}_{number}"
+        if is_a(block, _OF_NUMBERS):
+            self._usage.save(f"loss/{name}", self._of_numbers(call))
+            return
         # What it returns is of each sample, the mean over its labels.
-        has_weights = block._weight is not None or len(call.args) + len(call.kwargs) > _UNWEIGHTED
+        has_weights = block._weight is not None or _are_given(call)
         result = None if has_weights or not self._usage.wanted_in_training else _plain(call.value)
         found, guess = _look(block, pred, label, weight)
+        found |= self._activated(block, call.args[0], bool(found["expects_logits"]))
         if guess is not None and result is not None:
             found["loss"] = float(to_array(result)[0].mean())
             found |= guess(self._guesses, name)
         self._usage.save(f"loss/{name}", found)
+
+    def _activated(self, block: Any, pred: NDArray, applies: bool) -> Numbers:
+        """Facts of the activation that has returned the input; ``applies``: the loss applies one itself."""
+        origin = self._origins.of(pred)
+        if origin is None:
+            return {}
+        is_binary = is_a(block, SigmoidBinaryCrossEntropyLoss)
+        activated = origin.has_been_through("sigmoid" if is_binary else "softmax") if applies else None
+        return {**({} if activated is None else {"activated": float(activated)}), **_softmax_over(origin, pred)}
+
+    def _of_numbers(self, call: LossCall) -> Numbers:
+        # Some give the two in the other order, which is the same loss.
+        for pred, label in (call.args[:2], call.args[1::-1]):
+            origin = self._origins.of(pred)
+            # What an operation was recorded with has a graph too, of a variable.
+            if origin is None or not origin.operations:
+                continue
+            numbers, within = _softmax_over(origin, pred), origin.within()
+            if within is not None and not _are_given(call):
+                # Those of weight 0 may be anything.
+                part = _first_rows(_plain(label)).reshape(-1)[:LOOKED_AT].astype(np.float32)
+                numbers |= target_reach.facts(within, part, np.mean)
+            return numbers
+        return {}
+
+
+def _are_given(call: LossCall) -> bool:
+    """True if a loss is given weights."""
+    return len(call.args) + len(call.kwargs) > _UNWEIGHTED
+
+
+def _softmax_over(origin: Origin, pred: NDArray) -> Numbers:
+    axis = origin.softmax_axis()
+    return {} if axis is None else {"softmax_over": plain(pred).shape[axis]}
 
 
 def _plain(value: Any) -> Any:

@@ -8,44 +8,15 @@ import pytest
 pytest.importorskip("mxnet")
 
 import mxnet as mx
-from harness.gluon_facts import hooked, make_net, rows, trial_of
-from mxnet import autograd, gluon, nd
+from harness.gluon_facts import findings_of, hooked, make_net, of_first, rows, train, trial_of, usage, usage_of
+from mxnet import autograd, nd
 from mxnet.gluon import loss as losses
 from mxnet.gluon import nn, rnn
 
 import smd_agent.mxnet as smd
 from smd_agent.rules import DropoutTooLarge
-from smd_agent.rules.judging import Judging
 
 SOFTMAX, SIGMOID = "loss/SoftmaxCrossEntropyLoss", "loss/SigmoidBinaryCrossEntropyLoss"
-
-
-def usage(out, *nets, **arguments):
-    return hooked(out, *nets, include_collections=["usage"], **arguments)
-
-
-def saved(hook):
-    """All numbers of the collection, by name and global step."""
-    trial = trial_of(hook)
-    found = {}
-    for name in trial.tensor_names(collection="usage"):
-        values = {step: trial.tensor(name).value(step) for step in trial.tensor(name).steps()}
-        assert {value.shape for value in values.values()} == {()}
-        found[name.removeprefix("usage/")] = {step: float(value) for step, value in values.items()}
-    return found
-
-
-def of_first(found, loss):
-    return {name.rpartition("/")[2]: values[0] for name, values in found.items() if name.startswith(f"{loss}/")}
-
-
-def train(net, compute, count=1):
-    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
-    for step in range(count):
-        with autograd.record():
-            loss = compute(net, step)
-        loss.backward()
-        trainer.step(1)
 
 
 @pytest.mark.parametrize("way", ["plain", "hybridized", "hybridized loss", "float16 labels", "one-hot", "channels"])
@@ -71,9 +42,10 @@ def test_logits_and_labels(out, way):
 
     train(net, compute)
     y, loss = seen
-    assert of_first(saved(hook), f"{SOFTMAX}_0") == {
+    assert of_first(usage_of(hook), f"{SOFTMAX}_0") == {
         "expects_logits": 1,
         "expects_logarithms": 0,
+        "activated": 0,
         "input_min": y.min(),
         "input_max": y.max(),
         "row_sum_error": pytest.approx(abs(y.sum(axis) - 1).max(), rel=1e-6),
@@ -103,7 +75,7 @@ def test_labels_out_of_range_and_those_that_weights_take_out(out):
         return criterion(y, labels, weights) + alone + of_all
 
     train(net, compute)
-    found = saved(hook)
+    found = usage_of(hook)
     alone, of_all, weighted = (of_first(found, f"{SOFTMAX}_{number}") for number in range(3))
     assert [alone[name] for name in ("labels", "label_min", "label_max", "ignored")] == [8, -1, 9, 0]
     assert [weighted[name] for name in ("labels", "label_min", "label_max", "ignored")] == [6, 1, 3, 0.25]
@@ -128,7 +100,7 @@ def test_what_is_given_as_logarithms_and_probabilities(out):
         )
 
     train(net, compute)
-    found, (y,) = saved(hook), seen
+    found, (y,) = usage_of(hook), seen
     logarithms, scores = of_first(found, f"{SOFTMAX}_0"), of_first(found, f"{SOFTMAX}_1")
     assert (logarithms["expects_logits"], logarithms["expects_logarithms"]) == (0, 1)
     assert logarithms["log_sum_error"] < 1e-5
@@ -143,7 +115,7 @@ def test_what_is_given_as_logarithms_and_probabilities(out):
         "loss": pytest.approx(plain["loss"], rel=1e-3),
     }
     assert plain.pop("loss") > 0
-    assert plain == {"expects_logits": 1, "input_min": y.min(), "input_max": y.max()}
+    assert plain == {"expects_logits": 1, "activated": 0, "input_min": y.min(), "input_max": y.max()}
 
 
 def test_what_a_guess_would_cost(out):
@@ -159,7 +131,7 @@ def test_what_a_guess_would_cost(out):
         return plain + weighted + yes_or_no(y, nd.array(np.eye(3)[labels]))
 
     train(net, compute, 9)
-    found = saved(hook)
+    found = usage_of(hook)
     shares = np.bincount(labels) / 8
     entropy = -(shares * np.log(shares)).sum()
     of_classes = found[f"{SOFTMAX}_0/guess"]
@@ -189,7 +161,7 @@ def test_losses_of_the_programs_own_and_many_calls(out):
         return own + sum(plain(y[:2], nd.array([0, 1])) for _ in range(6))
 
     train(net, compute)
-    assert {name.split("/")[1] for name in saved(hook) if name.startswith("loss/")} == {
+    assert {name.split("/")[1] for name in usage_of(hook) if name.startswith("loss/")} == {
         f"SoftmaxCrossEntropyLoss_{number}" for number in range(4)
     }
 
@@ -199,7 +171,7 @@ def test_large_inputs_are_looked_at_in_part(out):
     net.initialize(mx.init.Normal(0.1))
     hook = usage(out, net)
     train(net, lambda net, step: losses.SoftmaxCrossEntropyLoss()(net(nd.ones((20, 2))), nd.arange(20) + 5))
-    found = of_first(saved(hook), f"{SOFTMAX}_0")
+    found = of_first(usage_of(hook), f"{SOFTMAX}_0")
     assert (found["classes"], found["labels"], found["label_max"]) == (70_000, 20, 24)
 
 
@@ -224,7 +196,7 @@ def test_modes_of_layers(out, hybridize):
     net(rows(5))
     with autograd.train_mode():
         net(rows(6))
-    found = saved(hook)
+    found = usage_of(hook)
     dropped = [pytest.approx(0.3)] * 4
     assert modes_of(found) == {
         "training": [1, 1, 0, 1],
@@ -243,7 +215,7 @@ def test_dropout_between_the_layers_of_a_recurrent_one(out):
     net.initialize()
     hook = usage(out, net)
     train(net, lambda net, step: (net(rows(step).expand_dims(1)) ** 2).mean())
-    assert modes_of(saved(hook)) == {"training": [1], "dropout": [1], "dropped": [pytest.approx(0.2)]}
+    assert modes_of(usage_of(hook)) == {"training": [1], "dropout": [1], "dropped": [pytest.approx(0.2)]}
 
 
 def test_dropout_of_a_share_to_keep_is_found(out):
@@ -253,10 +225,7 @@ def test_dropout_of_a_share_to_keep_is_found(out):
     net.initialize()
     hook = usage(out, net)
     train(net, lambda net, step: losses.SoftmaxCrossEntropyLoss()(net(rows(step)), nd.ones(8)), 3)
-    hook.close()
-    judging = Judging(trial_of(hook), [DropoutTooLarge()])
-    judging.take_new()
-    assert "usage/model/net/dropped" in {finding.tensor for finding in judging.verdict().findings}
+    assert "usage/model/net/dropped" in {finding.tensor for finding in findings_of(hook, DropoutTooLarge())}
 
 
 def test_nothing_is_saved_unasked_and_nothing_of_it_is_a_weight(out):
@@ -287,6 +256,6 @@ def test_a_training_is_the_same_bit_for_bit(out, hybridize):
 
     _, plain = run(lambda _: None)
     hook, ours = run(lambda net: usage(out, net, save_config=smd.SaveConfig(save_interval=3)))
-    assert [*saved(hook)[f"{SOFTMAX}_0/label_max"]] == [0, 3]
+    assert [*usage_of(hook)[f"{SOFTMAX}_0/label_max"]] == [0, 3]
     for one, other in zip(plain, ours, strict=True):
         np.testing.assert_array_equal(one, other)

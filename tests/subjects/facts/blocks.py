@@ -37,4 +37,5 @@ train(nn.Dense(3), gluon.loss.SoftmaxCrossEntropyLoss(), "adam", {"learning_rate
 logarithms = gluon.loss.SoftmaxCrossEntropyLoss(from_logits=True)
 train(nn.Dense(3), logarithms, "sgd", {"learning_rate": 0.1, "momentum": 0.9}, scaled=True)
 train(nn.Dense(1, activation="sigmoid"), gluon.loss.L2Loss(), "sgd", {"learning_rate": 0.1})
+train(nn.HybridLambda("softmax"), gluon.loss.SoftmaxCrossEntropyLoss(), "sgd", {"learning_rate": 0.1})
 train(nn.Dense(3, flatten=False), gluon.loss.SoftmaxCrossEntropyLoss(), "sgd", {}, first=nn.Embedding(9, 4))
