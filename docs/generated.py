@@ -9,9 +9,10 @@ import argparse
 import ast
 import importlib
 import os
+import re
 import sys
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from smd_agent import cli
 from smd_agent.alias.table import MODULES
 from smd_agent.cli import run
 from smd_agent.config import env, keys, values
-from smd_agent.framework import model_inputs
+from smd_agent.framework import label_counts, loss_facts, model_inputs
 from smd_agent.rules.built_in import BuiltInRule, Need
 from smd_agent.rules.parameters import Parameter
 from smd_agent.rules.registry import built_in_rules
@@ -138,16 +139,15 @@ def _default_text(value: object) -> str:
     return f"`{','.join(map(str, value)) if isinstance(value, tuple) else value}`"
 
 
-def of_inputs() -> str:
-    """Return rows of a table of the facts of a model's inputs."""
-    named = ((f"`usage/input/Net_0/{'`, `'.join(names)}`", meaning) for names, meaning in model_inputs.FACTS.items())
+def of_facts(of: str, facts: Mapping[tuple[str, ...], str]) -> str:
+    """Return rows of a table of facts; ``of``: what they are of, such as a model's first input."""
+    named = ((f"`usage/{of}/{'`, `'.join(names)}`", meaning) for names, meaning in facts.items())
     return "\n".join(f"| {names} | {meaning} |" for names, meaning in named)
 
 
-def of_inputs_by_framework() -> str:
-    """Return rows of the table of facts by framework, for those of a model's inputs: whoever has one, has all."""
-    named = (f"`usage/input/{'`, `'.join(names)}`" for names in model_inputs.FACTS)
-    return "\n".join(f"| {names} | yes | yes | yes | no model | no model | yes | trees |" for names in named)
+def names_of_facts(of: str, facts: Mapping[tuple[str, ...], str]) -> str:
+    """Return the names of facts that a framework has all of, or none."""
+    return f"`usage/{of}/{'`, `'.join(name for names in facts for name in names)}`"
 
 
 def floors() -> str:
@@ -210,11 +210,17 @@ PARTS: dict[str, Callable[[], str]] = {
     "help info": lambda: help_text("info"),
     "help verify": lambda: help_text("verify"),
     "rules": of_rules,
-    "facts of inputs": of_inputs,
-    "facts of inputs by framework": of_inputs_by_framework,
+    "facts of inputs": lambda: of_facts("input/Net_0", model_inputs.FACTS),
+    "facts of losses": lambda: of_facts("loss/cross_entropy_loss_0", {**loss_facts.FACTS, **label_counts.FACTS}),
+    "names of facts of inputs": lambda: names_of_facts("input", model_inputs.FACTS),
+    "names of facts of losses": lambda: names_of_facts("loss", {**loss_facts.FACTS, **label_counts.FACTS}),
     "floors": floors,
     "old names": of_old_names,
 }
+
+
+PLACE = re.compile(r"(?:^|(?<=^\| ))\[\[(.+?)\]\](?=$| \|)", re.M)
+"""The place of a part in a page: a line that is nothing else, or the first cell of a table's row."""
 
 
 def fill_in(page: str) -> str:
@@ -223,8 +229,7 @@ def fill_in(page: str) -> str:
     Raises:
         KeyError: the page asks for a part that there is not.
     """
-    lines = page.split("\n")
-    return "\n".join(PARTS[line[2:-2]]() if line.startswith("[[") and line.endswith("]]") else line for line in lines)
+    return PLACE.sub(lambda found: PARTS[found[1]](), page)
 
 
 def _source_read(app: Sphinx, name: str, source: list[str]) -> None:

@@ -101,7 +101,7 @@ def test_files_that_pages_name_exist():
 
 
 def test_every_part_that_is_made_from_the_sources_stands_on_a_page():
-    asked = {part for page in PAGES for part in re.findall(r"^\[\[(.+)\]\]$", page.read_text(), re.M)}
+    asked = {part for page in PAGES for part in generator().PLACE.findall(page.read_text())}
     assert asked == set(generator().PARTS)
 
 

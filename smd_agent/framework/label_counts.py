@@ -1,18 +1,22 @@
-"""The labels of one call of a loss of classes, counted by class, on whatever device they are.
-
-``labels``                  how many labels are looked at, without those that are ignored.
-``label_min``, ``label_max``  the smallest and largest of them; the smallest is above the largest where all are ignored.
-``ignored``                 the share of labels that are ignored.
-``top_label``, ``top_share``  the most frequent one, and its share of them.
-``top_at_end``              of those, the share with which their row ends: behind them is no other label. Of labels that
-                            come in rows, as those of texts do.
-"""
+"""The labels of one call of a loss of classes, counted by class, on whatever device they are."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+
+FACTS: Mapping[tuple[str, ...], str] = {
+    ("labels",): "how many labels there are, without those that are ignored",
+    ("ignored",): "the share of labels that are",
+    ("label_min", "label_max"): "the smallest and the largest label; where all are ignored, the smallest is above the"
+    " largest",
+    ("top_label", "top_share"): "the most frequent label, and its share of those that are not ignored",
+    ("top_at_end",): "of the most frequent label, the share with which its row ends: no other label comes behind it."
+    " Only of labels of two dimensions, and of those that were made flat together with the input",
+}
+"""All of them, by name, with what they are; the documentation has them from here."""
 
 _MOST_CLASSES = 262_144
 _NONE = np.iinfo(np.int64)

@@ -4,12 +4,10 @@
 ``expects_logarithms``    1 if it expects logarithms of probabilities, else 0.
 ``activated``             1 if the input is what softmax or sigmoid has returned, else 0; not where that is not known.
 ``softmax_over``          over how many numbers the softmax is that has returned it; not where that is not known.
-``input_min``, ``input_max``  the smallest and largest value of the input, of the rows that are looked at.
-``row_sum_error``         by how much the sum over all classes differs from 1 at most, in those rows.
 ``log_sum_error``         of a loss that expects logarithms: by how much that of the sum of exponentials differs from 0.
-``classes``               how many classes there are.
 ``labels``, ...           see ``label_counts``.
 ``guess``, ``least``      see ``loss_guesses``.
+The others                see ``FACTS``.
 
 Arrays are those of NumPy, or tensors of PyTorch without gradients, whose numbers stay where they are.
 """
@@ -17,6 +15,7 @@ Arrays are those of NumPy, or tensors of PyTorch without gradients, whose number
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,14 @@ from smd_agent.framework.training_facts import LOOKED_AT
 
 Array = npt.NDArray[Any]
 Numbers = dict[str, Any]
+
+FACTS: Mapping[tuple[str, ...], str] = {
+    ("input_min", "input_max"): "the smallest and the largest value that the loss was given, of the rows that are"
+    " looked at",
+    ("row_sum_error",): "by how much the sum of a row, over all classes, differs from 1 at most",
+    ("classes",): "how many classes there are",
+}
+"""Those of the input of every loss of classes, by name, with what they are; the documentation has them from here."""
 
 CALLS = 4
 """Calls of one loss in a step that are looked at, as those of several heads."""

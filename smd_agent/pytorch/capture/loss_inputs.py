@@ -3,13 +3,10 @@
 ``usage/loss/<function>_<i>/<fact>``, of the step's first calls of ``cross_entropy_loss``, ``nll_loss`` and
 ``binary_cross_entropy_with_logits_loss``:
 
-``input_min``, ``input_max``  the smallest and largest value of the input, of the rows that are looked at.
-``row_sum_error``             by how much the sum over all classes differs from 1 at most, in those rows.
+``input_min``, ...            see ``framework.loss_facts``, as for ``log_sum_error`` of ``nll_loss``.
 ``activated``                 1 if the input is what softmax or sigmoid has returned, whichever the loss applies itself,
                               else 0; not where the graph does not tell.
 ``softmax_over``              where softmax has returned the input: over how many numbers; of all losses named here.
-``classes``                   how many classes there are.
-``log_sum_error``             of ``nll_loss``: see ``framework.loss_facts``.
 ``labels``, ``label_min``...  see ``framework.label_counts``.
 
 Of these and of ``binary_cross_entropy_loss``, in training:
