@@ -31,6 +31,9 @@ FACTS: Mapping[tuple[str, ...], str] = {
     ("input_min", "input_max"): "the smallest and the largest value that the loss was given, of the rows that are"
     " looked at",
     ("row_sum_error",): "by how much the sum of a row, over all classes, differs from 1 at most",
+    ("sample_sum_error",): "by how much the sum of a class, over all samples, differs from 1 at most; of a loss that"
+    " expects logarithms, the logarithm of the sum of probabilities from 0. Only of two samples or more, and of what"
+    " is small enough to be looked at whole",
     ("classes",): "how many classes there are",
 }
 """Those of the input of every loss of classes, by name, with what they are; the documentation has them from here."""
@@ -54,6 +57,8 @@ def rows(values: Any, axis: int = -1, logarithms: bool = False, library: Any = n
         library: NumPy or PyTorch.
     """
     values = library.moveaxis(values, axis, -1)
+    # What is larger may have been cut short before.
+    are_all_samples = math.prod(values.shape) <= LOOKED_AT // 2
     for other in range(1, len(values.shape) - 1):
         step = -(-values.shape[other] // _PLACES)
         values = values[(slice(None),) * other + (slice(None, None, step or 1),)]
@@ -65,16 +70,22 @@ def rows(values: Any, axis: int = -1, logarithms: bool = False, library: Any = n
     # Of what overflows the program is to hear no warning.
     with np.errstate(all="ignore"):
         part = library.asarray(values, dtype=library.float32)
-        return {"classes": classes, **_of_rows(part, logarithms, library)}
+        return {"classes": classes, **_of_rows(part, logarithms, are_all_samples, library)}
 
 
-def _of_rows(part: Any, logarithms: bool, library: Any) -> Numbers:
+def _of_rows(part: Any, logarithms: bool, are_all_samples: bool, library: Any) -> Numbers:
     found = {"input_min": part.min(), "input_max": part.max(), "row_sum_error": abs(part.sum(-1) - 1).max()}
     if logarithms:
-        top = library.amax(part, axis=-1, keepdims=True)
-        sums = library.exp(part - top).sum(-1, keepdims=True)
-        found["log_sum_error"] = abs(library.log(sums) + top).max()
+        found["log_sum_error"] = _log_sum_error(part, -1, library)
+    if are_all_samples and len(part.shape) > 1 and part.shape[0] > 1:
+        found["sample_sum_error"] = _log_sum_error(part, 0, library) if logarithms else abs(part.sum(0) - 1).max()
     return found
+
+
+def _log_sum_error(part: Any, axis: int, library: Any) -> Any:
+    top = library.amax(part, axis=axis, keepdims=True)
+    sums = library.exp(part - top).sum(axis, keepdims=True)
+    return abs(library.log(sums) + top).max()
 
 
 def ends(values: Any) -> Numbers:
