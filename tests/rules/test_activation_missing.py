@@ -79,6 +79,12 @@ def test_logarithms_of_what_does_not_sum_to_1(written, error, findings):
     assert [one.severity for one in found] == [Severity.WARNING] * findings
 
 
+def test_logarithms_along_the_other_axis_are_told_by_another_rule(written):
+    numbers = {"input_min": -3.0, "input_max": -0.1, "log_sum_error": 2.0, "sample_sum_error": 1e-6}
+    run = of_others(written, expects_logits=0, expects_logarithms=1, **numbers)
+    assert run.verdict(ActivationMissing()).findings == []
+
+
 def test_losses_of_numbers_and_too_few_steps(written):
     assert of_others(written, input_min=-9.0, input_max=9.0).findings(ActivationMissing()) == []
     run = of_others(written, count=2, expects_logits=0, linear=1)

@@ -59,5 +59,7 @@ class ActivationMissing(UsageInARow):
         if expected is Expected.LOGARITHMS:
             is_none = most > _NOISE or numbers.get("log_sum_error", 0.0) > _LOG_NOISE
             are_probabilities = least >= 0 and numbers.get("row_sum_error", 1.0) <= _NOISE * 10
-            return Fault(_LOGARITHMS, Severity.WARNING, _USE_LOG) if is_none and not are_probabilities else None
+            # They may be logarithms along the other axis.
+            is_told = are_probabilities or numbers.get("sample_sum_error", 1.0) <= _NOISE * 10
+            return Fault(_LOGARITHMS, Severity.WARNING, _USE_LOG) if is_none and not is_told else None
         return None
