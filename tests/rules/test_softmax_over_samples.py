@@ -70,7 +70,11 @@ for _ in range(4):
 }
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+# Of the other environments only the thorough tests know what they have installed.
+IN_OTHERS = {"Gluon": pytest.mark.thorough}
+
+
+@pytest.mark.parametrize("framework", [pytest.param(name, marks=IN_OTHERS.get(name, ())) for name in FRAMEWORKS])
 @pytest.mark.parametrize("axis, count", [(0, 1), (1, 0)])
 def test_frameworks(tmp_path, framework, axis, count):
     python, packages, program = FRAMEWORKS[framework]
