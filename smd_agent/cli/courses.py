@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
-from smd_agent.analysis.run_summary import FORGOTTEN, FROZEN, NO_GRADIENT
+from smd_agent.analysis.trained_parameters import FORGOTTEN, FROZEN, NO_GRADIENT, untrained
 from smd_agent.analysis.unusual_tensors import FADING, FINDINGS, GROWING, NOT_FINITE, SAME, Course, Overview
 from smd_agent.cli.output import WIDTH, few_text, share_text, sparkline
 from smd_agent.printable import count_of, number_text, shortened_within
@@ -28,14 +28,6 @@ def finding_lines(overview: Overview) -> Iterator[str]:
             own = list(dict.fromkeys(course.name for course in found))
             line = f"{finding:<8} {len(own)} of {count_of(len(names), 'tensor')}{_where(finding, found)}: "
             yield line + _listed(own, WIDTH - len(line))
-
-
-def untrained(trained: Mapping[str, str]) -> dict[str, list[str]]:
-    """The parameters that are not trained, by what is the matter; ``trained`` says it of every parameter."""
-    found = {
-        state: [name for name, own in trained.items() if own == state] for state in (FORGOTTEN, NO_GRADIENT, FROZEN)
-    }
-    return {state: names for state, names in found.items() if names}
 
 
 def trained_lines(trained: Mapping[str, str]) -> Iterator[str]:

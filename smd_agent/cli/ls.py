@@ -24,10 +24,11 @@ from pathlib import Path
 
 from smd_agent import guard
 from smd_agent.analysis.dataframes import UNGROUPED, collections_of, members_of
-from smd_agent.analysis.run_summary import bytes_of, files_alike, state_of, trained_states
+from smd_agent.analysis.run_summary import bytes_of, files_alike, state_of
+from smd_agent.analysis.trained_parameters import trained_states, untrained
 from smd_agent.analysis.trial import Trial
 from smd_agent.analysis.unusual_tensors import Effort, Overview, look_at
-from smd_agent.cli.courses import finding_lines, trained_lines, untrained
+from smd_agent.cli.courses import finding_lines, trained_lines
 from smd_agent.cli.output import emit, emit_all, table
 from smd_agent.cli.run_folder import open_run
 from smd_agent.cli.runs import further_runs, incomplete_lines, list_runs, runs_in

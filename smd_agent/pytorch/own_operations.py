@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 import torch
 
+from smd_agent.core.domains import Domain
 from smd_agent.pytorch.tracing import (
     TRANSFORM,
     dispatch_modes,
@@ -19,6 +20,8 @@ from smd_agent.pytorch.tracing import (
 )
 
 F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _no_overrides = torch._C.DisableTorchFunction
 _is_profiled = probe(torch, "_C._autograd._profiler_enabled", False)
@@ -72,6 +75,15 @@ def apart(function: F) -> F:
 
     leave_uncompiled(run, with_callees=True)
     return cast("F", run)
+
+
+def fence(doing: str, domain: Domain, again: bool = False) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
+    """``Domain.fence``; what the function computes, it computes ``apart``."""
+
+    def build(function: Callable[P, R]) -> Callable[P, R | None]:
+        return domain.fence(doing, again=again)(apart(function))
+
+    return build
 
 
 def without_gradients(function: F) -> F:

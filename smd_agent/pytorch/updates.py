@@ -20,7 +20,7 @@ from smd_agent.interpreter.callers import callers
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.interpreter.living_objects import living
 from smd_agent.pytorch import own_handles
-from smd_agent.pytorch.fences import fence
+from smd_agent.pytorch.own_operations import fence
 from smd_agent.pytorch.structure import optimized
 from smd_agent.pytorch.tracing import compiler, is_dynamo_compiling, leave_uncompiled
 

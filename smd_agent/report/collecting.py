@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy.typing as npt
 
-from smd_agent.analysis.run_summary import trained_states
 from smd_agent.analysis.statistics import measure
+from smd_agent.analysis.trained_parameters import trained_states
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.reduction_config import HISTOGRAM_OP

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from smd_agent.analysis.run_summary import TRAINED, bytes_of, files_alike, state_of
+from smd_agent.analysis.run_summary import bytes_of, files_alike, state_of
+from smd_agent.analysis.trained_parameters import TRAINED, untrained
 from smd_agent.analysis.trial import Trial
 from smd_agent.compare.environments import environment_of, spoken
 from smd_agent.core.collection_keys import CollectionKeys
@@ -87,14 +88,11 @@ def summary_rows(collected: Collected) -> list[tuple[str, str]]:
 
 def parameters_element(collected: Collected) -> Element | None:
     """Return which parameters are not trained, and why; None where all are, or the run does not tell."""
-    untrained: dict[str, list[str]] = {}
-    for name, state in collected.states.items():
-        if state != TRAINED:
-            untrained.setdefault(state, []).append(name)
-    if not untrained:
+    found = untrained(collected.states)
+    if not found:
         return None
-    left = len(collected.states) - sum(map(len, untrained.values()))
-    rows = [(state, str(len(names)), _listed(names)) for state, names in untrained.items()]
+    left = len(collected.states) - sum(map(len, found.values()))
+    rows = [(state, str(len(names)), _listed(names)) for state, names in found.items()]
     head = element("p", f"{left} of {count_of(len(collected.states), 'parameter')} are trained. The others:")
     return element("div", head, table(("why not", "how many", "which"), rows, "how many"))
 

@@ -27,7 +27,7 @@ CASES = {
     "PyTorch's updates": (PYTORCH, "framework/weight_changes.py:WeightChanges._remember", "all else", "updates"),
     "PyTorch's layers": (
         PYTORCH,
-        "pytorch/capture/layers.py:Layers.before_layer",
+        "pytorch/capture/layer_values.py:Layers.before_layer",
         "all else",
         "inputs and outputs",
     ),

@@ -9,9 +9,9 @@ import torch
 from smd_agent.core.domains import LOSSES
 from smd_agent.framework.plain_access import attribute, is_a
 from smd_agent.framework.step_events import LayerReturn, ModelReturn, Probe, ValueGiven, on
+from smd_agent.pytorch.capture.layer_values import ModuleValues
 from smd_agent.pytorch.capture.loss_graph import KnownLosses
 from smd_agent.pytorch.capture.loss_names import LossNames
-from smd_agent.pytorch.capture.module_values import ModuleValues
 from smd_agent.pytorch.structure import LossModule
 from smd_agent.pytorch.tracing import graph_task
 

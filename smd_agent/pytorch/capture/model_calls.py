@@ -17,11 +17,11 @@ from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.compiled.compiled_layers import CompiledLayers
 from smd_agent.pytorch.compiled.layer_source import LayerSource
 from smd_agent.pytorch.compiled.unwatchable_layers import unwatchable_layers
-from smd_agent.pytorch.fences import fence
 from smd_agent.pytorch.model.step_counter import StepCounter, counter_of
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.model.watched_calls import WatchedCalls
 from smd_agent.pytorch.model.wrappers import Layers
+from smd_agent.pytorch.own_operations import fence
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.structure import LossModule
 

@@ -18,8 +18,8 @@ from smd_agent.core.domains import STEPS
 from smd_agent.framework.error_boundary import own_failure
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.pytorch import own_handles
-from smd_agent.pytorch.fences import fence
 from smd_agent.pytorch.model.step_counter import counter_of
+from smd_agent.pytorch.own_operations import fence
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.structure import LossModule
 from smd_agent.pytorch.tracing import compiler, has_compiled, is_compiling, is_dynamo_compiling, leave_uncompiled

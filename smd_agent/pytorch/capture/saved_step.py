@@ -20,15 +20,14 @@ from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.capture import functional_losses
 from smd_agent.pytorch.capture.evaluation_losses import FunctionCall
+from smd_agent.pytorch.capture.layer_values import ModuleValues
 from smd_agent.pytorch.capture.model_calls import ModelCalls
-from smd_agent.pytorch.capture.module_values import ModuleValues
 from smd_agent.pytorch.capture.outside_calls import OutsideCalls
 from smd_agent.pytorch.capture.persistent_hooks import watch
 from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.capture.step_probes import StepProbes
-from smd_agent.pytorch.fences import fence
 from smd_agent.pytorch.model.tracked_module import TrackedModule
-from smd_agent.pytorch.own_operations import apart
+from smd_agent.pytorch.own_operations import apart, fence
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.structure import LossModule
 from smd_agent.pytorch.tracing import graph_task, has_compiled, is_compiling, is_opaque

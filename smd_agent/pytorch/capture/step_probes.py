@@ -21,7 +21,7 @@ from smd_agent.pytorch.capture.discarded_gradients import DiscardedGradients
 from smd_agent.pytorch.capture.gradients import Gradients
 from smd_agent.pytorch.capture.kept_gradients import KeptGradients
 from smd_agent.pytorch.capture.layer_modes import LayerModes
-from smd_agent.pytorch.capture.layers import Layers
+from smd_agent.pytorch.capture.layer_values import Layers, ModuleValues
 from smd_agent.pytorch.capture.loss_graph import KnownLosses
 from smd_agent.pytorch.capture.loss_inputs import LossInputs
 from smd_agent.pytorch.capture.loss_outputs import LossOutputs
@@ -29,7 +29,6 @@ from smd_agent.pytorch.capture.loss_scaling import Scales
 from smd_agent.pytorch.capture.loss_targets import LossTargets
 from smd_agent.pytorch.capture.losses import Losses
 from smd_agent.pytorch.capture.model_inputs import ModelInputs
-from smd_agent.pytorch.capture.module_values import ModuleValues
 from smd_agent.pytorch.capture.own_losses import OwnLosses
 from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.capture.scaler_facts import ScalerFacts

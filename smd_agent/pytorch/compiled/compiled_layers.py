@@ -12,11 +12,11 @@ from smd_agent.framework.captured_step import Installed, SaveIO
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.pytorch.compiled.eager_replay import EagerReplay
 from smd_agent.pytorch.compiled.unwatchable_layers import Region, say_unwatchable
-from smd_agent.pytorch.fences import fence
 from smd_agent.pytorch.model.step_counter import StepCounter, counter_of
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.model.watched_calls import WatchedCalls
 from smd_agent.pytorch.model.wrappers import Layers
+from smd_agent.pytorch.own_operations import fence
 from smd_agent.pytorch.structure import parts
 from smd_agent.pytorch.tracing import graph_task, is_compiling, is_opaque
 

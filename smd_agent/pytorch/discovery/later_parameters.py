@@ -19,9 +19,9 @@ from smd_agent.framework.model_finder import PATIENCE
 from smd_agent.guard import say_once
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.pytorch import own_handles, structure
-from smd_agent.pytorch.fences import fence
 from smd_agent.pytorch.model import live_modules
 from smd_agent.pytorch.model.trained import was_given
+from smd_agent.pytorch.own_operations import fence
 from smd_agent.pytorch.tracing import compiler, is_dynamo_compiling, leave_uncompiled
 
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from smd_agent.analysis.run_summary import trained_states
+from smd_agent.analysis.trained_parameters import trained_states
 from smd_agent.analysis.trial import create_trial
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_manager import CollectionManager
