@@ -1,7 +1,7 @@
-"""Search for blocks among all objects that are alive , by the parameters that they own.
+"""Search for blocks among all objects that are alive, by the parameters that they own.
 
-It is made only when a block is found that is
-called as a part of a model whose other parameters are trained too.
+It is made only when a block is found that is called as a part of a model whose other parameters are trained too, and
+when a Trainer has parameters that nothing trains.
 """
 
 from __future__ import annotations
@@ -39,6 +39,15 @@ def owner_of(block: Block, others: set[int]) -> Block | None:
 def is_one_of_a_block(parameters: set[int]) -> bool:
     """True if any of these, given by their ids, belongs to a block that is alive."""
     return any(id(one) in parameters for block in _living_blocks() for one in own_parameters(block))
+
+
+def held_blocks() -> list[Block]:
+    """All blocks that the program holds, and what is inside of them."""
+    # One that is let go of lives on until garbage is collected, with all that is inside of it.
+    found = [TrackedBlock(block) for block in _living_blocks()]
+    gone = {id(part) for tracked in found if tracked.is_let_go for part in tracked.parts()}
+    held = [part for tracked in found if id(tracked.model) not in gone for part in tracked.parts()]
+    return [*{id(part): part for part in held}.values()]
 
 
 def _living_blocks() -> list[Block]:

@@ -58,6 +58,11 @@ class ReachedParameters:
         return [pair for pair in self._blocks.parameters() if can_be_trained(pair[1])]
 
 
+def has_unused_gradient(parameter: Parameter) -> bool:
+    """True if a backward pass has reached a parameter, of whatever block, and no update has used that yet."""
+    return any(map(fresh, values_of(parameter)))
+
+
 class Flags:
     """The flags of arrays, which are off until they are put back."""
 

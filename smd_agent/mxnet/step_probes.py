@@ -11,10 +11,13 @@ from smd_agent import guard
 from smd_agent.core.domains import UPDATES
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.captured_step import CapturedStep
+from smd_agent.framework.discarded_gradients import DiscardedGradients
 from smd_agent.framework.input_digests import InputDigests
+from smd_agent.framework.kept_gradients import KeptGradients
 from smd_agent.framework.optimizer_settings import OptimizerSettings
 from smd_agent.framework.parameter_facts import ParameterFacts
 from smd_agent.framework.step_events import NewParameters, Probes, on
+from smd_agent.framework.unowned_parameters import UnownedParameters
 from smd_agent.framework.usage import Usage
 from smd_agent.framework.weight_changes import WeightChanges
 from smd_agent.mxnet import fact_adapters
@@ -26,6 +29,7 @@ from smd_agent.mxnet.loss_inputs import LossInputs
 from smd_agent.mxnet.losses import Losses
 from smd_agent.mxnet.model_inputs import ModelInputs
 from smd_agent.mxnet.ports import TrainedBlocks
+from smd_agent.mxnet.reached_parameters import has_unused_gradient
 from smd_agent.mxnet.structure import is_sparse, parameters_of
 from smd_agent.mxnet.trainer_settings import TrainerSettings
 from smd_agent.mxnet.weights import Weights
@@ -44,6 +48,12 @@ class StepProbes(Probes):
         writer, roles = blocks.recorder, blocks.roles
         usage, trainers = Usage(writer, roles), TrainerSettings(lambda trainer: _is_over(trainer, blocks))
         settings = OptimizerSettings(writer, roles, trainers.settings_of, trainers.title_of)
+        parameters = fact_adapters.Parameters(trainers.title_of, has_gradient)
+        # A backward pass of the step has reached them, or those of no block that is known one before an update.
+        of_trainers = fact_adapters.Parameters(
+            trainers.title_of, lambda one: has_gradient(one) or has_unused_gradient(one)
+        )
+        gradients = fact_adapters.Gradients(trainers.title_of)
         self._trainers = trainers if settings.wanted else None
         super().__init__(
             (
@@ -53,7 +63,10 @@ class StepProbes(Probes):
                 Channels(writer),
                 settings,
                 _Updates(writer, roles, fact_adapters.Weights()),
-                ParameterFacts(writer, blocks.facts_told, fact_adapters.Parameters(trainers.title_of, has_gradient)),
+                ParameterFacts(writer, blocks.facts_told, parameters),
+                UnownedParameters(usage, of_trainers, lambda: {*map(id, blocks.trained_parameters())}),
+                KeptGradients(usage, gradients),
+                DiscardedGradients(usage, gradients),
                 InputDigests(writer, fact_adapters.digest_of),
                 ModelInputs(usage),
                 LayerModes(usage),

@@ -69,6 +69,12 @@ def can_be_trained(parameter: Parameter) -> bool:
     return bool(type(wanted) is str and wanted in _TRAINED and not is_a(parameter, Constant))
 
 
+def adds_gradients(parameter: Parameter) -> bool:
+    """True if a backward pass adds to a parameter's gradients, and does not write them anew."""
+    wanted: object = attribute(parameter, "_grad_req")
+    return bool(type(wanted) is str and wanted == "add")
+
+
 def is_sparse(parameter: Parameter) -> bool:
     """True if a parameter's values live in rows of its Trainer's store."""
     return bool(attribute(parameter, "_stype", "default") != "default")

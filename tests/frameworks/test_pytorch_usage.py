@@ -17,7 +17,7 @@ from torch.nn import functional
 import smd_agent.pytorch as smd
 from smd_agent.framework import optimizer_settings
 from smd_agent.framework.identity import WeakIdentityMap
-from smd_agent.pytorch.capture import unowned_parameters
+from smd_agent.pytorch.capture import fact_adapters
 
 EVERY = smd.SaveConfig(save_interval=1)
 
@@ -144,8 +144,8 @@ def test_parameters_that_no_module_owns(out):
 
 def test_modules_are_looked_through_only_when_something_has_changed(out, monkeypatch):
     calls = []
-    search = unowned_parameters.living_modules
-    monkeypatch.setattr(unowned_parameters, "living_modules", lambda: calls.append(1) or search())
+    search = fact_adapters.living_modules
+    monkeypatch.setattr(fact_adapters, "living_modules", lambda: calls.append(1) or search())
     model = net()
     free = [nn.Parameter(torch.ones(2))]
     hook = hooked(out, model)

@@ -9,17 +9,18 @@ import torch
 from smd_agent.core.domains import PARAMETERS, SETTINGS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
+from smd_agent.framework.discarded_gradients import DiscardedGradients
 from smd_agent.framework.input_digests import InputDigests
+from smd_agent.framework.kept_gradients import KeptGradients
 from smd_agent.framework.optimizer_settings import OptimizerSettings
 from smd_agent.framework.parameter_facts import ParameterFacts
 from smd_agent.framework.step_events import BeforeUpdate, Probe, Probes, StepEnd, on
+from smd_agent.framework.unowned_parameters import UnownedParameters
 from smd_agent.framework.usage import Usage
 from smd_agent.framework.weight_changes import WeightChanges
 from smd_agent.pytorch.capture import fact_adapters
 from smd_agent.pytorch.capture.channels import Channels
-from smd_agent.pytorch.capture.discarded_gradients import DiscardedGradients
 from smd_agent.pytorch.capture.gradients import Gradients
-from smd_agent.pytorch.capture.kept_gradients import KeptGradients
 from smd_agent.pytorch.capture.layer_modes import LayerModes
 from smd_agent.pytorch.capture.layer_values import Layers, ModuleValues
 from smd_agent.pytorch.capture.loss_graph import KnownLosses
@@ -34,7 +35,6 @@ from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.capture.scaler_facts import ScalerFacts
 from smd_agent.pytorch.capture.sequence_layers import SequenceLayers
 from smd_agent.pytorch.capture.trained_roles import TrainedRoles
-from smd_agent.pytorch.capture.unowned_parameters import UnownedParameters
 from smd_agent.pytorch.capture.unregistered_parameters import left_untrained
 from smd_agent.pytorch.capture.weights import Weights
 from smd_agent.pytorch.model.call_modes import TrainedInEvaluation
@@ -84,11 +84,10 @@ class StepProbes(Probes):
     def _facts(self, models: TrainedModels, usage: Usage) -> Iterator[Probe]:
         """The facts of a training step, as PyTorch has them; see ``framework.training_facts``."""
         writer, roles, trained = models.recorder, models.roles, models.trained_params
+        parameters, gradients = fact_adapters.Parameters(), fact_adapters.Gradients()
         yield _Settings(writer, roles, fact_adapters.settings_of)
         yield WeightChanges(writer, roles, fact_adapters.Weights(), updates.in_progress)
-        yield ParameterFacts(
-            writer, models.facts_told, fact_adapters.Parameters(), lambda model: left_untrained(model, trained)
-        )
+        yield ParameterFacts(writer, models.facts_told, parameters, lambda model: left_untrained(model, trained))
         yield _PartialLoads(writer)
         yield InputDigests(writer, fact_adapters.digest_of)
         yield LayerModes(usage)
@@ -96,9 +95,9 @@ class StepProbes(Probes):
         yield LossInputs(usage, models.loss_guesses)
         yield LossTargets(usage)
         yield OwnLosses(usage)
-        yield KeptGradients(usage)
-        yield UnownedParameters(usage, trained)
-        yield DiscardedGradients(usage)
+        yield KeptGradients(usage, gradients)
+        yield UnownedParameters(usage, parameters, trained)
+        yield DiscardedGradients(usage, gradients)
         yield TrainedInEvaluation(writer)
 
     def looks_at(self, layer: torch.nn.Module) -> bool:

@@ -24,8 +24,11 @@ class GradientDiscarded(UsageInARow):
         "discarded_passes": "how many backward passes of the step were for nothing",
         "passes": "how many there were before the update",
     }
-    cause = "zero_grad is called before each backward pass, and the optimizer updates only after several of them"
-    advice = "Call zero_grad() once for each update, right after optimizer.step()"
+    cause = (
+        'zero_grad is called before each backward pass, or Gluon\'s grad_req is "write", and the optimizer updates only'
+        " after several of them"
+    )
+    advice = 'Call zero_grad() once for each update, right after optimizer.step(); in Gluon, with grad_req = "add"'
 
     def start(self) -> None:
         """Begin with nothing seen."""

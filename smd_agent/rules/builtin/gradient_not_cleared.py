@@ -19,7 +19,10 @@ class GradientNotCleared(UsageInARow):
     facts = ("kept_gradient",)
     evidence = {"kept_gradient": "l2 of what was in the optimizer's gradients before the step's first backward pass"}
     cause = "zero_grad is not called between two updates, or not on all that the optimizer updates"
-    advice = "Call optimizer.zero_grad() once for each update, before the backward pass"
+    advice = (
+        "Call optimizer.zero_grad() once for each update, before the backward pass; in Gluon, zero_grad() of each"
+        ' parameter, or leave grad_req at "write"'
+    )
 
     def fault(self, of: str, numbers: Numbers) -> Fault | None:
         """Return what is wrong with one optimizer."""

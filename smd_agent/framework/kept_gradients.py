@@ -12,19 +12,12 @@ over several passes, and from those that one model's loss leaves in another mode
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-import torch
+from typing import Any
 
 from smd_agent.core.domains import GRADIENT_FACTS
-from smd_agent.framework import training_facts as facts
-from smd_agent.framework.optimizer_settings import title_of
+from smd_agent.framework.followed_parameters import FollowedParameters, Gradients, State
 from smd_agent.framework.step_events import AfterBackward, AfterUpdate, BeforeBackward, NewParameters, StepEnd, on
 from smd_agent.framework.usage import Usage, UsageProbe
-from smd_agent.pytorch.arrays import local_of
-from smd_agent.pytorch.capture.followed_parameters import FollowedParameters, State, state_of
-from smd_agent.pytorch.capture.l2_norms import length_of
-from smd_agent.pytorch.own_operations import without_gradients
-from smd_agent.pytorch.updates import ids_of
 
 _MOST = 64
 
@@ -34,14 +27,16 @@ class KeptGradients(UsageProbe, domain=GRADIENT_FACTS, doing="looking at which g
 
     Args:
         usage: takes the numbers.
+        gradients: knows those of the framework.
     """
 
-    def __init__(self, usage: Usage) -> None:
+    def __init__(self, usage: Usage, gradients: Gradients) -> None:
         super().__init__(usage, in_training=True)
-        self._parameters = FollowedParameters()
+        self._gradients = gradients
+        self._parameters = FollowedParameters(gradients)
         self._had_pass = False
         # By the ids of their parameters: l2 before the first pass, and what they were when they were looked at last.
-        self._before: dict[int, torch.Tensor] = {}
+        self._before: dict[int, Any] = {}
         self._states: dict[int, State] = {}
         # The parameters that each optimizer has updated.
         self._updated: dict[str, set[int]] = {}
@@ -49,7 +44,7 @@ class KeptGradients(UsageProbe, domain=GRADIENT_FACTS, doing="looking at which g
     @on(NewParameters)
     def add_parameters(self, new: NewParameters) -> None:
         """Look at the gradients of these too."""
-        self._parameters.add(parameter for _, parameter in new.pairs if parameter.requires_grad)
+        self._parameters.add(parameter for _, parameter in new.pairs if self._gradients.can_be_trained(parameter))
 
     @on(BeforeBackward)
     def before_backward(self, _: BeforeBackward) -> None:
@@ -59,9 +54,9 @@ class KeptGradients(UsageProbe, domain=GRADIENT_FACTS, doing="looking at which g
             return
         self._had_pass = True
         keys = self._parameters.keys
-        found = self._parameters.gradients(keys[:: len(keys) // _MOST + 1])
-        self._before = dict(zip(found, _lengths([*found.values()]), strict=True))
-        self._states = {key: state_of(gradient) for key, gradient in found.items()}
+        found = self._parameters.added_to(keys[:: len(keys) // _MOST + 1])
+        self._before = dict(zip(found, self._gradients.lengths([*found.values()]), strict=True))
+        self._states = {key: self._gradients.state_of(gradient) for key, gradient in found.items()}
 
     @on(AfterBackward)
     def after_backward(self, _: AfterBackward) -> None:
@@ -72,8 +67,8 @@ class KeptGradients(UsageProbe, domain=GRADIENT_FACTS, doing="looking at which g
     def after_update(self, update: AfterUpdate) -> None:
         """An optimizer has used them."""
         if self._had_pass:
-            own = ids_of(update.optimizer)
-            self._updated.setdefault(title_of(update.optimizer), set()).update(own)
+            own = self._gradients.ids_of(update.optimizer)
+            self._updated.setdefault(self._gradients.title_of(update.optimizer), set()).update(own)
             # Gradients may have been clipped and unscaled in place, which leaves what was there in them.
             self._note(own & self._before.keys())
 
@@ -88,29 +83,23 @@ class KeptGradients(UsageProbe, domain=GRADIENT_FACTS, doing="looking at which g
                 # Nobody knows whether they would have been cleared.
                 continue
             lengths = [length for key, length in self._before.items() if key in keys]
-            on_one = [length.to(lengths[0].device) for length in lengths]
-            kept = torch.linalg.vector_norm(torch.stack(on_one)) if on_one else 0.0
+            kept = self._gradients.length_of_all(lengths) if lengths else 0.0
             self._usage.save(f"optimizer/{title}", {"kept_gradient": kept})
         self._before.clear()
         self._parameters.clear()
 
     def _note(self, keys: Iterable[int]) -> None:
         """Take note of gradients as they are; one in whose place another one stands has been cleared."""
+        there = self._parameters.added_to(keys)
         for key in [*keys]:
-            gradient = self._parameters.gradient(key)
-            if gradient is not None and id(gradient) == self._states[key][0]:
-                self._states[key] = state_of(gradient)
+            if key in there and id(there[key]) == self._states[key][0]:
+                self._states[key] = self._gradients.state_of(there[key])
             else:
                 del self._before[key]
 
     def _drop_changed(self) -> None:
         """Forget gradients that something else than a backward pass or an update has changed: they were cleared."""
+        there = self._parameters.added_to(self._before)
         for key in [*self._before]:
-            gradient = self._parameters.gradient(key)
-            if gradient is None or state_of(gradient) != self._states[key]:
+            if key not in there or self._gradients.state_of(there[key]) != self._states[key]:
                 del self._before[key]
-
-
-@without_gradients
-def _lengths(gradients: list[torch.Tensor]) -> list[torch.Tensor]:
-    return [length_of(facts.sample(local_of(gradient).detach().reshape(-1))) for gradient in gradients]
