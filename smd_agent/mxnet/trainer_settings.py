@@ -7,6 +7,7 @@ A schedule is the program's own and may count how often it is asked, so the lear
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from smd_agent import guard
@@ -14,7 +15,7 @@ from smd_agent.core.domains import SETTINGS
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.optimizer_settings import title_of
-from smd_agent.framework.patching import Function, Patch, Until
+from smd_agent.framework.patching import Function, Make, Patch, Until
 from smd_agent.framework.plain_access import attribute, bases_of
 from smd_agent.mxnet.structure import can_be_trained, parameters_of
 
@@ -41,6 +42,7 @@ class TrainerSettings:
         self._updated: WeakIdentityMap[Any, bool] = WeakIdentityMap()
         self._rates: WeakIdentityMap[Any, dict[Any, float]] = WeakIdentityMap()
         self._scales: WeakIdentityMap[Any, float] = WeakIdentityMap()
+        self._skipped: WeakIdentityMap[Any, bool] = WeakIdentityMap()
 
     def title_of(self, trainer: Any) -> str:
         """The title of a Trainer: its optimizer's class, with a number behind it where there are several such."""
@@ -51,17 +53,32 @@ class TrainerSettings:
     @SETTINGS.fence("preparing to look at the settings of a Trainer")
     def before_update(self, trainer: Any) -> Callable[[], object]:
         """A Trainer is about to update; the result is to be called when it has done so."""
-        scaler = attribute(trainer, "_amp_loss_scaler")
+        scaler, optimizer = attribute(trainer, "_amp_loss_scaler"), _optimizer_of(trainer)
+        wanted: list[tuple[type, str, Make, str]] = []
         if scaler is not None:
             # The update itself changes it for the next one.
             self._scales.set(trainer, float(attribute(scaler, "_loss_scale")))
-        optimizer = _optimizer_of(trainer)
-        if attribute(optimizer, "lr_scheduler") is None:
-            return bool
-        why = "learning rates of a schedule are saved as an update uses them"
-        # The class that has it, which is rarely one of the program's.
-        owner = next(base for base in bases_of(type(optimizer)) if "_get_lrs" in vars(base))
-        return Patch(owner, "_get_lrs", self._listen, why=why, until=Until.CALL_RETURNS).remove
+            why = "a scaler tells in its update alone whether that is skipped"
+            wanted.append((*_method(scaler, "has_overflow"), partial(self._listen_to_scaler, trainer), why))
+        if attribute(optimizer, "lr_scheduler") is not None:
+            why = "learning rates of a schedule are saved as an update uses them"
+            wanted.append((*_method(optimizer, "_get_lrs"), self._listen, why))
+        patches = [Patch(kind, name, make, why=why, until=Until.CALL_RETURNS) for kind, name, make, why in wanted]
+
+        def done() -> None:
+            for patch in patches:
+                patch.remove()
+
+        return done
+
+    def _listen_to_scaler(self, trainer: Any, original: Function) -> Function:
+        def has_overflow(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            if type(result) is bool:
+                self._skipped.set(trainer, result)
+            return result
+
+        return has_overflow
 
     def _listen(self, original: Function) -> Function:
         def get_lrs(optimizer: Any, indices: Any) -> Any:
@@ -95,6 +112,9 @@ class TrainerSettings:
         scale = self._scales.get(trainer)
         if scale is not None:
             found["loss_scale"] = scale
+        skipped = self._skipped.get(trainer)
+        if skipped is not None:
+            found["skipped"] = float(skipped)
         return found
 
     def _rates_of(self, trainer: Any, indices: list[int]) -> dict[str, float]:
@@ -112,6 +132,11 @@ class TrainerSettings:
             line = f"{facts.OPTIMIZER}{title}/lr is not saved: the update has not asked its schedule in this process"
             guard.say_once(("learning rate", title), line)
         return found
+
+
+def _method(owner: Any, name: str) -> tuple[type, str]:
+    """A method and the class that it is from, which is rarely one of the program's."""
+    return next(base for base in bases_of(type(owner)) if name in vars(base)), name
 
 
 def groups_of(trainer: Any) -> list[list[int]]:

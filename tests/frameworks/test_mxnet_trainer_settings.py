@@ -8,12 +8,13 @@ import pytest
 pytest.importorskip("mxnet")
 
 import mxnet as mx
-from harness.gluon_facts import arrays, backward, hooked, make_net, rows, trial_of, values
+from harness.gluon_facts import arrays, backward, findings_of, hooked, make_net, rows, trial_of, values
 from mxnet import autograd, gluon
 from mxnet.contrib import amp
 
 from smd_agent import guard
 from smd_agent.framework.patching import is_replaced
+from smd_agent.rules import UpdatesSkipped
 
 
 class Halved(mx.lr_scheduler.LRScheduler):
@@ -106,9 +107,30 @@ def test_the_loss_scale_is_the_one_of_the_update(out, monkeypatch):
     trial = trial_of(hook)
     assert len({*scales}) == 2
     assert values(trial, "optimizer/SGD/loss_scale") == scales
+    assert values(trial, "optimizer/SGD/skipped") == [0, 1, 0, 0]
     # An update that is skipped moves nothing.
     assert moves[1] == 0 < moves[0]
     assert values(trial, "update/net_dense1_weight") == pytest.approx(moves, rel=2e-5)
+
+
+@pytest.mark.parametrize("skips", [True, False])
+def test_a_scaler_that_skips_every_update_is_found_and_one_that_finds_its_scale_is_not(out, monkeypatch, skips):
+    monkeypatch.setattr(amp.amp, "_amp_initialized", True)
+    monkeypatch.setattr(amp.amp, "_amp_loss_scale_initialized", True)
+    net = make_net()
+    trainer = gluon.Trainer(net.collect_params(), "sgd", {"learning_rate": 0.1})
+    amp.init_trainer(trainer)
+    hook = hooked(out, net)
+    for step in range(30):
+        with autograd.record():
+            loss = (net(rows(step)) ** 2).mean()
+            if skips or step < 3:
+                loss = loss * float("inf")
+            with amp.scale_loss(loss, trainer) as scaled:
+                scaled.backward()
+        trainer.step(1)
+    assert not is_replaced(type(trainer._amp_loss_scaler), "has_overflow")
+    assert bool(findings_of(hook, UpdatesSkipped())) is skips
 
 
 def test_the_trainer_of_a_training_that_is_over_leaves_its_name(out):
