@@ -26,10 +26,12 @@ from smd_agent.mxnet.gradients import Gradients
 from smd_agent.mxnet.layer_modes import LayerModes
 from smd_agent.mxnet.layers import Layers
 from smd_agent.mxnet.loss_inputs import LossInputs
+from smd_agent.mxnet.loss_targets import LossTargets
 from smd_agent.mxnet.losses import Losses
 from smd_agent.mxnet.model_inputs import ModelInputs
 from smd_agent.mxnet.ports import TrainedBlocks
 from smd_agent.mxnet.reached_parameters import has_unused_gradient
+from smd_agent.mxnet.sequence_layers import SequenceLayers
 from smd_agent.mxnet.structure import is_sparse, parameters_of
 from smd_agent.mxnet.trainer_settings import TrainerSettings
 from smd_agent.mxnet.weights import Weights
@@ -70,7 +72,9 @@ class StepProbes(Probes):
                 InputDigests(writer, fact_adapters.digest_of),
                 ModelInputs(usage),
                 LayerModes(usage),
+                SequenceLayers(usage),
                 LossInputs(usage, blocks.loss_guesses),
+                LossTargets(usage),
                 # The name of a loss is known by then.
                 Layers(blocks, step),
             )

@@ -1,12 +1,8 @@
-"""Targets of losses: how many there are, and whether they are the next tokens of the model's input.
+"""Targets of losses of PyTorch, and whether they are the next tokens of the model's input.
 
-``usage/target/<function>_<i>/<fact>``, of the step's first calls of each of the losses that are named below:
-
-``axis_0``, ``axis_1``  sizes of the first two axes of the target; the second is 1 where there is none.
-``elements``            how many elements it has.
-
-Of a target of whole numbers, where the model has one input of whole numbers with two axes, for each axis ``k`` of that
-along which the target may go on, be it flattened or without the first element:
+Losses are those that are named below. Beside what ``framework.loss_targets`` has there is, of a target of whole
+numbers, where the model has one input of whole numbers with two axes, for each axis ``k`` of that along which the
+target may go on, be it flattened or without the first element:
 
 ``length_k``    the input's size along it.
 ``next_k``      the share of targets that are the next element of the input, of those that are looked at: all but those
@@ -21,9 +17,11 @@ from typing import Any
 import torch
 
 from smd_agent.core.domains import LOSS_FACTS
+from smd_agent.framework.loss_targets import AXES, Target
+from smd_agent.framework.loss_targets import LossTargets as AnyTargets
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.step_events import LossCall, ModelCall, StepEnd, on
-from smd_agent.framework.usage import Usage, UsageProbe
+from smd_agent.framework.usage import Usage
 from smd_agent.pytorch.arrays import has_memory, tensors_in
 from smd_agent.pytorch.own_operations import without_gradients
 from smd_agent.pytorch.tracing import graph_task, is_opaque
@@ -32,14 +30,11 @@ _LOSSES = (
     *("cross_entropy_loss", "nll_loss", "binary_cross_entropy_loss", "binary_cross_entropy_with_logits_loss"),
     *("mse_loss", "l1_loss", "smooth_l1_loss"),
 )
-# Calls of one function in a step, as the losses of several heads.
-_CALLS = 4
 # Of each axis of the input.
 _LOOKED_AT = 64
-_AXES = 2
 
 
-class LossTargets(UsageProbe, domain=LOSS_FACTS, doing="looking at the targets of a loss"):
+class LossTargets(AnyTargets, domain=LOSS_FACTS, doing="looking at the targets of a loss"):
     """The targets of losses of one step that is saved.
 
     Args:
@@ -47,8 +42,7 @@ class LossTargets(UsageProbe, domain=LOSS_FACTS, doing="looking at the targets o
     """
 
     def __init__(self, usage: Usage) -> None:
-        super().__init__(usage, in_training=True)
-        self._calls: dict[str, int] = {}
+        super().__init__(usage)
         # A copy of a part of what the model was called with last, and its whole shape.
         self._tokens: tuple[torch.Tensor, torch.Size] | None = None
 
@@ -56,31 +50,27 @@ class LossTargets(UsageProbe, domain=LOSS_FACTS, doing="looking at the targets o
     @without_gradients
     def before_call(self, call: ModelCall) -> None:
         """A model is about to be called."""
-        found = [one for one in tensors_in(call.inputs) if one.dim() == _AXES and _is_whole(one) and has_memory(one)]
+        found = [one for one in tensors_in(call.inputs) if one.dim() == AXES and _is_whole(one) and has_memory(one)]
         self._tokens = None
         if len(found) == 1 and not is_opaque():
             self._tokens = found[0][:_LOOKED_AT, :_LOOKED_AT].clone(), found[0].shape
 
-    @on(LossCall)
-    @without_gradients
-    def look_at(self, call: LossCall) -> None:
-        """Save what a call of a functional loss compares with."""
-        function = call.loss
-        if function not in _LOSSES:
-            return
+    def target_of(self, call: LossCall) -> Target | None:
+        """Return the target of a functional loss."""
         target: Any = call.args[1] if len(call.args) > 1 else call.kwargs.get("target")
-        if not is_a(target, torch.Tensor) or graph_task() != -1 or is_opaque() or not has_memory(target):
-            return
-        number = self._calls.get(function, 0)
-        self._calls[function] = number + 1
-        if number >= _CALLS:
-            return
-        sizes = (*target.shape, 1, 1)[:_AXES]
-        numbers: dict[str, Any] = {"axis_0": sizes[0], "axis_1": sizes[1], "elements": target.numel()}
+        if call.loss not in _LOSSES or not is_a(target, torch.Tensor):
+            return None
+        can_be_read = graph_task() == -1 and not is_opaque() and has_memory(target)
+        return Target(call.loss, target) if can_be_read else None
+
+    @without_gradients
+    def compared(self, target: Any) -> dict[str, Any]:
+        """Return how many of the targets are the next tokens."""
+        numbers: dict[str, Any] = {}
         if self._tokens is not None and _is_whole(target) and target.device == self._tokens[0].device:
-            for axis in range(_AXES):
+            for axis in range(AXES):
                 numbers |= _next(*self._tokens, target, axis)
-        self._usage.save(f"target/{function}_{number}", numbers)
+        return numbers
 
     @on(StepEnd)
     def close(self, _: StepEnd) -> None:
@@ -97,7 +87,7 @@ def _next(tokens: torch.Tensor, shape: torch.Size, target: torch.Tensor, axis: i
     length = shape[axis]
     shorter = [*shape]
     shorter[axis] -= 1
-    if length < _AXES:
+    if length < AXES:
         return {}
     if target.numel() == shape.numel():
         whole = target.reshape(shape).narrow(axis, 0, length - 1)

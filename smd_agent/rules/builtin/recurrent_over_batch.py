@@ -14,7 +14,8 @@ class RecurrentOverBatch(UsageInARow):
     It is told by the targets, of which there is one for each element of the layer's first axis, as for each element of
     the model's input, and none for each element of the second one. Where both axes have the same size nothing is said,
     nor where the second one has size 1, as in sequences that come alone.
-    Layers are ``RNN``, ``LSTM``, ``GRU`` and ``MultiheadAttention`` of ``torch.nn`` with ``batch_first=False``.
+    Layers are ``RNN``, ``LSTM``, ``GRU`` and ``MultiheadAttention`` of ``torch.nn`` with ``batch_first=False``, and
+    those of ``gluon.rnn`` with the layout ``TNC``.
     """
 
     meaning = "a layer without batch_first=True gets (batch, time, feature), so that samples are mixed with each other"
@@ -28,7 +29,10 @@ class RecurrentOverBatch(UsageInARow):
         "targets": "how many targets the loss is given",
     }
     cause = "The layer takes its input for (time, batch, feature), and the first axis is that of the batch"
-    advice = "Give the layer batch_first=True, or what it is given the shape (time, batch, feature) by transpose(0, 1)"
+    advice = (
+        "Give the layer batch_first=True (layout='NTC' in Gluon), or what it is given the shape (time, batch, feature)"
+        " by transpose(0, 1)"
+    )
 
     def take(self, step: StepView) -> None:
         """Look at each layer of a step, and at the targets of all its losses."""

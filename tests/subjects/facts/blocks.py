@@ -4,13 +4,13 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon, nd
 from mxnet.contrib import amp
-from mxnet.gluon import nn
+from mxnet.gluon import nn, rnn
 
 mx.random.seed(0)
 np.random.seed(0)
 
 
-def train(last, criterion, optimizer, settings, scaled=False, first=None):
+def train(last, criterion, optimizer, settings, scaled=False, first=None, dtype="float32", shape=(10, 4)):
     net = nn.HybridSequential()
     net.add(first or nn.Dense(5), nn.BatchNorm(), nn.Dropout(0.2), last)
     net.initialize()
@@ -18,8 +18,8 @@ def train(last, criterion, optimizer, settings, scaled=False, first=None):
     if scaled:
         amp.init_trainer(trainer)
     for _ in range(8):
-        x = nd.array(np.random.randint(9, size=(10, 4)), dtype="int32" if first else "float32")
-        y = x % 3 if first else nd.array(np.arange(10) % 3)
+        x = nd.array(np.random.randint(9, size=shape), dtype=dtype)
+        y = x % 3 if dtype == "int32" else nd.array(np.arange(10) % 3)
         with autograd.record():
             loss = criterion(net(x), y)
             if scaled:
@@ -38,4 +38,6 @@ logarithms = gluon.loss.SoftmaxCrossEntropyLoss(from_logits=True)
 train(nn.Dense(3), logarithms, "sgd", {"learning_rate": 0.1, "momentum": 0.9}, scaled=True)
 train(nn.Dense(1, activation="sigmoid"), gluon.loss.L2Loss(), "sgd", {"learning_rate": 0.1})
 train(nn.HybridLambda("softmax"), gluon.loss.SoftmaxCrossEntropyLoss(), "sgd", {"learning_rate": 0.1})
-train(nn.Dense(3, flatten=False), gluon.loss.SoftmaxCrossEntropyLoss(), "sgd", {}, first=nn.Embedding(9, 4))
+crossing = gluon.loss.SoftmaxCrossEntropyLoss()
+train(nn.Dense(3, flatten=False), crossing, "sgd", {}, first=nn.Embedding(9, 4), dtype="int32")
+train(nn.Dense(3), crossing, "sgd", {}, first=rnn.LSTM(5), shape=(10, 4, 2))
