@@ -33,7 +33,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.training_facts import UPDATE_RATIO
 from smd_agent.printable import printable
 from smd_agent.report.line_charts import Columns
-from smd_agent.rules.readings import not_finite
+from smd_agent.rules.not_finite import not_finite
 from smd_agent.rules.step_view import Column, Names, StepView
 
 ABSENT = -math.inf

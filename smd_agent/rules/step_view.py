@@ -269,6 +269,11 @@ class StepView:
         """Return the values of tensors of one element, such as losses; those that are saved whole and are numbers."""
         return self.column("", names)
 
+    def single(self, name: str) -> Any:
+        """Return the element of a tensor that has one, such as a text; None of others."""
+        value = self.value(name)
+        return value.reshape(-1)[0] if value is not None and value.size == 1 else None
+
     def value(self, name: str) -> npt.NDArray[Any] | None:
         """Return a whole tensor; None where it was not saved whole, or cannot be read.
 

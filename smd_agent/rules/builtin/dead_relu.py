@@ -8,7 +8,7 @@ import numpy as np
 
 from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Names, Need, Severity, StepView
 from smd_agent.rules.parameters import Parameter, names, number, whole
-from smd_agent.rules.readings import activity, dead_beyond_chance
+from smd_agent.rules.unit_activity import activity, dead_beyond_chance
 
 _RELU = re.compile("relu", re.IGNORECASE)
 

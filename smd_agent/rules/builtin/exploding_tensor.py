@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, Need, StepView
+from smd_agent.rules.not_finite import not_finite
 from smd_agent.rules.parameters import TENSOR_REGEX, Parameter, flag, whole
-from smd_agent.rules.readings import all_have_skipped, not_finite
+from smd_agent.rules.skipped_updates import all_have_skipped
 
 _LOOKED_AT = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, CollectionKeys.GRADIENTS)
 

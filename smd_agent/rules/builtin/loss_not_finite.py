@@ -6,7 +6,8 @@ import math
 from typing import NamedTuple
 
 from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, ModeKeys, Need, Severity, StepView
-from smd_agent.rules.readings import model_inputs, not_finite
+from smd_agent.rules.inputs_of_models import model_inputs
+from smd_agent.rules.not_finite import not_finite
 
 _WEIGHTS = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
 # What a loss that diverges has grown to, beside the first one.

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from smd_agent.framework.training_facts import NOT_NOW, PARAMETERS
 from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Place, Severity, StepView
+from smd_agent.rules.known_parameters import known_parameters
 from smd_agent.rules.parameters import Parameter, whole
-from smd_agent.rules.readings import known_parameters
 
 _OUTPUT = re.compile(r"(_output_\d+|/outputs(_\d+)?)$")
 # Of a loop with a tape, variables are those of any models, in any order.

@@ -6,8 +6,8 @@ from statistics import median
 
 from smd_agent.framework.training_facts import LOOKED_AT, NOT_NOW, UPDATE
 from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, StepView
+from smd_agent.rules.known_parameters import known_parameters
 from smd_agent.rules.parameters import Parameter, whole
-from smd_agent.rules.readings import known_parameters
 
 _GRADIENT = "gradient/"
 # A gradient below that part of the median is rounding, as that of a bias before a normalisation.

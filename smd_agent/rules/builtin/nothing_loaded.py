@@ -7,7 +7,6 @@ from typing import Any
 
 from smd_agent.framework.training_facts import LOADS
 from smd_agent.rules.built_in import BuiltInRule, Severity, StepView
-from smd_agent.rules.readings import single
 
 _NUMBERS = ("given", "own", "loaded")
 
@@ -32,7 +31,7 @@ class NothingLoaded(BuiltInRule):
     def take(self, step: StepView) -> None:
         """Look at the loads that a step tells of."""
         for name in step.names(patterns=(f"^{LOADS}",)):
-            told = _parsed(str(single(step, name)))
+            told = _parsed(str(step.single(name)))
             if told is None:
                 continue
             numbers = {key: told[key] for key in _NUMBERS}

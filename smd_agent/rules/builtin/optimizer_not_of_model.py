@@ -5,7 +5,7 @@ from __future__ import annotations
 from smd_agent.framework.training_facts import USAGE
 from smd_agent.printable import count_of, some_of
 from smd_agent.rules.built_in import StepView
-from smd_agent.rules.readings import known_parameters
+from smd_agent.rules.known_parameters import known_parameters
 from smd_agent.rules.usage import Numbers, UsageInARow
 
 _NAMED = 3

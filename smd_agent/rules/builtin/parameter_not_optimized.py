@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from smd_agent.rules.built_in import TRAINING, BuiltInRule, Severity, StepView
-from smd_agent.rules.readings import known_parameters
+from smd_agent.rules.known_parameters import known_parameters
 
 _IN_A_LIST = (
     "Its module, or the parameter, is in a plain list or dict of the model, which does not register it:"

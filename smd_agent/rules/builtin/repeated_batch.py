@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from smd_agent.rules.built_in import TRAINING, BuiltInRule, Severity, Split, StepView
+from smd_agent.rules.inputs_of_models import first_inputs
 from smd_agent.rules.parameters import Parameter, whole
-from smd_agent.rules.readings import first_inputs
 
 
 class RepeatedBatch(BuiltInRule):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from smd_agent.rules.built_in import CollectionKeys, ModeKeys, Severity, StepView
+from smd_agent.rules.inputs_of_models import first_inputs
 from smd_agent.rules.parameters import Parameter, whole
-from smd_agent.rules.readings import first_inputs
 from smd_agent.rules.workers import OfWorkers
 
 _WEIGHTS = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)

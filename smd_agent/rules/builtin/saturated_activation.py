@@ -9,7 +9,7 @@ import numpy as np
 
 from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Names, Need, Severity, StepView
 from smd_agent.rules.parameters import Parameter, names, number, whole
-from smd_agent.rules.readings import activity
+from smd_agent.rules.unit_activity import activity
 
 _KIND = re.compile("tanh|sigmoid", re.IGNORECASE)
 _FEWEST_ELEMENTS = 8

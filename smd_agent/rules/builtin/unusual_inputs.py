@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from smd_agent.framework.training_facts import AS_IT_IS, INTEGERS, USAGE, USED_INPUT
 from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, ModeKeys, Need, Place, Severity, StepView
+from smd_agent.rules.inputs_of_models import model_inputs
+from smd_agent.rules.not_finite import not_finite
 from smd_agent.rules.parameters import Parameter, number, whole
-from smd_agent.rules.readings import model_inputs, not_finite
 from smd_agent.rules.usage import Numbers, numbers_of
 
 _OF_LAYERS = ("_(input|output)_[0-9]+$", "/(inputs|outputs)(_[0-9]+)?$")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Place, StepView
+from smd_agent.rules.not_finite import not_finite
 from smd_agent.rules.parameters import Parameter, whole
-from smd_agent.rules.readings import has_skipped, not_finite, says_so, scales_of
+from smd_agent.rules.skipped_updates import has_skipped, says_so, scales_of
 
 # A scale below 1 makes gradients smaller than they are: what still overflows is no matter of the scale.
 _UNSCALED = 1.0

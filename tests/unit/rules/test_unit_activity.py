@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smd_agent.rules.readings import activity, dead_beyond_chance
+from smd_agent.rules.unit_activity import activity, dead_beyond_chance
 
 
 @pytest.mark.parametrize(
