@@ -3,8 +3,9 @@
 Trained parameters are those handed to an optimizer. While some of them belong to no known model, every outermost call
 of a module in training is looked at: one that owns such a parameter is a model. Once all are accounted for, ``Module``
 is as it was. A backward pass that gives a gradient to a parameter without a model shows that calls are not enough: the
-model was called in evaluation mode, or where calls cannot be seen, and is looked for among all objects. A script
-without an optimizer of ``torch.optim`` shows its parameters in its first backward pass.
+model was called in evaluation mode, or where calls cannot be seen (``unseen_calls``), and is looked for among all
+objects. A script without an optimizer of ``torch.optim`` shows its parameters in its first backward pass
+(``without_optimizer``).
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import STEPS
 from smd_agent.core.locking import locked
 from smd_agent.framework.model_finder import PATIENCE, ModelFinder
@@ -28,14 +29,14 @@ from smd_agent.pytorch.capture.persistent_hooks import watch
 from smd_agent.pytorch.discovery import own_calls
 from smd_agent.pytorch.discovery.backward_calls import PassWatch, leaves, reached_by
 from smd_agent.pytorch.discovery.cached_passes import CachedPasses
-from smd_agent.pytorch.discovery.first_update import FirstUpdate
-from smd_agent.pytorch.discovery.later_parameters import LaterParameters
 from smd_agent.pytorch.discovery.transforms import TransformWatch
+from smd_agent.pytorch.discovery.unseen_calls import UnseenCalls
+from smd_agent.pytorch.discovery.without_optimizer import LaterParameters, WithoutOptimizer
 from smd_agent.pytorch.hook import Hook
 from smd_agent.pytorch.model import call_modes, live_modules, step_counter
 from smd_agent.pytorch.model.module_calls import CallWatch
 from smd_agent.pytorch.model.tracked_module import TrackedModule
-from smd_agent.pytorch.model.trained import given_to_optimizer, was_given
+from smd_agent.pytorch.model.trained import given_to_optimizer
 from smd_agent.pytorch.model.wrappers import named_parameters, unwrapped
 from smd_agent.pytorch.own_operations import apart
 from smd_agent.pytorch.tracing import graph_task, leave_uncompiled
@@ -43,6 +44,27 @@ from smd_agent.pytorch.updates import updates
 from smd_agent.pytorch.worker import feeds_a_loader
 
 Module = torch.nn.Module
+
+
+@dataclass
+class Trained:
+    """The kinds of tensors that the program trains, as far as it has shown.
+
+    plain: tensors that are no parameters of modules.
+    of_modules: parameters of modules.
+    others: others than those that its optimizers have.
+    """
+
+    plain: bool = False
+    of_modules: bool = False
+    others: bool = False
+
+    def reason(self, given: list[torch.Tensor]) -> str | None:
+        """The reason why no model was found; ``given``: the parameters of optimizers that are alive."""
+        if self.others and given and all(parameter.grad is None for parameter in given):
+            return "gradients were computed, but of none of the parameters that an optimizer was given"
+        only_plain = self.plain and not self.of_modules
+        return "gradients were computed, but of no parameters of a torch.nn.Module" if only_plain else None
 
 
 class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
@@ -63,18 +85,12 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         self._passes = PassWatch(self._before_pass, self._after_pass)
         # Called in evaluation mode, with trained parameters.
         self._evaluated: dict[int, weakref.ref[Module]] = {}
-        self._found_without_call: list[TrackedModule] = []
-        self._without_counter: list[TrackedModule] = []
-        self._last_backward_step = -1
-        self._first_update = FirstUpdate()
-        self._was_watching = False
-        self._later = LaterParameters(self._wait_for_later)
         self._transforms = TransformWatch()
+        self._unseen = UnseenCalls(self._transforms, self._stop_watching_if_done)
+        self._without_optimizer = WithoutOptimizer()
+        self._later = LaterParameters(self._wait_for_later)
         self._cached = CachedPasses()
-        self._without_optimizer = False
-        self._steps_missed = 0
-        # Whether the program trains tensors, parameters of modules, and others than those that its optimizers have.
-        self._plain_tensors = self._parameters = self._trains_others = False
+        self._trained = Trained()
 
     def install(self) -> None:
         """Begin to watch; called once."""
@@ -101,10 +117,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         if self._transforms.used:
             return "gradients taken by torch.func cannot be seen"
         given = [parameter for reference in self._pending_params.values() if (parameter := reference()) is not None]
-        if self._trains_others and given and all(parameter.grad is None for parameter in given):
-            return "gradients were computed, but of none of the parameters that an optimizer was given"
-        plain = self._plain_tensors and not self._parameters
-        return "gradients were computed, but of no parameters of a torch.nn.Module" if plain else None
+        return self._trained.reason(given)
 
     def stop(self) -> None:
         """Search no more: the script registers its models itself, or nothing can be saved."""
@@ -140,13 +153,10 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         structure.given_group(optimizer, group)
         parameters = structure.optimized(optimizer)
         given_to_optimizer(parameters)
-        self._parameters = self._parameters or any(map(structure.is_parameter, parameters))
-        self._plain_tensors = True
+        self._trained.of_modules = self._trained.of_modules or any(map(structure.is_parameter, parameters))
+        self._trained.plain = True
         updates.add(optimizer)
-        if self._without_optimizer:
-            self._without_optimizer = False
-            if self.hook is not None:
-                self.hook.steps.pass_ends_step = False
+        self._without_optimizer.optimizer_comes(self.hook)
         self._expect(parameters)
 
     def _expect(self, parameters: Iterable[torch.Tensor]) -> None:
@@ -165,8 +175,8 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
     def _look_at(self, module: Module) -> None:
         if self.paused or self._transforms.has_call():
             return
-        if self._without_counter:
-            self._count_calls_of(module)
+        if self._unseen.uncounted:
+            self._unseen.count_calls_of(module, self.hook)
         if not self._pending_params or graph_task() != -1:
             return
         if not torch.is_grad_enabled():
@@ -188,22 +198,13 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             self._search(self.params_without_model(), counted=True)
         self._stop_watching_if_done()
 
-    def _count_calls_of(self, module: Module) -> None:
-        """Put the counter on a model that can be called where calls are seen, now that it is."""
-        for tracked in self._without_counter:
-            if self.hook is not None and tracked.model is not None and unwrapped(module) is tracked.model:
-                step_counter.attach(tracked, self.hook, module)
-                self._without_counter.remove(tracked)
-                self._stop_watching_if_done()
-                return
-
     def _stop_watching_if_done(self) -> None:
-        self._without_counter = [tracked for tracked in self._without_counter if tracked.model is not None]
+        some_uncounted = self._unseen.forget_gone()
         if not self.params_without_model():
             self._evaluated.clear()
-            if not self._without_counter:
+            if not some_uncounted:
                 self._calls.end()
-            searching = self._found_without_call or not self.saw_training or self._without_optimizer
+            searching = self._unseen.models or not self.saw_training or self._without_optimizer.now
             if not searching and not self._later.are_waited_for:
                 self._passes.end()
 
@@ -225,16 +226,10 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
     def track(self, hook: Hook, model: Module, inner: list[TrackedModule]) -> TrackedModule:
         """Name a model and what it gets and gives."""
         self._transforms.end()
-        if self._steps_missed:
-            # The program's steps are counted from its first one on.
-            if hook.position.open:
-                hook.finish_step()
-            hook.position.begin(hook.position.train, self._steps_missed)
-            self._steps_missed = 0
-        hook.steps.pass_ends_step = self._without_optimizer
+        self._without_optimizer.count_missed(hook)
         owner = own_calls.owner_of(model, hook.models, self.params_without_model() - _ids(model))
         tracked = hook.add_model(model, owner, counted=False)
-        tracked.without_optimizer = self._without_optimizer and not any(map(was_given, structure.parameters(model)))
+        tracked.without_optimizer = self._without_optimizer.has(model)
         if tracked.without_optimizer:
             self._later.found(tracked.kind)
         hook.threads.calls_models()
@@ -247,7 +242,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
     @locked
     @apart
     def _before_pass(self, function: str, tensors: Any, inputs: Any) -> bool | None:
-        self._was_watching = self._calls.watching
+        was_watching = self._calls.watching
         if self.paused:
             if self._later.are_waited_for:
                 self._later.forget()
@@ -259,85 +254,48 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         if self._later.are_waited_for:
             trained = self._later.trained_by(reached_by(function, tensors, inputs), self.known_params)
             if trained:
-                self._train_without_optimizer(trained)
+                self._without_optimizer.begin()
+                self._expect(trained)
                 return False
             self._stop_watching_if_done()
-        if function == "backward" and self._was_watching and self._pending_params:
+        if function == "backward" and was_watching and self._pending_params:
             ends = leaves(tensors)
             reached = {id(parameter) for parameter in ends if structure.is_parameter(parameter)}
             self._give_up({id(one) for one in ends if id(one) in self._pending_params} - reached)
-            self._trains_others = self._trains_others or (bool(reached) and reached.isdisjoint(self._pending_params))
+            if reached and reached.isdisjoint(self._pending_params):
+                self._trained.others = True
             evaluated = self._find_behind(reached) or self._find_cached(tensors)
             if evaluated and self.hook is not None and not self.hook.position.awaits_update:
                 self.hook.begin_training_step()
                 return True
-        self._found_without_call = [tracked for tracked in self._found_without_call if tracked.model is not None]
-        if not self._found_without_call or function != "backward" or self.hook is None:
-            return False
-        return self._begin_step_of_pass(self.hook)
+        return bool(self._unseen.models) and self._unseen.open_step(function, self.hook)
 
     def _first_pass(self, reached: list[torch.Tensor]) -> None:
         """A program without an optimizer shows what it trains: its models are found when they are called next."""
-        self._plain_tensors = self._plain_tensors or not reached
+        self._trained.plain = self._trained.plain or not reached
         if reached and not feeds_a_loader():
-            say_once(
-                "no optimizer",
-                "no torch.optim optimizer was used before the first backward pass: every pass ends a step, "
-                "and what is saved begins with step 1",
-            )
-            self._train_without_optimizer(reached)
+            self._without_optimizer.begin_at_first_pass()
+            self._expect(reached)
 
     @locked
     def _wait_for_later(self) -> None:
         self._passes.begin()
 
-    def _train_without_optimizer(self, parameters: Iterable[torch.Tensor]) -> None:
-        self._without_optimizer = True
-        self._steps_missed = 1
-        self._expect(parameters)
-
-    def _begin_step_of_pass(self, hook: Hook) -> bool:
-        """Open a step, unless the pass belongs to the one that is open; True if it did."""
-        position = hook.position
-        is_new = position.step != self._last_backward_step and position.clock is position.train
-        counted = [tracked for tracked in self._found_without_call if tracked not in self._without_counter]
-        if is_new and any(tracked.last == position.step for tracked in counted):
-            # A call has opened the step since the last pass: calls are seen after all.
-            self._found_without_call.clear()
-            self._stop_watching_if_done()
-            return False
-        if not self._pass_opens_step():
-            return False
-        for tracked in self._found_without_call:
-            called = position.step != self._last_backward_step and tracked.last == position.step
-            if called and tracked.model is not None and not structure.is_training(tracked.model):
-                call_modes.follow_gradients(tracked)
-        if names := ", ".join(tracked.title for tracked in self._found_without_call if not tracked.by_gradients):
-            hook.selection.explained.add(CollectionKeys.LAYERS)
-            self._transforms.say_unseen(names)
-        hook.begin_training_step()
-        return True
-
     def _pass_opens_step(self) -> bool:
         """True if the next backward pass is the first of a step that no call has opened."""
-        if self.hook is None or all(tracked.model is None for tracked in self._found_without_call):
-            return False
-        position = self.hook.position
-        if position.clock is not position.train or not position.awaits_update:
-            return True
-        is_next = position.unsure and position.step == self._last_backward_step
-        return is_next and not self._first_update.is_to_come(self._found_without_call)
+        return self._unseen.pass_opens_step(self.hook)
 
     @STEPS.fence("looking at the end of a backward pass", again=True)
     @locked
     def _after_pass(self) -> None:
-        self._last_backward_step = self.step
-        if self._found_without_call and self.hook is not None and self.hook.position.unsure:
-            self._first_update.passed(self._found_without_call)
-        if self._without_optimizer and self.hook is not None and not self.paused:
-            called = (tracked for tracked in self.hook.models if tracked.last == self.step)
-            if all(tracked.without_optimizer for tracked in called):
-                self.hook.steps.passed()
+        hook, unseen = self.hook, self._unseen
+        step = unseen.last_step = self.step
+        if hook is None:
+            return
+        if unseen.models and hook.position.unsure:
+            unseen.passed()
+        if self._without_optimizer.now and not self.paused:
+            self._without_optimizer.passed(hook, step)
 
     def _find_behind(self, reached: set[int]) -> bool:
         """Adopt the models of trained parameters that a backward pass reaches, and no call in training has shown.
@@ -378,11 +336,11 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             tracked = self._make_known(module, counted)
             if tracked is None:
                 return
-            self._found_without_call.append(tracked)
+            self._unseen.models.append(tracked)
             if self.hook is not None:
                 self.hook.pass_opens_step = self._pass_opens_step
             if not counted:
-                self._without_counter.append(tracked)
+                self._unseen.uncounted.append(tracked)
             self._passes.begin()
         self._give_up(wanted & self.params_without_model())
 

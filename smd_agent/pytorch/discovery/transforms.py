@@ -42,7 +42,8 @@ class TransformWatch:
     def has_call(self) -> bool:
         """True if the call of a module that is looked at is inside of one, and so no step by itself."""
         inside = is_transformed()
-        self.seen_call = self.seen_call or inside
+        if inside:
+            self.seen_call = True
         return inside
 
     def say_unseen(self, names: str) -> None:

@@ -1,14 +1,16 @@
-"""Parameters that modules get once the program trains, and that no optimizer of ``torch.optim`` has.
+"""Trainings without an optimizer of ``torch.optim``: the program updates parameters by hand, or by another library.
 
-They may be another training's, by hand or by an optimizer of another library. PyTorch tells of parameters as they are
-registered; a backward pass that reaches some of them, and nothing that an optimizer has, shows that they are trained.
+Such a training shows its parameters in a backward pass, and every pass ends a step. The first training of a program is
+one if there is no optimizer before the first pass. Later ones may train parameters that modules get once the program
+trains: PyTorch tells of parameters as they are registered; a pass that reaches some of them, and nothing that an
+optimizer has, shows that they are trained.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn.modules.module import register_module_parameter_registration_hook
@@ -24,9 +26,64 @@ from smd_agent.pytorch.model.trained import was_given
 from smd_agent.pytorch.own_operations import fence
 from smd_agent.pytorch.tracing import compiler, is_dynamo_compiling, leave_uncompiled
 
+if TYPE_CHECKING:
+    from smd_agent.pytorch.hook import Hook
+
+
+class WithoutOptimizer:
+    """The training that was seen last, as far as it has no optimizer.
+
+    Attributes:
+        now: whether it has none, so that every backward pass ends a step.
+    """
+
+    def __init__(self) -> None:
+        self.now = False
+        self._steps_missed = 0
+
+    def begin(self) -> None:
+        """A backward pass has shown such a training: its models are found when they are called next."""
+        self.now = True
+        self._steps_missed = 1
+
+    def begin_at_first_pass(self) -> None:
+        """There was no optimizer before the first backward pass of the program."""
+        say_once(
+            "no optimizer",
+            "no torch.optim optimizer was used before the first backward pass: every pass ends a step, "
+            "and what is saved begins with step 1",
+        )
+        self.begin()
+
+    def optimizer_comes(self, hook: Hook | None) -> None:
+        """An optimizer is given parameters: updates end steps from now on."""
+        if self.now:
+            self.now = False
+            if hook is not None:
+                hook.steps.pass_ends_step = False
+
+    def count_missed(self, hook: Hook) -> None:
+        """Count the program's steps from its first one on, before a model is made known to the hook."""
+        if self._steps_missed:
+            if hook.position.open:
+                hook.finish_step()
+            hook.position.begin(hook.position.train, self._steps_missed)
+            self._steps_missed = 0
+        hook.steps.pass_ends_step = self.now
+
+    def has(self, model: torch.nn.Module) -> bool:
+        """True if a model is trained by it."""
+        return self.now and not any(map(was_given, structure.parameters(model)))
+
+    def passed(self, hook: Hook, step: int) -> None:
+        """A backward pass is over, which ends the step unless a model of another training was called in it."""
+        called = (tracked for tracked in hook.models if tracked.last == step)
+        if all(tracked.without_optimizer for tracked in called):
+            hook.steps.passed()
+
 
 class LaterParameters:
-    """Those that are waited for.
+    """The parameters that modules get once the program trains, and that no optimizer has.
 
     Args:
         came: called when there is one, and there was none.
