@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Generic
 
 from smd_agent import guard
-from smd_agent.core.clock import ModeClock
+from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.domains import STEPS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.ports import HeldStep
@@ -26,6 +26,8 @@ from smd_agent.interpreter.hidden_frames import unseen
 
 Positional = tuple[object, ...]
 Keywords = Mapping[str, object]
+
+_TRAIN = ModeKeys.TRAIN
 
 
 class TentativeStep:
@@ -66,6 +68,49 @@ class TentativeStep:
             self._recorder.resume_step(self._before)
 
 
+class SingleStep(Generic[C]):
+    """The function for one step of a model whose own function makes several in a call; asked for once.
+
+    Args:
+        calls: how many steps a call makes.
+        current: where the running step function is kept.
+
+    Attributes:
+        calls: the same.
+    """
+
+    def __init__(self, calls: StepsPerCall, current: Current[C]) -> None:
+        self.calls = calls
+        self._current = current
+        self._function: Call | None = None
+        self._asked_for = False
+
+    def of(self, step: RunningStep[C], position: RunPosition, args: Positional) -> Call | None:
+        """The function, which is made out of the model now or was before; None after a line if there is none."""
+        if not self._asked_for:
+            self._asked_for = True
+            self._make(step, position, args)
+        return self._function
+
+    @STEPS.fence("preparing steps one by one")
+    def _make(self, step: RunningStep[C], position: RunPosition, args: Positional) -> None:
+        if self.calls.make_single is not None:
+            # What is traced meanwhile is a part of the step function, and nobody else's.
+            self._current.step = step
+            position.inside = True
+            try:
+                self._function = self.calls.make_single(args)
+            finally:
+                position.inside = False
+                self._current.step = None
+        if self._function is None:
+            guard.say_once(
+                "steps_per_execution",
+                "with this model and steps_per_execution > 1 only the last step of an execution can be saved, without"
+                " gradients and layers; weights are those before its first step",
+            )
+
+
 class StepFunction(Placed, RunningStep[C], Generic[H, C]):
     """Calls a model's own function and counts its steps.
 
@@ -96,7 +141,6 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
         self.mode = mode
         self.capture = None
         self.last: object = None
-        self._trains = mode is ModeKeys.TRAIN
         self.variables = ModelVariables(backend.names)
         # The model holds this: a cycle would keep both until the garbage collector runs.
         self._model = Reference(model)
@@ -104,11 +148,8 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
         self._current = current
         self._hook = source.hook
         self._pause_others = backend.pause_others
-        self._end_of_data = backend.end_of_data
         self._steps = calls.steps
-        self._calls = calls
-        self._single: Call | None = None
-        self._asked_for_single = False
+        self._single = SingleStep(calls, current)
 
     @unseen
     def __call__(self, *args: object, **kwargs: object) -> Any:  # noqa: C901 - in every step
@@ -125,7 +166,8 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
             if not isinstance(steps, int):
                 steps = steps(args)
             position = hook.position
-            clock = hook.recorder.clocks[self.mode]
+            mode = self.mode
+            clock = hook.recorder.clocks[mode]
             if position.open or clock.step + steps >= clock.due:
                 return self._run_watched(hook, steps, args, kwargs)
             position.begin(clock, steps)
@@ -137,10 +179,10 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
                 if pause is not None:
                     pause(True)
                 result = self.function(*args, **kwargs)
-                if self._trains:
+                if mode is _TRAIN:
                     self.last = result
                 return result
-            except self._end_of_data:
+            except self._backend.end_of_data:
                 position.take_back(steps)
                 raise
             finally:
@@ -191,7 +233,7 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
 
     @unseen
     def _run_watched(self, hook: H, steps: int, args: Positional, kwargs: Keywords) -> Any:
-        single = self._one_step(hook, args) if steps > 1 else None
+        single = self._single.of(self, hook.position, args) if steps > 1 else None
         if single is None:
             return self._run_step(hook, self.function, args, kwargs, steps)
         outputs, ended = self._run_step(hook, single, args, kwargs), False
@@ -204,8 +246,8 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
         """One more step; what it returned, and whether there was none because the data have ended."""
         try:
             return self._run_step(hook, single, args, kwargs), False
-        except self._end_of_data:
-            if not self._calls.ends_early:
+        except self._backend.end_of_data:
+            if not self._single.calls.ends_early:
                 raise
             # As in the model's own loop: the last step that there was gives the result.
             return last, True
@@ -235,12 +277,12 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
             if self._pause_others is not None:
                 self._pause_others(True)
             result = function(*args, **kwargs)
-            if self._trains:
+            if self.mode is _TRAIN:
                 self.last = result
             if self.capture is not None:
                 # Before the last step goes to the writer, which would take turns with us.
                 self.capture.finish(result)
-        except self._end_of_data:
+        except self._backend.end_of_data:
             if step is not None:
                 step.take_back()
             step = None
@@ -268,27 +310,3 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
             self.capture = self._backend.capture(hook, self)
             self.capture.steps = steps
             self.capture.begin(args)
-
-    def _one_step(self, hook: H, args: Positional) -> Call | None:
-        if not self._asked_for_single:
-            self._asked_for_single = True
-            self._prepare_single(hook, args)
-        return self._single
-
-    @STEPS.fence("preparing steps one by one")
-    def _prepare_single(self, hook: H, args: Positional) -> None:
-        if self._calls.make_single is not None:
-            # What is traced meanwhile is a part of this function, and nobody else's.
-            self._current.step = self
-            hook.position.inside = True
-            try:
-                self._single = self._calls.make_single(args)
-            finally:
-                hook.position.inside = False
-                self._current.step = None
-        if self._single is None:
-            guard.say_once(
-                "steps_per_execution",
-                "with this model and steps_per_execution > 1 only the last step of an execution can be saved, without"
-                " gradients and layers; weights are those before its first step",
-            )
