@@ -43,7 +43,6 @@ class RunPosition:
 
     __slots__ = (
         "awaits_update",
-        "before",
         "clock",
         "ends_with_update",
         "evaluation",
@@ -57,8 +56,10 @@ class RunPosition:
         "updated",
     )
 
+    before: int = -1
+
     def __init__(self, clock: ModeClock) -> None:
-        self.step = self.newest = self.before = -1
+        self.step = self.newest = -1
         self.clock = self.train = self.evaluation = clock
         self.open = False
         self.saving = False
@@ -88,27 +89,33 @@ class RunPosition:
 
     def go_on_after(self, step: int) -> None:
         """Let the first step be the one after this one."""
-        self.step = self.newest = self.before = step
+        self.step = self.newest = step
         # Whatever a model has been called for, its next call begins a step.
         self.updated = True
 
 
 class WatchedPosition(RunPosition):
-    """A position that has somebody told before each step begins, whoever counts it.
+    """The position of a run that may go on with an earlier one: somebody is told before each step begins.
 
     Attributes:
         before_step: called then, while the numbers are still those of the last step.
     """
 
-    __slots__ = ("_newest", "before_step")
+    __slots__ = ("_newest", "before", "before_step")
 
+    before: int
     before_step: Callable[[], object]
 
     def __init__(self, clock: ModeClock) -> None:
         # bool, called without arguments, does nothing.
         self.before_step = bool
-        self._newest = -1
+        self._newest = self.before = -1
         super().__init__(clock)
+
+    def go_on_after(self, step: int) -> None:
+        """Let the first step be the one after this one."""
+        super().go_on_after(step)
+        self.before = step
 
     @property
     def newest(self) -> int:
