@@ -160,9 +160,9 @@ class Hook(KnownModels):
         if not path:
             owner = None
         siblings = [tracked for tracked in self.models if owner is not None and tracked.owner is owner]
-        taken = {tracked.title for tracked in self.models}
+        taken = {tracked.names.title for tracked in self.models}
         name = class_name(module if owner is None else owner)
-        title = siblings[0].title if siblings else free_name(name, taken.__contains__)
+        title = siblings[0].names.title if siblings else free_name(name, taken.__contains__)
         first = len(siblings) == len(self.models)
         tracked = TrackedModule(module, title, first, owner, path)
         if all(other.last != self.step for other in self.models):
@@ -278,7 +278,8 @@ class Hook(KnownModels):
 
     def _settle_modules(self) -> None:
         names = {id(layer): name for tracked in self.models for name, layer in tracked.layers()}
-        names.update({id(module): tracked.name for tracked in self.models if (module := tracked.module) is not None})
+        modules = [(tracked.module, tracked.names.model) for tracked in self.models]
+        names.update({id(module): name for module, name in modules if module is not None})
         collections = [c for c in self.get_collections().values() if isinstance(c, Collection)]
         settled = [collection for collection in collections if collection.settle_modules(names)]
         if settled:
@@ -294,7 +295,7 @@ class Hook(KnownModels):
             self.threads.calls_models()
             line = "models are called in several threads at once: of calls at the same time only the first is a step"
             guard.say_once("threads", line)
-        elif self._saved_step is not None and not call.tracked.busy:
+        elif self._saved_step is not None and not call.tracked.calls.busy:
             return self._saved_step.model_calls.forward(call, args, kwargs)
         return call.forward(*args, **kwargs)
 
@@ -317,8 +318,8 @@ class Hook(KnownModels):
     @STEPS.fence("looking at a model's call", again=True)
     @locked
     def _take_call(self, tracked: TrackedModule) -> bool:
-        tracked.thread = threading.get_ident()
-        tracked.called = True
+        tracked.calls.thread = threading.get_ident()
+        tracked.calls.any = True
         if not self.threads.call():
             return False
         step = self._saved_step

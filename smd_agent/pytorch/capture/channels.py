@@ -59,7 +59,7 @@ class Channels(Probe, domain=CHANNELS, doing="looking at the channels of layers"
         if model is not None:
             whole = weakref.ref(model)
             self._modules.update((name, (weakref.ref(layer), whole)) for name, layer in tracked.layers())
-            self._modules[tracked.name] = whole, whole
+            self._modules[tracked.names.model] = whole, whole
 
     @on(events.StepEnd)
     def close(self, _: events.StepEnd) -> None:

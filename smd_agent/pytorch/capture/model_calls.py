@@ -67,13 +67,13 @@ class ModelCalls:
     def forward(self, call: StepCounter, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a model's forward with its layers watched."""
         tracked = call.tracked
-        if not self._calls.takes(tracked, tracked.title):
+        if not self._calls.takes(tracked, tracked.names.title):
             return call.forward(*args, **kwargs)
         watched = Installed()
         is_loss = issubclass(type(tracked.model), LossModule)
         # Where a loss module is just being found to be a model too, it is captured as a loss already.
         name = None if is_loss and self.in_loss else call.name
-        tracked.busy = True
+        tracked.calls.busy = True
         self.in_loss += is_loss
         try:
             run = self._before_model(call, name, args, kwargs, watched) or call.forward
@@ -81,7 +81,7 @@ class ModelCalls:
             self._after_model(call, name, result)
             return result
         finally:
-            tracked.busy = False
+            tracked.calls.busy = False
             self.in_loss -= is_loss
             watched.close()
 
@@ -106,10 +106,10 @@ class ModelCalls:
     def _layers_of(self, tracked: TrackedModule) -> tuple[Layers, Layers]:
         """The layers of a model whose inputs and outputs are saved, and those of whose calls something else is."""
         wants, names = self._models.recorder.wants, self._models.loss_names
-        in_loss = is_a(tracked.model, LossModule) or names.may_be(tracked.name)
+        in_loss = is_a(tracked.model, LossModule) or names.may_be(tracked.names.model)
         layers, looked_at = [], []
         for name, layer in tracked.layers():
-            names.settle_layer(name, name.removeprefix(f"{tracked.title}_"), in_loss)
+            names.settle_layer(name, name.removeprefix(f"{tracked.names.title}_"), in_loss)
             if self._every_layer or wants(f"{name}_output_0"):
                 layers.append((name, layer))
             elif self._looks_at(layer):
@@ -127,7 +127,7 @@ class ModelCalls:
     @fence("saving what a model returns", STEPS)
     def _after_model(self, call: StepCounter, name: str | None, output: Any) -> None:
         tracked = call.tracked
-        self._probes.emit(ModelReturn(name, tracked.title, tracked.model, output))
+        self._probes.emit(ModelReturn(name, tracked.names.title, tracked.model, output))
         own = self._own_layers.pop(call, None)
         if own is not None:
             self._after_layer(*own, output)

@@ -88,7 +88,7 @@ class SavedStep(CapturedStep):
     def _add_model(self, tracked: TrackedModule) -> None:
         if tracked not in self._known:
             self._known.add(tracked)
-            self._probes.emit(events.NewParameters(tracked.title, tracked, [*tracked.parameters()]))
+            self._probes.emit(events.NewParameters(tracked.names.title, tracked, [*tracked.parameters()]))
 
     def _left_out(self) -> bool:
         # What another thread is in the middle of comes back to a step that is closed.
@@ -100,7 +100,7 @@ class SavedStep(CapturedStep):
         return self.writer.position.saving and graph_task() == -1 and not self._left_out()
 
     def _titles_called(self) -> list[str]:
-        return [tracked.title for tracked in self.called or self._models.models_in_use()]
+        return [tracked.names.title for tracked in self.called or self._models.models_in_use()]
 
     def _look_outside(self) -> None:
         if not watch.stays:

@@ -53,7 +53,7 @@ def unwatchable_layers(tracked: TrackedModule) -> Unwatchable:
 
 def say_unwatchable(tracked: TrackedModule, reason: str) -> None:
     """Say once that layers of a model are not saved."""
-    line = f"inputs and outputs of some layers of {tracked.name} are not saved: {reason}; weights and losses are"
+    line = f"inputs and outputs of some layers of {tracked.names.model} are not saved: {reason}; weights and losses are"
     say_once(("hidden layers", reason), line)
 
 

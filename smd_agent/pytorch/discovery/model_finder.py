@@ -231,7 +231,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         tracked = hook.add_model(model, owner, counted=False)
         tracked.without_optimizer = self._without_optimizer.has(model)
         if tracked.without_optimizer:
-            self._later.found(tracked.kind)
+            self._later.found(tracked.names.kind)
         hook.threads.calls_models()
         tracked.last = max([tracked.last, *(part.last for part in inner)])
         return tracked

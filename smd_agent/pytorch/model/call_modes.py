@@ -21,7 +21,7 @@ from smd_agent.pytorch.updates import ids_of
 def follow_gradients(tracked: TrackedModule) -> None:
     """A model gets gradients in evaluation mode: tell its modes apart by whether they are enabled, and say so."""
     tracked.by_gradients = True
-    line = f"{tracked.title} gets gradients in evaluation mode: its next calls train it where they are enabled"
+    line = f"{tracked.names.title} gets gradients in evaluation mode: its next calls train it where they are enabled"
     guard.say_once(("trained in evaluation", tracked), line)
 
 

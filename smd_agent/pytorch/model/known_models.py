@@ -65,15 +65,15 @@ class KnownModels(FrameworkHook):
 
         Nor is one that has not been called since another one came up, whose training may be over; called it is in use.
         """
-        ends = {id(tracked): self.over_at if tracked.called else -1 for tracked in self.models}
+        ends = {id(tracked): self.over_at if tracked.calls.any else -1 for tracked in self.models}
         used = [one for one in self.models if one.last < 0 or ends[id(one)] < one.last >= self.step - _IDLE]
         several = self.threads.several
-        return [tracked for tracked in used if is_of_this_thread(tracked.thread) and (tracked.called or not several)]
+        return [one for one in used if is_of_this_thread(one.calls.thread) and (one.calls.any or not several)]
 
     def classes_trained(self) -> set[str]:
         """Names of the classes of the models, and of those that a loaded copy has taken the place of."""
-        return {tracked.kind for tracked in self.models}
+        return {tracked.names.kind for tracked in self.models}
 
     def classes_gone(self) -> set[str]:
         """Names of the classes of those that the program has let go of."""
-        return {tracked.kind for tracked in self.models if tracked.model is None}
+        return {tracked.names.kind for tracked in self.models if tracked.model is None}

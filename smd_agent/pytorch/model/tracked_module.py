@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from torch.nn.parameter import UninitializedParameter
@@ -26,23 +28,64 @@ _LOOKED_AT = 16
 """Parameters of a model that are looked at for updates."""
 
 
+class Names(NamedTuple):
+    """The names that a model, its parameters and its layers are saved under.
+
+    kind: the name of the model's class.
+    title: the class name, of the owner if there is one, with a number behind it if another model has it already.
+    model: what its inputs and outputs are called.
+    parameter_prefix, layer_prefix: what the names of these begin with.
+    """
+
+    kind: str
+    title: str
+    model: str
+    parameter_prefix: str
+    layer_prefix: str
+
+    @classmethod
+    def of(cls, kind: str, title: str, first: bool, path: str) -> Names:
+        """The names of a model; see ``TrackedModule``."""
+        before = "" if first else f"{title}_"
+        if not path:
+            return cls(kind, title, title, f"{title}_", before)
+        return cls(kind, title, f"{before}{path}", f"{title}_{path}.", f"{before}{path}.")
+
+    def of_part(self, path: str) -> Names:
+        """The names where only this part of the model is left."""
+        return self._replace(
+            parameter_prefix=f"{self.parameter_prefix}{path}.", layer_prefix=f"{self.layer_prefix}{path}."
+        )
+
+
+@dataclass(slots=True)
+class CapturedCalls:
+    """The calls of a model in saved steps.
+
+    Attributes:
+        thread: the one that found the model, or has called it last in such a step.
+        any: whether it has been called in such a step, from no other model.
+        busy: whether a call of it is being captured.
+    """
+
+    thread: int = field(default_factory=threading.get_ident)
+    any: bool = False
+    busy: bool = False
+
+
 class TrackedModule(TrackedModel[torch.nn.Module]):
     """A model whose forward opens steps.
 
     Args:
         module: the outermost module that is called.
-        title: the class name, of the owner if there is one, with a number behind it if another model has it already.
+        title: see ``Names``.
         first: whether names of layers need no title before them.
         owner: the module that the program calls this model as a part of, which gives it its names.
         path: what the model is called there.
 
     Attributes:
-        title: the same.
-        kind: the name of its class.
-        name: what its inputs and outputs are called.
-        thread: the one that found it, or has called it last in a step that is saved.
-        called: whether it has been called in such a step, from no other model.
-        busy: whether a call of it is being captured.
+        names: what is saved of it goes by them.
+        calls: those in steps that are saved.
         by_gradients: whether it gets gradients in evaluation mode; then gradients being enabled tells TRAIN from EVAL.
         by_mode: whether its training calls it without gradients, too; then its mode alone tells TRAIN from EVAL.
         without_optimizer: whether it is trained without an optimizer, so that every backward pass ends a step.
@@ -52,20 +95,14 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
 
     __slots__ = (
         "_covering",
-        "_layer_prefix",
         "_outer",
         "_owner",
-        "_prefix",
-        "busy",
         "by_gradients",
         "by_mode",
-        "called",
+        "calls",
         "entries",
-        "kind",
-        "name",
+        "names",
         "states",
-        "thread",
-        "title",
         "without_optimizer",
     )
 
@@ -78,20 +115,13 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         path: str = "",
     ) -> None:
         super().__init__(unwrapped(module))
-        self.kind = class_name(module)
         self._outer = weakref.ref(module)
         self._owner = None if owner is None else weakref.ref(owner)
         self.entries: list[weakref.ref[torch.nn.Module]] = []
         # Parts of which each holds all parameters, the outermost first, and what names of theirs begin with.
-        self._covering: list[tuple[str, str, weakref.ref[torch.nn.Module]]] = []
-        before = "" if first else f"{title}_"
-        self.title = title
-        self.name = f"{before}{path}" if path else title
-        self._prefix = f"{title}_{path}." if path else f"{title}_"
-        self._layer_prefix = f"{before}{path}." if path else before
-        self.thread = threading.get_ident()
-        self.called = False
-        self.busy = False
+        self._covering: list[tuple[Names, weakref.ref[torch.nn.Module]]] = []
+        self.names = Names.of(class_name(module), title, first, path)
+        self.calls = CapturedCalls()
         self.by_gradients = False
         self.by_mode = False
         self.without_optimizer = False
@@ -106,7 +136,7 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         """
         model = self._model()
         while model is None and self._covering:
-            self._prefix, self._layer_prefix, self._model = self._covering.pop(0)
+            self.names, self._model = self._covering.pop(0)
             self.is_whole = False
             model = self._model()
         return model
@@ -154,7 +184,7 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
 
     def name_of(self, path: str) -> str:
         """The name that a parameter is saved under which is called so in the model."""
-        return f"{self._prefix}{path}"
+        return f"{self.names.parameter_prefix}{path}"
 
     def layers(self) -> Iterator[tuple[str, torch.nn.Module]]:
         """The modules below the model with the names their inputs and outputs are saved under."""
@@ -162,9 +192,9 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         if model is not None:
             for name, layer in named_layers(model):
                 if name:
-                    yield f"{self._layer_prefix}{name}", layer
+                    yield f"{self.names.layer_prefix}{name}", layer
                 elif not self.is_whole:
-                    yield self._layer_prefix.removesuffix("."), layer
+                    yield self.names.layer_prefix.removesuffix("."), layer
 
     def called_as(self, module: torch.nn.Module) -> Iterator[tuple[torch.nn.Module, str | None]]:
         """All modules whose calls are the model's, from now on, and what each call is called.
@@ -174,7 +204,7 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         """
         self._outer = weakref.ref(module)
         for entry in wrapper_chain(module):
-            yield entry, self.name
+            yield entry, self.names.model
         # What holds a net and its loss is trained; the net alone is evaluated.
         model = self.model
         names = {} if model is None else {id(layer): name for name, layer in named_layers(model)}
@@ -183,8 +213,7 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
             for entry in wrapper_chain(inner):
                 yield entry, None
             model = unwrapped(inner)
-            path = f"{names.get(id(model), '')}."
-            self._covering.append((f"{self._prefix}{path}", f"{self._layer_prefix}{path}", weakref.ref(model)))
+            self._covering.append((self.names.of_part(names.get(id(model), "")), weakref.ref(model)))
 
 
 def _state(gradient: torch.Tensor | None) -> tuple[int, int] | None:
