@@ -79,8 +79,8 @@ class _Ours:
             reduction_config=ReductionConfig(reductions=[STATISTICS]),
             save_config=SaveConfig(save_interval=1),
         )
-        selection.pictures = board
-        writer = RunWriter(str(folder), board=RunBoard(None, selection.shown_in) if board else None)
+        selection.display.pictures = board
+        writer = RunWriter(str(folder), board=RunBoard(None, selection.display.shown_in) if board else None)
         self.hook = BaseHook(writer, selection)
 
     def step(self, names: list[str], tensors: list[Any]) -> None:

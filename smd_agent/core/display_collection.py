@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from smd_agent.core.collection_keys import SCALAR_COLLECTIONS, SUMMARY_COLLECTIONS, CollectionKeys
@@ -27,6 +28,19 @@ class DisplayCollection(NamedTuple):
 
 DisplayCollections = dict[str, DisplayCollection]
 """The display collections of tensors by their names, and by these as they stand in the names of their reductions."""
+
+
+@dataclass
+class Display:
+    """The display of a run's tensors in TensorBoard.
+
+    Attributes:
+        shown_in: the display collections of the tensors that have been saved.
+        pictures: distributions of tensors are wanted; to be set before the first step.
+    """
+
+    shown_in: DisplayCollections = field(default_factory=dict)
+    pictures: bool = False
 
 
 def settle(shown_in: DisplayCollections, tensor: str, collections: Iterable[tuple[str, bool]]) -> None:

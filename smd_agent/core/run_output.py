@@ -189,7 +189,8 @@ class RunOutput:
     def _start(self) -> None:
         workers = self._worker.size if self.include_workers == "all" and not self._worker.apart else 1
         self._selection.manager.set_num_workers(workers)
-        self._selection.manager.set_asked_for(self._selection.asked_for, self._selection.always)
+        included = self._selection.included
+        self._selection.manager.set_asked_for(included.asked_for, included.always)
         self._environment = ENVIRONMENT.run("looking at the environment", self._ask_environment) or {}
         ENVIRONMENT.run("noting the environment", lambda: self.sink.write_about(self._environment, None))
         self.note_failures()

@@ -12,7 +12,7 @@ from smd_agent.core.clock import NEVER
 from smd_agent.core.collection_keys import (
     TRAINING_ONLY_COLLECTIONS,
 )
-from smd_agent.core.display_collection import DisplayCollections, settle
+from smd_agent.core.display_collection import Display, settle
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.names import Ops, reduction_name
 from smd_agent.core.patterns import UnfitPattern
@@ -134,20 +134,18 @@ class SavePlan:
     Args:
         collections: those that are saved.
         before: the plan that this one replaces; what it knew of collections that came up stays known.
-        shown_in: gets the display collections of the tensors that are saved.
-        pictures: distributions are wanted too, of tensors whose display collections say so.
+        display: gets the display collections of the tensors that are saved; says whether distributions are wanted too,
+            of those whose display collections say so.
     """
 
     def __init__(
         self,
         collections: Sequence[Collection],
         before: SavePlan | None = None,
-        shown_in: DisplayCollections | None = None,
-        pictures: bool = False,
+        display: Display | None = None,
     ) -> None:
         self._collections = list(collections)
-        self._shown_in: DisplayCollections = {} if shown_in is None else shown_in
-        self._pictures = pictures
+        self._display = Display() if display is None else display
         self._members: dict[str, int] = {}
         self._hows: dict[int, How] = {}
         self._groups: dict[tuple[tuple[str, ...], int], Group] = {}
@@ -263,7 +261,7 @@ class SavePlan:
         members = [collection for i, collection in enumerate(self._collections) if bits >> i & 1]
         for collection in members:
             collection.add_tensor_name(name)
-        settle(self._shown_in, name, ((collection.name, collection.save_histogram) for collection in members))
+        settle(self._display.shown_in, name, ((collection.name, collection.save_histogram) for collection in members))
         self._found |= bits
         self._named.add(name)
 
@@ -286,6 +284,7 @@ class SavePlan:
     def _make_group(self, names: tuple[str, ...], due: int) -> Group:
         found = ((i, self.how(name, due)) for i, name in enumerate(names))
         hows = {i: how for i, how in found if how is not None}
+        shown_in, pictures = self._display.shown_in, self._display.pictures
         return Group(
             wanted=tuple(hows),
             raw=tuple(i for i, how in hows.items() if how.raw),
@@ -294,9 +293,7 @@ class SavePlan:
             reduced=_by_ops(names, {i: how.ops for i, how in hows.items()}),
             shares=_by_ops(names, {i: how.shares for i, how in hows.items()}),
             histograms=tuple(i for i, how in hows.items() if how.histogram),
-            pictured=tuple(
-                i for i, how in hows.items() if self._pictures and not how.raw and self._shown_in[names[i]].histogram
-            ),
+            pictured=tuple(i for i, how in hows.items() if pictures and not how.raw and shown_in[names[i]].histogram),
             limits={i: how.raw_up_to for i, how in hows.items() if how.raw_up_to},
         )
 

@@ -4,17 +4,79 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from smd_agent import guard
 from smd_agent.core.collection_keys import METRIC_COLLECTIONS, CollectionKeys
 from smd_agent.core.collection_manager import CollectionManager
-from smd_agent.core.display_collection import DisplayCollections
+from smd_agent.core.display_collection import Display
 from smd_agent.core.locking import locked
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
 from smd_agent.core.save_plan import SavePlan
 from smd_agent.errors import InvalidCollectionConfiguration
+
+
+class SavedNames:
+    """The names of the collections that are saved.
+
+    Args:
+        always: those that are saved whatever is asked for.
+        asked_for: those that somebody asked for, beside these.
+
+    Attributes:
+        always, asked_for: the same.
+        all: they all, in order, and those that are saved for another reason.
+    """
+
+    def __init__(self, always: Iterable[str], asked_for: Iterable[str]) -> None:
+        self.always = tuple(always)
+        self.asked_for = [*dict.fromkeys(asked_for)]
+        self.all = dict.fromkeys((*self.always, *self.asked_for))
+
+    def ask_for(self, name: str) -> None:
+        """Save a collection that somebody asked for."""
+        self.all[name] = None
+        self.asked_for = [*dict.fromkeys((*self.asked_for, name))]
+
+
+@dataclass
+class Unfilled:
+    """The collections that stay without a tensor, and the reasons that are known.
+
+    Attributes:
+        manager: has the reasons, which stand in the run.
+        explained: names of collections that may stay without a tensor: nobody asked for them, or a line has said why.
+    """
+
+    manager: CollectionManager
+    explained: set[str]
+    _said: set[str] = field(default_factory=set)
+
+    def note(self, collections: Iterable[str], reason: str) -> None:
+        """Note in the run why collections stay without a tensor; the first reason of each stays."""
+        known = self.manager.cannot_save
+        self.manager.set_cannot_save({name: reason for name in collections if name not in known})
+
+    def explain(self, collections: Iterable[str], reason: str) -> list[str]:
+        """Note it, and that a line says so; the names of those of which none has said it."""
+        names = [*collections]
+        self.note(names, reason)
+        new = [name for name in names if name not in self._said]
+        self._said.update(new)
+        self.explained.update(new)
+        return new
+
+    def unexplained(self, never_found: Iterable[str]) -> dict[str, list[str]]:
+        """Those of some collections that stay so without a word, by the reason; an empty one where none is known."""
+        # "default" and "all" hold what other collections leave over, which may well be nothing.
+        known = {CollectionKeys.ALL, CollectionKeys.DEFAULT, *self.explained}
+        reasons, found = self.manager.cannot_save, dict[str, list[str]]()
+        for name in never_found:
+            if name not in known:
+                found.setdefault(reasons.get(name, ""), []).append(name)
+        return found
 
 
 class Selection:
@@ -31,15 +93,14 @@ class Selection:
 
     Attributes:
         manager: the same.
-        asked_for: names of the collections that somebody asked for, beside those that are always saved.
-        always: names of those.
+        reduction_config: the same.
+        included: names of the collections that are saved.
         lock: held by the thread that changes the selection or saves what it asks for.
-        explained: names of collections that may stay without a tensor: nobody asked for them, or a line has said why.
+        unfilled: collections that stay without a tensor.
         on_change: called when other tensors may be due than before.
         other_names: gives further names under which a tensor that is placed in a collection belongs to it.
-        shown_in: the display collections of the tensors that have been saved.
+        display: of the tensors that are saved.
         metric_names: of the scalars that are SageMaker's metrics, beside what is in ``METRIC_COLLECTIONS``.
-        pictures: distributions of tensors are wanted; to be set before the first step.
     """
 
     def __init__(
@@ -55,33 +116,36 @@ class Selection:
     ) -> None:
         self.lock = threading.RLock()
         self.manager = manager
-        self.save_config = SaveConfig.parse(save_config)
+        manager.default_save_config = SaveConfig.parse(save_config)
         self.reduction_config = reduction_config
-        manager.default_save_config = self.save_config
-        self.always, asked_for = tuple(default_collections), tuple(_flattened(include_collections or ()))
-        self._included = dict.fromkeys((*self.always, *asked_for))
-        self.asked_for = [*dict.fromkeys(asked_for)]
+        self.included = SavedNames(default_collections, _flattened(include_collections or ()))
+        may_be_empty = {*self.included.always} - {*self.included.asked_for, CollectionKeys.LOSSES}
+        self.unfilled = Unfilled(manager, may_be_empty)
         if include_regex:
             found = [include_regex] if isinstance(include_regex, str) else list(include_regex)
             self._include_tensors(CollectionKeys.DEFAULT, found)
         if save_all:
             self._include_tensors(CollectionKeys.ALL, [".*"])
-        self.explained = {*self.always} - {*asked_for, CollectionKeys.LOSSES}
         # Nobody has asked to be called: bool, called without arguments, does nothing.
         self.on_change: Callable[[], object] = bool
         self.other_names: Callable[[str], Iterable[str]] = lambda _: ()
-        self.shown_in: DisplayCollections = {}
+        self.display = Display()
         self.metric_names: set[str] = set()
-        self.pictures = False
         self._plan: SavePlan | None = None
         self._last_plan: SavePlan | None = None
         self._names_added = 0
-        self._said: set[str] = set()
+
+    @property
+    def save_config(self) -> SaveConfig:
+        """The steps at which collections without their own rule are saved."""
+        config = self.manager.default_save_config
+        assert config is not None
+        return config
 
     @property
     def names(self) -> list[str]:
         """Names of the collections that are saved."""
-        names = dict(self._included)
+        names = dict(self.included.all)
         if CollectionKeys.ALL in names:
             names.update(dict.fromkeys(self.manager.get_collections()))
         return list(names)
@@ -104,7 +168,7 @@ class Selection:
         if self._plan is None:
             self._prepare_collections()
             collections = [self.manager.get(name) for name in self.names]
-            self._plan = SavePlan(collections, self._last_plan, self.shown_in, self.pictures)
+            self._plan = SavePlan(collections, self._last_plan, self.display)
         return self._plan
 
     @locked
@@ -117,8 +181,8 @@ class Selection:
     @locked
     def include(self, *names: str) -> None:
         """Save these collections too."""
-        if any(name not in self._included for name in names):
-            self._included.update(dict.fromkeys(names))
+        if any(name not in self.included.all for name in names):
+            self.included.all.update(dict.fromkeys(names))
             self.changed()
 
     @locked
@@ -163,7 +227,7 @@ class Selection:
     @property
     def saves_everything(self) -> bool:
         """True if every tensor is saved."""
-        return CollectionKeys.ALL in self._included and ".*" in self.manager.get(CollectionKeys.ALL).include_regex
+        return CollectionKeys.ALL in self.included.all and ".*" in self.manager.get(CollectionKeys.ALL).include_regex
 
     def is_metric(self, tensor_name: str) -> bool:
         """True if a tensor is one of SageMaker's metrics."""
@@ -186,36 +250,23 @@ class Selection:
     @locked
     def cannot_have(self, collections: Iterable[str], reason: str) -> None:
         """Note in the run why collections stay without a tensor; the first reason of each stays."""
-        known = self.manager.cannot_save
-        self.manager.set_cannot_save({name: reason for name in collections if name not in known})
+        self.unfilled.note(collections, reason)
 
     @locked
     def explain(self, collections: Iterable[str], reason: str) -> list[str]:
         """Note it, and that a line says so; the names of those of which none has said it."""
-        names = [*collections]
-        self.cannot_have(names, reason)
-        new = [name for name in names if name not in self._said]
-        self._said.update(new)
-        self.explained.update(new)
-        return new
+        return self.unfilled.explain(collections, reason)
 
     def never_found(self) -> dict[str, list[str]]:
         """Collections that were asked for and due, and of which no tensor has come up without a word.
 
         They come by the reason that is known; an empty one where none is.
         """
-        # "default" and "all" hold what other collections leave over, which may well be nothing.
-        known = {CollectionKeys.ALL, CollectionKeys.DEFAULT, *self.explained}
-        reasons, found = self.manager.cannot_save, dict[str, list[str]]()
-        for name in self.plan().never_found():
-            if name not in known:
-                found.setdefault(reasons.get(name, ""), []).append(name)
-        return found
+        return self.unfilled.unexplained(self.plan().never_found())
 
     def _include_tensors(self, collection: str, regexes: list[str]) -> None:
         self.manager.get(collection).include(regexes)
-        self._included[collection] = None
-        self.asked_for = [*dict.fromkeys((*self.asked_for, collection))]
+        self.included.ask_for(collection)
 
     def _place(self, collection: str, tensor_name: str) -> None:
         known = collection in self.manager.get_collections()
@@ -241,10 +292,10 @@ class Selection:
     def _prepare_collections(self) -> None:
         # One misspelt name must not cost the other collections.
         while (name := self._empty_collection()) is not None:
-            if name not in self.explained:
+            if name not in self.unfilled.explained:
                 guard.say(f"collection {name} is left out: it has neither include_regex nor tensor_names")
             self.manager.get_collections().pop(name)
-            self._included.pop(name, None)
+            self.included.all.pop(name, None)
 
     def _empty_collection(self) -> str | None:
         """Prepare all collections; the name of one that cannot be."""

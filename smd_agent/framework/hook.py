@@ -63,10 +63,10 @@ def _board_of(folder: str | None, out_dir: str, selection: Selection) -> RunBoar
     """The files for TensorBoard, if a folder for them is wanted."""
     if folder is None:
         return None
-    selection.pictures = True
+    selection.display.pictures = True
     # Below the address of a store they are written into the run's folder first, as all files are.
     named = None if is_address(folder) else absolute(folder)
-    return RunBoard(None if named == absolute(out_dir) / FOLDER else named, selection.shown_in)
+    return RunBoard(None if named == absolute(out_dir) / FOLDER else named, selection.display.shown_in)
 
 
 class FrameworkHook(BaseHook):
@@ -316,7 +316,7 @@ class FrameworkHook(BaseHook):
             include_workers=settings.include_workers,
             made_from=settings,
         )
-        hook.selection.explained.update(settings.unfilled)
+        hook.selection.unfilled.explained.update(settings.unfilled)
         if settings.step == "forward":
             hook.count_forwards()
         for wanted in settings.collections:

@@ -80,7 +80,7 @@ class UnseenCalls:
             if called and tracked.model is not None and not structure.is_training(tracked.model):
                 call_modes.follow_gradients(tracked)
         if names := ", ".join(tracked.names.title for tracked in self.models if not tracked.by_gradients):
-            hook.selection.explained.add(CollectionKeys.LAYERS)
+            hook.selection.unfilled.explained.add(CollectionKeys.LAYERS)
             self._transforms.say_unseen(names)
         hook.begin_training_step()
         return True
