@@ -56,7 +56,7 @@ def start(order: str, rank: str | None) -> None:
         return
     with open(os.path.join(folder, PARTS), encoding="utf-8") as lines:
         parts = dict(line.rstrip("\n").split(" ", 1) for line in lines)
-    sys.meta_path.insert(0, Observer(os.path.join(folder, name), int(steps), parts))
+    sys.meta_path.insert(0, Imports(parts, Observer(os.path.join(folder, name), int(steps)).imported))
 
 
 def load(path: str) -> Any:
@@ -73,42 +73,19 @@ def load(path: str) -> Any:
     return module
 
 
-class Observer:
-    """Sees frameworks being imported, and what they train.
+class Imports:
+    """The imports of frameworks that are observed.
 
     Args:
-        path: of the files, without their endings.
-        limit: steps after which the program is ended; 0 for none.
         parts: by import name of a framework, the file that knows where it trains.
-
-    Attributes:
-        is_eager: whether what is computed now has values; set by a part.
-        listeners: are given what a compiled function has returned, by the part that sees them.
+        imported: called once for each, when it has been executed: with its name, its module and that file.
     """
 
-    def __init__(self, path: str, limit: int, parts: dict[str, str]) -> None:
-        self.step = 0
-        self._path = path
+    def __init__(self, parts: dict[str, str], imported: Callable[[str, ModuleType, str], object]) -> None:
         self._parts = parts
-        self._limit = limit
-        self._pid = os.getpid()
+        self._when_imported = imported
         self._looking: set[str] = set()
         self._seen: set[str] = set()
-        self._file = -1
-        self._values = -1
-        self._kept = 0
-        self._off = False
-        self._losses: list[list[Any]] = []
-        # What has updated, in the order of its first update, and how its weights are looked at.
-        self._owners: list[tuple[weakref.ref[Any], Look, Look]] = []
-        self._numbers: dict[int, int] = {}
-        self._last_words: list[Look] = []
-        self._generators: dict[str, Callable[[], Any]] = {}
-        self._before: dict[str, tuple[str, int]] = {}
-        self.is_eager: Callable[[], bool] = lambda: True
-        self.listeners: list[Callable[[Any], object]] = []
-
-    # Frameworks that are imported.
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """The spec of a framework that is looked for, which tells us when it has been executed; else None."""
@@ -139,29 +116,135 @@ class Observer:
     def _imported(self, name: str, module: ModuleType) -> None:
         if name not in self._seen:
             self._seen.add(name)
-            self.look(lambda: self._watch(name, module), f"watching {name}")
+            self._when_imported(name, module, self._parts[name])
 
-    def _watch(self, name: str, module: ModuleType) -> None:
-        import atexit
 
-        if not self._opened():
-            return
-        self._write({"kind": "framework", "name": name, "version": str(getattr(module, "__version__", ""))})
-        # Once for each: what a framework does itself at the end of the program comes after this.
-        atexit.register(self.end)
-        load(self._parts[name]).watch(module, self)
+class Records:
+    """The two files of a process: a line of JSON for each record, and bytes of the first values.
 
-    def _opened(self) -> bool:
+    Args:
+        path: of the files, without their endings.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file = -1
+        self._values = -1
+        self._kept = 0
+
+    def open(self) -> bool:
+        """Make the files, once; False if others have: this is a child of the rank's, which has its number too."""
         if self._file < 0:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
             try:
                 self._file = os.open(self._path + STEPS, flags, 0o600)
             except FileExistsError:
-                # This is a child of the rank's, which has its number too.
-                self._off = True
                 return False
             self._values = os.open(self._path + VALUES, flags, 0o600)
         return True
+
+    def write(self, record: dict[str, Any]) -> None:
+        """Write a record."""
+        import json
+
+        os.write(self._file, json.dumps(record).encode() + b"\n")
+
+    def item(self, name: str, value: Value) -> list[Any]:
+        """A value as it stands in a record."""
+        dtype, shape, data = value
+        return [name, _digest(data), dtype, list(shape), self._keep(data)]
+
+    def _keep(self, data: bytes) -> int:
+        """Keep the bytes of a value; returns where they begin, -1 if there are enough of them or the disk is full."""
+        at, self._kept = self._kept, self._kept + len(data)
+        if self._kept > KEPT:
+            return -1
+        try:
+            wrote = os.write(self._values, data)
+        except OSError:
+            wrote = -1
+        if wrote != len(data):
+            self._kept = KEPT
+            return -1
+        return at
+
+
+class RandomStates:
+    """The states of random number generators after each step."""
+
+    def __init__(self) -> None:
+        # What gives a generator's state, and its place in the numbers that it has made.
+        self._generators: dict[str, Callable[[], tuple[bytes | None, Any]]] = {"Python": _of_python, "NumPy": _of_numpy}
+        self._before: dict[str, tuple[str, int]] = {}
+
+    def add(self, name: str, read: Callable[[], bytes | None]) -> None:
+        """Look at another one; ``read`` gives None while there is none."""
+        self._generators[name] = lambda: (read(), None)
+
+    def now(self) -> dict[str, list[Any]]:
+        """Of each generator: a digest of its state, its place in the numbers it has made, how often it made others.
+
+        The last two are the same in runs that have drawn the same from a generator that nobody has seeded.
+        """
+        found: dict[str, list[Any]] = {}
+        for name, read in self._generators.items():
+            state, place = read()
+            if state is None:
+                continue
+            digest = _digest(state)
+            before, made = self._before.get(name, (digest, 0))
+            made += digest != before
+            self._before[name] = digest, made
+            found[name] = [digest, place, made]
+        return found
+
+
+class Observer:
+    """The writer of what frameworks train in one process.
+
+    Args:
+        path: of the files, without their endings.
+        limit: steps after which the program is ended; 0 for none.
+
+    Attributes:
+        step: how many updates there have been.
+        is_eager: whether what is computed now has values; set by a part.
+        listeners: are given what a compiled function has returned, by the part that sees them.
+    """
+
+    def __init__(self, path: str, limit: int) -> None:
+        self.step = 0
+        self._records = Records(path)
+        self._random = RandomStates()
+        self._limit = limit
+        self._pid = os.getpid()
+        self._off = False
+        self._losses: list[list[Any]] = []
+        # What has updated, in the order of its first update, and how its weights are looked at.
+        self._owners: list[tuple[weakref.ref[Any], Look, Look]] = []
+        self._numbers: dict[int, int] = {}
+        self._last_words: list[Look] = []
+        self.is_eager: Callable[[], bool] = lambda: True
+        self.listeners: list[Callable[[Any], object]] = []
+
+    def imported(self, name: str, module: ModuleType, part: str) -> None:
+        """Look at where a framework trains, as this file of the package knows it."""
+        self.look(lambda: self._watch(name, module, part), f"watching {name}")
+
+    def _watch(self, name: str, module: ModuleType, part: str) -> None:
+        import atexit
+
+        if not self.open():
+            return
+        self._records.write({"kind": "framework", "name": name, "version": str(getattr(module, "__version__", ""))})
+        # Once for each: what a framework does itself at the end of the program comes after this.
+        atexit.register(self.end)
+        load(part).watch(module, self)
+
+    def open(self) -> bool:
+        """Make the files; False if this process is not to be observed."""
+        self._off = self._off or not self._records.open()
+        return not self._off
 
     # What the parts tell.
 
@@ -217,13 +300,13 @@ class Observer:
             if failure is not None:
                 self._off = True
                 record = {"kind": "failed", "what": what, "error": _guard().describe(failure)}
-                _guard().attempt(lambda: self._write(record))
+                _guard().attempt(lambda: self._records.write(record))
         if 0 < self._limit <= self.step and not self._off and os.getpid() == self._pid:
             self._end_program()
 
     def loss(self, name: str, value: Value) -> None:
         """Note a loss, or what else a step shows of what it computed."""
-        self._losses.append(self._item(name, value))
+        self._losses.append(self._records.item(name, value))
 
     def of_package(self, path: str) -> Any:
         """Another file of the package that imports nothing of it."""
@@ -239,7 +322,7 @@ class Observer:
 
     def generator(self, name: str, read: Callable[[], bytes | None]) -> None:
         """Have the state of a random number generator noted after each step; None while there is none."""
-        self._generators[name] = lambda: (read(), None)
+        self._random.add(name, read)
 
     def at_end(self, look: Look) -> None:
         """Have these values noted when the program ends, too; called with the observer."""
@@ -292,33 +375,10 @@ class Observer:
 
     def _record(self, record: dict[str, Any], weights: Weights, buffers: Weights) -> None:
         record["losses"], self._losses = self._losses, []
-        record["weights"] = [self._item(name, value) for name, value in weights]
-        record["buffers"] = [self._item(name, value) for name, value in buffers]
-        record["random"] = self._states()
-        self._write(record)
-
-    def _item(self, name: str, value: Value) -> list[Any]:
-        dtype, shape, data = value
-        return [name, _digest(data), dtype, list(shape), self._keep(data)]
-
-    def _keep(self, data: bytes) -> int:
-        """Keep the bytes of a value; returns where they begin, -1 if there are enough of them or the disk is full."""
-        at, self._kept = self._kept, self._kept + len(data)
-        if self._kept > KEPT:
-            return -1
-        try:
-            wrote = os.write(self._values, data)
-        except OSError:
-            wrote = -1
-        if wrote != len(data):
-            self._kept = KEPT
-            return -1
-        return at
-
-    def _write(self, record: dict[str, Any]) -> None:
-        import json
-
-        os.write(self._file, json.dumps(record).encode() + b"\n")
+        record["weights"] = [self._records.item(name, value) for name, value in weights]
+        record["buffers"] = [self._records.item(name, value) for name, value in buffers]
+        record["random"] = self._random.now()
+        self._records.write(record)
 
     def _end_program(self) -> None:
         import threading
@@ -329,25 +389,6 @@ class Observer:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
-
-    # Random numbers.
-
-    def _states(self) -> dict[str, list[Any]]:
-        """Of each generator: a digest of its state, its place in the numbers it has made, how often it made others.
-
-        The last two are the same in runs that have drawn the same from a generator that nobody has seeded.
-        """
-        found: dict[str, list[Any]] = {}
-        for name, read in {"Python": _of_python, "NumPy": _of_numpy, **self._generators}.items():
-            state, place = read()
-            if state is None:
-                continue
-            digest = _digest(state)
-            before, made = self._before.get(name, (digest, 0))
-            made += digest != before
-            self._before[name] = digest, made
-            found[name] = [digest, place, made]
-        return found
 
 
 def _in_order(values: Weights) -> list[tuple[str, Value]]:

@@ -23,8 +23,8 @@ class Play:
         self.count += 1
         folder = self.folder / str(self.count)
         folder.mkdir()
-        observer = Observer(str(folder / name), 0, {})
-        observer._opened()
+        observer = Observer(str(folder / name), 0)
+        observer.open()
         random.seed(1 if seed else None)
         np.random.seed(1)
         weights = np.zeros((2, 3), np.float32)
@@ -158,8 +158,8 @@ def test_a_failure_of_the_observer_is_told_and_ends_it(play):
     plain, again = play.run(), play.run()
     folder = play.folder / "failing"
     folder.mkdir()
-    observer = Observer(str(folder / MAIN), 0, {})
-    observer._opened()
+    observer = Observer(str(folder / MAIN), 0)
+    observer.open()
     observer.look(lambda: 1 / 0, "an update")
     observer.look(lambda: observer.updated(play, lambda _: []), "an update")
     verdict = judge(plain, again, Run(folder, 0, 1.0, b"", b""))
