@@ -46,6 +46,106 @@ _LOGS = (".log", ".txt", ".csv", ".tsv", ".jsonl", ".out", ".err", ".lock")
 _NO_CHECKPOINTS = (FILE_NAME, "sagemaker-uploaded", "tfevents")
 
 
+class StatesFile:
+    """The states of a training, and the file beside its checkpoints that has them.
+
+    Args:
+        folder: of the checkpoints.
+        earlier: states that stand in the file.
+        keeps: whether this process is the one that writes it, asked when there is something to write.
+
+    Attributes:
+        folder: the same.
+    """
+
+    def __init__(self, folder: Path, earlier: Sequence[TrainingState], keeps: Callable[[], bool]) -> None:
+        self.folder = folder
+        self._states = [*earlier]
+        self._seen = max((state.seen for state in earlier), default=-1)
+        self._keeps = keeps
+
+    def add(self, state: TrainingState) -> bool:
+        """Take a state, unless there is one of its step; True if it is new."""
+        is_new = state.seen > self._seen
+        if is_new:
+            self._seen = state.seen
+            self._states.append(state)
+        return is_new
+
+    def write(self) -> None:
+        """Put it in place.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        if self._keeps():
+            write_states(self.folder, self._states)
+
+
+class CheckpointThread:
+    """The thread that looks at a folder when something happens there, or when it is asked to.
+
+    Args:
+        lock: held by the thread that takes what has happened.
+
+    Attributes:
+        thread: the thread itself; None before ``begin``.
+    """
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self.thread: Thread | None = None
+        self._lock = lock
+        self._wake = -1
+        self._asks: list[threading.Event] = []
+
+    def begin(self, run: Callable[[int], None]) -> None:
+        """Start it; ``run`` is called with a descriptor that can be read when it is asked, and is closed at the end."""
+        woken, self._wake = map(above_streams, os.pipe())
+        for end in (woken, self._wake):
+            os.set_blocking(end, False)
+        doing = "noting where the training stands"
+        self.thread = start_thread("smd_agent-checkpoints", lambda: run(woken), doing)
+
+    @property
+    def lives(self) -> bool:
+        """True if it has begun, and not ended."""
+        thread = self.thread
+        return thread is not None and thread.is_alive()
+
+    @property
+    def can_be_asked(self) -> bool:
+        """True if it lives, and is not to end."""
+        return self._wake >= 0 and self.lives
+
+    def ask(self) -> threading.Event:
+        """Have it look; what is set when it has."""
+        answer = threading.Event()
+        with self._lock:
+            self._asks.append(answer)
+            os.write(self._wake, b".")
+        return answer
+
+    def answered(self, answer: threading.Event, seconds: float) -> bool:
+        """Wait for it, unless it has ended; False when it has not looked in so many seconds."""
+        until = time.monotonic() + seconds
+        while not answer.wait(min(_GLANCE_SECONDS, seconds)):
+            if not self.lives:
+                return True
+            if time.monotonic() >= until:
+                return False
+        return True
+
+    def take_asks(self) -> list[threading.Event]:
+        """Those who have asked since the last look. The lock is held."""
+        asks, self._asks = self._asks, []
+        return asks
+
+    def take_wake(self) -> int:
+        """The descriptor that wakes it, and whose end is its own; -1 if it has been taken. The lock is held."""
+        wake, self._wake = self._wake, -1
+        return wake
+
+
 class StateKeeper:
     """Writes a state for each checkpoint that comes into a folder.
 
@@ -55,9 +155,6 @@ class StateKeeper:
         now: gives the training's state; called by the training's thread, or while that begins no step.
         keeps: whether this process is the one that writes the file, asked when there is something to write.
         saved: has the program wait until all that was saved is on disk.
-
-    Attributes:
-        thread: looks at the folder; None before ``start``.
     """
 
     def __init__(
@@ -68,23 +165,23 @@ class StateKeeper:
         keeps: Callable[[], bool],
         saved: Callable[[], None],
     ) -> None:
-        self._folder = folder
-        self._states = [*earlier]
-        self._seen = max((state.seen for state in earlier), default=-1)
+        self._file = StatesFile(folder, earlier, keeps)
         self._now = now
-        self._keeps = keeps
         self._saved = saved
         self._lock = threading.Lock()
+        self._thread = CheckpointThread(self._lock)
         self._taken: deque[tuple[bytes, TrainingState]] = deque()
         self._events: FolderEvents[TrainingState] | None = None
         self._is_ready: Callable[[float], object] | None = None
-        self._wake = -1
-        self._asks: list[threading.Event] = []
         self._patience = PATIENCE_SECONDS
         # Whether the thread looks at what has happened, and whether it is to end; whether a checkpoint has been found
         # that no step has followed yet.
         self._looks = self._stopped = self._noted = False
-        self.thread: Thread | None = None
+
+    @property
+    def thread(self) -> Thread | None:
+        """The thread that looks at the folder; None before ``start``."""
+        return self._thread.thread
 
     def start(self) -> bool:
         """Begin to watch the folder; False, after one line, where that is not possible.
@@ -107,7 +204,7 @@ class StateKeeper:
             self._check_thread()
             with self._lock:
                 waits = self._take() or self._looks
-            self._wait(self._ask(), waits)
+            self._wait(self._thread.ask(), waits)
             if self._noted:
                 self._noted = False
                 self._saved()
@@ -121,9 +218,9 @@ class StateKeeper:
     def settle(self) -> None:
         """Have the state of a checkpoint that is complete on disk."""
         self.before_step()
-        if self._wake >= 0 and self._lives():
-            answer = self._ask()
-            if not self._answered(answer, stalled_disk.patience(stalled_disk.STALL_SECONDS)):
+        if self._thread.can_be_asked:
+            answer = self._thread.ask()
+            if not self._thread.answered(answer, stalled_disk.patience(stalled_disk.STALL_SECONDS)):
                 stalled_disk.waited_in_vain(lambda: not answer.is_set())
 
     def stop(self) -> None:
@@ -131,7 +228,7 @@ class StateKeeper:
         leave_to_children(self.forget)
         self._is_ready = None
         with self._lock:
-            wake, self._wake = self._wake, -1
+            wake = self._thread.take_wake()
             if wake >= 0:
                 self._stopped = True
                 # The thread sees that, and ends.
@@ -140,20 +237,17 @@ class StateKeeper:
     def forget(self) -> None:
         """Leave all as it is, and to the parent, in a process that a fork has made."""
         leave_to_children(self.forget)
-        self._is_ready = self._events = self.thread = None
-        self._wake = -1
+        self._is_ready = self._events = None
         self._lock = threading.Lock()
+        self._thread = CheckpointThread(self._lock)
 
     def _start(self) -> None:
-        events: FolderEvents[TrainingState] = stalled_disk.in_time(partial(FolderEvents, self._folder, is_checkpoint))
+        watch = partial(FolderEvents, self._file.folder, is_checkpoint)
+        events: FolderEvents[TrainingState] = stalled_disk.in_time(watch)
         self._events = events
         self._is_ready = readiness(events.descriptor)
-        woken, self._wake = map(above_streams, os.pipe())
-        for end in (woken, self._wake):
-            os.set_blocking(end, False)
         do_in_children(self.forget)
-        doing = "noting where the training stands"
-        self.thread = start_thread("smd_agent-checkpoints", lambda: self._run(events, woken), doing)
+        self._thread.begin(partial(self._run, events))
 
     def _take(self) -> bool:
         """Take what has happened, with the step that is current; whether a file is complete. The lock is held."""
@@ -166,34 +260,12 @@ class StateKeeper:
     def _wait(self, answer: threading.Event, waits: bool) -> None:
         if waits and self._patience:
             with overhead.spending():
-                if not self._answered(answer, self._patience):
+                if not self._thread.answered(answer, self._patience):
                     self._patience = 0.0
 
-    def _answered(self, answer: threading.Event, seconds: float) -> bool:
-        """Wait for the thread, unless it has ended; False when it has not looked in so many seconds."""
-        until = time.monotonic() + seconds
-        while not answer.wait(min(_GLANCE_SECONDS, seconds)):
-            if not self._lives():
-                return True
-            if time.monotonic() >= until:
-                return False
-        return True
-
-    def _lives(self) -> bool:
-        thread = self.thread
-        return thread is not None and thread.is_alive()
-
     def _check_thread(self) -> None:
-        if not self._lives():
+        if not self._thread.lives:
             raise ValueError("the thread that does it has ended")
-
-    def _ask(self) -> threading.Event:
-        """Have the thread look; what is set when it has."""
-        answer = threading.Event()
-        with self._lock:
-            self._asks.append(answer)
-            os.write(self._wake, b".")
-        return answer
 
     # On the thread.
 
@@ -206,7 +278,7 @@ class StateKeeper:
                 if self._events is None:
                     return
                 guard.attempt(partial(os.read, woken, 1 << 16))
-                asks, self._asks = self._asks, []
+                asks = self._thread.take_asks()
                 failure = guard.attempt(self._take)
                 self._looks = bool(self._taken)
             if failure is not None:
@@ -229,18 +301,14 @@ class StateKeeper:
         found = False
         while self._taken:
             for state in events.written(*self._taken.popleft()):
-                if state.seen > self._seen:
-                    self._seen = state.seen
-                    self._states.append(state)
-                    found = True
+                found = self._file.add(state) or found
         if found:
-            if self._keeps():
-                write_states(self._folder, self._states)
+            self._file.write()
             self._noted = True
 
     def _tell(self, error: Exception) -> None:
-        line = f"where the training stands is not noted in {path_of(self._folder)} ({guard.describe(error)})"
-        guard.say_once(("training state", self._folder), line)
+        line = f"where the training stands is not noted in {path_of(self._file.folder)} ({guard.describe(error)})"
+        guard.say_once(("training state", self._file.folder), line)
 
 
 def is_checkpoint(name: str) -> bool:
