@@ -43,6 +43,15 @@ WRITTEN = sorted(
 ]
 CEILING = 500
 LONGEST_CHAIN = 14
+MOST_METHODS = 30
+MOST_ATTRIBUTES = 12
+# What users call has all that they may ask of it.
+FACADES = {
+    "smd_agent/analysis/trial.py: Trial",
+    "smd_agent/core/hook.py: BaseHook",
+    "smd_agent/mxnet/hook.py: Hook",
+    "smd_agent/pytorch/hook.py: Hook",
+}
 
 
 def relative(path: Path) -> str:
@@ -69,6 +78,25 @@ def test_a_file_fits_on_a_few_screens():
         return lines > CEILING and f"{lines} lines"
 
     assert offenders([path for path in WRITTEN if path.suffix == ".py"], broken) == []
+
+
+def attributes_of(method: ast.AST) -> set[str]:
+    """Return the names of the attributes that a method sets on its object."""
+    set_here = [
+        node for node in ast.walk(method) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    ]
+    return {node.attr for node in set_here if isinstance(node.value, ast.Name) and node.value.id == "self"}
+
+
+def test_a_class_has_few_methods_and_attributes():
+    large = set()
+    for path in SOURCES:
+        for kind in (node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)):
+            methods = [node for node in kind.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+            attributes = set().union(*map(attributes_of, methods))
+            if len(methods) > MOST_METHODS or len(attributes) > MOST_ATTRIBUTES:
+                large.add(f"{relative(path)}: {kind.name}")
+    assert large == FACADES
 
 
 # What begins with one of these says what somebody may ask of a thing, not what it is.

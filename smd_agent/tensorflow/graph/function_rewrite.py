@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import tensorflow as tf
@@ -45,6 +45,11 @@ class Output:
     ref: str
     dtype: int
     shape: tuple[int | None, ...] | None = None
+
+    @property
+    def is_of_unknown_shape(self) -> bool:
+        """True if the shape is not known before it is computed."""
+        return self.shape is None or None in self.shape
 
 
 class Unreachable(Exception):
@@ -98,6 +103,20 @@ Taps = Callable[[str], Sequence[Tap]]
 """Gives the values to be had from a function by the function's name; empty for most."""
 
 
+@dataclass(frozen=True)
+class Further:
+    """A further value of a variant.
+
+    key: what it is; None where it is there for others.
+    output: what computes it.
+    branch: the position among the further values of the boolean that says whether it was computed; None: always.
+    """
+
+    key: Any
+    output: Output
+    branch: int | None = None
+
+
 class Variant:
     """A function that returns what its original returns, and further values.
 
@@ -112,9 +131,7 @@ class Variant:
         in_xla: whether what calls it is compiled by XLA.
 
     Attributes:
-        keys: what the further values are, in their order.
-        branches: for each of them, the position among the further values of the boolean that says whether it was
-            computed; None: always.
+        further: the further values, in their order.
         left_out: values in functions that XLA compiles which it would round otherwise if they were returned.
         carries_state: random numbers that it draws depend on how often it was called: the original and this must not
             take turns.
@@ -132,8 +149,7 @@ class Variant:
         copy.signature.name += f"{SUFFIX}_{next(_numbers)}"
         self.name = copy.signature.name
         self.own_outputs = len(copy.signature.output_arg)
-        self.keys: list[Any] = []
-        self.branches: list[int | None] = []
+        self.further: list[Further] = []
         self.left_out: list[Any] = []
         self.carries_state = top and carries_state(definition)
         self._in_branches = in_branches
@@ -141,7 +157,6 @@ class Variant:
         self._registered = False
         self._slots: list[Any] = []
         self._copy = copy
-        self._outputs: list[Output] = []
         self._inner: list[Variant] = []
         self._tap(definition.signature.name, taps)
         for node in list(copy.node_def):
@@ -150,13 +165,13 @@ class Variant:
             elif node.op in _BRANCHES and in_branches:
                 self._widen_branches(node, taps)
         if top and not self.own_outputs and not self._in_xla:
-            self._slots = [self._write(number, output) for number, output in enumerate(self._outputs)]
+            self._slots = [self._write(number, one.output) for number, one in enumerate(self.further)]
         else:
-            for number, output in enumerate(self._outputs):
-                self._return(number, output)
+            for number, one in enumerate(self.further):
+                self._return(number, one.output)
 
     def __len__(self) -> int:
-        return len(self._outputs)
+        return len(self.further)
 
     def register(self) -> None:
         """Make it known to the runtime; to be done once before it is called."""
@@ -187,8 +202,8 @@ class Variant:
         """
         if self._slots:
             self._context.call_function(self.name.encode(), [*inputs, *self._slots], 0)
-            pairs = zip(self._slots, self._outputs, strict=True)
-            return [], [tf.raw_ops.ReadVariableOp(resource=s, dtype=tf.as_dtype(o.dtype)) for s, o in pairs]
+            pairs = zip(self._slots, self.further, strict=True)
+            return [], [tf.raw_ops.ReadVariableOp(resource=s, dtype=tf.as_dtype(o.output.dtype)) for s, o in pairs]
         found = self._context.call_function(self.name.encode(), list(inputs), self.own_outputs + len(self))
         return list(found[: self.own_outputs]), list(found[self.own_outputs :])
 
@@ -201,12 +216,7 @@ class Variant:
             if self._in_xla and tap.key.fragile and ":input:" not in tap.output.ref:
                 self.left_out.append(tap.key)
             else:
-                self._add(tap.key, _resolved(tap.output, nodes, arguments), None)
-
-    def _add(self, key: object, output: Output, branch: int | None) -> None:
-        self.keys.append(key)
-        self.branches.append(branch)
-        self._outputs.append(output)
+                self.further.append(Further(tap.key, _resolved(tap.output, nodes, arguments)))
 
     def _variant_of(self, name: str, taps: Taps) -> Variant | None:
         # A function may be called from several places, each of which needs outputs of its own.
@@ -233,7 +243,7 @@ class Variant:
         # Of two branches that both compute something wanted, the first is taken.
         taken = 0 if len(found[0]) else 1
         inner, other = found[taken], found[1 - taken]
-        if not len(inner) or len(other) or any(o.shape is None or None in o.shape for o in inner._outputs):
+        if not len(inner) or len(other) or any(one.output.is_of_unknown_shape for one in inner.further):
             return
         inner._flag()
         other._stand_in(inner)
@@ -244,7 +254,7 @@ class Variant:
 
     def _follow(self, node: NodeDef, inner: Variant, flagged: bool = False) -> None:
         first = len(node.attr["Tout"].list.type)
-        node.attr["Tout"].list.type.extend(output.dtype for output in inner._outputs)
+        node.attr["Tout"].list.type.extend(one.output.dtype for one in inner.further)
         # Shapes noted for the outputs would now be too few.
         for shapes in ("_output_shapes", "output_shapes"):
             if shapes in node.attr:
@@ -252,24 +262,25 @@ class Variant:
                     node.attr[shapes].list.ClearField("shape")
                 else:
                     del node.attr[shapes]
-        base = len(self._outputs)
-        for i, (key, branch, output) in enumerate(zip(inner.keys, inner.branches, inner._outputs, strict=True)):
-            where = None if branch is None else base + branch
+        base = len(self.further)
+        for i, one in enumerate(inner.further):
+            where = None if one.branch is None else base + one.branch
             if flagged and where is None and i != len(inner) - 1:
                 where = base + len(inner) - 1
-            self._add(key, Output(f"{node.name}:output:{first + i}", output.dtype, output.shape), where)
+            output = replace(one.output, ref=f"{node.name}:output:{first + i}")
+            self.further.append(Further(one.key, output, where))
 
     def _flag(self) -> None:
-        self._append(None, self._constant(types_pb2.DT_BOOL, (), True))
+        self._append(self._constant(types_pb2.DT_BOOL, (), True))
 
     def _stand_in(self, inner: Variant) -> None:
-        for output in inner._outputs:
-            assert output.shape is not None
-            self._append(None, self._constant(output.dtype, tuple(size or 0 for size in output.shape), False))
+        for one in inner.further:
+            assert one.output.shape is not None
+            self._append(self._constant(one.output.dtype, tuple(size or 0 for size in one.output.shape), False))
 
-    def _append(self, key: object, output: Output) -> None:
-        self._return(len(self._outputs), output)
-        self._add(key, output, None)
+    def _append(self, output: Output) -> None:
+        self._return(len(self.further), output)
+        self.further.append(Further(None, output))
 
     def _return(self, number: int, output: Output) -> None:
         """Give the copy one more output."""

@@ -133,7 +133,7 @@ class CompiledFunction:
             outputs, extra = variant.call([*tensor_inputs, *captured_inputs])
             result = concrete.function_type.pack_output(outputs)
         if capture is not None:
-            capture.take(variant.keys, variant.branches, extra)
+            capture.take(variant.further, extra)
         return result
 
     @STEPS.fence("preparing to save what a compiled step computes")

@@ -20,6 +20,7 @@ from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.training_facts import INPUT_DIGEST, USAGE
 from smd_agent.tensorflow.arrays import Rows
 from smd_agent.tensorflow.fact_adapters import Look
+from smd_agent.tensorflow.graph.function_rewrite import Further
 from smd_agent.tensorflow.graph.traced_tensors import INPUT, OF_A_LOSS, SETTING, TensorPart, TensorTaps
 from smd_agent.tensorflow.loss_calls import array_of
 
@@ -121,12 +122,12 @@ class TensorflowCapture(KerasCapture):
         self.writer.save_tensor_now(self.number(name), value)
 
     @STEPS.fence("saving what a compiled step computed")
-    def take(self, keys: Sequence[TensorPart | None], branches: Sequence[int | None], values: Sequence[object]) -> None:
+    def take(self, further: Sequence[Further], values: Sequence[object]) -> None:
         """Save what a compiled function returned beside its own outputs."""
         found: Iterator[tuple[TensorPart | None, object]] = (
-            (key, value)
-            for key, branch, value in zip(keys, branches, values, strict=True)
-            if branch is None or bool(values[branch])
+            (one.key, value)
+            for one, value in zip(further, values, strict=True)
+            if one.branch is None or bool(values[one.branch])
         )
         pairs: list[tuple[str, object]] = []
         inputs: list[object] = []

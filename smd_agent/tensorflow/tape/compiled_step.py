@@ -171,7 +171,7 @@ class CompiledStep:
         saving = self._run.last
         assert saving is not None
         assert self._variant is not None
-        pairs = [*zip(self._variant.keys, extra, strict=True)]
+        pairs = [*zip((one.key for one in self._variant.further), extra, strict=True)]
         for key, value in pairs:
             optimizer = key.optimizer() if isinstance(key, TracedRate) else None
             if optimizer is not None:
