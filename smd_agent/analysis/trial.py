@@ -6,7 +6,8 @@ import logging
 import os
 import posixpath
 import time
-from collections.abc import Iterable, KeysView, Mapping, Sequence
+from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from smd_agent.config import env
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.patterns import name_pattern
+from smd_agent.core.patterns import NamePattern, name_pattern
 from smd_agent.errors import DamagedRecord, NoMoreData, SMDebugNotImplementedError, StepUnavailable, TensorUnavailable
 from smd_agent.formats.addresses import plain
 from smd_agent.formats.event import Form, SavedTensor
@@ -215,17 +216,21 @@ class Trial(Views):
         names = self._names(step, mode)
         if regex is not None and collection is not None:
             raise ValueError("Only one of `regex` or `collection` can be passed to this method")
+        matches: Callable[[str], bool]
         if regex is not None:
-            patterns = [name_pattern(pattern) for pattern in flat(regex)]
-            names = {name for name in names if any(pattern.found_in(name) for pattern in patterns)}
-            if not names:
-                logger.warning("smd_agent: no saved tensor matches %s", shortened(str(regex)))
+            matches = partial(_is_found, [name_pattern(pattern) for pattern in flat(regex)])
+            absent = f"no saved tensor matches {shortened(str(regex))}"
         elif collection is not None:
             members = self._collection_of(collection)
-            names = {name for name in names if members.matches(name)}
-            if not names:
-                logger.warning("smd_agent: no tensor of the collection %s was saved", shortened(members.name))
-        return sorted(names)
+            matches = members.matches
+            absent = f"no tensor of the collection {shortened(members.name)} was saved"
+        else:
+            return sorted(names)
+        found = sorted(filter(matches, names))
+        # A mode or a step may well have none of them.
+        if not found and not any(map(matches, self._tensors)):
+            logger.warning("smd_agent: %s", absent)
+        return found
 
     def steps(self, mode: ModeKeys = ModeKeys.GLOBAL, show_incomplete_steps: bool = False) -> list[int]:
         """Return the saved steps in order: by default only those that all workers have written."""
@@ -456,3 +461,7 @@ class OwnPart(Trial):
         """Read what the worker has noted of one step: its index file by the worker's name; none if it is unreadable."""
         file = self._reader.index_of(step, self._worker)
         return {} if file is None else {file.worker: file}
+
+
+def _is_found(patterns: Sequence[NamePattern], name: str) -> bool:
+    return any(pattern.found_in(name) for pattern in patterns)

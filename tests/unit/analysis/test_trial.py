@@ -72,6 +72,10 @@ def test_a_filter_without_result_is_reported(run, caplog):
     trial = create_trial(two_modes(run).root)
     assert trial.tensor_names(regex="nothing") == []
     assert "no saved tensor matches nothing" in caplog.text
+    caplog.clear()
+    # What one mode or step does not have, another one has.
+    assert trial.tensor_names(collection="losses", step=1) == [] == trial.tensor_names(regex="bias", mode=TRAIN)
+    assert caplog.text == ""
 
 
 def test_an_unknown_collection_is_created_empty(run):
