@@ -20,10 +20,14 @@ class NoSplit(BuiltInRule):
     fewest_steps = 3
     evidence = {"trees": "how many trees the round has"}
     cause = (
-        "No split gains anything: the labels are all the same, the features are constant or missing, or"
-        " min_child_weight, gamma or reg_alpha are too large for as many rows"
+        "No split gains anything: the labels are all the same, the features are constant or missing,"
+        " min_child_weight, gamma or reg_alpha are too large for as many rows, or an objective of your own returns"
+        " second derivatives near 0"
     )
-    advice = "Count the labels, look at the features that the training is given, and lower min_child_weight and gamma"
+    advice = (
+        "Count the labels, look at the features that the training is given and at what your own objective returns, and"
+        " lower min_child_weight and gamma"
+    )
     short = "no tree has a split"
 
     def start(self) -> None:
