@@ -221,6 +221,7 @@ _KERAS_ON_TORCH = (
     *(Declared(functions, why, STEP) for functions, why in _WATCHED),
     Declared(("keras.optimizers.Optimizer.apply",), "it is seen what optimizers update", STEP),
     Declared(("keras.optimizers.Optimizer._backend_update_step",), "the gradients that are applied are saved", STEP),
+    Declared(("keras.losses.Loss.__call__",), "it is seen what losses are given", STEP),
 )
 
 _TENSORFLOW = (

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, Protocol
 import tensorflow as tf
 
 from smd_agent.framework.keras.attributes import attribute
-from smd_agent.framework.keras.losses import SOFTMAX_OVER, KnownLoss, LossGiven, LossLook, Shape, is_mean, known_loss
+from smd_agent.framework.keras.losses import SOFTMAX_OVER, KnownLoss, LossGiven, LossLook, Shape, arguments_of
 from smd_agent.framework.loss_facts import Array, Numbers
 from smd_agent.framework.patching import replace
-from smd_agent.framework.plain_access import in_class, is_a, runs_program
+from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.target_reach import RANGES, Range
 from smd_agent.framework.training_facts import LOOKED_AT
 from smd_agent.tensorflow.arrays import to_array
@@ -98,19 +98,10 @@ def watch_calls(owner: type) -> Function:
 
 
 def _read(loss: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> LossCall | None:
-    arguments = {**dict(zip(("y_true", "y_pred", "sample_weight"), args, strict=False)), **kwargs}
-    predictions, labels = arguments.get("y_pred"), arguments.get("y_true")
-    kind = known_loss(loss, _range_of(predictions)) if is_a(predictions, tf.Tensor) else None
-    if kind is None:
+    found = arguments_of(loss, args, kwargs, tf.Tensor, _range_of)
+    if found is None:
         return None
-    if not is_a(labels, tf.Tensor) and not _is_array(type(labels)):
-        labels = None
-    has_weights = arguments.get("sample_weight") is not None or attribute(predictions, "_keras_mask") is not None
-    return LossCall(kind, labels, predictions, _A_MEAN if is_mean(loss) and not has_weights else None)
-
-
-def _is_array(kind: type) -> bool:
-    return in_class(kind, "__array__") is not None and not runs_program(kind, "__array__")
+    return LossCall(found.kind, found.labels, found.predictions, _A_MEAN if found.returns_mean else None)
 
 
 def given(predictions: Any = None, labels: Any = None, result: Any = None) -> LossGiven:

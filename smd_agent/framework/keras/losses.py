@@ -7,7 +7,7 @@ comes from an activation that bounds it; a loss of the program's own is none of 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, NamedTuple, TypeAlias
@@ -18,7 +18,7 @@ from smd_agent.framework import loss_facts, target_reach
 from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.loss_facts import Array, Numbers
 from smd_agent.framework.loss_guesses import LossGuesses
-from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.plain_access import in_class, is_a, runs_program
 from smd_agent.framework.target_reach import Range
 from smd_agent.framework.training_facts import LOOKED_AT
 from smd_agent.framework.usage import Usage
@@ -235,6 +235,51 @@ class LossNumbers:
         else:
             numbers.pop("loss", None)
         self._usage.save(name, numbers)
+
+
+class LossArguments(NamedTuple):
+    """Arguments of a call of a loss that is looked at.
+
+    kind: how it is set up.
+    predictions: what it is given, a tensor.
+    labels: what it compares with; None where that is neither a tensor nor an array.
+    returns_mean: whether it returns the mean over all labels.
+    """
+
+    kind: KnownLoss
+    predictions: Any
+    labels: Any
+    returns_mean: bool
+
+
+def arguments_of(
+    loss: Any,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    tensor: type[Any],
+    range_of: Callable[[Any], Range | None],
+) -> LossArguments | None:
+    """The arguments of a call of a loss, if it is one of those that are looked at.
+
+    Args:
+        loss: it.
+        args, kwargs: as it was called.
+        tensor: the class of tensors.
+        range_of: gives the range of a tensor; None if it has none, or that is not known.
+    """
+    arguments = {**dict(zip(("y_true", "y_pred", "sample_weight"), args, strict=False)), **kwargs}
+    predictions, labels = arguments.get("y_pred"), arguments.get("y_true")
+    kind = known_loss(loss, range_of(predictions)) if is_a(predictions, tensor) else None
+    if kind is None:
+        return None
+    if not is_a(labels, tensor) and not _is_array(type(labels)):
+        labels = None
+    has_weights = arguments.get("sample_weight") is not None or attribute(predictions, "_keras_mask") is not None
+    return LossArguments(kind, predictions, labels, is_mean(loss) and not has_weights)
+
+
+def _is_array(kind: type) -> bool:
+    return in_class(kind, "__array__") is not None and not runs_program(kind, "__array__")
 
 
 def known_loss(loss: Any, within: Range | None) -> KnownLoss | None:

@@ -73,7 +73,8 @@ _SOME_VALUES = {
     *("GatherBackward0", "IndexBackward0", "NarrowBackward0", "SelectBackward0", "SliceBackward0", "SplitBackward0"),
     "UnbindBackward0",
 }
-_OPAQUE_NODES = ("CompiledFunctionBackward",)
+OPAQUE_NODES = ("CompiledFunctionBackward",)
+"""What does not show what it computes."""
 
 
 class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is given"):
@@ -114,7 +115,7 @@ class LossInputs(UsageProbe, domain=LOSS_FACTS, doing="looking at what a loss is
             return
         applied = _is_activated(values.grad_fn, _APPLIED.get(function))
         numbers: dict[str, Any] = {} if applied is None else {"activated": applied}
-        numbers.update(_softmax_over(values.grad_fn))
+        numbers.update(softmax_over(values.grad_fn))
         trained = loss if _can_be_read(loss) and loss.requires_grad else None
         if function in _OF_CLASSES:
             axis = 1 if values.dim() > 1 else 0
@@ -156,12 +157,12 @@ def _of_numbers(values: torch.Tensor, target: torch.Tensor) -> dict[str, Any]:
     # Some give the two in the other order, which is the same loss.
     prediction, target = (values, target) if values.requires_grad else (target, values)
     if prediction.requires_grad and target.numel():
-        found.update(target_reach.facts(_behind(prediction.grad_fn, _SOME_VALUES), target))
-        found.update(_softmax_over(prediction.grad_fn))
+        found.update(target_reach.facts(behind(prediction.grad_fn, _SOME_VALUES), target))
+        found.update(softmax_over(prediction.grad_fn))
     return found
 
 
-def _behind(node: Any, names: frozenset[str] | set[str]) -> Any:
+def behind(node: Any, names: frozenset[str] | set[str]) -> Any:
     """The first node behind those of these names; None if there is none."""
     while node is not None and node.name() in names:
         node = node.next_functions[0][0]
@@ -170,15 +171,15 @@ def _behind(node: Any, names: frozenset[str] | set[str]) -> Any:
 
 def _is_activated(node: Any, wanted: str | None) -> float | None:
     """True if a node is the wanted one, behind others that leave values as they are; None if that is not known."""
-    node = _behind(node, SAME_VALUES)
-    if wanted is None or node is None or node.name() in _OPAQUE_NODES:
+    node = behind(node, SAME_VALUES)
+    if wanted is None or node is None or node.name() in OPAQUE_NODES:
         return None
     return float(node.name() == wanted)
 
 
-def _softmax_over(node: Any) -> dict[str, int]:
+def softmax_over(node: Any) -> dict[str, int]:
     """Over how many numbers the softmax is, if a node is one behind others that leave values as they are."""
-    node = _behind(node, SAME_VALUES)
+    node = behind(node, SAME_VALUES)
     # Its result is not asked for: hooks of the program may have packed it.
     told = getattr(node, "_input_metadata", None) if node is not None and node.name() == _SOFTMAX else None
     if not told:

@@ -19,14 +19,17 @@ def facts(activation: Any, target: torch.Tensor) -> dict[str, Any]:
         activation: the node of the graph that has made the prediction.
         target: of any shape but an empty one.
     """
-    within = None if activation is None else _range_of(activation)
+    within = range_of(activation)
     if within is None:
         return {}
     part = target.detach().reshape(-1)[:LOOKED_AT].to(torch.float32)
     return target_reach.facts(within, part, lambda outside: outside.to(torch.float32).mean())
 
 
-def _range_of(node: Any) -> target_reach.Range | None:
+def range_of(node: Any) -> target_reach.Range | None:
+    """The range of an activation by its node; None of any other node, and of none."""
+    if node is None:
+        return None
     name = node.name()
     if name == _HARDTANH:
         return target_reach.Range(float(node._saved_min_val), float(node._saved_max_val))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
 from smd_agent import guard
-from smd_agent.core.domains import GRADIENTS, INPUTS, LAYERS, LOSSES, SETTINGS, UPDATES, WEIGHTS
+from smd_agent.core.domains import GRADIENTS, INPUTS, LAYERS, LOSS_FACTS, LOSSES, SETTINGS, UPDATES, WEIGHTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.channels import LayerChannels
@@ -19,6 +19,7 @@ from smd_agent.framework.keras.types import Call, KerasModule, Layer, Model, Opt
 from smd_agent.framework.keras.variables import ModelVariables
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.plain_access import is_a
+from smd_agent.pytorch.keras_fit import loss_calls
 from smd_agent.pytorch.keras_fit.fact_adapters import Look
 from smd_agent.pytorch.patching import Installed
 
@@ -72,6 +73,9 @@ class TorchCapture(KerasCapture):
         # It gets the gradients that are applied: unscaled, accumulated and clipped.
         for owner in {id(kind): kind for kind in _definers(definer(base, _UPDATE))}.values():
             patch(owner, _UPDATE, self._around_update, why="the gradients that are applied are saved")
+        if self.facts.usage.wanted:
+            loss = definer(self._keras.losses.Loss, "__call__")
+            patch(loss, "__call__", self._around_loss_call, why="it is seen what losses are given")
 
     def finish(self, outputs: object) -> None:
         """The step is done and has returned this."""
@@ -134,6 +138,20 @@ class TorchCapture(KerasCapture):
     def _save_loss(self, labels: object, loss: object) -> None:
         self._save_all("labels", labels)
         self._save_all("batch_loss", loss)
+
+    def _around_loss_call(self, original: Call) -> Call:
+        def call(loss: Any, *args: object, **kwargs: object) -> Any:
+            result = original(loss, *args, **kwargs)
+            self._saw_loss(loss, args, kwargs, result)
+            return result
+
+        return call
+
+    @LOSS_FACTS.fence("looking at what a loss is given")
+    def _saw_loss(self, loss: Any, args: Sequence[object], kwargs: Mapping[str, object], result: object) -> None:
+        found = loss_calls.look_at(loss, args, kwargs, result)
+        if found is not None:
+            self.losses.saw(*found)
 
     @INPUTS.fence("looking at a model's inputs")
     def _save_digest(self, inputs: object) -> None:
