@@ -28,16 +28,16 @@ def says_so(scale: str) -> bool:
 def has_skipped(step: StepView, scale: str) -> bool:
     """Tell whether a scaler has left out the update of a step, as far as that is known.
 
-    PyTorch's says so. Of others it was left out if a gradient is not finite, or if nothing at all has moved, which may
-    have other reasons.
+    Most say so. Of others it was left out if a gradient is not finite, or if nothing at all has moved, which may have
+    other reasons.
 
     Args:
         step: one at which the scale is known.
         scale: the name of the tensor that has it.
     """
-    if says_so(scale):
-        said = scale.removesuffix("/scale") + "/skipped"
-        return step.numbers(step.names(CollectionKeys.OPTIMIZER)).get(said) == 1
+    said = step.numbers(step.names(CollectionKeys.OPTIMIZER)).get(f"{scale.rpartition('/')[0]}/skipped")
+    if said is not None or says_so(scale):
+        return said == 1
     moves = step.numbers(step.names(patterns=(f"^{UPDATE}",))).values
     return bool(len(moves) and not np.any(moves)) or bool(not_finite(step, step.names(CollectionKeys.GRADIENTS)))
 

@@ -227,9 +227,24 @@ def test_the_scale_of_a_loss_is_the_one_that_the_step_used(out, way):
     trial = trial_of(hook)
     (scale,) = trial.tensor_names(regex="^optimizer/.*/loss_scale$")
     assert values(trial, scale) == [64.0, 64.0, 128.0, 128.0, 256.0, 256.0]
+    assert values(trial, scale.replace("/loss_scale", "/skipped")) == [0] * 6
     (rate,) = trial.tensor_names(regex="^optimizer/.*/lr$")
     assert "SGD" in rate
     assert values(trial, rate) == pytest.approx([0.1] * 6)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_updates_that_are_left_out_as_gradients_overflow(out, way):
+    hook = hooked(out)
+    wrapper = keras.optimizers.LossScaleOptimizer if KERAS_3 else keras.mixed_precision.LossScaleOptimizer
+    optimizer = wrapper(keras.optimizers.SGD(1e-5), initial_scale=2.0**124)
+    model = small_model(optimizer=optimizer, **WAYS[way])
+    fit(model, y=5 * (Y + 1))
+    trial = trial_of(hook)
+    (name,) = trial.tensor_names(regex="^optimizer/.*/skipped$")
+    moved = np.sum([values(trial, update) for update in trial.tensor_names(regex="^update/")], 0)
+    assert values(trial, name) == [float(not move) for move in moved]
+    assert {*values(trial, name)} == {0, 1}
 
 
 @pytest.mark.parametrize("way", ["compiled", "eager", "xla"])

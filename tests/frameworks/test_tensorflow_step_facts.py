@@ -171,23 +171,29 @@ def test_settings_are_those_that_the_update_used(out, way):
     assert len(told_of_variables(trial, 0)) == 8
 
 
-@pytest.mark.parametrize("way", ["eager", "compiled"])
-def test_the_scale_of_a_loss_is_the_one_that_the_step_used(out, way):
-    hook, model = hooked(out), net("scaled")
+def scaled_training(hook, model, times=1.0, **options):
+    """A step of training by an optimizer that scales the loss."""
     wrapper = keras.optimizers.LossScaleOptimizer if KERAS_3 else keras.mixed_precision.LossScaleOptimizer
-    optimizer = wrapper(keras.optimizers.SGD(0.1), initial_scale=64.0, dynamic_growth_steps=2)
+    optimizer = wrapper(keras.optimizers.SGD(0.1 / times), **options)
     optimizer.build(model.trainable_variables)
 
     def step(x):
         with hook.wrap_tape(tf.GradientTape()) as tape:
-            loss = tf.reduce_mean(model(x) ** 2)
+            loss = times * tf.reduce_mean(model(x) ** 2)
             scaled = optimizer.scale_loss(loss) if KERAS_3 else optimizer.get_scaled_loss(loss)
         gradients = tape.gradient(scaled, model.trainable_variables)
         if not KERAS_3:
             gradients = optimizer.get_unscaled_gradients(gradients)
         optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
 
-    step, before = WAYS[way](step), array(model.trainable_variables[0])
+    return step
+
+
+@pytest.mark.parametrize("way", ["eager", "compiled"])
+def test_the_scale_of_a_loss_is_the_one_that_the_step_used(out, way):
+    hook, model = hooked(out), net("scaled")
+    step = WAYS[way](scaled_training(hook, model, initial_scale=64.0, dynamic_growth_steps=2))
+    before = array(model.trainable_variables[0])
     for number, x in enumerate(X):
         step(x)
         if not number:
@@ -195,10 +201,24 @@ def test_the_scale_of_a_loss_is_the_one_that_the_step_used(out, way):
     trial = trial_of(hook)
     (scale,) = trial.tensor_names(regex="^optimizer/.*/loss_scale$")
     assert values(trial, scale) == [64.0, 64.0, 128.0, 128.0, 256.0, 256.0]
+    assert values(trial, scale.replace("/loss_scale", "/skipped")) == [0] * 6
     (name,) = trial.tensor_names(regex="^update/.*scaled_a/kernel$")
     assert value(trial, name, 0) == pytest.approx(move, rel=1e-5)
     (rate,) = trial.tensor_names(regex="^optimizer/.*/lr$")
     assert "SGD" in rate
+
+
+@pytest.mark.parametrize("way", ["eager", "compiled"])
+def test_updates_that_are_left_out_as_gradients_overflow(out, way):
+    hook, model = hooked(out), net("left_out")
+    step = WAYS[way](scaled_training(hook, model, times=1000.0, initial_scale=2.0**122))
+    for x in X:
+        step(x)
+    trial = trial_of(hook)
+    (name,) = trial.tensor_names(regex="^optimizer/.*/skipped$")
+    moved = np.sum([values(trial, update) for update in trial.tensor_names(regex="^update/")], 0)
+    assert values(trial, name) == [float(not move) for move in moved]
+    assert {*values(trial, name)} == {0, 1}
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -23,6 +23,7 @@ from smd_agent.framework.keras.optimizers import (
     number_of,
     settings_of,
     with_inner,
+    skipped,
 )
 from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.model_inputs import ModelInputs, Numbers
@@ -125,6 +126,7 @@ class StepFacts(Probes):
 
     @property
     def wants_updates(self) -> bool:
+        self._is_one_update = True
         """True if variables are read before and after the step."""
         return self._changes.wanted
 
@@ -157,8 +159,9 @@ class StepFacts(Probes):
         """Save how far variables have moved."""
         self.emit(AfterUpdate(variables))
 
-    def after_optimizers(self, optimizers: Iterable[Any]) -> None:
-        """Save the settings of optimizers that have updated."""
+    def after_optimizers(self, optimizers: Iterable[Any], is_one_update: bool = True) -> None:
+        """Save the settings of optimizers that have updated, perhaps several times."""
+        self._is_one_update = is_one_update
         if self._settings.wanted:
             for optimizer in with_inner(optimizers):
                 self._settings.save(AfterUpdate(optimizer))
@@ -193,7 +196,9 @@ class StepFacts(Probes):
         self.emit(StepEnd())
 
     def _settings_of(self, optimizer: Any) -> dict[str, Any]:
-        return {**settings_of(optimizer), **self._seen.get(title_of(optimizer), {})}
+        seen = self._seen.get(title_of(optimizer), {})
+        left_out = skipped(optimizer, seen.get(LOSS_SCALE)) if self._is_one_update else {}
+        return {**settings_of(optimizer), **seen, **left_out}
 
 
 class _Inputs(ModelInputs, domain=INPUTS, doing="looking at the scales of a model's inputs"):

@@ -26,6 +26,7 @@ _SCALES = ("dynamic_scale", "loss_scale_factor", "loss_scale", "initial_scale")
 
 LEARNING_RATE = "lr"
 LOSS_SCALE = "loss_scale"
+SKIPPED = "skipped"
 
 
 def inner_of(optimizer: Any) -> Any | None:
@@ -52,6 +53,21 @@ def loss_scale_of(optimizer: Any) -> float | None:
         if scale is not None and np.size(scale) == 1:
             return float(scale)
     return None
+
+
+def skipped(optimizer: Any, scale: float | None) -> dict[str, float]:
+    """``skipped``: 1 if an optimizer left out its update as gradients overflowed, else 0; nothing where nobody knows.
+
+    It makes its scale smaller then, and only then; in Keras 2 no smaller than 1.
+
+    Args:
+        optimizer: has had its turn.
+        scale: by which it multiplied the loss before.
+    """
+    after = None if scale is None or inner_of(optimizer) is None else loss_scale_of(optimizer)
+    if scale is None or after is None or after == scale <= 1:
+        return {}
+    return {SKIPPED: float(after < scale)}
 
 
 def number_of(value: Any) -> Any:

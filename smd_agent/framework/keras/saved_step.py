@@ -120,7 +120,7 @@ class KerasCapture(CapturedStep):
     def _save_facts(self) -> None:
         facts, model = self.facts, self.model
         facts.given.update(self.variables.traced)
-        facts.after_optimizers(self.variables.optimizers(model))
+        facts.after_optimizers(self.variables.optimizers(model), self.steps == 1)
         if self.steps > 1:
             return
         trainable = variables_in(model, "trainable_variables")
