@@ -1,4 +1,4 @@
-"""The collection ``usage`` of Keras on PyTorch: what losses are given, against NumPy."""
+"""The collection ``usage`` of Keras on PyTorch: what losses are given, against NumPy, and modes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from harness.rule_runs import found as found_by_rule
 from harness.runner import SUBJECTS
 
 from smd_agent.core.modes import ModeKeys
-from smd_agent.rules import ActivationMissing, DoubleActivation, TargetOutOfReach
+from smd_agent.rules import ActivationMissing, DoubleActivation, TargetOutOfReach, TrainingInEvaluationMode
 
 WARM = ("torch", "keras")
-PROGRAM = SUBJECTS / "keras/losses_on_torch.py"
+PROGRAM = SUBJECTS / "keras/usage_on_torch.py"
 TORCH = {"KERAS_BACKEND": "torch", "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
 TRAIN, EVAL = ModeKeys.TRAIN, ModeKeys.EVAL
 CONFIG = {"HookParameters": {"save_interval": 1, "save_all": True}}
@@ -162,3 +162,17 @@ def test_rules_find_a_faulty_program(runner, training, rule, loss):
 def test_a_rule_finds_targets_out_of_reach(runner):
     trial = Trained(runner, "mse").trial
     assert all(name.startswith("usage/loss/mean_squared_error_0/") for name in found_by_rule(trial, TargetOutOfReach()))
+
+
+def test_modes_in_which_models_and_layers_are_called(module_runner):
+    trained = Trained(module_runner("modes"), "modes", "untold")
+
+    def modes(title, training, mode):
+        names = trained.trial.tensor_names(regex=f"^usage/model/{title}/")
+        return {name.rpartition("/")[2]: round(float(trained.value(name, training, 1, mode)), 6) for name in names}
+
+    assert modes("modes", "modes", TRAIN) == {"training": 1, "dropout": 1, "dropped": 0.2, "batch_norm": 0.5}
+    assert modes("modes", "modes", EVAL) == {"training": 0, "dropout": 0, "dropped": 0.2, "batch_norm": 0}
+    assert modes("untold", "untold", TRAIN) == {"training": 0, "dropout": 0, "dropped": 0.3}
+    found = found_by_rule(trained.trial, TrainingInEvaluationMode())
+    assert {*found} == {"usage/model/untold/training"}

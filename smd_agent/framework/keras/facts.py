@@ -14,6 +14,7 @@ from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.input_digests import InputDigests
 from smd_agent.framework.keras.first_layers import taken_as_they_are
+from smd_agent.framework.keras.layer_modes import LayerModes
 from smd_agent.framework.keras.optimizers import (
     LEARNING_RATE,
     LOSS_SCALE,
@@ -22,9 +23,10 @@ from smd_agent.framework.keras.optimizers import (
     loss_scale_of,
     number_of,
     settings_of,
-    with_inner,
     skipped,
+    with_inner,
 )
+from smd_agent.framework.layer_modes import Modes
 from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.model_inputs import ModelInputs, Numbers
 from smd_agent.framework.optimizer_settings import OptimizerSettings, title_of
@@ -35,6 +37,7 @@ from smd_agent.framework.step_events import (
     BeforeOptimizer,
     BeforeUpdate,
     ModelCall,
+    ModelReturn,
     NewParameters,
     Probes,
     StepEnd,
@@ -121,18 +124,23 @@ class StepFacts(Probes):
         self._ever = ever
         self._changes = WeightChanges(saver.recorder, saver.roles, look)
         self._settings = OptimizerSettings(saver.recorder, saver.roles, self._settings_of)
-        super().__init__((self.digests, _Inputs(self.usage, look.numbers_of), self._changes))
+        super().__init__((self.digests, _Inputs(self.usage, look.numbers_of), LayerModes(self.usage), self._changes))
         self._seen: dict[str, dict[str, Any]] = {}
+        self._is_one_update = True
 
     @property
     def wants_updates(self) -> bool:
-        self._is_one_update = True
         """True if variables are read before and after the step."""
         return self._changes.wanted
 
     def before_call(self, title: str, model: Any, inputs: Sequence[Any]) -> None:
         """A model of this title is called with these tensors."""
         self.emit(ModelCall(title, model, inputs))
+
+    def after_call(self, title: str, modes: Modes | None) -> None:
+        """A model of this title has been called in these modes; None where they are not known."""
+        if modes is not None:
+            self.emit(ModelReturn(title, title, None, modes))
 
     def add(self, names: Sequence[str], variables: Sequence[Any]) -> None:
         """Save the updates of these variables, of these names in the run, if an optimizer is given them."""

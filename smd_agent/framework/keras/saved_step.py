@@ -75,6 +75,7 @@ class KerasCapture(CapturedStep):
             self._tell_of_gradients()
             self._save_facts()
         if self.mode is not ModeKeys.PREDICT:
+            self.facts.after_call(self.variables.title(self.model), self.variables.modes)
             self._save_losses()
             self._save_logs(outputs)
 

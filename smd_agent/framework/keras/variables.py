@@ -14,6 +14,7 @@ from smd_agent.framework.keras.losses import TracedLoss
 from smd_agent.framework.keras.names import Names, leaf_variables, variables_of
 from smd_agent.framework.keras.optimizers import GivenVariables, has_own_schedule
 from smd_agent.framework.keras.types import Model, Optimizer, Variable
+from smd_agent.framework.layer_modes import Modes
 from smd_agent.framework.plain_access import is_a
 
 _SETTINGS = ("learning_rate", "beta_1", "beta_2", "rho", "momentum", "decay", "weight_decay")
@@ -41,12 +42,14 @@ class ModelVariables:
         traced: the variables that optimizers were given in compiled steps, while these were traced.
         given: those that they were given in any step that was seen.
         losses: of compiled steps, by name in the collection ``usage``.
+        modes: in which a compiled step calls the model; None where that is not known.
     """
 
     def __init__(self, names: Names) -> None:
         self.traced = GivenVariables()
         self.given = GivenVariables()
         self.losses: dict[str, TracedLoss] = {}
+        self.modes: Modes | None = None
         self._names = names
         self._weights = self._others = Listed()
         self._weights_as_of: object = None

@@ -9,10 +9,11 @@ import numpy as np
 import torch
 
 from smd_agent import guard
-from smd_agent.core.domains import GRADIENTS, INPUTS, LAYERS, LOSS_FACTS, LOSSES, SETTINGS, UPDATES, WEIGHTS
+from smd_agent.core.domains import GRADIENTS, INPUTS, LAYERS, LOSS_FACTS, LOSSES, MODES, SETTINGS, UPDATES, WEIGHTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.channels import LayerChannels
+from smd_agent.framework.keras.layer_modes import CallModes
 from smd_agent.framework.keras.names import Names, definer
 from smd_agent.framework.keras.saved_step import KerasCapture, LogSaver
 from smd_agent.framework.keras.types import Call, KerasModule, Layer, Model, Optimizer, Variable
@@ -50,6 +51,7 @@ class TorchCapture(KerasCapture):
         self._keras = keras
         self._names = names
         self._channels = LayerChannels(self.writer.axes)
+        self._modes = CallModes(keras.layers.Layer)
         self._has_weights = False
         self._optimizers_saved: set[int] = set()
 
@@ -103,11 +105,23 @@ class TorchCapture(KerasCapture):
             self._save_inputs(layer, (args, kwargs))
             if layer is self.model:
                 self._save_digest((args, kwargs))
+            self._before_layer(layer)
             result = original(layer, *args, **kwargs)
             self._save_output(layer, result)
+            self._saw_mode(layer, args, kwargs)
             return result
 
         return call
+
+    @MODES.fence("looking at the modes of layers")
+    def _before_layer(self, layer: Layer) -> None:
+        self._modes.before(layer, self.model, self)
+
+    @MODES.fence("looking at the modes of layers")
+    def _saw_mode(self, layer: Layer, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+        modes = self._modes.after(layer, self.model, args, kwargs)
+        if self.mode is not ModeKeys.PREDICT:
+            self.facts.after_call(self.variables.title(self.model), modes)
 
     @LAYERS.fence("saving what a layer is given")
     def _save_inputs(self, layer: Layer, inputs: object) -> None:

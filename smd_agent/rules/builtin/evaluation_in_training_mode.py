@@ -7,11 +7,11 @@ from smd_agent.rules.built_in import CollectionKeys, ModeKeys, Severity, StepVie
 from smd_agent.rules.parameters import Parameter, whole
 from smd_agent.rules.usage import Numbers, RuleOfUsage
 
+_WHY = "model.eval() is not called before it; in Keras, as the model is called with training=True"
 _CAUSES = {
-    "dropout": "Dropout is on in the evaluation, as model.eval() is not called before it",
+    "dropout": f"Dropout is on in the evaluation, as {_WHY}",
     "batch_norm": (
-        "Batch normalisation takes the statistics of the batch, and learns from the data of the evaluation, as"
-        " model.eval() is not called before it"
+        f"Batch normalisation takes the statistics of the batch, and learns from the data of the evaluation, as {_WHY}"
     ),
 }
 
@@ -31,7 +31,7 @@ class EvaluationInTrainingMode(RuleOfUsage):
     severity = Severity.WARNING
     evidence = {"in_training_mode": "the share of the model's layers of that kind that are in training mode"}
     cause = _CAUSES["dropout"]
-    advice = "Call model.eval() before the evaluation and model.train() after it"
+    advice = "Call model.eval() before the evaluation and model.train() after it; in Keras, model(x, training=False)"
 
     def start(self) -> None:
         """Begin with nothing seen."""

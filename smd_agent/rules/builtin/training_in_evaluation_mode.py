@@ -8,6 +8,10 @@ from smd_agent.rules.parameters import Parameter, whole
 from smd_agent.rules.usage import Numbers, UsageInARow
 
 _LAYERS = ("dropout", "batch_norm")
+_NEVER = (
+    "The model was in evaluation mode from the first step on, as one is that was loaded from elsewhere; in Keras, as it"
+    " is called without training=True, or has a call without training"
+)
 
 
 class TrainingInEvaluationMode(UsageInARow):
@@ -27,7 +31,7 @@ class TrainingInEvaluationMode(UsageInARow):
         "last_in_training_mode": "the last saved step at which it was trained in training mode, if there is one",
     }
     cause = "model.eval() was called for an evaluation, and model.train() not after it"
-    advice = "Call model.train() at the start of each epoch, not once before the loop"
+    advice = "Call model.train() at the start of each epoch, not once before the loop; in Keras, use training=True"
 
     def start(self) -> None:
         """Begin with nothing seen."""
@@ -46,5 +50,4 @@ class TrainingInEvaluationMode(UsageInARow):
         if of in self._last:
             self.found(step, name, {**shares, "last_in_training_mode": self._last[of]})
         else:
-            cause = "The model was in evaluation mode from the first step on, as one is that was loaded from elsewhere"
-            self.found(step, name, shares, severity=Severity.NOTE, cause=cause)
+            self.found(step, name, shares, severity=Severity.NOTE, cause=_NEVER)

@@ -26,7 +26,7 @@ from smd_agent.tensorflow.loss_calls import array_of
 
 _OF_A_CALL = [CollectionKeys.INPUTS, CollectionKeys.OUTPUTS, CollectionKeys.INPUT_DIGESTS]
 _NOT_CALLED = "a step of fit does not call the model, but parts of it"
-_NO_USAGE = "of fit it is known of cross entropies, of losses behind an activation, and of inputs that are numbers"
+_NO_USAGE = "of fit it is known of models that a step calls, of cross entropies, and of losses behind an activation"
 
 
 class TensorflowCapture(KerasCapture):

@@ -7,11 +7,13 @@ from typing import Any, Protocol, TypeAlias
 
 import tensorflow as tf
 
-from smd_agent.core.domains import GRADIENTS, LAYERS, LOSS_FACTS, LOSSES, SETTINGS, UPDATES, WEIGHTS
+from smd_agent.core.domains import GRADIENTS, LAYERS, LOSS_FACTS, LOSSES, MODES, SETTINGS, UPDATES, WEIGHTS
+from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.keras.attributes import attribute, variables_in
 from smd_agent.framework.keras.backend import Current, RunningStep
 from smd_agent.framework.keras.channels import LayerChannels
 from smd_agent.framework.keras.facts import learning_rate_name
+from smd_agent.framework.keras.layer_modes import CallModes
 from smd_agent.framework.keras.losses import LOSS, TracedLoss
 from smd_agent.framework.keras.names import Names, numbered
 from smd_agent.framework.keras.types import Call, Layer, Model, Optimizer, Variable
@@ -53,6 +55,7 @@ class TensorWatch:
         self._names = names
         self._taps = taps
         self._channels = LayerChannels(taps.axes)
+        self._modes = CallModes(flavour.layer)
         self._current = current
         # Keras 3's variables by the TensorFlow variable inside.
         self._variables: dict[int, Any] = {}
@@ -92,12 +95,36 @@ class TensorWatch:
 
     def _around_layer(self, original: Call) -> Call:
         def call(layer: Layer, *args: object, **kwargs: object) -> Any:
+            busy = not self._idle()
+            if busy:
+                self._before_layer(layer)
             result = original(layer, *args, **kwargs)
-            if not self._idle():
+            if busy:
                 self._saw_layer(layer, (args, kwargs), result)
+                self._saw_mode(layer, args, kwargs)
             return result
 
         return call
+
+    @MODES.fence("looking at the modes of layers")
+    def _before_layer(self, layer: Layer) -> None:
+        step = self._current.step
+        if step is not None and not is_other_replica():
+            owner = step.capture if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+            self._modes.before(layer, step.model, owner)
+
+    @MODES.fence("looking at the modes of layers")
+    def _saw_mode(self, layer: Layer, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+        step = self._current.step
+        if step is None or is_other_replica():
+            return
+        modes = self._modes.after(layer, step.model, args, kwargs)
+        if modes is None:
+            return
+        if not tf.executing_eagerly():
+            step.variables.modes = modes
+        elif step.capture is not None and step.mode is not ModeKeys.PREDICT:
+            step.capture.facts.after_call(step.variables.title(step.model), modes)
 
     @LAYERS.fence("looking at a layer")
     def _saw_layer(self, layer: Layer, inputs: object, outputs: object) -> None:

@@ -1,4 +1,4 @@
-"""Trainings of Keras on PyTorch, each with another loss, in three steps and two of validation; knows nothing of us."""
+"""Trainings of Keras on PyTorch, each with its loss and its layers, in three steps and two of validation."""
 
 import hashlib
 import sys
@@ -35,6 +35,24 @@ def fit(name, model, loss, y=Y, x=X, **more):
     print(name, hashlib.sha1(variables).hexdigest(), log.history)
 
 
+class Untold(keras.Model):
+    """A model that is not told whether it is trained, so that its layers are not either."""
+
+    def __init__(self):
+        super().__init__()
+        self.drop, self.last = layers.Dropout(0.3), layers.Dense(1)
+
+    def call(self, x):
+        return self.last(self.drop(x))
+
+
+def with_modes():
+    frozen = layers.BatchNormalization(trainable=False)
+    return keras.Sequential(
+        [layers.Input((4,)), layers.BatchNormalization(), frozen, layers.Dropout(0.2), layers.Dense(1)], name="modes"
+    )
+
+
 def masked():
     return keras.Sequential([layers.Input((4, 1)), layers.Masking(), layers.Dense(3, "softmax")])
 
@@ -66,6 +84,8 @@ TRAININGS = {
     "mse": lambda: (model_of("sigmoid", 1), "mse", TARGETS),
     "Huber": lambda: (model_of("relu6", 1), losses.Huber(), TARGETS),
     "linear": lambda: (model_of(None, 1), "mse", TARGETS),
+    "modes": lambda: (with_modes(), "mse", TARGETS),
+    "untold": lambda: (Untold(), "mse", TARGETS),
     "own": lambda: (model_of("sigmoid", 1), OwnLoss(), TARGETS),
     "half": lambda: (
         keras.Sequential([layers.Input((4,)), layers.Dense(3, dtype="mixed_float16"), layers.Softmax(dtype="float32")]),
