@@ -85,7 +85,7 @@ def test_variables_that_a_script_names_are_saved_with_a_tape(out, capsys):
     assert smd.create_trial(out).tensor_names(collection="optimizer_variables") == ["momentum:0"]
 
 
-def test_a_session_has_variables_of_its_optimizer_and_no_facts(out, capsys):
+def test_a_session_has_what_is_of_its_optimizer_and_nothing_of_a_model(out, capsys):
     hook = hooked(out, smd.SessionHook)
     with tf.Graph().as_default():
         x = v1.placeholder(tf.float32, [None, 4])
@@ -96,7 +96,7 @@ def test_a_session_has_variables_of_its_optimizer_and_no_facts(out, capsys):
                 session.run(train, {x: X})
     said, noted = ended(hook, capsys)
     reason = "of a graph that a session runs they are not known"
-    assert said == {reason: {*ASKED} - {"optimizer_variables"}}
+    assert said == {reason: {*OF_MODELS, "usage"}}
     assert noted["usage"] == reason
     saved = smd.create_trial(out).tensor_names(collection="optimizer_variables")
     assert {"w/Adam:0", "w/Adam_1:0"} <= {*saved}

@@ -152,8 +152,9 @@ class GivenVariables:
         reference = Reference(optimizer if inner is None else inner)
         for gradient, variable in zip(gradients, variables, strict=False):
             known = self._living(variable)
-            had = known is not None and known.has_gradient
-            self._by_id[id(variable)] = _Given(Reference(variable), reference, had or gradient is not None)
+            # One that is given a variable without a gradient leaves it alone.
+            if known is None or gradient is not None or not known.has_gradient:
+                self._by_id[id(variable)] = _Given(Reference(variable), reference, gradient is not None)
 
     def update(self, other: GivenVariables) -> None:
         """Know what another one knows, too."""

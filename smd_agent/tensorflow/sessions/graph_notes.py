@@ -14,9 +14,10 @@ import tensorflow as tf
 
 from smd_agent.core.domains import GRADIENTS
 from smd_agent.core.modes import ModeKeys
-from smd_agent.framework.identity import WeakIdentityMap
+from smd_agent.framework.identity import Reference, WeakIdentityMap
 from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.names import variables_of
+from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.patching import is_replaced, replace
 from smd_agent.framework.plain_access import is_a
 from smd_agent.tensorflow.optimizer_calls import OptimizerCall, listeners
@@ -25,8 +26,33 @@ from smd_agent.tensorflow.types import Function, Graph, Nested, Optimizer, Varia
 Pairs = Iterable[tuple[object, Variable]]
 """Gradients, some of them None, and the variables whose they are."""
 
+# What the settings are called in the run, and by optimizers of ``tf.compat.v1`` as tensors of the graph.
+_SETTINGS = {
+    "lr": ("_learning_rate_tensor", "_lr_t"),
+    "momentum": ("_momentum_tensor",),
+    "beta_1": ("_beta1_t",),
+    "beta_2": ("_beta2_t",),
+    "eps": ("_epsilon_t", "_epsilon_tensor"),
+}
+
 ESTIMATOR = "tensorflow_estimator.python.estimator.estimator"
 """The module of the class whose instances all estimators are."""
+
+
+@dataclass(eq=False)
+class OptimizerNotes:
+    """The notes on one optimizer of a graph; they stand for it, as the program may let it go.
+
+    optimizer: it, weakly.
+    updates: names of the operations by which it applies gradients.
+    given: whether there is a gradient, by name of the variable.
+    settings: names of the tensors that have its settings, by setting.
+    """
+
+    optimizer: Reference[Optimizer]
+    updates: set[str] = field(default_factory=set)
+    given: dict[str, bool] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -36,6 +62,7 @@ class GraphNotes:
     losses: names of the tensors that are minimised.
     gradients: name of the gradient's tensor or tensors (values and indices of one with rows) by name of the variable.
     updates: names of the operations that apply gradients.
+    optimizers: those that apply them.
     optimizer_variables: names of the optimizers' own variables.
     mode: what an estimator built it for.
     """
@@ -43,6 +70,7 @@ class GraphNotes:
     losses: dict[str, None] = field(default_factory=dict)
     gradients: dict[str, tuple[str, ...]] = field(default_factory=dict)
     updates: set[str] = field(default_factory=set)
+    optimizers: list[OptimizerNotes] = field(default_factory=list)
     optimizer_variables: set[str] = field(default_factory=set)
     mode: ModeKeys | None = None
 
@@ -146,6 +174,22 @@ def _applied(optimizer: Optimizer, pairs: Pairs, update: object) -> None:
         notes.updates.add(operation.name)
         _used[:] = [type(optimizer).__name__]
         notes.optimizer_variables.update(variable.name for variable in variables_of(optimizer))
+        _note_optimizer(notes, optimizer, pairs, operation.name)
+
+
+def _note_optimizer(notes: GraphNotes, optimizer: Optimizer, pairs: Pairs, update: str) -> None:
+    known = next((one for one in notes.optimizers if one.optimizer() is optimizer), None)
+    if known is None:
+        known = OptimizerNotes(Reference(optimizer))
+        notes.optimizers.append(known)
+        title_of(known, type(optimizer).__name__)
+    known.updates.add(update)
+    for gradient, variable in pairs:
+        known.given[variable.name] = known.given.get(variable.name, False) or gradient is not None
+    for setting, names in _SETTINGS.items():
+        tensor = next((found for name in names if is_a(found := attribute(optimizer, name), tf.Tensor)), None)
+        if tensor is not None:
+            known.settings[setting] = tensor.name
 
 
 def _note_gradient(gradient: object, variable: Variable, known_better: bool) -> None:

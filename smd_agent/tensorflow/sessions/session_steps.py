@@ -16,12 +16,15 @@ from smd_agent.core.clock import ModeClock
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import STEPS
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.ports import StepWriter
 from smd_agent.core.saved_collections import Selection
 from smd_agent.framework.keras.attributes import attribute
+from smd_agent.framework.keras.facts import FactsSaver
+from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.parameter_roles import ParameterRoles
+from smd_agent.framework.training_facts import OPTIMIZER
 from smd_agent.tensorflow.arrays import Rows
-from smd_agent.tensorflow.sessions.graph_notes import GraphNotes, notes_on
+from smd_agent.tensorflow.sessions.graph_notes import GraphNotes, OptimizerNotes, notes_on
+from smd_agent.tensorflow.sessions.run_facts import RunFacts
 from smd_agent.tensorflow.types import Graph, Nested, Operation, RunContext, RunValues, Tensor, Variable
 
 _UNREADABLE = (tf.resource, tf.variant)
@@ -30,13 +33,12 @@ _OF_LOOPS = [
     CollectionKeys.INPUTS,
     CollectionKeys.OUTPUTS,
     CollectionKeys.LAYERS,
-    CollectionKeys.UPDATES,
-    CollectionKeys.OPTIMIZER,
     CollectionKeys.INPUT_DIGESTS,
-    CollectionKeys.PARAMETERS,
     CollectionKeys.USAGE,
 ]
 _IN_A_GRAPH = "of a graph that a session runs they are not known"
+_OF_OPTIMIZERS = [CollectionKeys.UPDATES, CollectionKeys.OPTIMIZER, CollectionKeys.PARAMETERS]
+_OF_ITS_OWN = "of a graph that a session runs they are those of optimizers of tf.compat.v1"
 
 # What feature columns compute with variables that are called so.
 _ABOUT_WEIGHTS = "weights/"
@@ -49,19 +51,17 @@ class Needed:
     trains: whether an optimizer's update is part of them.
     tensors: what can be fetched along, by the name it is saved under; values and indices of a gradient with rows.
     shapes: shapes of gradients with rows.
+    optimizers: those of which an update is part of them.
     """
 
     trains: bool
     tensors: dict[str, tuple[Tensor, ...]]
     shapes: dict[str, tuple[int, ...]]
+    optimizers: list[OptimizerNotes]
 
 
-class RunCounter(Protocol):
+class RunCounter(FactsSaver, Protocol):
     """Counts the runs of sessions as steps, and has what takes their values."""
-
-    @property
-    def recorder(self) -> StepWriter:
-        """Takes the values of a step."""
 
     @property
     def selection(self) -> Selection:
@@ -69,6 +69,18 @@ class RunCounter(Protocol):
 
     def next_step(self, clock: ModeClock) -> None:
         """Begin the next step."""
+
+
+@dataclass(frozen=True)
+class _Pending:
+    """A run that is about to be saved.
+
+    weights: variables as they were before it, by name.
+    facts: of it; None of one that does not train.
+    """
+
+    weights: dict[str, Any]
+    facts: RunFacts | None
 
 
 class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
@@ -81,7 +93,7 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         self._graph: Any = None
         self._variables: dict[str, Variable] = {}
         self._known: dict[Any, Needed] = {}
-        self._pending: tuple[ModeClock, dict[str, Any]] | None = None
+        self._pending: _Pending | None = None
         self._clock: ModeClock | None = None
 
     # What a session calls.
@@ -91,6 +103,7 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         """The graph is complete but for what other hooks add."""
         self._graph = tf.compat.v1.get_default_graph()
         self._recorder.cannot_have(_OF_LOOPS, _IN_A_GRAPH)
+        self._recorder.cannot_have(_OF_OPTIMIZERS, _OF_ITS_OWN)
         self._known.clear()
         self._variables = {}
         notes = notes_on(self._graph)
@@ -113,7 +126,7 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
 
     def after_run(self, run_context: RunContext, run_values: RunValues) -> None:
         """A run has succeeded: it was a step."""
-        self._take(run_values.results)
+        self._take(run_context, run_values.results)
 
     @STEPS.fence("preparing a session's run", again=True)
     def _ask(self, run_context: RunContext) -> Any:
@@ -126,13 +139,17 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
             return None
         wants = self._recorder.next_step_wants(clock)
         variables = {name: variable for name, variable in self._variables.items() if wants(name)}
-        weights = run_context.session.run(variables) if variables else {}
-        self._pending = (clock, weights)
+        facts = RunFacts(self._graph, needed.optimizers, wants) if needed.trains else None
+        read = {**variables, **(facts.variables if facts else {})}
+        values = run_context.session.run(read) if read else {}
+        if facts is not None:
+            facts.before(values)
+        self._pending = _Pending({name: values[name] for name in variables}, facts)
         wanted = {name: parts for name, parts in needed.tensors.items() if name not in variables and wants(name)}
         return tf.compat.v1.train.SessionRunArgs(wanted) if wanted else None
 
     @STEPS.fence("saving a session's run")
-    def _take(self, results: Any) -> None:
+    def _take(self, run_context: RunContext, results: Any) -> None:
         clock = self._clock
         if clock is None:
             return
@@ -141,10 +158,13 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
         self._recorder.position.updated = True
         if self._pending is None or not self._recorder.position.saving:
             return
-        values = dict(self._pending[1])
+        pending = self._pending
+        values = dict(pending.weights)
         for name, parts in (results or {}).items():
             values[name] = Rows(parts[0], parts[1], self._shapes[name]) if len(parts) == 2 else parts[0]
         self._recorder.save_tensors(list(values), list(values.values()))
+        if pending.facts is not None:
+            pending.facts.save(self._counter, run_context.session)
 
     # What a run computes.
 
@@ -182,8 +202,12 @@ class SessionRun(tf.compat.v1.train.SessionRunHook):  # type: ignore[misc]
             if len(parts) == 2 and all(part in tensors for part in parts):
                 tensors[parts[0]] = (*tensors[parts[0]], *tensors[parts[1]])
                 shapes[parts[0]] = _shape_of(self._graph, variable)
+        optimizers = [optimizer for optimizer in notes.optimizers if optimizer.updates & names]
+        for optimizer in optimizers:
+            settings = {f"{OPTIMIZER}{title_of(optimizer)}/{key}": name for key, name in optimizer.settings.items()}
+            tensors.update((setting, tensors[name]) for setting, name in settings.items() if name in tensors)
         self._keep_out(name for name in tensors if name not in self._variables)
-        return Needed(bool(notes.updates & names), tensors, shapes)
+        return Needed(bool(notes.updates & names), tensors, shapes, optimizers)
 
     def _keep_out(self, names: Iterable[str]) -> None:
         self._roles.keep_out(name for name in names if _ABOUT_WEIGHTS in name)
