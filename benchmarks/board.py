@@ -69,8 +69,8 @@ class _Ours:
         from smd_agent.core.hook import BaseHook
         from smd_agent.core.reduction_config import STATISTICS, ReductionConfig
         from smd_agent.core.save_config import SaveConfig
-        from smd_agent.core.saved_collections import Selection
-        from smd_agent.storage.run_board import RunBoard
+        from smd_agent.core.selection import Selection
+        from smd_agent.storage.run_tensorboard import RunBoard
         from smd_agent.storage.run_writer import RunWriter
 
         selection = Selection(

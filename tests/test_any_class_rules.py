@@ -17,16 +17,16 @@ FORBIDDEN = {
     *("named_buffers", "state_dict", "training", "eval", "param_groups", "is_enabled", "get_scale", "__dict__"),
 }
 # Names of what is ours, or a module of Python's, whatever it has.
-OURS = {"self", "tracked", "position", "structure", "sys"}
+OURS = {"self", "tracked", "position", "plain_access", "sys"}
 ALLOWED = {
     # A module that stands there by its name.
-    ("smd_agent/pytorch/structure.py", "torch.nn.modules"),
+    ("smd_agent/pytorch/plain_access.py", "torch.nn.modules"),
     # In every call, where it has been seen before that nothing of the class is run by it.
     ("smd_agent/pytorch/model/step_counter.py", "flags.training"),
     # Another model that is tracked, an object of ours.
     ("smd_agent/pytorch/hook.py", "other.parameters"),
     # A class of PyTorch's, which keeps it where only its own attribute access finds it.
-    ("smd_agent/pytorch/structure.py", "module.training"),
+    ("smd_agent/pytorch/plain_access.py", "module.training"),
 }
 # Objects of ours, asked whether they are of a class of ours, or of Python's.
 KNOWN_KINDS = {"str", "CodeType", "SavedStep", "Collection", "Hook"}
@@ -121,7 +121,7 @@ ASKED_OF_KERAS = {
 }
 WEAK = {
     # By what is tracked, an object of ours.
-    "smd_agent/framework/parameter_roles.py",
+    "smd_agent/framework/weights_or_biases.py",
     # By names, which are texts of TensorFlow's; what is held is ours.
     "smd_agent/tensorflow/tape/compiled_step.py",
 }

@@ -15,7 +15,7 @@ from smd_agent.core.distribution import from_counts
 from smd_agent.core.reduction_config import HISTOGRAM_OP
 from smd_agent.core.reductions.histogram import BUCKETS
 from smd_agent.errors import SMDebugError, SMDebugRuntimeError
-from smd_agent.storage.board_files import BoardFiles, BoardStep
+from smd_agent.storage.tensorboard_files import BoardFiles, BoardStep
 
 if TYPE_CHECKING:
     from smd_agent.analysis.statistics import TensorSource

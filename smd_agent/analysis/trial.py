@@ -14,8 +14,8 @@ import numpy as np
 
 from smd_agent.analysis.collections_files import POLL_SECONDS, CollectionsFiles
 from smd_agent.analysis.steps import Catalogue, Contents, StepState, StepTable, flat
-from smd_agent.analysis.tables import Views
 from smd_agent.analysis.tensor import Tensor
+from smd_agent.analysis.trial_tables import Views
 from smd_agent.config import env
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_manager import CollectionManager

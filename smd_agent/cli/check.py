@@ -23,8 +23,8 @@ from typing import Any
 from smd_agent import guard
 from smd_agent.analysis.trial import Trial
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
+from smd_agent.cli.open_run import open_run
 from smd_agent.cli.output import emit, emit_all, emit_json, progress
-from smd_agent.cli.run_folder import open_run
 from smd_agent.cli.runs import incomplete_lines
 from smd_agent.cli.verdict import list_lines, verdict_lines
 from smd_agent.config.hook_file import Source
@@ -33,7 +33,7 @@ from smd_agent.errors import SMDebugValueError
 from smd_agent.rules.built_in import BuiltInRule
 from smd_agent.rules.finding import NotJudged
 from smd_agent.rules.judging import Judging, Verdict
-from smd_agent.rules.lacks import with_reasons
+from smd_agent.rules.not_judged import with_reasons
 from smd_agent.rules.registry import applied_unasked, built_in_rules, configured_rules, rules_of_file
 from smd_agent.rules.rule import Rule
 from smd_agent.storage.worker_notes import read_failures

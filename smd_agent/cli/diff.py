@@ -23,8 +23,8 @@ from typing import Any
 from smd_agent import guard
 from smd_agent.analysis.trial import Trial
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
+from smd_agent.cli.open_run import open_run
 from smd_agent.cli.output import emit_all, emit_json, facts, progress, sparkline, table
-from smd_agent.cli.run_folder import open_run
 from smd_agent.compare.common_values import StepPair
 from smd_agent.compare.divergence import (
     LONGEST_NAME,

@@ -19,8 +19,8 @@ import os
 from smd_agent import guard
 from smd_agent.analysis.trial import Trial
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
+from smd_agent.cli.open_run import open_run
 from smd_agent.cli.output import emit
-from smd_agent.cli.run_folder import open_run
 
 FILE = "tensors.parquet"
 

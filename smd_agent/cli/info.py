@@ -192,7 +192,7 @@ def _together(functions: Sequence[str]) -> str:
 
 def _of_run(path: str, as_json: bool) -> int:
     # It takes NumPy, without which the rest can be told.
-    from smd_agent.cli.run_folder import is_awaited, open_run
+    from smd_agent.cli.open_run import is_awaited, open_run
 
     if runs_in(Path(path)):
         raise CommandError(

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from smd_agent.analysis.trial import Trial
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
+from smd_agent.cli.open_run import open_run
 from smd_agent.cli.output import emit, progress
-from smd_agent.cli.run_folder import open_run
 from smd_agent.formats.addresses import is_address
 from smd_agent.printable import size_text
 from smd_agent.report.page import made_page

@@ -145,7 +145,7 @@ def configure(options: dict[str, str], target: list[str]) -> None:
             # Last, so that nothing is left behind when an option is wrong.
             settings = _set_hook({**hook, "LocalPath": literal(new_run_folder(target))})
     if settings is not None:
-        from smd_agent.storage.run_folder import obstacle
+        from smd_agent.storage.folder_choice import obstacle
 
         # Else the program would say so in its first step that is saved.
         why = "" if settings.dry_run else obstacle(settings.out_dir)

@@ -75,7 +75,7 @@ def _contents(folder: Path) -> tuple[str, str]:
 
 
 def _another(folder: Path) -> Path:
-    """The folder that a run of one worker gets where this one holds a run; see ``storage.run_folder``."""
+    """The folder that a run of one worker gets where this one holds a run; see ``storage.folder_choice``."""
     inside = env.in_training_job() or str(folder) == DEFAULT_OUT_DIR
     for number in itertools.count(2):
         other = folder / f"run-{number}" if inside else folder.with_name(f"{folder.name}-{number}")

@@ -10,7 +10,7 @@ from smd_agent.cli.output import WIDTH
 from smd_agent.printable import count_of, number_text, shortened_within, some_of
 from smd_agent.rules.finding import Finding, NotJudged, Severity, alike
 from smd_agent.rules.judging import Verdict
-from smd_agent.rules.lacks import grouped
+from smd_agent.rules.not_judged import grouped
 
 _NAMES_SHOWN = 3
 _LONGEST_NAME = 60

@@ -27,8 +27,8 @@ from smd_agent import guard
 from smd_agent.analysis.trial import Trial
 from smd_agent.cli import program as user_program
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
+from smd_agent.cli.open_run import open_run
 from smd_agent.cli.output import emit_all, emit_json, facts, progress
-from smd_agent.cli.run_folder import open_run
 from smd_agent.config import env
 from smd_agent.printable import count_of, shortened
 from smd_agent.verify.first_difference import Difference

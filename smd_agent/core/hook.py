@@ -20,7 +20,7 @@ from smd_agent.core.recorder import Recorder
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.run_output import RunOutput, worker_name
 from smd_agent.core.save_config import SaveConfig
-from smd_agent.core.saved_collections import Selection
+from smd_agent.core.selection import Selection
 from smd_agent.core.value_writing import Captured
 from smd_agent.errors import SMDebugTypeError, SMDebugValueError
 

@@ -16,7 +16,7 @@ from smd_agent.core.save_plan import Group, SavePlan
 
 if TYPE_CHECKING:
     from smd_agent.core.run_output import RunOutput
-    from smd_agent.core.saved_collections import Selection
+    from smd_agent.core.selection import Selection
 
 
 class OpenStep:

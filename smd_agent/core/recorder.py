@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from smd_agent.core.ports import StepSink
     from smd_agent.core.run_output import RunOutput
     from smd_agent.core.save_plan import Group
-    from smd_agent.core.saved_collections import Selection
+    from smd_agent.core.selection import Selection
 
 
 class Recorder(OpenStep):

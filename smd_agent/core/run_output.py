@@ -14,7 +14,7 @@ from smd_agent.errors import SMDebugValueError
 from smd_agent.process_age import process_age
 
 if TYPE_CHECKING:
-    from smd_agent.core.saved_collections import Selection
+    from smd_agent.core.selection import Selection
 
 
 class Worker:

@@ -22,7 +22,7 @@ from smd_agent.core.hook import BaseHook
 from smd_agent.core.locking import locked
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL, SaveConfig, SaveConfigMode
-from smd_agent.core.saved_collections import Selection
+from smd_agent.core.selection import Selection
 from smd_agent.core.value_writing import write_raw
 from smd_agent.errors import SMDebugValueError
 from smd_agent.formats.addresses import is_address
@@ -30,12 +30,12 @@ from smd_agent.framework.environment import Sources, environment
 from smd_agent.framework.restarts import Restarts
 from smd_agent.framework.tracked_model import TrackedModel
 from smd_agent.storage import open_runs
-from smd_agent.storage.board_files import FOLDER
 from smd_agent.storage.destination import Destination
+from smd_agent.storage.folder_choice import absolute
 from smd_agent.storage.metrics_file import MetricsFile
-from smd_agent.storage.run_board import RunBoard
-from smd_agent.storage.run_folder import absolute
+from smd_agent.storage.run_tensorboard import RunBoard
 from smd_agent.storage.run_writer import RunWriter
+from smd_agent.storage.tensorboard_files import FOLDER
 
 if TYPE_CHECKING:
     from typing_extensions import Self

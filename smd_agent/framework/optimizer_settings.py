@@ -10,9 +10,9 @@ from smd_agent.core.domains import SETTINGS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.identity import WeakIdentityMap
-from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.framework.step_events import AfterUpdate, BeforeUpdate, Probe, on
 from smd_agent.framework.tracked_model import free_name
+from smd_agent.framework.weights_or_biases import ParameterRoles
 
 _titles: WeakIdentityMap[Any, str] = WeakIdentityMap()
 

@@ -23,7 +23,7 @@ from smd_agent.storage.state_keeper import StateKeeper, path_of, read_states
 if TYPE_CHECKING:
     from smd_agent.core.hook import BaseHook
     from smd_agent.storage.destination import Destination
-    from smd_agent.storage.run_folder import Continuation
+    from smd_agent.storage.folder_choice import Continuation
     from smd_agent.storage.run_writer import RunWriter
 
 

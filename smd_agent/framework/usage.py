@@ -9,8 +9,8 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
-from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.framework.step_events import Probe
+from smd_agent.framework.weights_or_biases import ParameterRoles
 
 
 class Usage:

@@ -17,8 +17,8 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import UPDATES
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
-from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.framework.step_events import AfterUpdate, BeforeUpdate, NewParameters, Probe, StepEnd, on
+from smd_agent.framework.weights_or_biases import ParameterRoles
 
 # A sum of squares between these is exact enough in float32.
 _FEWEST, _MOST = 1e-30, 1e30

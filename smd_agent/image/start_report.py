@@ -65,9 +65,9 @@ def _numbers(version: str) -> list[int]:
 def _kernel() -> str:
     """The reason why a compiled part is not used; empty if all are."""
     from smd_agent.core.reductions import with_kernel
-    from smd_agent.storage import writer
+    from smd_agent.storage import writer_thread
 
-    for library, load in ((with_kernel.LIBRARY, with_kernel.Kernel), (writer.LIBRARY, writer.compiled)):
+    for library, load in ((with_kernel.LIBRARY, with_kernel.Kernel), (writer_thread.LIBRARY, writer_thread.compiled)):
         if not library.exists():
             return f"there is no {library.name}: the package was built without a C compiler"
         problem = guard.attempt(lambda library=library, load=load: load(library))  # type: ignore[misc]

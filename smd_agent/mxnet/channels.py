@@ -17,7 +17,7 @@ from smd_agent.core.domains import CHANNELS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.plain_access import attribute, is_a, pairs_of
 from smd_agent.framework.step_events import NewModel, Probe, on
-from smd_agent.mxnet.structure import name_of
+from smd_agent.mxnet.plain_access import name_of
 
 _FEATURES = (nn.Dense, nn.Embedding, nn.LayerNorm, rnn.RecurrentCell, rnn.LSTM.__base__)
 _SIGNAL = 3

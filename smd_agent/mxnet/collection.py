@@ -8,8 +8,8 @@ from mxnet.gluon import Block
 
 from smd_agent.core.collection import Collection as BaseCollection
 from smd_agent.framework import training_facts
-from smd_agent.framework.collection import built_in_collections, layers_but
-from smd_agent.mxnet.structure import name_of
+from smd_agent.framework.built_in_collections import built_in_collections, layers_but
+from smd_agent.mxnet.plain_access import name_of
 
 # Blocks that return losses and are called otherwise join by name: see ``loss_names``.
 _LOSSES = r"loss\d*_output_\d+$"

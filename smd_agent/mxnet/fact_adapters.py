@@ -19,7 +19,7 @@ from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.weight_changes import Moved, changes, part_of
 from smd_agent.mxnet.arrays import arrays_in, fresh, plain, to_array
 from smd_agent.mxnet.live_blocks import held_blocks
-from smd_agent.mxnet.structure import (
+from smd_agent.mxnet.plain_access import (
     adds_gradients,
     can_be_trained,
     gradients_of,

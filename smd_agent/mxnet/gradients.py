@@ -25,8 +25,8 @@ from smd_agent.core.ports import Deferred, StepWriter
 from smd_agent.framework.plain_access import attribute
 from smd_agent.framework.step_events import AfterBackward, BeforeOptimizer, Probe, StepEnd, on
 from smd_agent.mxnet.arrays import to_array
+from smd_agent.mxnet.plain_access import gradients_of, is_sparse, trainer_of, updates_on_store, values_of
 from smd_agent.mxnet.reached_parameters import Pair
-from smd_agent.mxnet.structure import gradients_of, is_sparse, trainer_of, updates_on_store, values_of
 
 _WITHOUT_GRADIENTS = (ModeKeys.EVAL, ModeKeys.PREDICT)
 

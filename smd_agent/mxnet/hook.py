@@ -17,15 +17,15 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import STEPS
 from smd_agent.core.hook import BaseHook
 from smd_agent.framework import training_facts
-from smd_agent.framework.collection import DEFAULT_SAVED
+from smd_agent.framework.built_in_collections import DEFAULT_SAVED
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.last_weights import LastWeights
 from smd_agent.framework.loss_guesses import LossGuesses
-from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.framework.plain_access import is_a
-from smd_agent.framework.step_bounds import TrainingSteps
 from smd_agent.framework.tracked_model import free_name
+from smd_agent.framework.training_step import TrainingSteps
+from smd_agent.framework.weights_or_biases import ParameterRoles
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.mxnet import backward_calls, block_calls
 from smd_agent.mxnet.arrays import to_array
@@ -33,9 +33,9 @@ from smd_agent.mxnet.collection import BUILT_IN, Collection
 from smd_agent.mxnet.environment import facts
 from smd_agent.mxnet.hybridized import GraphTap, watch_tracing
 from smd_agent.mxnet.loss_names import LossBlocks
+from smd_agent.mxnet.plain_access import name_of
 from smd_agent.mxnet.saved_step import SavedStep
 from smd_agent.mxnet.step_counter import Counters, TrackedBlock
-from smd_agent.mxnet.structure import name_of
 from smd_agent.mxnet.updates import updates
 from smd_agent.mxnet.worker import rank_and_size
 
@@ -47,7 +47,7 @@ class Hook(FrameworkHook):
     """Saves the tensors of a Gluon training run by step and mode.
 
     A training step reaches from the first call of a registered block to the update of its parameters; see
-    ``framework.step_bounds``. Calls for several contexts are one step. The mode is the one set with ``set_mode``,
+    ``framework.training_step``. Calls for several contexts are one step. The mode is the one set with ``set_mode``,
     GLOBAL before that.
     """
 

@@ -32,7 +32,7 @@ from smd_agent.framework.plain_access import attribute, elements_of, is_a
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.mxnet.arrays import arrays_in, copied, is_symbolic
 from smd_agent.mxnet.block_calls import watch
-from smd_agent.mxnet.structure import name_of
+from smd_agent.mxnet.plain_access import name_of
 
 Save = Callable[[list[str], NDArray], None]
 

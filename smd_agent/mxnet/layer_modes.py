@@ -13,7 +13,7 @@ from smd_agent.framework.layer_modes import LayerModes as AnyModes
 from smd_agent.framework.layer_modes import Modes
 from smd_agent.framework.plain_access import attribute, is_a, pairs_of
 from smd_agent.framework.step_events import LayerReturn, on
-from smd_agent.mxnet.structure import blocks_in, name_of
+from smd_agent.mxnet.plain_access import blocks_in, name_of
 
 _BatchNorm = nn.BatchNorm.__base__
 _RecurrentLayer = rnn.LSTM.__base__

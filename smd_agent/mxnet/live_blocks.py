@@ -10,8 +10,8 @@ from mxnet.gluon import Block
 
 from smd_agent.framework.plain_access import own_dict
 from smd_agent.interpreter.living_objects import living
+from smd_agent.mxnet.plain_access import own_parameters
 from smd_agent.mxnet.step_counter import TrackedBlock
-from smd_agent.mxnet.structure import own_parameters
 
 
 def owner_of(block: Block, others: set[int]) -> Block | None:

@@ -19,10 +19,10 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.plain_access import is_a
 from smd_agent.interpreter.references import references
-from smd_agent.mxnet.structure import name_of
+from smd_agent.mxnet.plain_access import name_of
 
 if TYPE_CHECKING:
-    from smd_agent.core.saved_collections import Selection
+    from smd_agent.core.selection import Selection
 
 _LOSSES = CollectionKeys.LOSSES
 _NUMBER = re.compile(r"\d+$")

@@ -23,8 +23,8 @@ from smd_agent.framework.step_events import (
 from smd_agent.mxnet.arrays import arrays_in
 from smd_agent.mxnet.hybridized import is_active, operation_of
 from smd_agent.mxnet.loss_graph import KnownLosses, is_same_loss
+from smd_agent.mxnet.plain_access import name_of
 from smd_agent.mxnet.ports import TrainedBlocks
-from smd_agent.mxnet.structure import name_of
 
 # Gluon would call the first block of a class ``Loss`` like this, and the losses' regex asks for such a name.
 UNNAMED_LOSS = "loss0"

@@ -26,8 +26,8 @@ from smd_agent.mxnet import backward_calls, block_calls, live_blocks
 from smd_agent.mxnet.arrays import is_symbolic
 from smd_agent.mxnet.hook import Hook
 from smd_agent.mxnet.hybridized import watch_tracing
+from smd_agent.mxnet.plain_access import block_of, can_be_trained, own_parameters, parameters_of
 from smd_agent.mxnet.step_counter import TrackedBlock
-from smd_agent.mxnet.structure import block_of, can_be_trained, own_parameters, parameters_of
 from smd_agent.mxnet.updates import updates
 
 _LOOSE = (

@@ -10,8 +10,8 @@ from mxnet.ndarray import NDArray
 
 from smd_agent.core.domains import GRADIENTS
 from smd_agent.mxnet.arrays import fresh, set_fresh
+from smd_agent.mxnet.plain_access import can_be_trained, is_sparse, values_of
 from smd_agent.mxnet.ports import TrainedBlocks
-from smd_agent.mxnet.structure import can_be_trained, is_sparse, values_of
 
 Pair = tuple[str, Parameter]
 

@@ -23,11 +23,11 @@ from smd_agent.framework.tracked_model import free_name
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.mxnet import backward_calls, block_calls
 from smd_agent.mxnet.arrays import is_symbolic, raise_pending_error
+from smd_agent.mxnet.plain_access import awaits_values, name_of, updates_on_store
 from smd_agent.mxnet.ports import TrainedBlocks
 from smd_agent.mxnet.reached_parameters import ReachedParameters
 from smd_agent.mxnet.step_counter import TrackedBlock
 from smd_agent.mxnet.step_probes import StepProbes
-from smd_agent.mxnet.structure import awaits_values, name_of, updates_on_store
 from smd_agent.mxnet.tapped_calls import TappedCalls
 
 

@@ -25,7 +25,7 @@ from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.interpreter.references import has_only_a_cycle
 from smd_agent.interpreter.stack_room import has_room, in_room
 from smd_agent.mxnet.arrays import arrays_in, bytes_of, is_symbolic, plain, raise_pending_error
-from smd_agent.mxnet.structure import (
+from smd_agent.mxnet.plain_access import (
     blocks_in,
     can_be_trained,
     contexts_of,

@@ -29,10 +29,10 @@ from smd_agent.mxnet.loss_inputs import LossInputs
 from smd_agent.mxnet.loss_targets import LossTargets
 from smd_agent.mxnet.losses import Losses
 from smd_agent.mxnet.model_inputs import ModelInputs
+from smd_agent.mxnet.plain_access import is_sparse, parameters_of
 from smd_agent.mxnet.ports import TrainedBlocks
 from smd_agent.mxnet.reached_parameters import has_unused_gradient
 from smd_agent.mxnet.sequence_layers import SequenceLayers
-from smd_agent.mxnet.structure import is_sparse, parameters_of
 from smd_agent.mxnet.trainer_settings import TrainerSettings
 from smd_agent.mxnet.weights import Weights
 

@@ -14,8 +14,8 @@ from smd_agent.framework.patching import Patch, Until
 from smd_agent.framework.plain_access import attribute, is_a
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.mxnet.hybridized import GraphTap, is_active, operation_of, trace_of
+from smd_agent.mxnet.plain_access import children, name_of
 from smd_agent.mxnet.ports import TrainedBlocks
-from smd_agent.mxnet.structure import children, name_of
 
 
 class TappedCalls:

@@ -17,7 +17,7 @@ from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.patching import Function, Make, Patch, Until
 from smd_agent.framework.plain_access import attribute, bases_of
-from smd_agent.mxnet.structure import can_be_trained, parameters_of
+from smd_agent.mxnet.plain_access import can_be_trained, parameters_of
 
 # Attributes that MXNet's optimizers may have, and what they are saved as.
 _NAMES = {

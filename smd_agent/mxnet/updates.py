@@ -10,12 +10,12 @@ from mxnet.gluon import Parameter, Trainer
 from smd_agent.core.clock import RunPosition
 from smd_agent.core.domains import STEPS
 from smd_agent.framework.identity import WeakIdentityMap
+from smd_agent.framework.optimizer_turns import UpdateRounds
 from smd_agent.framework.patching import Function, Until, is_replaced, replace
-from smd_agent.framework.step_bounds import TrainingSteps
-from smd_agent.framework.update_rounds import UpdateRounds
+from smd_agent.framework.training_step import TrainingSteps
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.mxnet import backward_calls
-from smd_agent.mxnet.structure import parameters_of, trainer_of
+from smd_agent.mxnet.plain_access import parameters_of, trainer_of
 
 
 class Trained(Protocol):

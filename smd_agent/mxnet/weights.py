@@ -17,10 +17,10 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import WEIGHTS
 from smd_agent.framework.last_weights import LARGEST
 from smd_agent.framework.step_events import AfterBackward, Initialized, NewModel, NewParameters, Probe, on
+from smd_agent.mxnet.plain_access import can_be_trained, is_sparse, name_of, values_of
 from smd_agent.mxnet.ports import TrainedBlocks
 from smd_agent.mxnet.reached_parameters import Pair
-from smd_agent.mxnet.structure import can_be_trained, is_sparse, name_of, values_of
-from smd_agent.mxnet.trained import are_trained, with_role
+from smd_agent.mxnet.trained_parameters import are_trained, with_role
 
 
 class Weights(Probe, domain=WEIGHTS, doing="saving weights"):

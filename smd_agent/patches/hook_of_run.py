@@ -12,7 +12,7 @@ from smd_agent.errors import ConfigError, SMDebugError
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.patches.at_exit import judge_runs
 from smd_agent.patches.importer import report_bad_config
-from smd_agent.storage.run_folder import obstacle
+from smd_agent.storage.folder_choice import obstacle
 
 H = TypeVar("H", bound=FrameworkHook)
 

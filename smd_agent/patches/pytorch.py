@@ -95,7 +95,7 @@ def _step_aside_for_compile(torch: ModuleType, discovery: ModuleFinder) -> None:
 def _step_aside_for_script(torch: ModuleType) -> None:
     def around(original: Function) -> Function:
         from smd_agent.pytorch.model.step_counter import set_aside
-        from smd_agent.pytorch.structure import parts
+        from smd_agent.pytorch.plain_access import parts
 
         def create_from_what_the_program_made(module: Any, *args: Any, **kwargs: Any) -> Any:
             with set_aside(*parts(module)):

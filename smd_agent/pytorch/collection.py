@@ -8,7 +8,7 @@ import torch
 
 from smd_agent.core.collection import Collection as BaseCollection
 from smd_agent.framework import training_facts
-from smd_agent.framework.collection import built_in_collections, layers_but
+from smd_agent.framework.built_in_collections import built_in_collections, layers_but
 
 # What has "loss" in front only, such as "loss_fn", joins by name where it is a loss: see ``capture.loss_names``.
 _LOSSES = r"[Ll]oss(_\d+)?_output_\d+$"

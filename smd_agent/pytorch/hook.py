@@ -14,13 +14,13 @@ from smd_agent.core.domains import STEPS
 from smd_agent.core.hook import BaseHook
 from smd_agent.core.locking import locked
 from smd_agent.errors import SMDebugError
-from smd_agent.framework.collection import DEFAULT_SAVED
+from smd_agent.framework.built_in_collections import DEFAULT_SAVED
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.framework.loss_guesses import LossGuesses
-from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.framework.plain_access import is_a
-from smd_agent.framework.step_bounds import TrainingSteps
 from smd_agent.framework.tracked_model import free_name
+from smd_agent.framework.training_step import TrainingSteps
+from smd_agent.framework.weights_or_biases import ParameterRoles
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.pytorch.arrays import to_array
 from smd_agent.pytorch.capture.evaluation_losses import TrainedLosses
@@ -38,7 +38,7 @@ from smd_agent.pytorch.model.step_counter import StepCounter, attach, detach
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.model.wrappers import class_name, named_layers, unwrapped
 from smd_agent.pytorch.patching import Installed
-from smd_agent.pytorch.structure import parts
+from smd_agent.pytorch.plain_access import parts
 from smd_agent.pytorch.tracing import is_opaque, leave_uncompiled
 from smd_agent.pytorch.training_threads import TrainingThreads
 from smd_agent.pytorch.updates import updates
@@ -49,7 +49,7 @@ class Hook(KnownModels):
     """Saves the tensors of a PyTorch training run by step and mode.
 
     A training step reaches from the first forward of a registered model to the update of its parameters; see
-    ``framework.step_bounds``. The mode is the one set with ``set_mode``, GLOBAL before that.
+    ``framework.training_step``. The mode is the one set with ``set_mode``, GLOBAL before that.
     """
 
     built_in = BUILT_IN

@@ -13,15 +13,15 @@ from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.domains import STEPS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.error_boundary import own_failure
+from smd_agent.framework.optimizer_turns import UpdateRounds
 from smd_agent.framework.patching import is_replaced, replace
-from smd_agent.framework.step_bounds import TrainingSteps
-from smd_agent.framework.update_rounds import UpdateRounds
+from smd_agent.framework.training_step import TrainingSteps
 from smd_agent.interpreter.callers import callers
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.interpreter.living_objects import living
 from smd_agent.pytorch import own_handles
 from smd_agent.pytorch.own_operations import fence
-from smd_agent.pytorch.structure import optimized
+from smd_agent.pytorch.plain_access import optimized
 from smd_agent.pytorch.tracing import compiler, is_dynamo_compiling, leave_uncompiled
 
 _OPTIMIZERS_FILE = torch.optim.Optimizer.step.__code__.co_filename

@@ -22,7 +22,7 @@ from smd_agent.rules import builtin
 from smd_agent.rules.built_in import BuiltInRule
 from smd_agent.rules.finding import NotJudged
 from smd_agent.rules.judging import Judging
-from smd_agent.rules.lacks import with_reasons
+from smd_agent.rules.not_judged import with_reasons
 from smd_agent.rules.parameters import names
 from smd_agent.rules.rule import Rule
 

@@ -15,7 +15,7 @@ from smd_agent import guard
 from smd_agent.formats.addresses import is_address, last_part, plain
 from smd_agent.formats.paths import claim_path
 from smd_agent.formats.training_state import TrainingState
-from smd_agent.storage.run_folder import Continuation, absolute, is_folder_of, refusal, refuse_finished_run
+from smd_agent.storage.folder_choice import Continuation, absolute, is_folder_of, refusal, refuse_finished_run
 from smd_agent.storage.staging import is_staging_folder, staging_folder
 from smd_agent.storage.stores import StoreFailure
 from smd_agent.storage.uploads import Uploads

@@ -16,16 +16,16 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.encoder import Stamp
 from smd_agent.formats.notes import about_text, failures_text
 from smd_agent.formats.training_state import StorePlace
-from smd_agent.storage.board_files import BoardStep
 from smd_agent.storage.disk_failures import FIRST_STEPS, LARGE_STEP, PASSING, Beginning, tell_forecast
+from smd_agent.storage.folder_choice import Continuation, RunFolder, absolute, holds_finished_run
 from smd_agent.storage.metrics_file import MetricsFile, MetricStep
-from smd_agent.storage.run_board import RunBoard
-from smd_agent.storage.run_folder import Continuation, RunFolder, absolute, holds_finished_run
-from smd_agent.storage.run_place import RunPlace
+from smd_agent.storage.run_tensorboard import RunBoard
 from smd_agent.storage.step_file import Growth, Layouts, StepFile
+from smd_agent.storage.tensorboard_files import BoardStep
 from smd_agent.storage.uploads import Uploads
 from smd_agent.storage.worker_files import WorkerFiles
-from smd_agent.storage.writer import DEFAULT_BUDGET_BYTES, Writer
+from smd_agent.storage.worker_place import RunPlace
+from smd_agent.storage.writer_thread import DEFAULT_BUDGET_BYTES, Writer
 
 
 class RunWriter:

@@ -29,7 +29,7 @@ from smd_agent.stalled_disk import in_time
 from smd_agent.storage.after_fork import do_in_children, leave_to_children
 from smd_agent.storage.folder_events import FolderEvents, readiness
 from smd_agent.storage.whole_file import replace_file
-from smd_agent.storage.writer import Thread, start_thread
+from smd_agent.storage.writer_thread import Thread, start_thread
 
 # How long a step waits for the state of the checkpoint before it. The program has just written to that disk, so one
 # that is busy answers; in one that does not, a run waits so long once.

@@ -28,11 +28,11 @@ from smd_agent.formats.paths import event_path, index_path
 from smd_agent.formats.tfrecord import FRAME_HEADER_BYTES
 from smd_agent.printable import count_of, rough_size_text
 from smd_agent.storage.step_output import INLINE_BYTES, StepBytes, StepOutput
-from smd_agent.storage.writer import Writer
+from smd_agent.storage.writer_thread import Writer
 
 if TYPE_CHECKING:
-    from smd_agent.storage.board_files import BoardStep
     from smd_agent.storage.metrics_file import MetricStep
+    from smd_agent.storage.tensorboard_files import BoardStep
 
 _CACHED_BLOCKS = 10_000
 

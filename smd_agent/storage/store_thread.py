@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from smd_agent import guard, stalled_disk
 from smd_agent.storage.stores import NO_ANSWER, StoreFailure, new_loop, reason_of
-from smd_agent.storage.writer import Job, Thread, start_thread
+from smd_agent.storage.writer_thread import Job, Thread, start_thread
 
 if TYPE_CHECKING:
     import asyncio

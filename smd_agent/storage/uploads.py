@@ -24,7 +24,7 @@ from smd_agent.storage.store_session import Earlier, Found, StoreSession, is_pla
 from smd_agent.storage.store_thread import Due, StoreThread, UploadQueue
 from smd_agent.storage.stores import StoreFailure
 from smd_agent.storage.whole_file import remove_file
-from smd_agent.storage.writer import Job
+from smd_agent.storage.writer_thread import Job
 
 # Where a run lies here on its way only: what may wait to be uploaded.
 WAITING_BYTES = 4 << 30

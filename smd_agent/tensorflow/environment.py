@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from smd_agent.framework.environment import MACHINE, SEEDS, SETTINGS, VERSIONS, Fact, library_version
-from smd_agent.framework.keras.attributes import attribute
+from smd_agent.framework.keras.plain_access import attribute
 
 
 def facts() -> Iterator[Fact]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from smd_agent.framework import training_facts as facts
-from smd_agent.framework.keras.attributes import attribute
+from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.model_inputs import Numbers, numbers_of, sample
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.weight_changes import Moved, changes, part_of

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 
-from smd_agent.framework.keras.attributes import attribute
-from smd_agent.framework.keras.losses import SOFTMAX_OVER, KnownLoss, LossGiven, LossLook, Shape, arguments_of
+from smd_agent.framework.keras.loss_inputs import SOFTMAX_OVER, KnownLoss, LossGiven, LossLook, Shape, arguments_of
+from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.loss_facts import Array, Numbers
 from smd_agent.framework.patching import replace
 from smd_agent.framework.plain_access import is_a

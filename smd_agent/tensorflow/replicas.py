@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from smd_agent import guard
 from smd_agent.framework import launcher_rank
-from smd_agent.framework.keras.attributes import attribute
+from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.tensorflow.types import Strategy
 
 # Looked up once: TensorFlow's public modules load their parts when they are asked for, and take their time each time.

@@ -12,7 +12,7 @@ import xgboost
 from xgboost.callback import EarlyStopping
 
 from smd_agent.framework.plain_access import attribute, is_a
-from smd_agent.xgboost.plain import is_same
+from smd_agent.xgboost.plain_access import is_same
 
 # Objectives of two classes that weigh the labels of 1 by ``scale_pos_weight``.
 _WEIGHED = ("binary:logistic", "binary:logitraw", "reg:logistic")

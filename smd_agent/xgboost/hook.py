@@ -9,13 +9,13 @@ from xgboost.callback import TrainingCallback
 
 from smd_agent.framework.boosting.hook import BoostingHook
 from smd_agent.framework.boosting.library import Training
-from smd_agent.framework.boosting.round_probes import SavedRounds
+from smd_agent.framework.boosting.round_collections import SavedRounds
 from smd_agent.framework.plain_access import attribute
 from smd_agent.xgboost.collection import BUILT_IN
 from smd_agent.xgboost.data import as_matrix
 from smd_agent.xgboost.environment import facts
 from smd_agent.xgboost.library import XGBoost
-from smd_agent.xgboost.rounds import Rounds
+from smd_agent.xgboost.round_callback import Rounds
 from smd_agent.xgboost.worker import place
 
 

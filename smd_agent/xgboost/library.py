@@ -15,7 +15,7 @@ import xgboost
 from smd_agent.framework.boosting.library import Library, Training, Unavailable
 from smd_agent.xgboost.data_facts import data_facts_of
 from smd_agent.xgboost.directions import wanted_small
-from smd_agent.xgboost.plain import plain
+from smd_agent.xgboost.plain_access import plain
 from smd_agent.xgboost.shap import Contributions
 from smd_agent.xgboost.trees import tree_columns
 from smd_agent.xgboost.worker import rank_and_size

@@ -12,7 +12,7 @@ from harness.compare import assert_untouched, run_both
 from torch import nn
 
 import smd_agent.pytorch as smd
-from smd_agent.pytorch.model.trained import given_to_optimizer
+from smd_agent.pytorch.model.given_to_optimizer import given_to_optimizer
 
 EVERY = smd.SaveConfig(save_interval=1)
 TRAIN, EVAL = smd.modes.TRAIN, smd.modes.EVAL

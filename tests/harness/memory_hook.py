@@ -6,8 +6,8 @@ import numpy as np
 
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.hook import BaseHook
-from smd_agent.core.saved_collections import Selection
-from smd_agent.framework.collection import built_in_collections
+from smd_agent.core.selection import Selection
+from smd_agent.framework.built_in_collections import built_in_collections
 
 BUILT_IN = built_in_collections(losses="[Ll]oss_(?!input).*output")
 

@@ -22,9 +22,9 @@ from smd_agent.formats.event import decode_tensor, peek_form
 from smd_agent.formats.index import IndexParser
 from smd_agent.formats.scalar_columns import scalar_value
 from smd_agent.formats.tfrecord import FRAME_HEADER_BYTES, read_record
-from smd_agent.storage.board_files import BoardStep
 from smd_agent.storage.run_writer import RunWriter
 from smd_agent.storage.step_file import StepFile
+from smd_agent.storage.tensorboard_files import BoardStep
 
 NAMES = st.text(min_size=1, max_size=40) | st.text(alphabet='ab/:_.é€😀\n"\\\x00', min_size=1, max_size=300)
 STEPS = st.sampled_from([0, 1, 9, 10, 99, 127, 128, 16_383, 16_384, 2**31 - 1, 2**31, 2**40])

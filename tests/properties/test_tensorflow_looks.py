@@ -14,7 +14,7 @@ from properties.strategies import COMPLEX, FLOATS, KINDS, REAL, shapes, values
 tf = pytest.importorskip("tensorflow")
 
 from smd_agent.framework import training_facts as facts
-from smd_agent.framework.keras.losses import CrossEntropy
+from smd_agent.framework.keras.loss_inputs import CrossEntropy
 from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.weight_changes import Moved
 from smd_agent.tensorflow.arrays import to_array

@@ -55,7 +55,7 @@ def start():
             setattr(os, name, functools.partial(_look, real))
     if WAY.startswith("stalled"):
         from smd_agent import stalled_disk
-        from smd_agent.storage.writer import Writer
+        from smd_agent.storage.writer_thread import Writer
 
         stalled_disk.STALL_SECONDS = PATIENCE_SECONDS
         Writer.__init__.__defaults__ = (*Writer.__init__.__defaults__[:-1], PATIENCE_SECONDS)

@@ -34,7 +34,7 @@ NOT_TRIED = ("guard.py:",)
 # What the sample is made of: one function of each kind that has let failures through, and those that are reached from
 # a framework's loop.
 PYTORCH_FIRST = (
-    "framework/step_bounds.py:TrainingSteps.updated",
+    "framework/training_step.py:TrainingSteps.updated",
     "pytorch/capture/saved_step.py:SavedStep._wrap_backward.backward",
     "pytorch/capture/model_calls.py:ModelCalls.forward",
     "pytorch/capture/functional_losses.py:_wrap.loss_function",
@@ -68,17 +68,17 @@ GLUON_FIRST = (
 )
 XGBOOST_FIRST = (
     "framework/boosting/training_functions.py:_with_callbacks.train",
-    "framework/boosting/round_probes.py:DataFacts.save",
+    "framework/boosting/round_collections.py:DataFacts.save",
     "framework/boosting/rounds.py:Rounds.after_round",
     "framework/boosting/rounds.py:Rounds.end_round",
     "framework/boosting/rounds.py:Rounds.close",
-    "xgboost/rounds.py:_rounds_of",
+    "xgboost/round_callback.py:_rounds_of",
     "core/open_step.py:OpenStep.end_step",
 )
 # Of these, the first start calls some too.
 RESTART_FIRST = (
     "framework/restarts.py:Restarts._read",
-    "storage/run_folder.py:RunFolder._go_on_as",
+    "storage/folder_choice.py:RunFolder._go_on_as",
     "core/recorder.py:Recorder.go_on_after",
     "framework/restarts.py:Restarts.__init__",
     "framework/restarts.py:Restarts.begin",
@@ -91,7 +91,7 @@ RESTART_FIRST = (
     "storage/state_keeper.py:StateKeeper.__init__",
     "storage/state_keeper.py:StateKeeper._take",
     "storage/state_keeper.py:StateKeeper._look",
-    "storage/run_folder.py:RunFolder.enter_alone",
+    "storage/folder_choice.py:RunFolder.enter_alone",
 )
 STORE_FIRST = ("storage/uploads.py:Uploads._upload", "storage/stores.py:Store._run")
 

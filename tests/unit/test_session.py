@@ -6,7 +6,7 @@ import types
 import pytest
 
 from smd_agent import session
-from smd_agent.framework.collection import built_in_collections
+from smd_agent.framework.built_in_collections import built_in_collections
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.framework.whole_or_off import whole_or_off
 from smd_agent.patches import FRAMEWORKS

@@ -10,7 +10,7 @@ from smd_agent import guard
 from smd_agent.config.settings import HookSettings
 from smd_agent.core.reduction_config import SMALL, STATISTICS, ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
-from smd_agent.framework.boosting.collection import DEFAULT_SAVED
+from smd_agent.framework.boosting.built_in_collections import DEFAULT_SAVED
 from smd_agent.framework.boosting.library import Training
 from smd_agent.framework.boosting.rounds import Rounds
 from smd_agent.framework.hook import FrameworkHook

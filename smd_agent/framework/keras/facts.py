@@ -31,7 +31,6 @@ from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.model_inputs import ModelInputs, Numbers
 from smd_agent.framework.optimizer_settings import OptimizerSettings, title_of
 from smd_agent.framework.parameter_facts import ParameterFacts
-from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.framework.step_events import (
     AfterUpdate,
     BeforeOptimizer,
@@ -44,6 +43,7 @@ from smd_agent.framework.step_events import (
 )
 from smd_agent.framework.usage import Usage
 from smd_agent.framework.weight_changes import Moved, WeightChanges, Weights
+from smd_agent.framework.weights_or_biases import ParameterRoles
 
 
 class Look(Weights, Protocol):

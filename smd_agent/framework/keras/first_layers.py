@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from smd_agent.framework.keras.attributes import attribute, unwrapped
+from smd_agent.framework.keras.plain_access import attribute, unwrapped
 from smd_agent.framework.plain_access import elements_of, is_a
 
 # Layers that multiply what they are given by weights, and are made for numbers about 1.

@@ -13,7 +13,7 @@ from typing import Any
 
 from smd_agent.core.domains import STEPS
 from smd_agent.framework.identity import WeakIdentityMap
-from smd_agent.framework.keras.attributes import attribute, own_attributes
+from smd_agent.framework.keras.plain_access import attribute, own_attributes
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.plain_access import in_class, is_a
 from smd_agent.interpreter.hidden_frames import unseen

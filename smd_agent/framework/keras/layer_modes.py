@@ -13,7 +13,7 @@ from typing import Any
 
 from smd_agent.core.domains import MODES
 from smd_agent.framework.identity import Reference
-from smd_agent.framework.keras.attributes import attribute, is_of_keras
+from smd_agent.framework.keras.plain_access import attribute, is_of_keras
 from smd_agent.framework.layer_modes import LayerModes as AnyModes
 from smd_agent.framework.layer_modes import Modes
 from smd_agent.framework.plain_access import bases_of, is_a

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from smd_agent.framework.identity import Reference, WeakIdentityMap
-from smd_agent.framework.keras.attributes import attribute, flat_layers, have_own_lists, own_variables
+from smd_agent.framework.keras.plain_access import attribute, flat_layers, have_own_lists, own_variables
 from smd_agent.framework.keras.types import Layer, Model, Optimizer, Variable
 
 

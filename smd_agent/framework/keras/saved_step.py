@@ -13,10 +13,10 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import GRADIENTS, LOSS_FACTS, LOSSES, UPDATES
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.captured_step import CapturedStep
-from smd_agent.framework.keras.attributes import attribute, variables_in
 from smd_agent.framework.keras.facts import FactsSaver, Look, NoLook, StepFacts
-from smd_agent.framework.keras.losses import LossNumbers
+from smd_agent.framework.keras.loss_inputs import LossNumbers
 from smd_agent.framework.keras.names import numbered
+from smd_agent.framework.keras.plain_access import attribute, variables_in
 from smd_agent.framework.keras.types import Model, Optimizer
 from smd_agent.framework.keras.variables import Listed, ModelVariables, settings_of
 from smd_agent.framework.plain_access import is_a

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.identity import Reference
-from smd_agent.framework.keras.attributes import attribute, variables_in
-from smd_agent.framework.keras.losses import TracedLoss
+from smd_agent.framework.keras.loss_inputs import TracedLoss
 from smd_agent.framework.keras.names import Names, leaf_variables, variables_of
 from smd_agent.framework.keras.optimizers import GivenVariables, has_own_schedule
+from smd_agent.framework.keras.plain_access import attribute, variables_in
 from smd_agent.framework.keras.types import Model, Optimizer, Variable
 from smd_agent.framework.layer_modes import Modes
 from smd_agent.framework.plain_access import is_a

@@ -23,7 +23,7 @@ from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.step_events import Probe, on
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.model.tracked_module import TrackedModule
-from smd_agent.pytorch.structure import held, own_dict, parts
+from smd_agent.pytorch.plain_access import held, own_dict, parts
 
 _NN = "torch.nn.modules."
 _FEATURES = ("linear", "rnn", "sparse", "transformer")

@@ -16,10 +16,10 @@ from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.weight_changes import Moved
 from smd_agent.pytorch.arrays import has_memory, in_floats, local_of, sent, tensors_in
 from smd_agent.pytorch.capture.l2_norms import length_of, lengths_of
+from smd_agent.pytorch.model.given_to_optimizer import was_given
 from smd_agent.pytorch.model.live_modules import living_modules
-from smd_agent.pytorch.model.trained import was_given
 from smd_agent.pytorch.own_operations import without_gradients
-from smd_agent.pytorch.structure import groups_of, in_group, optimized, own_parameters
+from smd_agent.pytorch.plain_access import groups_of, in_group, optimized, own_parameters
 from smd_agent.pytorch.updates import ids_of
 
 _SETTINGS = ("lr", "weight_decay", "momentum", "betas", "eps")

@@ -23,7 +23,7 @@ from smd_agent.framework.plain_access import attribute, elements_of, is_a
 from smd_agent.framework.step_events import Probe, on
 from smd_agent.pytorch.arrays import local_of, tensors_in
 from smd_agent.pytorch.capture.loss_scaling import Scales, unscaled
-from smd_agent.pytorch.structure import optimized
+from smd_agent.pytorch.plain_access import optimized
 
 
 class Gradients(Probe, domain=GRADIENTS, doing="looking at gradients"):

@@ -11,7 +11,7 @@ from smd_agent.framework.layer_modes import LayerModes as AnyModes
 from smd_agent.framework.layer_modes import Modes
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.step_events import ModelCall, on
-from smd_agent.pytorch.structure import held, is_training, own_dict, parts
+from smd_agent.pytorch.plain_access import held, is_training, own_dict, parts
 
 
 class LayerModes(AnyModes, domain=MODES, doing="looking at the modes of layers"):

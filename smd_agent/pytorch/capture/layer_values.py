@@ -14,11 +14,11 @@ import torch
 
 from smd_agent.core.domains import LAYERS
 from smd_agent.framework.captured_step import CapturedStep
-from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.step_events import LayerCall, LayerReturn, ModelCall, ModelReturn, Probe, ValueGiven, on
+from smd_agent.framework.weights_or_biases import ParameterRoles
 from smd_agent.pytorch.arrays import tensors_in
-from smd_agent.pytorch.structure import LossModule
+from smd_agent.pytorch.plain_access import LossModule
 
 _OF_PARAMETER = re.compile("weight|bias")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.saved_collections import Selection
+from smd_agent.core.selection import Selection
 
 _LOSSES = CollectionKeys.LOSSES
 _NAMED = re.compile("[Ll]oss_(?!input).*output")

@@ -12,7 +12,7 @@ from smd_agent.framework.step_events import LayerReturn, ModelReturn, Probe, Val
 from smd_agent.pytorch.capture.layer_values import ModuleValues
 from smd_agent.pytorch.capture.loss_graph import KnownLosses
 from smd_agent.pytorch.capture.loss_names import LossNames
-from smd_agent.pytorch.structure import LossModule
+from smd_agent.pytorch.plain_access import LossModule
 from smd_agent.pytorch.tracing import graph_task
 
 

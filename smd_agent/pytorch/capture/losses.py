@@ -24,7 +24,7 @@ from smd_agent.pytorch.capture.layer_values import ModuleValues
 from smd_agent.pytorch.capture.loss_graph import KnownLosses, LossOrigins
 from smd_agent.pytorch.capture.loss_scaling import NODES_OF_A_SUM, Node, Scales, identity, nodes_behind, unscaled
 from smd_agent.pytorch.capture.ports import TrainedModels
-from smd_agent.pytorch.structure import LossModule
+from smd_agent.pytorch.plain_access import LossModule
 from smd_agent.pytorch.tracing import graph_task
 
 UNNAMED_LOSS = "Loss"

@@ -23,7 +23,7 @@ from smd_agent.pytorch.model.watched_calls import WatchedCalls
 from smd_agent.pytorch.model.wrappers import Layers
 from smd_agent.pytorch.own_operations import fence
 from smd_agent.pytorch.patching import Installed
-from smd_agent.pytorch.structure import LossModule
+from smd_agent.pytorch.plain_access import LossModule
 
 _WITHOUT_LAYERS = {"weights", "biases", "gradients", "losses", *facts.COLLECTIONS}
 

@@ -14,12 +14,12 @@ from smd_agent.framework.patching import Until
 from smd_agent.framework.plain_access import is_a
 from smd_agent.guard import say_once
 from smd_agent.pytorch.capture.ports import TrainedModels
+from smd_agent.pytorch.model.given_to_optimizer import was_given
 from smd_agent.pytorch.model.module_calls import CallWatch
 from smd_agent.pytorch.model.step_counter import counter_of
-from smd_agent.pytorch.model.trained import was_given
 from smd_agent.pytorch.model.wrappers import class_name, unwrapped
 from smd_agent.pytorch.own_operations import fence
-from smd_agent.pytorch.structure import is_training, parameter_ids, parameters, parts
+from smd_agent.pytorch.plain_access import is_training, parameter_ids, parameters, parts
 from smd_agent.pytorch.tracing import graph_task, is_compiling
 from smd_agent.pytorch.updates import updates
 

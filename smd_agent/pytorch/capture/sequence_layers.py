@@ -14,7 +14,7 @@ from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.sequence_layers import DIMENSIONS, Given
 from smd_agent.framework.sequence_layers import SequenceLayers as AnyLayers
 from smd_agent.pytorch.arrays import tensors_in
-from smd_agent.pytorch.structure import own_dict
+from smd_agent.pytorch.plain_access import own_dict
 
 _ATTENTION = torch.nn.MultiheadAttention
 _LAYERS = (torch.nn.RNNBase, _ATTENTION)

@@ -34,11 +34,11 @@ from smd_agent.pytorch.capture.own_losses import OwnLosses
 from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.capture.scaler_facts import ScalerFacts
 from smd_agent.pytorch.capture.sequence_layers import SequenceLayers
-from smd_agent.pytorch.capture.trained_roles import TrainedRoles
+from smd_agent.pytorch.capture.trained_parameters import TrainedRoles
 from smd_agent.pytorch.capture.unregistered_parameters import left_untrained
 from smd_agent.pytorch.capture.weights import Weights
-from smd_agent.pytorch.model.call_modes import TrainedInEvaluation
 from smd_agent.pytorch.model.partial_loads import partial_loads
+from smd_agent.pytorch.model.train_or_eval import TrainedInEvaluation
 from smd_agent.pytorch.updates import updates
 
 

@@ -18,11 +18,11 @@ from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.training_facts import sample
 from smd_agent.pytorch.arrays import has_memory
+from smd_agent.pytorch.model.given_to_optimizer import was_given
 from smd_agent.pytorch.model.tracked_module import TrackedModule
-from smd_agent.pytorch.model.trained import was_given
 from smd_agent.pytorch.model.unregistered import unregistered_parameters
 from smd_agent.pytorch.own_operations import without_gradients
-from smd_agent.pytorch.structure import is_training
+from smd_agent.pytorch.plain_access import is_training
 
 Value = tuple[int, float]
 

@@ -8,7 +8,7 @@ from smd_agent.core.domains import WEIGHTS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.step_events import AfterBackward, ModelReturn, NewParameters, Probe, on
 from smd_agent.pytorch.capture.gradients import Gradients
-from smd_agent.pytorch.capture.trained_roles import TrainedRoles, has_values
+from smd_agent.pytorch.capture.trained_parameters import TrainedRoles, has_values
 
 Pair = tuple[str, Any]
 

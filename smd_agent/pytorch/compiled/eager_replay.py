@@ -25,7 +25,7 @@ from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.compiled.dynamo_bytecode import runs_only_a_graph
 from smd_agent.pytorch.model.watched_calls import WatchedCalls
 from smd_agent.pytorch.own_operations import without_gradients
-from smd_agent.pytorch.structure import own_dict, parameters, parts
+from smd_agent.pytorch.plain_access import own_dict, parameters, parts
 
 Seen = list[tuple[str, str, list[torch.Tensor]]]
 

@@ -12,7 +12,7 @@ from smd_agent.guard import say_once
 from smd_agent.pytorch.model.kept_out_of_modules import compiled_call
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.model.wrappers import COMPILED, inside, unwrapped, wrapper_chain
-from smd_agent.pytorch.structure import children, is_training, parts
+from smd_agent.pytorch.plain_access import children, is_training, parts
 
 
 class Region(NamedTuple):

@@ -11,7 +11,7 @@ import torch
 from smd_agent.framework.patching import Until
 from smd_agent.framework.plain_access import elements_of, is_a
 from smd_agent.pytorch.patching import Patch
-from smd_agent.pytorch.structure import is_parameter
+from smd_agent.pytorch.plain_access import is_parameter
 from smd_agent.pytorch.tracing import graph_task
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
-from smd_agent.pytorch import structure
+from smd_agent.pytorch import plain_access
 from smd_agent.pytorch.discovery.backward_calls import leaves
-from smd_agent.pytorch.model.trained import was_given
+from smd_agent.pytorch.model.given_to_optimizer import was_given
 from smd_agent.pytorch.model.wrappers import unwrapped
 
 Module = torch.nn.Module
@@ -29,15 +29,15 @@ class CachedPasses:
 
     def called(self, module: Module, trained: Collection[int]) -> None:
         """A module is called without gradients; ``trained`` has the ids of parameters whose model is not known."""
-        if id(module) in self._called or not structure.is_training(unwrapped(module)):
+        if id(module) in self._called or not plain_access.is_training(unwrapped(module)):
             return
-        if not structure.parameter_ids(module).isdisjoint(trained):
+        if not plain_access.parameter_ids(module).isdisjoint(trained):
             self._called[id(module)] = weakref.ref(module)
 
     def models_behind(self, tensors: Any) -> list[Module]:
         """The models whose outputs a backward pass from these tensors ends at; none if it ends at parameters."""
         called, self._called = [one() for one in self._called.values()], {}
         ends = leaves(tensors) if called else []
-        if not ends or any(structure.is_parameter(one) or was_given(one) for one in ends):
+        if not ends or any(plain_access.is_parameter(one) or was_given(one) for one in ends):
             return []
         return [module for module in called if module is not None]

@@ -24,7 +24,7 @@ from smd_agent.core.locking import locked
 from smd_agent.framework.model_finder import PATIENCE, ModelFinder
 from smd_agent.framework.patching import Until, replace
 from smd_agent.guard import say_once
-from smd_agent.pytorch import structure
+from smd_agent.pytorch import plain_access
 from smd_agent.pytorch.capture.persistent_hooks import watch
 from smd_agent.pytorch.discovery import own_calls
 from smd_agent.pytorch.discovery.backward_calls import PassWatch, leaves, reached_by
@@ -33,10 +33,10 @@ from smd_agent.pytorch.discovery.transforms import TransformWatch
 from smd_agent.pytorch.discovery.unseen_calls import UnseenCalls
 from smd_agent.pytorch.discovery.without_optimizer import LaterParameters, WithoutOptimizer
 from smd_agent.pytorch.hook import Hook
-from smd_agent.pytorch.model import call_modes, live_modules, step_counter
+from smd_agent.pytorch.model import live_modules, step_counter, train_or_eval
+from smd_agent.pytorch.model.given_to_optimizer import given_to_optimizer
 from smd_agent.pytorch.model.module_calls import CallWatch
 from smd_agent.pytorch.model.tracked_module import TrackedModule
-from smd_agent.pytorch.model.trained import given_to_optimizer
 from smd_agent.pytorch.model.wrappers import named_parameters, unwrapped
 from smd_agent.pytorch.own_operations import apart
 from smd_agent.pytorch.tracing import graph_task, leave_uncompiled
@@ -150,10 +150,10 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
     @locked
     @apart
     def _optimizer_filled(self, optimizer: Any, group: Any) -> None:
-        structure.given_group(optimizer, group)
-        parameters = structure.optimized(optimizer)
+        plain_access.given_group(optimizer, group)
+        parameters = plain_access.optimized(optimizer)
         given_to_optimizer(parameters)
-        self._trained.of_modules = self._trained.of_modules or any(map(structure.is_parameter, parameters))
+        self._trained.of_modules = self._trained.of_modules or any(map(plain_access.is_parameter, parameters))
         self._trained.plain = True
         updates.add(optimizer)
         self._without_optimizer.optimizer_comes(self.hook)
@@ -180,13 +180,13 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         if not self._pending_params or graph_task() != -1:
             return
         if not torch.is_grad_enabled():
-            updates.evaluated(structure.parameters(module))
+            updates.evaluated(plain_access.parameters(module))
             self._cached.called(module, self._pending_params)
             return
         own = _ids(module)
         if own & self.params_without_model():
             # Trainers switch the mode of the model and forget the wrapper's.
-            if structure.is_training(unwrapped(module)):
+            if plain_access.is_training(unwrapped(module)):
                 tracked = self._make_known(module)
                 if tracked is not None and self.hook is not None:
                     self.hook.go_on_with(tracked)
@@ -221,7 +221,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
 
     def parts_of(self, model: Module) -> list[Module]:
         """A module and all modules below it."""
-        return structure.parts(model)
+        return plain_access.parts(model)
 
     def track(self, hook: Hook, model: Module, inner: list[TrackedModule]) -> TrackedModule:
         """Name a model and what it gets and gives."""
@@ -249,7 +249,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
                 self._stop_watching_if_done()
             return False
         if not self.saw_training:
-            self._first_pass([*filter(structure.is_parameter, reached_by(function, tensors, inputs))])
+            self._first_pass([*filter(plain_access.is_parameter, reached_by(function, tensors, inputs))])
             return False
         if self._later.are_waited_for:
             trained = self._later.trained_by(reached_by(function, tensors, inputs), self.known_params)
@@ -260,7 +260,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             self._stop_watching_if_done()
         if function == "backward" and was_watching and self._pending_params:
             ends = leaves(tensors)
-            reached = {id(parameter) for parameter in ends if structure.is_parameter(parameter)}
+            reached = {id(parameter) for parameter in ends if plain_access.is_parameter(parameter)}
             self._give_up({id(one) for one in ends if id(one) in self._pending_params} - reached)
             if reached and reached.isdisjoint(self._pending_params):
                 self._trained.others = True
@@ -319,7 +319,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
             if module is not None and _ids(module) & reached:
                 tracked = self._make_known(module)
                 if tracked is not None and self.hook is not None:
-                    call_modes.follow_gradients(tracked)
+                    train_or_eval.follow_gradients(tracked)
                     found = True
         return found
 
@@ -327,7 +327,7 @@ class ModuleFinder(ModelFinder[Module, TrackedModule, Hook]):
         """Adopt the models whose outputs a backward pass ends at; whether there are any."""
         found = [self._make_known(module) for module in self._cached.models_behind(tensors)]
         for tracked in filter(None, found):
-            call_modes.follow_mode(tracked)
+            train_or_eval.follow_mode(tracked)
         return any(found)
 
     def _search(self, wanted: set[int], counted: bool) -> None:

@@ -12,7 +12,7 @@ from smd_agent.interpreter.callers import callers, first_argument
 from smd_agent.pytorch.model import live_modules
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.model.wrappers import unwrapped
-from smd_agent.pytorch.structure import holds
+from smd_agent.pytorch.plain_access import holds
 
 Module = torch.nn.Module
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.pytorch import structure
+from smd_agent.pytorch import plain_access
 from smd_agent.pytorch.discovery.transforms import TransformWatch
-from smd_agent.pytorch.model import call_modes, step_counter
+from smd_agent.pytorch.model import step_counter, train_or_eval
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.model.wrappers import unwrapped
 from smd_agent.pytorch.own_operations import apart
@@ -77,8 +77,8 @@ class UnseenCalls:
             return False
         for tracked in self.models:
             called = position.step != self.last_step and tracked.last == position.step
-            if called and tracked.model is not None and not structure.is_training(tracked.model):
-                call_modes.follow_gradients(tracked)
+            if called and tracked.model is not None and not plain_access.is_training(tracked.model):
+                train_or_eval.follow_gradients(tracked)
         if names := ", ".join(tracked.names.title for tracked in self.models if not tracked.by_gradients):
             hook.selection.unfilled.explained.add(CollectionKeys.LAYERS)
             self._transforms.say_unseen(names)

@@ -20,9 +20,9 @@ from smd_agent.framework.error_boundary import own_failure
 from smd_agent.framework.model_finder import PATIENCE
 from smd_agent.guard import say_once
 from smd_agent.interpreter.hidden_frames import unseen
-from smd_agent.pytorch import own_handles, structure
+from smd_agent.pytorch import own_handles, plain_access
 from smd_agent.pytorch.model import live_modules
-from smd_agent.pytorch.model.trained import was_given
+from smd_agent.pytorch.model.given_to_optimizer import was_given
 from smd_agent.pytorch.own_operations import fence
 from smd_agent.pytorch.tracing import compiler, is_dynamo_compiling, leave_uncompiled
 
@@ -73,7 +73,7 @@ class WithoutOptimizer:
 
     def has(self, model: torch.nn.Module) -> bool:
         """True if a model is trained by it."""
-        return self.now and not any(map(was_given, structure.parameters(model)))
+        return self.now and not any(map(was_given, plain_access.parameters(model)))
 
     def passed(self, hook: Hook, step: int) -> None:
         """A backward pass is over, which ends the step unless a model of another training was called in it."""
@@ -127,12 +127,12 @@ class LaterParameters:
         """
         self._passes_left -= 1
         self._drop(key for key, one in [*self._waiting.items()] if (alive := one()) is None or was_given(alive))
-        parameters = {id(one): one for one in reached if structure.is_parameter(one)}
+        parameters = {id(one): one for one in reached if plain_access.is_parameter(one)}
         if not parameters.keys().isdisjoint(self._waiting) and not any(map(was_given, reached)):
             models = live_modules.topmost({*parameters}) if known().isdisjoint(parameters) else []
             self._drop(parameters)
             # An adversary, or a loss that is a network, gets gradients too.
-            if models and all(map(structure.is_training, models)):
+            if models and all(map(plain_access.is_training, models)):
                 self._training_began = True
                 return [*parameters.values()]
         if self._passes_left <= 0:

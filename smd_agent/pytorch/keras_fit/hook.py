@@ -7,8 +7,8 @@ from typing import Any
 import torch
 
 from smd_agent.core.value_writing import Captured
-from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.logs import KerasLogs
+from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.plain_access import is_a
 from smd_agent.pytorch.arrays import to_array
 from smd_agent.pytorch.environment import facts

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from smd_agent.framework.keras.losses import KnownLoss, LossGiven, LossLook, arguments_of
+from smd_agent.framework.keras.loss_inputs import KnownLoss, LossGiven, LossLook, arguments_of
 from smd_agent.framework.loss_facts import Array, Numbers
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.target_reach import Range

@@ -11,10 +11,10 @@ import torch
 from smd_agent import guard
 from smd_agent.core.domains import GRADIENTS, INPUTS, LAYERS, LOSS_FACTS, LOSSES, MODES, SETTINGS, UPDATES, WEIGHTS
 from smd_agent.core.modes import ModeKeys
-from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.channels import LayerChannels
 from smd_agent.framework.keras.layer_modes import CallModes
 from smd_agent.framework.keras.names import Names, definer
+from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.keras.saved_step import KerasCapture, LogSaver
 from smd_agent.framework.keras.types import Call, KerasModule, Layer, Model, Optimizer, Variable
 from smd_agent.framework.keras.variables import ModelVariables

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from smd_agent.framework.plain_access import in_class
-from smd_agent.pytorch.structure import parts
+from smd_agent.pytorch.plain_access import parts
 
 
 def stand_ins(module: torch.nn.Module) -> dict[int, torch.nn.Parameter]:

@@ -12,7 +12,7 @@ import torch
 
 from smd_agent.framework.plain_access import in_class, is_a
 from smd_agent.interpreter.living_objects import living
-from smd_agent.pytorch.structure import own_dict, parameter_ids, parts
+from smd_agent.pytorch.plain_access import own_dict, parameter_ids, parts
 
 Module = torch.nn.Module
 

@@ -23,7 +23,7 @@ from smd_agent.framework.plain_access import is_a, pairs_of
 from smd_agent.framework.tracked_model import free_name
 from smd_agent.printable import shortened
 from smd_agent.pytorch.model.wrappers import class_name, unwrapped
-from smd_agent.pytorch.structure import held, named_parts, own_dict, parameter_ids
+from smd_agent.pytorch.plain_access import held, named_parts, own_dict, parameter_ids
 
 _MOST_KEPT = 16
 _NAMES_KEPT = 3

@@ -14,14 +14,14 @@ from typing import Any, Protocol
 import torch
 
 from smd_agent.framework.error_boundary import own_failure
-from smd_agent.framework.step_bounds import TrainingSteps
 from smd_agent.framework.tracked_model import StepOpener
+from smd_agent.framework.training_step import TrainingSteps
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.interpreter.stack_room import has_room, in_room
 from smd_agent.pytorch.model import kept_out_of_modules
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.model.wrappers import unwrapped
-from smd_agent.pytorch.structure import is_training, tells_plainly
+from smd_agent.pytorch.plain_access import is_training, tells_plainly
 from smd_agent.pytorch.tracing import compiler, graph_task, is_dynamo_compiling, leave_uncompiled
 
 _is_grad_enabled = torch.is_grad_enabled
@@ -113,7 +113,7 @@ def counter(  # noqa: C901, PLR0915 - in every step
             module: Any = reference()
             flags: Any = module if is_model else model()
             in_training = flags.training if is_usual else is_training(flags)
-            # See ``call_modes``.
+            # See ``train_or_eval``.
             train = in_training or tracked.by_gradients if _is_grad_enabled() else in_training and tracked.by_mode
             clock = position.train if train else position.evaluation
             again = tracked.last == position.step or clock is not position.clock

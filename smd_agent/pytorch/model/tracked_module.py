@@ -22,7 +22,7 @@ from smd_agent.pytorch.model.wrappers import (
     wrapper_chain,
 )
 from smd_agent.pytorch.own_operations import apart
-from smd_agent.pytorch.structure import parts
+from smd_agent.pytorch.plain_access import parts
 
 _LOOKED_AT = 16
 """Parameters of a model that are looked at for updates."""

@@ -10,7 +10,7 @@ import torch
 
 from smd_agent.framework.plain_access import is_a, text_of
 from smd_agent.pytorch.model.wrappers import named_layers
-from smd_agent.pytorch.structure import own_dict, own_parameters
+from smd_agent.pytorch.plain_access import own_dict, own_parameters
 
 _OWN = frozenset(vars(torch.nn.Module()))
 # Of one container, and of containers inside of each other.

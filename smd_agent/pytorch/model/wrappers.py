@@ -13,7 +13,7 @@ import torch
 from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.plain_access import is_a, is_installed
 from smd_agent.pytorch.model.fsdp import stand_ins
-from smd_agent.pytorch.structure import children, held, holds, own_dict, own_parameters, parameter_ids
+from smd_agent.pytorch.plain_access import children, held, holds, own_dict, own_parameters, parameter_ids
 
 Layers = list[tuple[str, torch.nn.Module]]
 """Modules below a model with the names that their inputs and outputs are saved under."""

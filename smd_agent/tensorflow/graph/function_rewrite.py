@@ -18,7 +18,7 @@ from tensorflow.core.framework import function_pb2, op_def_pb2, types_pb2
 from tensorflow.python.eager import context
 from tensorflow.python.framework import op_def_registry
 
-from smd_agent.framework.keras.attributes import attribute
+from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.tensorflow.types import ArgDef, FunctionDef, Graph, NodeDef, Operation, Tensor
 

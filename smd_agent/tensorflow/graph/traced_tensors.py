@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from smd_agent.core.channels import ChannelAxes
 from smd_agent.framework.identity import Reference, WeakIdentityMap
-from smd_agent.framework.keras.attributes import attribute
+from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.loss_facts import CALLS
 from smd_agent.framework.plain_access import is_a
 from smd_agent.tensorflow.graph.function_rewrite import Tap, Unreachable, is_part, output_of

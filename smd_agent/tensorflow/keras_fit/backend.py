@@ -10,8 +10,8 @@ from tensorflow.python.eager.polymorphic_function import transform
 from smd_agent import guard
 from smd_agent.core.domains import STEPS
 from smd_agent.framework.hook_source import HookSource
-from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.backend import Backend, Current, RunningStep, StepsPerCall
+from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.tensorflow.graph.traced_tensors import TensorTaps
 from smd_agent.tensorflow.hook import TensorflowHook

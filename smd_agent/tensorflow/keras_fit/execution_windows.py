@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from smd_agent import guard
 from smd_agent.framework.identity import WeakIdentityMap
-from smd_agent.framework.keras.attributes import attribute
+from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.patching import replace
 from smd_agent.framework.plain_access import is_a

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import STEPS
 from smd_agent.framework.identity import Reference
-from smd_agent.framework.keras.attributes import attribute, variables_in
+from smd_agent.framework.keras.plain_access import attribute, variables_in
 from smd_agent.framework.keras.types import Model
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.keras_fit.callback_bases import callback_of_each

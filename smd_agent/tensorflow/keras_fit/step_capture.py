@@ -11,8 +11,8 @@ from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import LOSS_FACTS, STEPS, WEIGHTS
 from smd_agent.core.modes import ModeKeys
-from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.facts import title_in
+from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.keras.saved_step import KerasCapture, LogSaver
 from smd_agent.framework.keras.types import Model
 from smd_agent.framework.keras.variables import Listed, ModelVariables

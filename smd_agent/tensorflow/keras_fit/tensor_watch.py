@@ -9,13 +9,13 @@ import tensorflow as tf
 
 from smd_agent.core.domains import GRADIENTS, LAYERS, LOSS_FACTS, LOSSES, MODES, SETTINGS, UPDATES, WEIGHTS
 from smd_agent.core.modes import ModeKeys
-from smd_agent.framework.keras.attributes import attribute, variables_in
 from smd_agent.framework.keras.backend import Current, RunningStep
 from smd_agent.framework.keras.channels import LayerChannels
 from smd_agent.framework.keras.facts import learning_rate_name
 from smd_agent.framework.keras.layer_modes import CallModes
-from smd_agent.framework.keras.losses import LOSS, TracedLoss
+from smd_agent.framework.keras.loss_inputs import LOSS, TracedLoss
 from smd_agent.framework.keras.names import Names, numbered
+from smd_agent.framework.keras.plain_access import attribute, variables_in
 from smd_agent.framework.keras.types import Call, Layer, Model, Optimizer, Variable
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.plain_access import is_a

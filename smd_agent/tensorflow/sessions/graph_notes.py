@@ -15,8 +15,8 @@ import tensorflow as tf
 from smd_agent.core.domains import GRADIENTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.identity import Reference, WeakIdentityMap
-from smd_agent.framework.keras.attributes import attribute
 from smd_agent.framework.keras.names import variables_of
+from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.patching import is_replaced, replace
 from smd_agent.framework.plain_access import is_a

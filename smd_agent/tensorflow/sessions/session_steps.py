@@ -16,12 +16,12 @@ from smd_agent.core.clock import ModeClock
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import STEPS
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.saved_collections import Selection
-from smd_agent.framework.keras.attributes import attribute
+from smd_agent.core.selection import Selection
 from smd_agent.framework.keras.facts import FactsSaver
+from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.optimizer_settings import title_of
-from smd_agent.framework.parameter_roles import ParameterRoles
 from smd_agent.framework.training_facts import OPTIMIZER
+from smd_agent.framework.weights_or_biases import ParameterRoles
 from smd_agent.tensorflow.arrays import Rows
 from smd_agent.tensorflow.sessions.graph_notes import GraphNotes, OptimizerNotes, notes_on
 from smd_agent.tensorflow.sessions.run_facts import RunFacts

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from smd_agent import session
-from smd_agent.framework.gradient_steps import GradientSteps
 from smd_agent.framework.hook_source import HookSource
+from smd_agent.framework.tape_steps import GradientSteps
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.tape.facts import TapeFacts
 from smd_agent.tensorflow.tape.values import TapeValues

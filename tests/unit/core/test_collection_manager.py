@@ -11,7 +11,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
 from smd_agent.errors import InvalidCollectionConfiguration, SMDebugError, SMDebugValueError
-from smd_agent.framework.collection import built_in_collections
+from smd_agent.framework.built_in_collections import built_in_collections
 
 BUILT_IN = built_in_collections(losses="[Ll]oss_(?!input).*output")
 

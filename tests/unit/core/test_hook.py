@@ -12,7 +12,7 @@ from smd_agent.core.hook import BaseHook
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
-from smd_agent.core.saved_collections import Selection
+from smd_agent.core.selection import Selection
 from smd_agent.errors import SMDebugError, SMDebugTypeError, SMDebugValueError
 
 

@@ -9,7 +9,7 @@ from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.hook import BaseHook
 from smd_agent.core.manual_values import parts_of
 from smd_agent.core.save_config import SaveConfig
-from smd_agent.core.saved_collections import Selection
+from smd_agent.core.selection import Selection
 from smd_agent.storage.run_writer import RunWriter
 
 

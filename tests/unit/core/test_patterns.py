@@ -16,7 +16,7 @@ from smd_agent.core.collection import Collection
 from smd_agent.core.patterns import LONGEST_PATTERN, ORDINARY_NAME, NamePattern, UnfitPattern
 from smd_agent.core.save_plan import SavePlan
 from smd_agent.errors import ConfigError, SMDebugValueError
-from smd_agent.framework.boosting.collection import built_in_collections
+from smd_agent.framework.boosting.built_in_collections import built_in_collections
 
 # Python's matcher does not come back from these, unless it is lucky: each with a name in which it is found.
 FOUND = {

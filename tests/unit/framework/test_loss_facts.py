@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from smd_agent.framework import loss_facts
-from smd_agent.framework.keras.losses import is_mean
+from smd_agent.framework.keras.loss_inputs import is_mean
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0), (2, 0, 4)])

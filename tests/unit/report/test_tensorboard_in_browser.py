@@ -22,7 +22,7 @@ from smd_agent.cli import main
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.display_collection import settle
 from smd_agent.core.modes import ModeKeys
-from smd_agent.storage.run_board import RunBoard
+from smd_agent.storage.run_tensorboard import RunBoard
 
 # Seconds; where much else runs, everything takes long.
 PATIENCE = 240

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from smd_agent.storage import writer
+from smd_agent.storage import writer_thread
 
 SOURCE = Path(__file__).resolve().parents[3] / "smd_agent" / "storage" / "copy.c"
 COMPILER = os.environ.get("CC") or next(filter(shutil.which, ("cc", "gcc", "clang")), None)
@@ -23,7 +23,7 @@ def compiled(tmp_path_factory):
     library = tmp_path_factory.mktemp("copy") / "copy.so"
     flags = ["-std=gnu11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden"]
     subprocess.run([COMPILER, *flags, str(SOURCE), "-o", str(library)], check=True, timeout=300)
-    return writer.compiled(library)
+    return writer_thread.compiled(library)
 
 
 @pytest.mark.parametrize("size", [0, 1, 15, 63, 64, 65, 127, 4096, 100_003])
@@ -43,9 +43,9 @@ def test_numpy_copies_where_there_is_no_library(tmp_path, monkeypatch):
     text.write_text("no library")
     for library in (text, tmp_path / "missing.so", Path(np.random.mtrand.__file__)):
         with pytest.raises(OSError, match=r"copy\.so|missing\.so|not of this release"):
-            writer.compiled(library)
-        monkeypatch.setattr(writer, "LIBRARY", library)
-        assert writer.fastest_copy() is writer.by_numpy
+            writer_thread.compiled(library)
+        monkeypatch.setattr(writer_thread, "LIBRARY", library)
+        assert writer_thread.fastest_copy() is writer_thread.by_numpy
     target = np.zeros(5, np.uint8)
-    writer.by_numpy(target[1:4], np.array([7, 8, 9], np.uint8))
+    writer_thread.by_numpy(target[1:4], np.array([7, 8, 9], np.uint8))
     assert target.tolist() == [0, 7, 8, 9, 0]

@@ -13,7 +13,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.paths import event_path, index_path
 from smd_agent.storage.reader import RunReader
 from smd_agent.storage.worker_notes import read_lost_steps
-from smd_agent.storage.writer import BLOCK_BYTES
+from smd_agent.storage.writer_thread import BLOCK_BYTES
 
 EVENT, INDEX = event_path(3, "worker_0"), index_path(3, "worker_0")
 LARGE = np.arange(2 * BLOCK_BYTES + 1000, dtype=np.uint8)

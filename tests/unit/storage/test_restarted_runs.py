@@ -8,7 +8,7 @@ import signal
 import pytest
 from harness.run_writers import cut_off, save, start, values, workers
 
-from smd_agent.storage.run_folder import Continuation, is_folder_of
+from smd_agent.storage.folder_choice import Continuation, is_folder_of
 from smd_agent.storage.run_writer import RunWriter
 from smd_agent.storage.worker_notes import read_lost_steps
 

@@ -19,7 +19,7 @@ from smd_agent.formats.paths import collections_path
 from smd_agent.formats.tfrecord import read_record
 from smd_agent.storage import step_output, whole_file, worker_files
 from smd_agent.storage.run_writer import RunWriter
-from smd_agent.storage.writer import BLOCK_BYTES, Writer
+from smd_agent.storage.writer_thread import BLOCK_BYTES, Writer
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from smd_agent.config.load import read_settings
 from smd_agent.core.hook import BaseHook
 from smd_agent.errors import ConfigError
 from smd_agent.framework.hook import FrameworkHook
-from smd_agent.storage.run_folder import refuse_finished_run
+from smd_agent.storage.folder_choice import refuse_finished_run
 from smd_agent.storage.run_writer import RunWriter
-from smd_agent.storage.writer import Writer
+from smd_agent.storage.writer_thread import Writer
 
 PATIENCE = 0.4
 LAST_LOOK = 0.05

@@ -17,7 +17,7 @@ from harness.written_runs import readable, save
 from smd_agent import create_trial, guard
 from smd_agent.alias.helpers import has_training_ended, training_has_ended
 from smd_agent.cli.errors import CommandError
-from smd_agent.cli.run_folder import is_awaited, open_run
+from smd_agent.cli.open_run import is_awaited, open_run
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import DamagedRecord, SMDebugRuntimeError, TensorUnavailableForStep
 from smd_agent.formats import paths

@@ -19,7 +19,7 @@ from harness.run_writers import COLLECTIONS, cut_off, save, start, values, worke
 
 from smd_agent import create_trial
 from smd_agent.storage.claim import Claim
-from smd_agent.storage.run_folder import Continuation, RunFolder
+from smd_agent.storage.folder_choice import Continuation, RunFolder
 from smd_agent.storage.run_writer import RunWriter
 
 GONE = {"pid": 2**22 + 1, "host": socket.gethostname(), "started": "1"}

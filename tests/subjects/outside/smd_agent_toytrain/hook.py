@@ -1,6 +1,6 @@
 """The hook of toytrain."""
 
-from smd_agent.framework.collection import DEFAULT_SAVED, built_in_collections
+from smd_agent.framework.built_in_collections import DEFAULT_SAVED, built_in_collections
 from smd_agent.framework.hook import FrameworkHook
 
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from smd_agent import guard
-from smd_agent.framework.update_rounds import LONGEST_TURN, UpdateRounds
+from smd_agent.framework.optimizer_turns import LONGEST_TURN, UpdateRounds
 
 
 class Optimizer:

@@ -12,7 +12,7 @@ from pathlib import Path
 from smd_agent import guard
 from smd_agent.core.display_collection import DisplayCollections
 from smd_agent.formats.encoder import Stamp
-from smd_agent.storage.board_files import FOLDER, BoardFiles, BoardStep, remove_files_of
+from smd_agent.storage.tensorboard_files import FOLDER, BoardFiles, BoardStep, remove_files_of
 
 # In bytes, of steps that wait for the disk.
 WAITING = 64 << 20

@@ -8,10 +8,10 @@ import torch
 from torch.nn.parameter import UninitializedParameter
 
 from smd_agent.core.domains import WEIGHTS
-from smd_agent.framework.parameter_roles import Parameter, ParameterRoles
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.step_events import NewParameters, Probe, StepEnd, on
-from smd_agent.pytorch.model.trained import are_trained, was_given
+from smd_agent.framework.weights_or_biases import Parameter, ParameterRoles
+from smd_agent.pytorch.model.given_to_optimizer import are_trained, was_given
 
 Pair = tuple[str, torch.nn.Parameter]
 

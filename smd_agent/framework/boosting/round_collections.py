@@ -17,7 +17,7 @@ from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.domains import note_missing
 from smd_agent.core.ports import StepWriter
-from smd_agent.framework.boosting.collection import FULL_SHAP, LABELS, PREDICTIONS
+from smd_agent.framework.boosting.built_in_collections import FULL_SHAP, LABELS, PREDICTIONS
 from smd_agent.framework.boosting.library import Library, Unavailable
 from smd_agent.framework.plain_access import elements_of, is_a, runs_program
 from smd_agent.framework.step_events import Probe, Probes, RoundEnd, on

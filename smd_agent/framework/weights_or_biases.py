@@ -20,7 +20,7 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.printable import count_of
 
 if TYPE_CHECKING:
-    from smd_agent.core.saved_collections import Selection
+    from smd_agent.core.selection import Selection
 
 WEIGHTS, BIASES = CollectionKeys.WEIGHTS, CollectionKeys.BIASES
 

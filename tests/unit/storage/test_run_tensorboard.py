@@ -14,8 +14,8 @@ from smd_agent.core.display_collection import settle
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.messages import Event
 from smd_agent.formats.tfrecord import FRAME_BYTES, read_record
-from smd_agent.storage import run_board, whole_file
-from smd_agent.storage.run_board import RunBoard
+from smd_agent.storage import run_tensorboard, whole_file
+from smd_agent.storage.run_tensorboard import RunBoard
 
 HOMES = {}
 settle(HOMES, "x", [("all", True), ("weights", True), ("losses", True)])
@@ -71,7 +71,7 @@ def test_a_file_for_each_mode_which_grows(tmp_path):
 def test_the_thread_that_trains_neither_makes_nor_writes_them(tmp_path, monkeypatch):
     run = begun(tmp_path, tmp_path / "board")
     by = {"append": [], "histogram": []}
-    append, histogram = whole_file.GrowingFile.append, run_board.BoardFiles._records
+    append, histogram = whole_file.GrowingFile.append, run_tensorboard.BoardFiles._records
 
     def appending(file, content):
         by["append"].append(threading.current_thread().name)
@@ -82,7 +82,7 @@ def test_the_thread_that_trains_neither_makes_nor_writes_them(tmp_path, monkeypa
         return histogram(files, step)
 
     monkeypatch.setattr(whole_file.GrowingFile, "append", appending)
-    monkeypatch.setattr(run_board.BoardFiles, "_records", encoding)
+    monkeypatch.setattr(run_tensorboard.BoardFiles, "_records", encoding)
     save(run, 0, 1)
     run.close(end_marker=True)
     assert by == {"append": ["smd_agent-writer"] * 3, "histogram": ["smd_agent-writer"] * 2}
@@ -163,7 +163,7 @@ def test_a_file_that_was_removed_is_begun_anew(tmp_path):
 
 
 def test_a_disk_that_is_too_slow_loses_steps_of_the_board_and_no_memory(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(run_board, "WAITING", 0)
+    monkeypatch.setattr(run_tensorboard, "WAITING", 0)
     run = begun(tmp_path, tmp_path / "board")
     stands, goes_on = threading.Event(), threading.Event()
     run._writer.submit(lambda: (stands.set(), goes_on.wait(30)))

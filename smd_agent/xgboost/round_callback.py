@@ -9,10 +9,10 @@ from xgboost.core import XGBoostError
 
 from smd_agent.core.domains import STEPS
 from smd_agent.framework.boosting import rounds
-from smd_agent.framework.boosting.round_probes import SavedRounds
+from smd_agent.framework.boosting.round_collections import SavedRounds
 from smd_agent.framework.boosting.rounds import RoundRecorder
 from smd_agent.framework.plain_access import attribute
-from smd_agent.xgboost.plain import plain
+from smd_agent.xgboost.plain_access import plain
 
 
 class Rounds(rounds.Rounds, TrainingCallback):

@@ -14,7 +14,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.step_events import AfterBackward, BeforeOptimizer, NewParameters, Probe, on
 from smd_agent.pytorch.model.tracked_module import TrackedModule
-from smd_agent.pytorch.structure import is_training
+from smd_agent.pytorch.plain_access import is_training
 from smd_agent.pytorch.updates import ids_of
 
 

@@ -1,7 +1,7 @@
 """Begin and end of the steps of a training loop that the program has written itself.
 
 A training step reaches from its first forward to the update of the parameters; the next forward begins the next step.
-Where several optimizers take turns, the step ends once each has updated (see ``update_rounds``). A call of a model in
+Where several optimizers take turns, the step ends once each has updated (see ``optimizer_turns``). A call of a model in
 evaluation mode, or without gradients, is a step of its own. If it comes before the update, the training step waits and
 goes on after it. Where updates cannot be seen, as those that a program makes by hand, changed parameters or, without
 any optimizer, a backward pass tell of them.
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.recorder import Recorder
-from smd_agent.framework.update_rounds import UpdateRounds
+from smd_agent.framework.optimizer_turns import UpdateRounds
 from smd_agent.interpreter.stack_room import has_room
 
 

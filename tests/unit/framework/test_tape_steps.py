@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.modes import ModeKeys
-from smd_agent.framework.gradient_steps import GradientSteps
 from smd_agent.framework.gradient_values import GradientValues
+from smd_agent.framework.tape_steps import GradientSteps
 
 
 class Variable:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mxnet.gluon import Parameter
 
-from smd_agent.framework.parameter_roles import Parameter as Role
-from smd_agent.mxnet.structure import can_be_trained, shape_of, trainer_of
+from smd_agent.framework.weights_or_biases import Parameter as Role
+from smd_agent.mxnet.plain_access import can_be_trained, shape_of, trainer_of
 
 
 def are_trained(pairs: list[tuple[str, Parameter]]) -> list[bool | None]:

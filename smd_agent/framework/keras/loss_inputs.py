@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from smd_agent.framework import loss_facts, target_reach
-from smd_agent.framework.keras.attributes import attribute
+from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.loss_facts import Array, Numbers
 from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.plain_access import in_class, is_a, runs_program
