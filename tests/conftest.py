@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
@@ -54,6 +55,13 @@ THOROUGH = (
 )
 
 
+def pytest_ignore_collect(collection_path, config):
+    # Files that only have what is left out are not imported, nor are the frameworks that they import.
+    if config.option.markexpr == "not thorough" and collection_path.is_relative_to(HERE):
+        return collection_path.relative_to(HERE).as_posix().startswith(THOROUGH) or None
+    return None
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items):
     def file(item):
@@ -64,6 +72,16 @@ def pytest_collection_modifyitems(items):
             item.add_marker("thorough")
     yield
     items.sort(key=lambda item: -DURATIONS.get(file(item), math.inf))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def what_lasts_is_frozen():
+    """Hides what is there before a file's tests from the garbage collector, whose searches would take most of the time.
+
+    Those are libraries and tests; of trainings before, it hides what might be taken for objects of the next one.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
