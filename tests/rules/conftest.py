@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -105,9 +107,39 @@ def no_wait(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def clean(tmp_path_factory):
+def made_once(tmp_path_factory):
+    """Make a folder once, for all processes that the tests are spread over."""
+
+    def made(name, make):
+        base = tmp_path_factory.getbasetemp()
+        folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+        folder.mkdir(exist_ok=True)
+        with open(folder / "made", "a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if not os.fstat(file.fileno()).st_size:
+                make(folder)
+                file.write("all of it")
+        return folder
+
+    return made
+
+
+def train_ranks(folder):
+    script = Path(__file__).with_name("rank_trainings.py")
+    done = subprocess.run([sys.executable, str(script), str(folder)], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
+def train_clean(folder):
+    for name, training in CLEAN.items():
+        Trained(folder / name, training)
+
+
+@pytest.fixture(scope="session")
+def clean(made_once):
     """The clean trainings by name."""
-    return {name: Trained(tmp_path_factory.mktemp(name) / "run", training) for name, training in CLEAN.items()}
+    folder = made_once("clean", train_clean)
+    return {name: opened(folder / name) for name in CLEAN}
 
 
 @pytest.fixture
@@ -164,14 +196,11 @@ def written(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def ranks(tmp_path_factory):
+def ranks(made_once):
     """The trainings on two ranks by their way."""
     if not torch.distributed.is_available():
         pytest.skip("this torch has no torch.distributed")
-    folder = tmp_path_factory.mktemp("ranks")
-    script = Path(__file__).with_name("rank_trainings.py")
-    done = subprocess.run([sys.executable, str(script), str(folder)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    folder = made_once("ranks", train_ranks)
     return lambda way: opened(folder / way)
 
 

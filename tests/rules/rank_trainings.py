@@ -5,11 +5,15 @@ usage: rank_trainings.py FOLDER    (the run of a way is FOLDER/<way>)
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
 
 import torch
+
+# DistributedDataParallel imports it: once here, and not in each fork.
+import torch._dynamo
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -105,6 +109,9 @@ def forked(folder, way, rank):
 
 
 if __name__ == "__main__":
+    # What is imported is not searched for models and optimizers.
+    gc.collect()
+    gc.freeze()
     for name in WAYS:
         children = [forked(Path(sys.argv[1]), name, number) for number in range(RANKS)]
         for one in children:
