@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import subprocess
 import sys
 import time
 
@@ -76,6 +77,17 @@ import os, sys
 print(__name__, __file__, sys.argv, os.getcwd())
 1 / 0
 """
+ENDS = """
+import atexit, sys, threading
+class Last:
+    def __del__(self):
+        print("gone", NAME)
+NAME, last = "here", Last()
+last.itself = last
+atexit.register(print, "at exit")
+threading.Timer(0.1, print, ["a thread"]).start()
+sys.exit("a last word")
+"""
 WARM = {
     "torch": ("torch", "torch._dynamo"),
     "xgboost": ("xgboost", "sklearn"),
@@ -115,6 +127,17 @@ def test_a_fork_of_a_warm_process_saves_prints_and_ends_as_an_interpreter_of_its
     assert lines["warm"] == lines["cold"]
     assert len(saved["cold"]) > 3
     assert_same_values(saved["warm"], saved["cold"])
+
+
+def test_threads_functions_and_objects_end_as_in_an_interpreter_of_its_own(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(ENDS)
+    process = WarmProcess((sys.executable,), ("json",), dict(os.environ))
+    result = process.run([str(script)], dict(os.environ), tmp_path)
+    cold = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+    assert result.stdout == cold.stdout == "a thread\nat exit\ngone here\n"
+    assert result.stderr == cold.stderr == "a last word\n"
+    assert result.returncode == cold.returncode == 1
 
 
 def test_a_script_that_is_killed_is_seen_to_be(module_runner):

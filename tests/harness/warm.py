@@ -46,6 +46,7 @@ class WarmProcess:
         folder: Path,
         site_hook: Path | None = None,
         killed_when: Callable[[], bool] | None = None,
+        taken_down: bool = False,
     ) -> subprocess.CompletedProcess[str]:
         """Run a script as ``subprocess.run([python, *words], capture_output=True, text=True)`` does.
 
@@ -55,13 +56,14 @@ class WarmProcess:
             folder: in which it runs.
             site_hook: the file that starts the agent; without it, there is none.
             killed_when: it is killed once this says so, unless it has ended by then; asked every millisecond.
+            taken_down: modules of libraries are taken down at its end, as an interpreter does, which takes a while.
 
         Raises:
             RuntimeError: the process could not import its modules.
             subprocess.TimeoutExpired: it took longer than ``TIMEOUT`` seconds, and was killed.
         """
         with tempfile.NamedTemporaryFile("r") as stdout, tempfile.NamedTemporaryFile("r") as stderr:
-            job = {"words": words, "environment": environment, "folder": str(folder)}
+            job = {"words": words, "environment": environment, "folder": str(folder), "taken_down": taken_down}
             files = {"stdout": stdout.name, "stderr": stderr.name, "site_hook": site_hook and str(site_hook)}
             self._send(json.dumps({**job, **files}))
             pid = int(self._answer())

@@ -11,6 +11,8 @@ then finds frameworks that are imported already.
 
 from __future__ import annotations
 
+import atexit
+import ctypes
 import gc
 import importlib
 import json
@@ -69,17 +71,44 @@ def main_module(path: str) -> types.ModuleType:
     return module
 
 
-prepare(serve(sys.argv[1:]))
+def status_of(code: Any) -> int:
+    """Return the exit status that ``sys.exit`` with this argument means."""
+    if code is None or isinstance(code, int):
+        return code or 0
+    print(code, file=sys.stderr)
+    return 1
+
+
+def end(status: int) -> None:
+    """End as an interpreter does, but leave the modules of libraries: taking them down costs more than many scripts."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    # What the script has made goes, while functions of its own can still use its variables.
+    del sys.modules["__main__"], globals()["script"]
+    gc.collect()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and not stream.closed:
+            stream.flush()
+    ctypes.CDLL(None).fflush(None)
+    os._exit(status & 0xFF)
+
+
+job = serve(sys.argv[1:])
+prepare(job)
 this = sys.modules["__main__"]
 script = main_module(sys.argv[0])
 try:
     with open(sys.argv[0], "rb") as source:
         code = compile(source.read(), sys.argv[0], "exec")
     exec(code, vars(script))
-except SystemExit:
-    raise
+    status = 0
+except SystemExit as error:
+    status = status_of(error.code)
 except BaseException as error:
     # Without the frame of this file.
     error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
     sys.excepthook(type(error), error, error.__traceback__)
-    raise SystemExit(1) from None
+    status = 1
+if job["taken_down"]:
+    raise SystemExit(status)
+end(status)

@@ -97,7 +97,8 @@ class Training:
         # The same process for all of them, whatever is added for one.
         process = warm_process(self.modules, environment, (python,))
         words = [str(SUBJECTS / self.script)]
-        return process.run(words, {**environment, **self.variables(folder), **more}, folder, site_hook, killed_when)
+        variables = {**environment, **self.variables(folder), **more}
+        return process.run(words, variables, folder, site_hook, killed_when, taken_down=True)
 
     def hook(self, folder: Path, name: str) -> dict[str, Any]:
         """Return the configuration of a run that goes to the folder of this name."""
