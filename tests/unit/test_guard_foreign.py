@@ -134,7 +134,9 @@ def test_what_a_signal_handler_raises_passes_while_we_wait_for_a_thread():
 
     def waits():
         waiting.set()
-        go_on.wait(20)
+        # A signal just before a wait is seen after it.
+        for _ in range(200):
+            go_on.wait(0.1)
 
     def interrupt():
         waiting.wait()
