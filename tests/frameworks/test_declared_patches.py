@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from harness.keras_ways import QUIET
 from harness.runner import SUBJECTS, Runner
 
 import smd_agent
@@ -116,7 +117,7 @@ def test_what_a_training_replaces_is_declared_and_nothing_else(name, tmp_path):
     )
     script = runner.write(f"import {', '.join(modules)}\n{noting}{training}")
     config = {"HookParameters": {"save_interval": 1, "save_all": True}}
-    done = runner.by_variable(script, config=config, SMD_AGENT_STRICT="1", TF_CPP_MIN_LOG_LEVEL="3", **variables)
+    done = runner.by_variable(script, config=config, SMD_AGENT_STRICT="1", **QUIET, **variables)
     assert done.returncode == 0, done.stderr
     seen = {(last(path), why, until) for path, why, until in json.loads((tmp_path / "seen.json").read_text())}
     backend = variables.get("KERAS_BACKEND", "tensorflow")

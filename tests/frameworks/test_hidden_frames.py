@@ -7,6 +7,7 @@ import re
 
 import pytest
 from harness.compare import assert_untouched, run_both
+from harness.keras_ways import QUIET
 from harness.runner import SUBJECTS
 
 # Keras's warm process: TensorFlow must not be loaded beside torch in one of them.
@@ -25,7 +26,7 @@ def test_warnings_and_tracebacks_are_those_of_a_run_without_the_agent(framework,
     runner = module_runner(framework)
     runner.warm = (framework,)
     config = {"HookParameters": {"save_interval": 2, "save_all": True}}
-    both = run_both(runner, SUBJECTS / PROGRAMS[framework], config=config, strict=True, TF_CPP_MIN_LOG_LEVEL="3")
+    both = run_both(runner, SUBJECTS / PROGRAMS[framework], config=config, strict=True, **QUIET)
     # XGBoost before 2 prints the time.
     assert_untouched(both, seen=lambda text: re.sub(r"\[[\d:]+\]", "", text), stderr=False)
     assert len(both.trial.steps()) >= 2

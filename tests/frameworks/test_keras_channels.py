@@ -10,6 +10,7 @@ import pytest
 if importlib.util.find_spec("keras") is None:
     pytest.skip("there is no Keras", allow_module_level=True)
 
+from harness.keras_ways import variables_of
 from harness.runner import SUBJECTS
 
 from smd_agent.analysis.trial import create_trial
@@ -17,7 +18,6 @@ from smd_agent.core.modes import ModeKeys
 
 PROGRAM = SUBJECTS / "keras/channels.py"
 TRAIN = ModeKeys.TRAIN
-QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
 BACKENDS = [
     pytest.param(name, marks=pytest.mark.skipif(importlib.util.find_spec(name) is None, reason=f"there is no {name}"))
     for name in ("tensorflow", "torch")
@@ -29,7 +29,7 @@ CONFIG = {
 
 
 def run(runner, backend, *args):
-    result = runner.by_variable(PROGRAM, *args, config=CONFIG, KERAS_BACKEND=backend, **QUIET)
+    result = runner.by_variable(PROGRAM, *args, config=CONFIG, **variables_of(backend))
     assert result.returncode == 0, result.stderr
     return create_trial(str(runner.folder / "run"))
 

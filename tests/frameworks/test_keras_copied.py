@@ -11,6 +11,7 @@ if importlib.util.find_spec("keras") is None:
     pytest.skip("there is no Keras", allow_module_level=True)
 
 from harness.compare import assert_untouched, run_both
+from harness.keras_ways import variables_of
 from harness.runner import SUBJECTS
 
 from smd_agent.core.modes import ModeKeys
@@ -24,9 +25,8 @@ BACKENDS = [
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_copies_of_a_model_in_training_are_those_without_the_agent(backend, runner):
-    variables = {"KERAS_BACKEND": backend, "CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "3"}
     config = {"HookParameters": {"save_interval": 1, "save_all": True}}
-    both = run_both(runner, SUBJECTS / "keras/copied.py", config=config, strict=True, **variables)
+    both = run_both(runner, SUBJECTS / "keras/copied.py", config=config, strict=True, **variables_of(backend))
     for agent, plain in zip(both.agent.stdout.splitlines(), both.plain.stdout.splitlines(), strict=True):
         assert agent == plain
     assert_untouched(both, stderr=False)

@@ -11,12 +11,12 @@ if importlib.util.find_spec("keras") is None:
     pytest.skip("there is no Keras", allow_module_level=True)
 
 from harness.compare import Both, assert_untouched
+from harness.keras_ways import variables_of
 from harness.runner import SUBJECTS
 
 from smd_agent.core.modes import ModeKeys
 
 PROGRAM = SUBJECTS / "keras/hostile_eager.py"
-QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
 BACKENDS = [
     name
     for name, module in (("tensorflow", "tensorflow"), ("torch", "torch"))
@@ -35,7 +35,7 @@ def runs(request, module_runner):
         return result
 
     config = {"HookParameters": {"save_interval": 1, "save_all": True}}
-    variables = {**QUIET, "KERAS_BACKEND": request.param}
+    variables = variables_of(request.param)
     plain = counted(runner.plain(PROGRAM, **variables))
     agent = counted(runner.by_variable(PROGRAM, config=config, SMD_AGENT_STRICT="1", **variables))
     return Both(plain, agent, runner.folder / "run"), *counts

@@ -11,6 +11,13 @@ from harness.compare import assert_untouched, noted, run_both
 from harness.runner import SUBJECTS
 from smd_agent.core.modes import ModeKeys
 
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+
+
+def variables_of(backend):
+    """Return the variables of Keras's run; with TensorFlow, its own choice, it shares the warm process of others."""
+    return QUIET if backend == "tensorflow" else {**QUIET, "KERAS_BACKEND": backend}
+
 
 class KerasRuns:
     """Runs the ways of a Keras program with the agent and compares what they print with one run without it.
