@@ -17,7 +17,7 @@ from importlib import metadata
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-from smd_agent.cli import program
+from smd_agent.cli import launched_program
 from smd_agent.cli.errors import CommandError
 from smd_agent.config import env
 from smd_agent.image.start_report import LIBRARIES
@@ -91,8 +91,8 @@ def _supported() -> str:
 
 
 def _start_files() -> Iterator[EntryPoint]:
-    found = {os.path.basename(path): path for path in reversed(program.site_hooks())}
-    for name in program.HOOK_FILES:
+    found = {os.path.basename(path): path for path in reversed(launched_program.site_hooks())}
+    for name in launched_program.HOOK_FILES:
         path = found.get(name)
         if sys.flags.no_site:
             yield EntryPoint(name, BROKEN, "python -S skips all start-up files")
@@ -127,7 +127,7 @@ def _is_ours(folder: str) -> bool:
 
 def _launcher() -> EntryPoint:
     try:
-        return EntryPoint(LAUNCHER, OPEN, f"by {program.way_into(sys.executable).through}")
+        return EntryPoint(LAUNCHER, OPEN, f"by {launched_program.way_into(sys.executable).through}")
     except CommandError as error:
         return EntryPoint(LAUNCHER, BROKEN, error.message)
 

@@ -20,8 +20,8 @@ import sys
 from collections.abc import Iterator
 
 from smd_agent import guard
+from smd_agent.cli.launched_program import interpreter_options
 from smd_agent.cli.output import emit, emit_all, facts
-from smd_agent.cli.program import interpreter_options
 from smd_agent.image import start_files
 from smd_agent.image.prepare import prepare, take_away
 from smd_agent.image.start_state import NEWEST_TESTED, State, state

@@ -32,7 +32,7 @@ import json
 import os
 import time
 
-from smd_agent.cli import program as user_program
+from smd_agent.cli import launched_program
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.config import env
 from smd_agent.config.hook_file import Source, find_source, read_object
@@ -85,14 +85,14 @@ def launch(words: list[str], commands: Iterable[str] = ()) -> int:
         return 0
     if not target:
         raise CommandError("name a script, -m module, -c code or a command to run", USAGE_ERROR)
-    program, command = user_program.resolve(target, commands)
+    program, command = launched_program.resolve(target, commands)
     if env.use_smdebug():
-        user_program.open_for(program)
+        launched_program.open_for(program)
         configure(options, target)
         if "--strict" in options:
             env.put(env.STRICT, "1")
         env.put(env.LAUNCH_PID, str(os.getpid()))
-    return user_program.become(program, command)
+    return launched_program.become(program, command)
 
 
 def split(words: list[str]) -> tuple[dict[str, str], list[str]]:

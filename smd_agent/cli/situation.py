@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import smd_agent
-from smd_agent.cli import entry_points, origins, program, script_imports
+from smd_agent.cli import entry_points, launched_program, origins, script_imports
 from smd_agent.cli.entry_points import EntryPoint, Framework, Interpreter
 from smd_agent.cli.errors import CommandError
 from smd_agent.cli.origins import Configuration
@@ -210,14 +210,14 @@ def situation(options: dict[str, str], target: list[str]) -> Situation:
 def _absent(target: list[str]) -> Iterator[str]:
     if target[:1] == ["-m"] and len(target) > 1 and not script_imports.is_found(target[1]):
         yield f"there is no module called {target[1]}"
-    elif target and target[0].endswith(program.PYTHON_ENDINGS) and not os.path.exists(target[0]):
+    elif target and target[0].endswith(launched_program.PYTHON_ENDINGS) and not os.path.exists(target[0]):
         yield f"there is no file called {target[0]}"
 
 
 def _start(target: list[str]) -> tuple[Start, str]:
-    path, argv = program.resolve(target)
+    path, argv = launched_program.resolve(target)
     try:
-        way = program.way_into(path)
+        way = launched_program.way_into(path)
     except CommandError as error:
         return Start(path, argv), error.message
     return Start(path, argv, way.through, way.folder), ""

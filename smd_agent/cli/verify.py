@@ -25,14 +25,15 @@ from typing import Any
 import smd_agent
 from smd_agent import guard
 from smd_agent.analysis.trial import Trial
-from smd_agent.cli import program as user_program
+from smd_agent.cli import launched_program
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.open_run import open_run
 from smd_agent.cli.output import emit_all, emit_json, facts, progress
 from smd_agent.config import env
 from smd_agent.printable import count_of, shortened
 from smd_agent.verify.first_difference import Difference
-from smd_agent.verify.verdict import Outcome, Printed, Run, Verdict, judge
+from smd_agent.verify.printed_lines import Printed
+from smd_agent.verify.verdict import Outcome, Run, Verdict, judge
 from smd_agent.verify.verdict import run as observe
 
 Runs = tuple[Run, Run, Run]
@@ -274,14 +275,14 @@ def _out(given: str | None, folder: Path) -> Path:
 
 
 def _run_all(target: list[str], options: list[str], out: Path, steps: int, folder: Path) -> tuple[Run, Run, Run]:
-    program, words = user_program.resolve(target)
+    program, words = launched_program.resolve(target)
     if program == sys.executable and (sys.flags.no_site or sys.flags.ignore_environment):
         raise CommandError("a script cannot be observed under python -S, -E or -I", USAGE_ERROR)
     if not env.use_smdebug():
         raise CommandError(f"{env.USE} switches the agent off: there is nothing to verify", USAGE_ERROR)
-    launcher = [sys.orig_argv[0], *user_program.interpreter_options(), "-m", "smd_agent", "run", *options]
+    launcher = [sys.orig_argv[0], *launched_program.interpreter_options(), "-m", "smd_agent", "run", *options]
     _try(launcher, folder / "tried")
-    user_program.prepend_pythonpath(user_program.door())
+    launched_program.prepend_pythonpath(launched_program.door())
     runs = []
     with progress("run {} of {}") as tell:
 
@@ -291,7 +292,7 @@ def _run_all(target: list[str], options: list[str], out: Path, steps: int, folde
                 runs.append(observe(program, words, place, steps, lambda: tell(number, 3)))
             except OSError as error:
                 raise CommandError(
-                    f"cannot execute {program}: {error.strerror}", user_program.CANNOT_EXECUTE
+                    f"cannot execute {program}: {error.strerror}", launched_program.CANNOT_EXECUTE
                 ) from error
 
         # Where the training service has put a hook file, nothing else keeps the agent from following it.

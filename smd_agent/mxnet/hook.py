@@ -36,7 +36,7 @@ from smd_agent.mxnet.loss_names import LossBlocks
 from smd_agent.mxnet.plain_access import name_of
 from smd_agent.mxnet.saved_step import SavedStep
 from smd_agent.mxnet.step_counter import Counters, TrackedBlock
-from smd_agent.mxnet.updates import updates
+from smd_agent.mxnet.trainer_watch import updates
 from smd_agent.mxnet.worker import rank_and_size
 
 # Collections in which nothing can be that comes from inside of a block, unless the user has widened them.

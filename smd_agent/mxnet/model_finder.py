@@ -28,7 +28,7 @@ from smd_agent.mxnet.hook import Hook
 from smd_agent.mxnet.hybridized import watch_tracing
 from smd_agent.mxnet.plain_access import block_of, can_be_trained, own_parameters, parameters_of
 from smd_agent.mxnet.step_counter import TrackedBlock
-from smd_agent.mxnet.updates import updates
+from smd_agent.mxnet.trainer_watch import updates
 
 _LOOSE = (
     "parameters are trained that belong to no gluon.Block: they are saved by their own names, from the second iteration"

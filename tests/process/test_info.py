@@ -223,7 +223,7 @@ def test_a_command_wins_over_a_program_of_the_system_and_a_file_over_both(here, 
         (programs / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     started = []
-    monkeypatch.setattr("smd_agent.cli.program.become", lambda program, argv: started.append(program) or 0)
+    monkeypatch.setattr("smd_agent.cli.launched_program.become", lambda program, argv: started.append(program) or 0)
     # Ours: they look for the runs.
     assert cli.main(["diff", "one", "two"]) == 2
     assert "there is no run at one" in capsys.readouterr().err

@@ -64,7 +64,7 @@ GLUON_FIRST = (
     "mxnet/tapped_calls.py:TappedCalls._run_building.wrap_build.build_cache",
     "mxnet/saved_step.py:SavedStep._wrap_update.update",
     "mxnet/step_counter.py:Counters._begins",
-    "mxnet/updates.py:_Updates._wrap_update.update",
+    "mxnet/trainer_watch.py:_Updates._wrap_update.update",
 )
 XGBOOST_FIRST = (
     "framework/boosting/training_functions.py:_with_callbacks.train",

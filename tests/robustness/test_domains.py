@@ -96,7 +96,7 @@ def test_what_fails_in_each_step_costs_itself_alone(name, prepared):
 TWICE = {
     "the start of the process": (GLUON, "config/env.py:launch_pid"),
     "Gluon's search, when the block has become known": (GLUON, "mxnet/hook.py:Hook.count_call"),
-    "Gluon's update": (GLUON, "mxnet/updates.py:_Updates._wrap_update.update"),
+    "Gluon's update": (GLUON, "mxnet/trainer_watch.py:_Updates._wrap_update.update"),
     "XGBoost's rounds": (XGBOOST, "xgboost/hook.py:Hook.rounds"),
     "XGBoost, once its functions are replaced": (XGBOOST, "patches/at_exit.py:warn_at_exit_if_nothing_captured"),
     "the notes of checkpoints": (XGBOOST_AGAIN, "storage/state_keeper.py:read_states"),

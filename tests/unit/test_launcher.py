@@ -7,8 +7,7 @@ import sys
 import pytest
 
 from smd_agent import cli
-from smd_agent.cli import program as user_program
-from smd_agent.cli import run
+from smd_agent.cli import launched_program, run
 from smd_agent.cli.errors import CommandError
 from smd_agent.config import env
 from smd_agent.config.hook_file import Source
@@ -57,7 +56,7 @@ def test_wrong_option_before_the_program_is_one_line_and_exit_code_2(words, caps
     ],
 )
 def test_what_stood_before_us_is_kept(argv, own, expected):
-    assert user_program.interpreter_options(argv, own) == expected
+    assert launched_program.interpreter_options(argv, own) == expected
 
 
 def test_options_replace_what_the_hook_file_says():
@@ -240,7 +239,7 @@ def test_binary_and_shell_script_are_executed_as_they_are(tmp_path):
     tool = tmp_path / "tool"
     tool.write_text("#!/bin/sh\n")
     tool.chmod(0o755)
-    assert user_program.resolve([str(tool), "a"]) == (str(tool), [str(tool), "a"])
+    assert launched_program.resolve([str(tool), "a"]) == (str(tool), [str(tool), "a"])
 
 
 @pytest.mark.parametrize(
@@ -250,8 +249,8 @@ def test_any_other_file_is_a_script_of_this_interpreter(text, mode, tmp_path):
     tool = tmp_path / "tool"
     tool.write_text(text)
     tool.chmod(mode)
-    program, argv = user_program.resolve([str(tool), "a"])
-    assert (program, argv[-2:]) == (user_program.sys.executable, [str(tool), "a"])
+    program, argv = launched_program.resolve([str(tool), "a"])
+    assert (program, argv[-2:]) == (launched_program.sys.executable, [str(tool), "a"])
 
 
 def test_words_named_like_commands_are_scripts_when_they_exist(no_variables, tmp_path, monkeypatch):
@@ -271,7 +270,7 @@ def test_commands_of_ours_come_before_programs_of_the_system(no_variables, tmp_p
         tool.write_text("#!/bin/sh\nexit 77\n")
         tool.chmod(0o755)
         monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-        assert user_program.resolve([name])[0] == str(tool)
+        assert launched_program.resolve([name])[0] == str(tool)
         words = [name, str(tmp_path / "a"), str(tmp_path / "b")][: 3 if name == "diff" else 2]
         assert cli.main(words) == 2
         assert "there is no run at" in capsys.readouterr().err
@@ -305,7 +304,7 @@ def test_pythonpath_of_the_user_is_kept_to_the_letter(old, new, monkeypatch, tmp
     if old is None:
         monkeypatch.delenv("PYTHONPATH")
     # An empty part stands for the current folder, so none may appear or vanish.
-    user_program.prepend_pythonpath(str(tmp_path))
+    launched_program.prepend_pythonpath(str(tmp_path))
     assert env.get("PYTHONPATH") == new.format(tmp_path)
 
 

@@ -18,9 +18,9 @@ from smd_agent.pytorch.arrays import has_memory, in_floats, local_of, sent, tens
 from smd_agent.pytorch.capture.l2_norms import length_of, lengths_of
 from smd_agent.pytorch.model.given_to_optimizer import was_given
 from smd_agent.pytorch.model.live_modules import living_modules
+from smd_agent.pytorch.optimizer_watch import ids_of
 from smd_agent.pytorch.own_operations import without_gradients
 from smd_agent.pytorch.plain_access import groups_of, in_group, optimized, own_parameters
-from smd_agent.pytorch.updates import ids_of
 
 _SETTINGS = ("lr", "weight_decay", "momentum", "betas", "eps")
 # Elements of each weight and gradient that are compared.

@@ -18,10 +18,10 @@ from smd_agent.pytorch.model.given_to_optimizer import was_given
 from smd_agent.pytorch.model.module_calls import CallWatch
 from smd_agent.pytorch.model.step_counter import counter_of
 from smd_agent.pytorch.model.wrappers import class_name, unwrapped
+from smd_agent.pytorch.optimizer_watch import updates
 from smd_agent.pytorch.own_operations import fence
 from smd_agent.pytorch.plain_access import is_training, parameter_ids, parameters, parts
 from smd_agent.pytorch.tracing import graph_task, is_compiling
-from smd_agent.pytorch.updates import updates
 
 
 class OutsideCalls:

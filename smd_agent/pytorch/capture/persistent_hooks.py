@@ -19,11 +19,11 @@ from smd_agent.framework.error_boundary import own_failure
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.pytorch import own_handles
 from smd_agent.pytorch.model.step_counter import counter_of
+from smd_agent.pytorch.optimizer_watch import updates
 from smd_agent.pytorch.own_operations import fence
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.plain_access import LossModule
 from smd_agent.pytorch.tracing import compiler, has_compiled, is_compiling, is_dynamo_compiling, leave_uncompiled
-from smd_agent.pytorch.updates import updates
 
 
 class Listener(Protocol):

@@ -39,7 +39,7 @@ from smd_agent.pytorch.capture.unregistered_parameters import left_untrained
 from smd_agent.pytorch.capture.weights import Weights
 from smd_agent.pytorch.model.partial_loads import partial_loads
 from smd_agent.pytorch.model.train_or_eval import TrainedInEvaluation
-from smd_agent.pytorch.updates import updates
+from smd_agent.pytorch.optimizer_watch import updates
 
 
 class StepProbes(Probes):

@@ -17,8 +17,8 @@ from smd_agent.pytorch.discovery.transforms import TransformWatch
 from smd_agent.pytorch.model import step_counter, train_or_eval
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.model.wrappers import unwrapped
+from smd_agent.pytorch.optimizer_watch import updates
 from smd_agent.pytorch.own_operations import apart
-from smd_agent.pytorch.updates import updates
 
 if TYPE_CHECKING:
     from smd_agent.pytorch.hook import Hook

@@ -14,8 +14,8 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.step_events import AfterBackward, BeforeOptimizer, NewParameters, Probe, on
 from smd_agent.pytorch.model.tracked_module import TrackedModule
+from smd_agent.pytorch.optimizer_watch import ids_of
 from smd_agent.pytorch.plain_access import is_training
-from smd_agent.pytorch.updates import ids_of
 
 
 def follow_gradients(tracked: TrackedModule) -> None:

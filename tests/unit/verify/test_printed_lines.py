@@ -2,7 +2,7 @@
 
 import pytest
 
-from smd_agent.verify.verdict import compare
+from smd_agent.verify.printed_lines import compare
 
 
 def found(plain, again, agent):
