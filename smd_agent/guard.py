@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, ParamSpec, Protocol, TypeVar
 
     class Domain(Protocol):
-        """See ``core.domains``."""
+        """See ``core.failure_domains``."""
 
         off: bool
 
@@ -148,7 +148,7 @@ def describe(error: BaseException) -> str:
 
 
 def fence(what: str, again: bool = False) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
-    """Make a function of ours safe to call from the user's code, which stands in no failure domain of ``core.domains``.
+    """Make a function of ours safe to call from the user's code, which stands in no domain of ``core.failure_domains``.
 
     An Exception in it is reported once for each fence, as `<what> failed (<Type>: <text>)`, and None returned. With
     `again` the function is called a second time before that: what it does may have been begun, or done, already.

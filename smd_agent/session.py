@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from smd_agent import guard
 from smd_agent.config import env
 from smd_agent.config.settings import HookSettings
-from smd_agent.core.domains import STEPS, failures
+from smd_agent.core.failure_domains import STEPS, failures
 from smd_agent.core.overhead import overhead
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import os
 from smd_agent.config import env, values
 from smd_agent.formats.addresses import is_address, plain
 from smd_agent.formats.paths import END_MARKER, collections_path
+from smd_agent.storage.atomic_file import replace_file
 from smd_agent.storage.folder_choice import absolute, holds_finished_run
 from smd_agent.storage.stores import Store
-from smd_agent.storage.whole_file import replace_file
 
 # Numbers and no more: scripts take it apart at its dots.
 __version__ = "1.0.34"

@@ -132,7 +132,7 @@ MODULES: dict[str, Served] = {
     "smdebug.core.json_config": Served(_OF_FILES),
     "smdebug.core.logger": Served(_from(_HELPERS, "get_logger")),
     "smdebug.core.modes": Served(_MODES),
-    "smdebug.core.reader": Served(_from("smd_agent.storage.event_file", "FileReader")),
+    "smdebug.core.reader": Served(_from("smd_agent.storage.event_file_reader", "FileReader")),
     "smdebug.core.reduction_config": Served(
         _REDUCTION_CONFIG, _from("smd_agent.core.reduction_config", "ALLOWED_NORMS", "ALLOWED_REDUCTIONS")
     ),

@@ -17,7 +17,7 @@ from smd_agent.errors import SMDebugError
 if TYPE_CHECKING:
     from smd_agent.analysis.steps import Contents, StepTable
     from smd_agent.core.modes import ModeKeys
-    from smd_agent.formats.event import Form, SavedTensor
+    from smd_agent.formats.event_decoder import Form, SavedTensor
     from smd_agent.storage.index_files import StepIndex
 
 

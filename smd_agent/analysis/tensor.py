@@ -29,7 +29,7 @@ from smd_agent.errors import (
 if TYPE_CHECKING:
     from smd_agent.analysis.statistics import TensorSource
     from smd_agent.core.names import Op
-    from smd_agent.formats.event import Form, SavedTensor
+    from smd_agent.formats.event_decoder import Form, SavedTensor
     from smd_agent.storage.index_files import StepIndex
 
 

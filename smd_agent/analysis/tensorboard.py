@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from smd_agent.core.display_collection import DisplayCollections
     from smd_agent.core.distribution import Distribution
     from smd_agent.core.names import Op
-    from smd_agent.formats.event import SavedTensor
+    from smd_agent.formats.event_decoder import SavedTensor
     from smd_agent.storage.index_files import StepIndex
 
 Problems = dict[tuple[int, str, str], str]

@@ -23,7 +23,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.core.patterns import NamePattern, name_pattern
 from smd_agent.errors import DamagedRecord, NoMoreData, SMDebugNotImplementedError, StepUnavailable, TensorUnavailable
 from smd_agent.formats.addresses import plain
-from smd_agent.formats.event import Form, SavedTensor
+from smd_agent.formats.event_decoder import Form, SavedTensor
 from smd_agent.printable import shortened
 from smd_agent.storage.index_files import StepIndex
 from smd_agent.storage.store_reader import reader_of

@@ -27,7 +27,7 @@ from smd_agent.report.page import made_page
 from smd_agent.report.serving import LivePage, PageServer, waiting_page
 from smd_agent.rules.judging import Verdict
 from smd_agent.rules.registry import judge
-from smd_agent.storage.whole_file import replace_file
+from smd_agent.storage.atomic_file import replace_file
 
 DEFAULT = "report.html"
 

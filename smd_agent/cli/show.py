@@ -38,7 +38,7 @@ from smd_agent.cli.output import WIDTH, emit, emit_all, few_text, share_text
 from smd_agent.cli.runs import incomplete_lines
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.patterns import UnfitPattern, name_pattern
-from smd_agent.formats.event import Form, SavedTensor
+from smd_agent.formats.event_decoder import Form, SavedTensor
 from smd_agent.framework.training_facts import USAGE
 from smd_agent.printable import LONGEST_NAME, number_text, shape_text, shortened
 from smd_agent.storage.index_files import StepIndex

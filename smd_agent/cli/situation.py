@@ -19,7 +19,7 @@ from smd_agent.cli.runs import state_of
 from smd_agent.cli.script_imports import Import, Look
 from smd_agent.config import env, keys
 from smd_agent.config.keys import DEFAULT_OUT_DIR
-from smd_agent.framework.patching import Until
+from smd_agent.framework.replaced_functions import Until
 from smd_agent.patches.declared import declared, declared_for
 
 

@@ -16,7 +16,7 @@ from smd_agent.core.collection import Collection
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.reduction_config import HISTOGRAM_OP, OPS
 from smd_agent.errors import SMDebugError
-from smd_agent.formats.event import Form
+from smd_agent.formats.event_decoder import Form
 
 _ARITHMETIC = (Kind.INPUT, Kind.WEIGHT, Kind.OUTPUT, Kind.GRADIENT)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from smd_agent.core.clock import ModeClock, RunPosition
-from smd_agent.core.domains import STEPS
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.core.locking import locked
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.overhead import overhead

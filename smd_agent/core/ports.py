@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from smd_agent.core.channels import ChannelAxes
 from smd_agent.core.clock import ModeClock, RunPosition
-from smd_agent.core.failure import Failure
+from smd_agent.core.failure_record import Failure
 from smd_agent.core.modes import ModeKeys
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from smd_agent import guard
 from smd_agent.core.channels import ChannelAxes
 from smd_agent.core.clock import NEVER, ModeClock, RunPosition
-from smd_agent.core.domains import GIVEN, STEPS, failures, tensor_failed
+from smd_agent.core.failure_domains import GIVEN, STEPS, failures, tensor_failed
 from smd_agent.core.locking import locked
 from smd_agent.core.manual_values import ManualValues
 from smd_agent.core.modes import ModeKeys

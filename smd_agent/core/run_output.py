@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from smd_agent import guard
-from smd_agent.core.domains import ENVIRONMENT, failures
+from smd_agent.core.failure_domains import ENVIRONMENT, failures
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.overhead import overhead
 from smd_agent.core.ports import RunSink

@@ -3,7 +3,7 @@
 Each is a file of JSON for each worker. In ``about/<worker>.json``, ``environment`` has facts as text, by group and
 name, and ``took`` the seconds of the agent and those of the program, once the run has ended. In
 ``failures/<worker>.json``, which is there only if something failed, ``failures`` is a list, the first one first; each
-has the fields of ``core.failure.Failure``. ``lost/<worker>.json`` is written by ``storage.worker_files``.
+has the fields of ``core.failure_record.Failure``. ``lost/<worker>.json`` is written by ``storage.worker_files``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from smd_agent.core.failure import Failure
+from smd_agent.core.failure_record import Failure
 from smd_agent.core.fields import object_in
 
 Facts = dict[str, dict[str, str]]

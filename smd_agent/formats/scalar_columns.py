@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from smd_agent.errors import SMDebugTypeError
 from smd_agent.formats.checksum import crc32c
-from smd_agent.formats.encoder import CHECKSUM_KEY, TAIL_BYTES, record_end, scalar_end
-from smd_agent.formats.event import Form, peek_form
+from smd_agent.formats.event_decoder import Form, peek_form
+from smd_agent.formats.event_encoder import CHECKSUM_KEY, TAIL_BYTES, record_end, scalar_end
 from smd_agent.formats.tfrecord import FOOTER, FOOTER_BYTES, FRAME_HEADER_BYTES, frame_header
 
 Numbers = tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]

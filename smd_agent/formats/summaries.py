@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from smd_agent.core.distribution import Distribution
-from smd_agent.formats.encoder import varint
+from smd_agent.formats.event_encoder import varint
 from smd_agent.formats.tfrecord import frame_header, masked_crc
 
 FILE_VERSION = b"brain.Event:2"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-from smd_agent.core.domains import STEPS
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.core.ports import StepWriter
-from smd_agent.framework.patching import Make, Patch, Until
+from smd_agent.framework.replaced_functions import Make, Patch, Until
 
 SaveIO = Callable[[str, str, Any], object]
 """Saves the tensors of a layer's "input" or "output": called with its name, the kind and the value."""

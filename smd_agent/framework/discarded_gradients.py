@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
-from smd_agent.core.domains import GRADIENT_FACTS
+from smd_agent.core.failure_domains import GRADIENT_FACTS
 from smd_agent.framework.followed_parameters import FollowedParameters, Gradients, State
 from smd_agent.framework.step_events import (
     AfterBackward,

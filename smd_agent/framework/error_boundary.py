@@ -2,9 +2,9 @@
 
 Whatever is raised in an unseen function or below it comes out of the outermost one, which asks here whose it is. Ours
 is what was raised in a function of ours that is not unseen, or by an unseen function's own work, unless it comes out of
-a signal handler of the program. It is told in one line, see ``core.domains``, and the program gets what the function
-that is stood for returns. That function is called once: an unseen function keeps what it has returned in a variable
-named ``result``.
+a signal handler of the program. It is told in one line, see ``core.failure_domains``, and the program gets what the
+function that is stood for returns. That function is called once: an unseen function keeps what it has returned in a
+variable named ``result``.
 
 Nothing of this costs anything as long as nothing is raised.
 """
@@ -19,7 +19,7 @@ from types import CodeType, ModuleType, TracebackType
 from typing import Any
 
 from smd_agent import guard
-from smd_agent.core.domains import STEPS
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.interpreter.failed_calls import is_own_work
 from smd_agent.interpreter.hidden_frames import MARK, is_unseen, leave_traceback, unseen
 

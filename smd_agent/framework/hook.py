@@ -17,7 +17,7 @@ from smd_agent.config.settings import HookSettings
 from smd_agent.core.clock import ModeClock
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_manager import CollectionManager
-from smd_agent.core.domains import STEPS
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.core.hook import BaseHook
 from smd_agent.core.locking import locked
 from smd_agent.core.reduction_config import ReductionConfig

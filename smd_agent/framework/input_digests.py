@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.domains import DIGESTS
+from smd_agent.core.failure_domains import DIGESTS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.step_events import ModelCall, Probe, on

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from smd_agent.core.domains import GRADIENT_FACTS
+from smd_agent.core.failure_domains import GRADIENT_FACTS
 from smd_agent.framework.followed_parameters import FollowedParameters, Gradients, State
 from smd_agent.framework.step_events import AfterBackward, AfterUpdate, BeforeBackward, NewParameters, StepEnd, on
 from smd_agent.framework.usage import Usage, UsageProbe

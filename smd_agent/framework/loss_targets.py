@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from smd_agent.core.domains import LOSS_FACTS
+from smd_agent.core.failure_domains import LOSS_FACTS
 from smd_agent.framework.step_events import LossCall, on
 from smd_agent.framework.usage import Usage, UsageProbe
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from smd_agent.core.domains import INPUTS
+from smd_agent.core.failure_domains import INPUTS
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.step_events import ModelCall, on
 from smd_agent.framework.usage import Usage, UsageProbe

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.domains import SETTINGS
+from smd_agent.core.failure_domains import SETTINGS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
-from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.step_events import AfterUpdate, BeforeUpdate, Probe, on
 from smd_agent.framework.tracked_model import free_name
+from smd_agent.framework.weak_references import WeakIdentityMap
 from smd_agent.framework.weights_or_biases import ParameterRoles
 
 _titles: WeakIdentityMap[Any, str] = WeakIdentityMap()

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
-from smd_agent.framework.identity import Reference
+from smd_agent.framework.weak_references import Reference
 from smd_agent.guard import say_once
 
 LONGEST_TURN = 16

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.domains import PARAMETERS
+from smd_agent.core.failure_domains import PARAMETERS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.step_events import BeforeOptimizer, NewParameters, Probe, StepEnd, on

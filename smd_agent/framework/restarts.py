@@ -15,7 +15,7 @@ from smd_agent import guard
 from smd_agent.config import env
 from smd_agent.config.job_files import checkpoint_folder
 from smd_agent.core.clock import ModeClock, RunPosition, WatchedPosition
-from smd_agent.core.domains import RESTARTS
+from smd_agent.core.failure_domains import RESTARTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.training_state import StorePlace, TrainingState
 from smd_agent.storage.state_keeper import StateKeeper, path_of, read_states

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from smd_agent.core.domains import INPUTS
+from smd_agent.core.failure_domains import INPUTS
 from smd_agent.framework.step_events import LayerCall, ModelCall, on
 from smd_agent.framework.usage import Usage, UsageProbe
 

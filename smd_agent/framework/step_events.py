@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from smd_agent.core.domains import Domain
+from smd_agent.core.failure_domains import Domain
 
 
 class NewModel(NamedTuple):

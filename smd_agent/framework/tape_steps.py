@@ -13,7 +13,7 @@ import weakref
 from typing import Protocol
 
 from smd_agent.core.clock import ModeClock, RunPosition
-from smd_agent.framework.identity import Reference
+from smd_agent.framework.weak_references import Reference
 
 
 class StepCounter(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
 from smd_agent.core.clock import RunPosition
-from smd_agent.framework.identity import Reference
+from smd_agent.framework.weak_references import Reference
 
 M = TypeVar("M")
 

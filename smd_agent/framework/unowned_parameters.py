@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol
 
-from smd_agent.core.domains import PARAMETERS
-from smd_agent.framework.identity import WeakIdentityMap
+from smd_agent.core.failure_domains import PARAMETERS
 from smd_agent.framework.step_events import BeforeOptimizer, on
 from smd_agent.framework.usage import Usage, UsageProbe
+from smd_agent.framework.weak_references import WeakIdentityMap
 
 
 class Parameters(Protocol):

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.domains import UPDATES
+from smd_agent.core.failure_domains import UPDATES
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.step_events import AfterUpdate, BeforeUpdate, NewParameters, Probe, StepEnd, on

@@ -7,7 +7,7 @@ from typing import ParamSpec
 
 from smd_agent import guard, session
 from smd_agent.core.overhead import overhead
-from smd_agent.framework import patching
+from smd_agent.framework import replaced_functions
 
 P = ParamSpec("P")
 
@@ -24,7 +24,7 @@ def whole_or_off(framework: str) -> Callable[[Callable[P, object]], Callable[P, 
 
             def put_in_place() -> None:
                 if not before:
-                    before.append(patching.standing())
+                    before.append(replaced_functions.standing())
                 function(*args, **kwargs)
 
             failure: Exception | None = None
@@ -34,7 +34,7 @@ def whole_or_off(framework: str) -> Callable[[Callable[P, object]], Callable[P, 
                     if failure is None:
                         return
                     if before:
-                        patching.undo(before[0])
+                        replaced_functions.undo(before[0])
             session.switch_off(framework)
             raise failure  # type: ignore[misc]
 

@@ -18,7 +18,7 @@ import smd_agent
 from smd_agent.image import start_files
 from smd_agent.image.start_state import compile_all, is_compiled, look, sources
 from smd_agent.regular_file import read_text
-from smd_agent.storage.whole_file import replace_file
+from smd_agent.storage.atomic_file import replace_file
 
 NAME = "smd_agent.install.json"
 _READABLE_BY_ALL = 0o644

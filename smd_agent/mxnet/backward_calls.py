@@ -14,7 +14,7 @@ from typing import Any
 from mxnet import autograd
 from mxnet.ndarray import NDArray
 
-from smd_agent.framework.patching import Function, Patch, Until, is_replaced, replace
+from smd_agent.framework.replaced_functions import Function, Patch, Until, is_replaced, replace
 from smd_agent.interpreter.hidden_frames import unseen
 
 Watcher = Callable[[Any, Callable[[], Any]], Any]

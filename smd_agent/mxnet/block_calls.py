@@ -8,7 +8,7 @@ from typing import Any
 
 from mxnet.gluon import Block
 
-from smd_agent.framework.patching import Function, Patch, Until
+from smd_agent.framework.replaced_functions import Function, Patch, Until
 from smd_agent.interpreter.hidden_frames import unseen
 
 # Called with what would have been called, and its arguments: the block, then what the block was called with.

@@ -13,7 +13,7 @@ from mxnet.gluon import Block, nn, rnn
 from mxnet.gluon.loss import Loss
 
 from smd_agent.core.channels import AxisRule, last_axis, unknown
-from smd_agent.core.domains import CHANNELS
+from smd_agent.core.failure_domains import CHANNELS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.plain_access import attribute, is_a, pairs_of
 from smd_agent.framework.step_events import NewModel, Probe, on

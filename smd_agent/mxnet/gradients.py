@@ -19,7 +19,7 @@ from mxnet.gluon import Parameter
 from mxnet.ndarray import NDArray
 
 from smd_agent import guard
-from smd_agent.core.domains import GRADIENTS
+from smd_agent.core.failure_domains import GRADIENTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.ports import Deferred, StepWriter
 from smd_agent.framework.plain_access import attribute

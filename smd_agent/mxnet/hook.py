@@ -14,17 +14,17 @@ from mxnet.ndarray import NDArray
 
 from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.domains import STEPS
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.core.hook import BaseHook
 from smd_agent.framework import training_facts
 from smd_agent.framework.built_in_collections import DEFAULT_SAVED
 from smd_agent.framework.hook import FrameworkHook
-from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.last_weights import LastWeights
 from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.tracked_model import free_name
 from smd_agent.framework.training_step import TrainingSteps
+from smd_agent.framework.weak_references import WeakIdentityMap
 from smd_agent.framework.weights_or_biases import ParameterRoles
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.mxnet import backward_calls, block_calls
@@ -32,7 +32,7 @@ from smd_agent.mxnet.arrays import to_array
 from smd_agent.mxnet.collection import BUILT_IN, Collection
 from smd_agent.mxnet.environment import facts
 from smd_agent.mxnet.hybridized import GraphTap, watch_tracing
-from smd_agent.mxnet.loss_names import LossBlocks
+from smd_agent.mxnet.loss_blocks import LossBlocks
 from smd_agent.mxnet.plain_access import name_of
 from smd_agent.mxnet.saved_step import SavedStep
 from smd_agent.mxnet.step_counter import Counters, TrackedBlock

@@ -25,10 +25,10 @@ from mxnet.ndarray import CachedOp, NDArray
 from mxnet.symbol import Symbol
 
 from smd_agent import guard
-from smd_agent.core.domains import LAYERS
-from smd_agent.framework.identity import WeakIdentityMap
-from smd_agent.framework.patching import Patch, Until, is_replaced, replace
+from smd_agent.core.failure_domains import LAYERS
 from smd_agent.framework.plain_access import attribute, elements_of, is_a
+from smd_agent.framework.replaced_functions import Patch, Until, is_replaced, replace
+from smd_agent.framework.weak_references import WeakIdentityMap
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.mxnet.arrays import arrays_in, copied, is_symbolic
 from smd_agent.mxnet.block_calls import watch

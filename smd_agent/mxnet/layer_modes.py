@@ -8,7 +8,7 @@ from __future__ import annotations
 from mxnet import autograd
 from mxnet.gluon import Block, nn, rnn
 
-from smd_agent.core.domains import MODES
+from smd_agent.core.failure_domains import MODES
 from smd_agent.framework.layer_modes import LayerModes as AnyModes
 from smd_agent.framework.layer_modes import Modes
 from smd_agent.framework.plain_access import attribute, is_a, pairs_of

@@ -7,7 +7,7 @@ from typing import Any
 
 from mxnet import autograd
 
-from smd_agent.core.domains import LAYERS
+from smd_agent.core.failure_domains import LAYERS
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.step_events import LayerCall, LayerReturn, Probe, ValueGiven, on
 from smd_agent.mxnet.arrays import arrays_in, copied

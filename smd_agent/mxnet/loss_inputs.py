@@ -22,7 +22,7 @@ from mxnet.gluon.loss import (
 )
 from mxnet.ndarray import NDArray
 
-from smd_agent.core.domains import LOSS_FACTS
+from smd_agent.core.failure_domains import LOSS_FACTS
 from smd_agent.framework import loss_facts, target_reach
 from smd_agent.framework.loss_facts import Array, Numbers
 from smd_agent.framework.loss_guesses import LossGuesses

@@ -9,7 +9,7 @@ from typing import Any
 from mxnet.gluon import Block
 from mxnet.ndarray import NDArray
 
-from smd_agent.core.domains import LOSSES
+from smd_agent.core.failure_domains import LOSSES
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.step_events import (
     BeforeBackward,

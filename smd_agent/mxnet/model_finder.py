@@ -17,10 +17,10 @@ from mxnet.gluon.loss import Loss as LossBlock
 from mxnet.ndarray import NDArray
 
 from smd_agent import guard
-from smd_agent.core.domains import STEPS
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.framework.model_finder import PATIENCE, ModelFinder
-from smd_agent.framework.patching import Function, Patch, Until, replace
 from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.replaced_functions import Function, Patch, Until, replace
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.mxnet import backward_calls, block_calls, live_blocks
 from smd_agent.mxnet.arrays import is_symbolic

@@ -12,7 +12,7 @@ from mxnet.gluon import Block, nn, rnn
 from mxnet.gluon.nn.conv_layers import _Conv
 from mxnet.gluon.rnn.rnn_layer import _RNNLayer
 
-from smd_agent.core.domains import INPUTS
+from smd_agent.core.failure_domains import INPUTS
 from smd_agent.framework.model_inputs import ModelInputs as AnyInputs
 from smd_agent.framework.model_inputs import Numbers, is_integer, numbers_of, sample
 from smd_agent.framework.plain_access import is_a

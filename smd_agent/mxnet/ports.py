@@ -9,12 +9,12 @@ from mxnet.gluon import HybridBlock, Parameter
 from mxnet.ndarray import NDArray
 
 from smd_agent.core.ports import StepWriter
-from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.last_weights import LastWeights
 from smd_agent.framework.loss_guesses import LossGuesses
+from smd_agent.framework.weak_references import WeakIdentityMap
 from smd_agent.framework.weights_or_biases import ParameterRoles
 from smd_agent.mxnet.hybridized import GraphTap
-from smd_agent.mxnet.loss_names import LossBlocks
+from smd_agent.mxnet.loss_blocks import LossBlocks
 from smd_agent.mxnet.step_counter import TrackedBlock
 
 

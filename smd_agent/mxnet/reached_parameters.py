@@ -8,7 +8,7 @@ from __future__ import annotations
 from mxnet.gluon import Parameter
 from mxnet.ndarray import NDArray
 
-from smd_agent.core.domains import GRADIENTS
+from smd_agent.core.failure_domains import GRADIENTS
 from smd_agent.mxnet.arrays import fresh, set_fresh
 from smd_agent.mxnet.plain_access import can_be_trained, is_sparse, values_of
 from smd_agent.mxnet.ports import TrainedBlocks

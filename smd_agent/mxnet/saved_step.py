@@ -14,7 +14,7 @@ from mxnet import autograd
 from mxnet.gluon import Block, Parameter, Trainer
 from mxnet.ndarray import NDArray
 
-from smd_agent.core.domains import STEPS
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.framework import step_events as events
 from smd_agent.framework.call_limit import CallLimit
 from smd_agent.framework.captured_step import CapturedStep

@@ -22,7 +22,7 @@ from smd_agent.framework.error_boundary import own_failure
 from smd_agent.framework.plain_access import bases_of, in_class
 from smd_agent.framework.tracked_model import StepOpener, TrackedModel
 from smd_agent.interpreter.hidden_frames import unseen
-from smd_agent.interpreter.references import has_only_a_cycle
+from smd_agent.interpreter.reference_counts import has_only_a_cycle
 from smd_agent.interpreter.stack_room import has_room, in_room
 from smd_agent.mxnet.arrays import arrays_in, bytes_of, is_symbolic, plain, raise_pending_error
 from smd_agent.mxnet.plain_access import (

@@ -8,7 +8,7 @@ from typing import Any
 from mxnet.gluon import Parameter
 
 from smd_agent import guard
-from smd_agent.core.domains import UPDATES
+from smd_agent.core.failure_domains import UPDATES
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.discarded_gradients import DiscardedGradients

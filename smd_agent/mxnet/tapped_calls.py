@@ -8,10 +8,10 @@ from typing import Any
 from mxnet.gluon import Block, HybridBlock
 
 from smd_agent import guard
-from smd_agent.core.domains import LAYERS
+from smd_agent.core.failure_domains import LAYERS
 from smd_agent.framework.captured_step import CapturedStep
-from smd_agent.framework.patching import Patch, Until
 from smd_agent.framework.plain_access import attribute, is_a
+from smd_agent.framework.replaced_functions import Patch, Until
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.mxnet.hybridized import GraphTap, is_active, operation_of, trace_of
 from smd_agent.mxnet.plain_access import children, name_of

@@ -11,12 +11,12 @@ from functools import partial
 from typing import Any
 
 from smd_agent import guard
-from smd_agent.core.domains import SETTINGS
+from smd_agent.core.failure_domains import SETTINGS
 from smd_agent.framework import training_facts as facts
-from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.optimizer_settings import title_of
-from smd_agent.framework.patching import Function, Make, Patch, Until
 from smd_agent.framework.plain_access import attribute, bases_of
+from smd_agent.framework.replaced_functions import Function, Make, Patch, Until
+from smd_agent.framework.weak_references import WeakIdentityMap
 from smd_agent.mxnet.plain_access import can_be_trained, parameters_of
 
 # Attributes that MXNet's optimizers may have, and what they are saved as.

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 from mxnet.gluon import Parameter, Trainer
 
 from smd_agent.core.clock import RunPosition
-from smd_agent.core.domains import STEPS
-from smd_agent.framework.identity import WeakIdentityMap
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.framework.optimizer_turns import UpdateRounds
-from smd_agent.framework.patching import Function, Until, is_replaced, replace
+from smd_agent.framework.replaced_functions import Function, Until, is_replaced, replace
 from smd_agent.framework.training_step import TrainingSteps
+from smd_agent.framework.weak_references import WeakIdentityMap
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.mxnet import backward_calls
 from smd_agent.mxnet.plain_access import parameters_of, trainer_of

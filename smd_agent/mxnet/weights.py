@@ -14,7 +14,7 @@ from mxnet.gluon import Parameter
 
 from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.domains import WEIGHTS
+from smd_agent.core.failure_domains import WEIGHTS
 from smd_agent.framework.last_weights import LARGEST
 from smd_agent.framework.step_events import AfterBackward, Initialized, NewModel, NewParameters, Probe, on
 from smd_agent.mxnet.plain_access import can_be_trained, is_sparse, name_of, values_of

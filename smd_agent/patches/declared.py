@@ -1,7 +1,7 @@
 """Declaration of each framework: its name, its releases, what is replaced of it and why, for who asks without using it.
 
-The register (``smd_agent.framework.patching``) knows what is replaced in a process that trains. A test compares the
-two.
+The register (``smd_agent.framework.replaced_functions``) knows what is replaced in a process that trains. A test
+compares the two.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from smd_agent import guard
-from smd_agent.framework.patching import Until
+from smd_agent.framework.replaced_functions import Until
 from smd_agent.patches.other_packages import known
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from smd_agent import guard
 from smd_agent.framework.hook_source import HookSource
-from smd_agent.framework.patching import Function, replace
+from smd_agent.framework.replaced_functions import Function, replace
 from smd_agent.framework.whole_or_off import whole_or_off
 from smd_agent.patches.at_exit import warn_at_exit_if_nothing_captured
 from smd_agent.patches.declared import DECLARED

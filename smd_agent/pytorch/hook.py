@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from smd_agent import guard
-from smd_agent.core.domains import STEPS
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.core.hook import BaseHook
 from smd_agent.core.locking import locked
 from smd_agent.errors import SMDebugError
@@ -23,11 +23,11 @@ from smd_agent.framework.training_step import TrainingSteps
 from smd_agent.framework.weights_or_biases import ParameterRoles
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.pytorch.arrays import to_array
-from smd_agent.pytorch.capture.evaluation_losses import TrainedLosses
 from smd_agent.pytorch.capture.last_weights import LastWeights
 from smd_agent.pytorch.capture.loss_names import LossNames
 from smd_agent.pytorch.capture.model_calls import ModelCalls
 from smd_agent.pytorch.capture.saved_step import SavedStep
+from smd_agent.pytorch.capture.trained_losses import TrainedLosses
 from smd_agent.pytorch.collection import BUILT_IN, Collection
 from smd_agent.pytorch.device import free_memory
 from smd_agent.pytorch.device.graph_captures import graph_captures

@@ -10,11 +10,11 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from smd_agent.core.clock import ModeClock, RunPosition
-from smd_agent.core.domains import STEPS
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.error_boundary import own_failure
 from smd_agent.framework.optimizer_turns import UpdateRounds
-from smd_agent.framework.patching import is_replaced, replace
+from smd_agent.framework.replaced_functions import is_replaced, replace
 from smd_agent.framework.training_step import TrainingSteps
 from smd_agent.interpreter.callers import callers
 from smd_agent.interpreter.hidden_frames import unseen

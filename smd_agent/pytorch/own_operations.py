@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import torch
 
-from smd_agent.core.domains import Domain
+from smd_agent.core.failure_domains import Domain
 from smd_agent.pytorch.tracing import (
     TRANSFORM,
     dispatch_modes,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from smd_agent.framework import captured_step, patching
+from smd_agent.framework import captured_step, replaced_functions
 from smd_agent.framework.error_boundary import Fallback, own_failure
-from smd_agent.framework.patching import Function
+from smd_agent.framework.replaced_functions import Function
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.interpreter.stack_room import has_room
 from smd_agent.pytorch.tracing import compiler, is_dynamo_compiling, leave_uncompiled
 
 
-class Patch(patching.Patch):
+class Patch(replaced_functions.Patch):
     """A function of PyTorch that is replaced for a while."""
 
     def _entrance(self, original: Function) -> Function:

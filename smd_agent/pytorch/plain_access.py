@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.plain_access import attribute, in_class, is_a, pairs_of, text_of
 from smd_agent.framework.plain_access import own_dict as instance_dict
+from smd_agent.framework.weak_references import WeakIdentityMap
 
 Module = torch.nn.Module
 LossModule = torch.nn.modules.loss._Loss

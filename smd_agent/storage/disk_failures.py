@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from smd_agent import guard
-from smd_agent.core.domains import failures
+from smd_agent.core.failure_domains import failures
 from smd_agent.printable import rough_size_text
 from smd_agent.storage.worker_files import RetriedFile
 

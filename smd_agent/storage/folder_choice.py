@@ -22,8 +22,8 @@ from smd_agent.errors import SMDebugRuntimeError
 from smd_agent.formats import paths
 from smd_agent.formats.addresses import is_address
 from smd_agent.stalled_disk import in_time
+from smd_agent.storage.atomic_file import names_in, remove_file
 from smd_agent.storage.claim import Claim, alive, is_gone, owner_text
-from smd_agent.storage.whole_file import names_in, remove_file
 
 # The newest steps of a run that was cut off, which are those that were being written.
 _STEPS_IN_FLIGHT = 64

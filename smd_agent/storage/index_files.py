@@ -22,8 +22,8 @@ from smd_agent.formats.index import Index, IndexParser
 from smd_agent.formats.index_cache import CachedFile, Signature, UnusableCache, decode, encode
 from smd_agent.printable import printable
 from smd_agent.regular_file import open_to_read, read_bytes, read_text
+from smd_agent.storage.atomic_file import replace_file
 from smd_agent.storage.claim import Claim, is_gone
-from smd_agent.storage.whole_file import replace_file
 
 logger = logging.getLogger("smd_agent")
 

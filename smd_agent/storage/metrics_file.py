@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from smd_agent import guard
 from smd_agent.descriptors import open_above
-from smd_agent.formats.encoder import Stamp
+from smd_agent.formats.event_encoder import Stamp
 
 # What smexperiments takes, in seconds before and after now.
 _OLDEST, _NEWEST = 14 * 86400, 2 * 3600

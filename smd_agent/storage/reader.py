@@ -25,14 +25,14 @@ from smd_agent.errors import (
     TensorUnavailableForStep,
 )
 from smd_agent.formats import paths
-from smd_agent.formats.event import Form, SavedTensor, decode_tensor, peek_form
+from smd_agent.formats.event_decoder import Form, SavedTensor, decode_tensor, peek_form
 from smd_agent.formats.index import Index, Names
 from smd_agent.formats.scalar_columns import Column, Numbers, Rows, scalar_value
 from smd_agent.formats.tfrecord import RecordError
 from smd_agent.printable import printable, shortened
 from smd_agent.regular_file import NotARegularFile
 from smd_agent.storage import open_runs
-from smd_agent.storage.event_file import HEAD_BYTES, head_of, payload_of, read_payload, read_range, read_records
+from smd_agent.storage.event_file_reader import HEAD_BYTES, head_of, payload_of, read_payload, read_range, read_records
 from smd_agent.storage.index_files import IndexFiles, StepIndex, change_time, names_in
 
 logger = logging.getLogger("smd_agent")

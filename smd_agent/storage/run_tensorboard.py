@@ -11,7 +11,7 @@ from pathlib import Path
 
 from smd_agent import guard
 from smd_agent.core.display_collection import DisplayCollections
-from smd_agent.formats.encoder import Stamp
+from smd_agent.formats.event_encoder import Stamp
 from smd_agent.storage.tensorboard_files import FOLDER, BoardFiles, BoardStep, remove_files_of
 
 # In bytes, of steps that wait for the disk.

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from smd_agent.core.domains import BOARD, JOB_METRICS
-from smd_agent.core.failure import Failure
+from smd_agent.core.failure_domains import BOARD, JOB_METRICS
+from smd_agent.core.failure_record import Failure
 from smd_agent.core.modes import ModeKeys
-from smd_agent.formats.encoder import Stamp
+from smd_agent.formats.event_encoder import Stamp
 from smd_agent.formats.notes import about_text, failures_text
 from smd_agent.formats.training_state import StorePlace
 from smd_agent.storage.disk_failures import FIRST_STEPS, LARGE_STEP, PASSING, Beginning, tell_forecast

@@ -27,8 +27,8 @@ from smd_agent.interpreter.never_freed import never_free
 from smd_agent.regular_file import read_text
 from smd_agent.stalled_disk import in_time
 from smd_agent.storage.after_fork import do_in_children, leave_to_children
+from smd_agent.storage.atomic_file import replace_file
 from smd_agent.storage.folder_events import FolderEvents, readiness
-from smd_agent.storage.whole_file import replace_file
 from smd_agent.storage.writer_thread import Thread, start_thread
 
 # How long a step waits for the state of the checkpoint before it. The program has just written to that disk, so one

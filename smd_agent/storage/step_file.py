@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from smd_agent.core.distribution import Distribution
-from smd_agent.core.domains import BOARD, JOB_METRICS
+from smd_agent.core.failure_domains import BOARD, JOB_METRICS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.checksum import crc32c
-from smd_agent.formats.encoder import LARGEST_TENSOR_BYTES, HeadEncoder, ScalarBlock, Stamp, tail
+from smd_agent.formats.event_encoder import LARGEST_TENSOR_BYTES, HeadEncoder, ScalarBlock, Stamp, tail
 from smd_agent.formats.index import index_text, shape_fragment, tensor_fragment
 from smd_agent.formats.paths import event_path, index_path
 from smd_agent.formats.tfrecord import FRAME_HEADER_BYTES

@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 
 from smd_agent.formats.checksum import crc32c
-from smd_agent.formats.encoder import CHECKSUM_KEY, TAIL_BYTES, tail
-from smd_agent.storage.whole_file import NewFile, remove_file, replace_file
+from smd_agent.formats.event_encoder import CHECKSUM_KEY, TAIL_BYTES, tail
+from smd_agent.storage.atomic_file import NewFile, remove_file, replace_file
 from smd_agent.storage.writer_thread import BLOCK_BYTES, DEFAULT_BUDGET_BYTES, Block, Bytes, Writer, copy_large
 
 # Up to this size the training thread checksums a record while it is in its cache; beyond, the writer thread does.

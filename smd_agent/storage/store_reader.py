@@ -21,10 +21,10 @@ from smd_agent.errors import SMDebugRuntimeError
 from smd_agent.formats import paths
 from smd_agent.formats.addresses import is_address
 from smd_agent.formats.index import Index
+from smd_agent.storage.atomic_file import remove_file, replace_file
 from smd_agent.storage.index_files import StepIndex
 from smd_agent.storage.reader import RunReader
 from smd_agent.storage.stores import Entry, Store, StoreFailure
-from smd_agent.storage.whole_file import remove_file, replace_file
 
 LOOK_SECONDS = 2.0
 # A smaller event file is fetched whole, of a larger one pieces of this size.

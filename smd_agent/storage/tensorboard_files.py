@@ -22,7 +22,7 @@ from smd_agent.core.distribution import Distribution, distribution_of, has_distr
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.names import REDUCTION_PREFIX
 from smd_agent.formats import summaries
-from smd_agent.storage.whole_file import GrowingFile, names_in, remove_file
+from smd_agent.storage.atomic_file import GrowingFile, names_in, remove_file
 
 FIRST_WORKER = "worker_0"
 FOLDER = "tensorboard"

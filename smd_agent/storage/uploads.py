@@ -20,10 +20,10 @@ from smd_agent.formats.training_state import StorePlace, TrainingState
 from smd_agent.printable import count_of, rough_size_text
 from smd_agent.regular_file import LARGEST_TEXT_BYTES, read_text
 from smd_agent.storage import store_thread
+from smd_agent.storage.atomic_file import remove_file
 from smd_agent.storage.store_session import Earlier, Found, StoreSession, is_place_of
 from smd_agent.storage.store_thread import Due, StoreThread, UploadQueue
 from smd_agent.storage.stores import StoreFailure
-from smd_agent.storage.whole_file import remove_file
 from smd_agent.storage.writer_thread import Job
 
 # Where a run lies here on its way only: what may wait to be uploaded.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from smd_agent.formats.paths import about_path, collections_path, failures_path, lost_path
-from smd_agent.storage.whole_file import replace_file
+from smd_agent.storage.atomic_file import replace_file
 
 # So many steps are listed by their numbers; the rest is counted.
 _LISTED = 1000

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from smd_agent.core.failure import Failure
+from smd_agent.core.failure_record import Failure
 from smd_agent.formats.notes import LARGEST_FAILURES, About, Lost, about_of, failures_of, lost_of
 from smd_agent.formats.paths import ABOUT_FOLDER, FAILURES_FOLDER, LOST_FOLDER, lost_path
 from smd_agent.regular_file import read_text
-from smd_agent.storage.whole_file import remove_file
+from smd_agent.storage.atomic_file import remove_file
 
 _LARGEST_ABOUT = 1 << 18
 _LARGEST_LOST = 1 << 20

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from smd_agent import guard
 from smd_agent.formats.paths import END_MARKER
+from smd_agent.storage.atomic_file import remove_file, replace_file
 from smd_agent.storage.disk_failures import PASSING, Beginning, DiskFailures
 from smd_agent.storage.folder_choice import RunFolder
 from smd_agent.storage.staging import make_around, remove_with_around
 from smd_agent.storage.step_file import Growth, StepFile
 from smd_agent.storage.tensorboard_files import FOLDER
 from smd_agent.storage.uploads import Uploads
-from smd_agent.storage.whole_file import remove_file, replace_file
 from smd_agent.storage.worker_files import WorkerFiles
 from smd_agent.storage.worker_notes import take_lost_steps
 

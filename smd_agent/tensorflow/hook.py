@@ -11,9 +11,9 @@ import tensorflow as tf
 from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.value_writing import Captured
-from smd_agent.framework.identity import Reference
 from smd_agent.framework.keras.logs import KerasLogs
 from smd_agent.framework.plain_access import attribute, is_a
+from smd_agent.framework.weak_references import Reference
 from smd_agent.tensorflow.arrays import to_array
 from smd_agent.tensorflow.collection import Collection
 from smd_agent.tensorflow.environment import facts

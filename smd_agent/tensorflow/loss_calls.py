@@ -13,8 +13,8 @@ import tensorflow as tf
 from smd_agent.framework.keras.loss_inputs import SOFTMAX_OVER, KnownLoss, LossGiven, LossLook, Shape, arguments_of
 from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.loss_facts import Array, Numbers
-from smd_agent.framework.patching import replace
 from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.replaced_functions import replace
 from smd_agent.framework.target_reach import RANGES, Range
 from smd_agent.framework.training_facts import LOOKED_AT
 from smd_agent.tensorflow.arrays import to_array

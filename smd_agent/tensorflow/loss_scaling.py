@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from smd_agent.core.ports import Deferred
 from smd_agent.framework.keras.optimizers import loss_scale_of
-from smd_agent.framework.patching import replace
+from smd_agent.framework.replaced_functions import replace
 from smd_agent.tensorflow.arrays import Converted, to_array
 from smd_agent.tensorflow.types import Function, Optimizer, Tensor
 

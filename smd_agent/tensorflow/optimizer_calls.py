@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
 from smd_agent.framework.keras.plain_access import attribute
-from smd_agent.framework.patching import replace
 from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.replaced_functions import replace
 from smd_agent.tensorflow.types import Function, Optimizer, Tensor
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from smd_agent.verify.records import Item, Process, Step
+from smd_agent.verify.record_parser import Item, Process, Step
 
 # In bytes.
 _LONGEST = 120

@@ -16,7 +16,7 @@ from smd_agent.framework.observer import MAIN, PARTS
 from smd_agent.patches.declared import declared
 from smd_agent.verify.first_difference import Compared, Difference, first_difference, unseeded_generators
 from smd_agent.verify.printed_lines import Printed, compare
-from smd_agent.verify.records import Process, processes, unobserved
+from smd_agent.verify.record_parser import Process, processes, unobserved
 
 _LOOKS = 0.2
 

@@ -9,7 +9,7 @@ from xgboost.callback import TrainingCallback
 
 from smd_agent.framework.boosting.hook import BoostingHook
 from smd_agent.framework.boosting.library import Training
-from smd_agent.framework.boosting.round_collections import SavedRounds
+from smd_agent.framework.boosting.saved_round import SavedRounds
 from smd_agent.framework.plain_access import attribute
 from smd_agent.xgboost.collection import BUILT_IN
 from smd_agent.xgboost.data import as_matrix

@@ -7,10 +7,10 @@ from typing import Any
 from xgboost.callback import TrainingCallback
 from xgboost.core import XGBoostError
 
-from smd_agent.core.domains import STEPS
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.framework.boosting import rounds
-from smd_agent.framework.boosting.round_collections import SavedRounds
 from smd_agent.framework.boosting.rounds import RoundRecorder
+from smd_agent.framework.boosting.saved_round import SavedRounds
 from smd_agent.framework.plain_access import attribute
 from smd_agent.xgboost.plain_access import plain
 

@@ -9,7 +9,7 @@ import pytest
 from harness import beside
 
 from smd_agent.analysis.trial import create_trial
-from smd_agent.storage.event_file import FileReader
+from smd_agent.storage.event_file_reader import FileReader
 
 HERE = Path(__file__).parent
 OLD_PYTHON = os.environ.get("SMDEBUG_PYTHON", "")

@@ -18,7 +18,7 @@ from mxnet import autograd, gluon, nd
 from mxnet.gluon import nn
 
 import smd_agent.mxnet as smd
-from smd_agent.framework.patching import is_replaced
+from smd_agent.framework.replaced_functions import is_replaced
 
 EVERY = smd.SaveConfig(save_interval=1)
 

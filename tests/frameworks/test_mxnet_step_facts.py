@@ -15,7 +15,7 @@ from mxnet import autograd, gluon, nd
 from mxnet.gluon import nn
 
 import smd_agent.mxnet as smd
-from smd_agent.framework.patching import replaced
+from smd_agent.framework.replaced_functions import replaced
 from smd_agent.framework.training_facts import LOOKED_AT
 
 TRAIN = smd.modes.TRAIN

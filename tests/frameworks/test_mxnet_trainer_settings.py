@@ -13,7 +13,7 @@ from mxnet import autograd, gluon
 from mxnet.contrib import amp
 
 from smd_agent import guard
-from smd_agent.framework.patching import is_replaced
+from smd_agent.framework.replaced_functions import is_replaced
 from smd_agent.rules import UpdatesSkipped
 
 

@@ -49,7 +49,7 @@ def test_one_line_says_so_for_each_class(scenes):
 def test_passes_are_looked_at_no_more_once_modules_that_came_later_have_an_optimizer_or_stay_untrained(runner):
     body = """
 import torch
-from smd_agent.framework.patching import is_replaced
+from smd_agent.framework.replaced_functions import is_replaced
 def watched(): print(is_replaced(torch.autograd, "backward"))
 def step(model, optimizer):
     optimizer.zero_grad(); model(torch.ones(2, 3)).sum().backward(); optimizer.step()

@@ -11,8 +11,8 @@ from torch import nn
 
 import smd_agent.pytorch as smd
 from smd_agent import guard
-from smd_agent.core import domains
-from smd_agent.core.domains import LAYERS, LOSSES
+from smd_agent.core import failure_domains
+from smd_agent.core.failure_domains import LAYERS, LOSSES
 from smd_agent.framework.step_events import (
     BeforeBackward,
     GradientsReturned,
@@ -28,9 +28,9 @@ from smd_agent.pytorch.capture.step_probes import StepProbes
 @pytest.fixture(autouse=True)
 def no_failures():
     guard.lines.said.clear()
-    domains.failures.begin_anew()
+    failure_domains.failures.begin_anew()
     yield
-    domains.failures.begin_anew()
+    failure_domains.failures.begin_anew()
 
 
 class Net(nn.Module):

@@ -14,8 +14,8 @@ from torch import nn
 
 import smd_agent.pytorch as smd
 from smd_agent.framework import optimizer_settings
-from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.training_facts import LOOKED_AT
+from smd_agent.framework.weak_references import WeakIdentityMap
 
 EVERY = smd.SaveConfig(save_interval=1)
 COLLECTIONS = ["updates", "optimizer", "input_digests", "parameters"]

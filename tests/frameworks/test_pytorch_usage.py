@@ -16,7 +16,7 @@ from torch.nn import functional
 
 import smd_agent.pytorch as smd
 from smd_agent.framework import optimizer_settings
-from smd_agent.framework.identity import WeakIdentityMap
+from smd_agent.framework.weak_references import WeakIdentityMap
 from smd_agent.pytorch.capture import fact_adapters
 
 EVERY = smd.SaveConfig(save_interval=1)

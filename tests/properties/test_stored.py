@@ -18,7 +18,7 @@ from smd_agent.core.value_writing import write_raw
 from smd_agent.errors import SMDebugTypeError
 from smd_agent.formats import messages
 from smd_agent.formats.dtypes import data_type
-from smd_agent.formats.event import decode_tensor, peek_form
+from smd_agent.formats.event_decoder import decode_tensor, peek_form
 from smd_agent.formats.index import IndexParser
 from smd_agent.formats.scalar_columns import scalar_value
 from smd_agent.formats.tfrecord import FRAME_HEADER_BYTES, read_record

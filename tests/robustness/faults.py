@@ -41,7 +41,7 @@ PYTORCH_FIRST = (
     "pytorch/capture/persistent_hooks.py:_wrap_loss_call.call",
     "pytorch/discovery/model_finder.py:ModuleFinder._wrap_add.add_param_group",
     "pytorch/model/step_counter.py:_forward_of.forward",
-    "framework/patching.py:Patch._present",
+    "framework/replaced_functions.py:Patch._present",
     "framework/captured_step.py:Installed.__init__",
     "framework/captured_step.py:Installed.close",
     "pytorch/tracing.py:is_opaque",
@@ -68,7 +68,7 @@ GLUON_FIRST = (
 )
 XGBOOST_FIRST = (
     "framework/boosting/training_functions.py:_with_callbacks.train",
-    "framework/boosting/round_collections.py:DataFacts.save",
+    "framework/boosting/saved_round.py:DataFacts.save",
     "framework/boosting/rounds.py:Rounds.after_round",
     "framework/boosting/rounds.py:Rounds.end_round",
     "framework/boosting/rounds.py:Rounds.close",

@@ -26,11 +26,11 @@ from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import ShapeUnavailableForStep, SMDebugError, TensorUnavailableForStep
 from smd_agent.formats import messages
-from smd_agent.formats.encoder import CHECKSUM_BYTES, CHECKSUM_KEY
+from smd_agent.formats.event_encoder import CHECKSUM_BYTES, CHECKSUM_KEY
 from smd_agent.formats.paths import COLLECTIONS_FOLDER, END_MARKER, INDEX_CACHE, claim_path
 from smd_agent.formats.tfrecord import FOOTER, FRAME_BYTES, FRAME_HEADER_BYTES, frame_header, masked_crc
 from smd_agent.storage import index_files
-from smd_agent.storage.event_file import FileReader
+from smd_agent.storage.event_file_reader import FileReader
 from smd_agent.storage.run_writer import RunWriter
 from smd_agent.storage.worker_files import LostSteps
 

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from smd_agent import guard
-from smd_agent.core.domains import Domain, failures
+from smd_agent.core.failure_domains import Domain, failures
 from smd_agent.guard import is_foreign
 
 

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 from smd_agent import guard
 from smd_agent.core.clock import RunPosition
-from smd_agent.core.domains import STEPS
-from smd_agent.framework.boosting.round_collections import SavedRounds
+from smd_agent.core.failure_domains import STEPS
+from smd_agent.framework.boosting.saved_round import SavedRounds
 
 
 class RoundRecorder(Protocol):

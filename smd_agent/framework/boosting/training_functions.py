@@ -11,13 +11,13 @@ from types import ModuleType
 from typing import Any
 
 from smd_agent import guard
-from smd_agent.core.domains import STEPS
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.framework.boosting.hook import BoostingHook
 from smd_agent.framework.boosting.library import Training
 from smd_agent.framework.boosting.rounds import Rounds
 from smd_agent.framework.hook_source import HookSource
-from smd_agent.framework.patching import Function, is_ours, replace_everywhere
 from smd_agent.framework.plain_access import in_class, is_a
+from smd_agent.framework.replaced_functions import Function, is_ours, replace_everywhere
 
 HookClass = type[BoostingHook[Any]]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from typing import Any, Protocol
 
-from smd_agent.core.domains import INPUTS, LOSS_FACTS
+from smd_agent.core.failure_domains import INPUTS, LOSS_FACTS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.input_digests import InputDigests

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Generic
 
-from smd_agent.core.domains import METRICS, STEPS
+from smd_agent.core.failure_domains import METRICS, STEPS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.keras.backend import Backend, C, Current, H
@@ -13,8 +13,8 @@ from smd_agent.framework.keras.kept_out_of_models import install, put, standing
 from smd_agent.framework.keras.logs import logs_in
 from smd_agent.framework.keras.step_function import StepFunction
 from smd_agent.framework.keras.types import Call, Model
-from smd_agent.framework.patching import Make, is_ours, replace, replaced
 from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.replaced_functions import Make, is_ours, replace, replaced
 
 _FUNCTIONS = {"train": ModeKeys.TRAIN, "test": ModeKeys.EVAL, "predict": ModeKeys.PREDICT}
 

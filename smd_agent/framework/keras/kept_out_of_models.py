@@ -11,11 +11,11 @@ import weakref
 from types import FunctionType
 from typing import Any
 
-from smd_agent.core.domains import STEPS
-from smd_agent.framework.identity import WeakIdentityMap
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.framework.keras.plain_access import attribute, own_attributes
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.plain_access import in_class, is_a
+from smd_agent.framework.weak_references import WeakIdentityMap
 from smd_agent.interpreter.hidden_frames import unseen
 
 _KEY = "_smd_agent_"

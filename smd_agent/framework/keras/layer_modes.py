@@ -11,13 +11,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from smd_agent.core.domains import MODES
-from smd_agent.framework.identity import Reference
+from smd_agent.core.failure_domains import MODES
 from smd_agent.framework.keras.plain_access import attribute, is_of_keras
 from smd_agent.framework.layer_modes import LayerModes as AnyModes
 from smd_agent.framework.layer_modes import Modes
 from smd_agent.framework.plain_access import bases_of, is_a
 from smd_agent.framework.step_events import ModelReturn, on
+from smd_agent.framework.weak_references import Reference
 
 _DROPOUTS = ("AlphaDropout", "Dropout")
 _RECURRENT = ("GRU", "LSTM", "SimpleRNN")

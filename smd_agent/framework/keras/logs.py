@@ -12,7 +12,6 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.environment import Sources
 from smd_agent.framework.hook import FrameworkHook
-from smd_agent.framework.identity import Reference
 from smd_agent.framework.keras.built_in_collections import BUILT_IN, DEFAULT_SAVED
 from smd_agent.framework.keras.environment import facts
 from smd_agent.framework.keras.plain_access import unwrapped
@@ -20,6 +19,7 @@ from smd_agent.framework.keras.types import Model
 from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.nested_tensors import NOTHING, pairs_in
 from smd_agent.framework.plain_access import is_a, text_of
+from smd_agent.framework.weak_references import Reference
 from smd_agent.framework.weights_or_biases import ParameterRoles
 
 

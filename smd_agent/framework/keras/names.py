@@ -6,9 +6,9 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from smd_agent.framework.identity import Reference, WeakIdentityMap
 from smd_agent.framework.keras.plain_access import attribute, flat_layers, have_own_lists, own_variables
 from smd_agent.framework.keras.types import Layer, Model, Optimizer, Variable
+from smd_agent.framework.weak_references import Reference, WeakIdentityMap
 
 
 class VariableNames:

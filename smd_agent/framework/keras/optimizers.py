@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from smd_agent.framework.identity import Reference
 from smd_agent.framework.keras.plain_access import attribute, is_of_keras
 from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.plain_access import in_class, is_a
+from smd_agent.framework.weak_references import Reference
 
 # What the settings are called in the run, and by Keras.
 _SETTINGS = {

@@ -10,7 +10,7 @@ import numpy as np
 
 from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.domains import GRADIENTS, LOSS_FACTS, LOSSES, UPDATES
+from smd_agent.core.failure_domains import GRADIENTS, LOSS_FACTS, LOSSES, UPDATES
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.keras.facts import FactsSaver, Look, NoLook, StepFacts

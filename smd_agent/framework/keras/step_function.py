@@ -11,17 +11,17 @@ from typing import Any, Generic
 
 from smd_agent import guard
 from smd_agent.core.clock import ModeClock, RunPosition
-from smd_agent.core.domains import STEPS
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.ports import HeldStep
 from smd_agent.core.recorder import Recorder
 from smd_agent.framework.error_boundary import Fallback, own_failure
 from smd_agent.framework.hook_source import HookSource
-from smd_agent.framework.identity import Reference
 from smd_agent.framework.keras.backend import Backend, C, Current, H, RunningStep, StepsPerCall
 from smd_agent.framework.keras.kept_out_of_models import Placed
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.keras.variables import ModelVariables
+from smd_agent.framework.weak_references import Reference
 from smd_agent.interpreter.hidden_frames import unseen
 
 Positional = tuple[object, ...]

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.ports import StepWriter
-from smd_agent.framework.identity import Reference
 from smd_agent.framework.keras.loss_inputs import TracedLoss
 from smd_agent.framework.keras.names import Names, leaf_variables, variables_of
 from smd_agent.framework.keras.optimizers import GivenVariables, has_own_schedule
@@ -16,6 +15,7 @@ from smd_agent.framework.keras.plain_access import attribute, variables_in
 from smd_agent.framework.keras.types import Model, Optimizer, Variable
 from smd_agent.framework.layer_modes import Modes
 from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.weak_references import Reference
 
 _SETTINGS = ("learning_rate", "beta_1", "beta_2", "rho", "momentum", "decay", "weight_decay")
 

@@ -16,11 +16,11 @@ from typing import Any
 import torch
 
 from smd_agent.core.channels import AxisRule, last_axis, second_axis
-from smd_agent.core.domains import CHANNELS
+from smd_agent.core.failure_domains import CHANNELS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import step_events as events
-from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.step_events import Probe, on
+from smd_agent.framework.weak_references import WeakIdentityMap
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.plain_access import held, own_dict, parts

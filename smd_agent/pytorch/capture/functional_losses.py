@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from smd_agent.framework.captured_step import Installed
-from smd_agent.pytorch.capture.evaluation_losses import FunctionCall, function_call
+from smd_agent.pytorch.capture.trained_losses import FunctionCall, function_call
 from smd_agent.pytorch.tracing import is_compiling
 
 # What the losses of torch.nn.functional return as it is, and the name of the loss. Not so kl_div.

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from smd_agent.core.domains import GRADIENTS
+from smd_agent.core.failure_domains import GRADIENTS
 from smd_agent.core.ports import Deferred, StepWriter
 from smd_agent.framework import step_events as events
 from smd_agent.framework.plain_access import attribute, elements_of, is_a

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import torch
 
-from smd_agent.core.domains import WEIGHTS
+from smd_agent.core.failure_domains import WEIGHTS
 from smd_agent.framework.step_events import NewParameters, Probe, on
 from smd_agent.pytorch.arrays import PLAIN_CLASSES
 from smd_agent.pytorch.model.tracked_module import TrackedModule

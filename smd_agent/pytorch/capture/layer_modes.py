@@ -6,7 +6,7 @@ import torch
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 
-from smd_agent.core.domains import MODES
+from smd_agent.core.failure_domains import MODES
 from smd_agent.framework.layer_modes import LayerModes as AnyModes
 from smd_agent.framework.layer_modes import Modes
 from smd_agent.framework.plain_access import is_a

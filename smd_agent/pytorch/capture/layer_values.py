@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from smd_agent.core.domains import LAYERS
+from smd_agent.core.failure_domains import LAYERS
 from smd_agent.framework.captured_step import CapturedStep
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.step_events import LayerCall, LayerReturn, ModelCall, ModelReturn, Probe, ValueGiven, on

@@ -12,8 +12,8 @@ import torch
 from smd_agent.framework.loss_links import comes_from, origin
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.capture import functional_losses
-from smd_agent.pytorch.capture.evaluation_losses import FunctionCall, TrainedLosses
 from smd_agent.pytorch.capture.loss_scaling import Node, identity
+from smd_agent.pytorch.capture.trained_losses import FunctionCall, TrainedLosses
 from smd_agent.pytorch.tracing import probe
 
 _COMPILED = "CompiledFunctionBackward"

@@ -27,7 +27,7 @@ from typing import Any
 
 import torch
 
-from smd_agent.core.domains import LOSS_FACTS
+from smd_agent.core.failure_domains import LOSS_FACTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework import loss_facts
 from smd_agent.framework.label_counts import LabelCounts

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from smd_agent.core.domains import LOSSES
+from smd_agent.core.failure_domains import LOSSES
 from smd_agent.framework.plain_access import attribute, is_a
 from smd_agent.framework.step_events import LayerReturn, ModelReturn, Probe, ValueGiven, on
 from smd_agent.pytorch.capture.layer_values import ModuleValues

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from smd_agent.core.domains import GRADIENTS
+from smd_agent.core.failure_domains import GRADIENTS
 from smd_agent.framework.captured_step import Installed
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.capture.scaler_facts import ScalerFacts, scale_of

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from smd_agent.core.domains import LOSS_FACTS
+from smd_agent.core.failure_domains import LOSS_FACTS
 from smd_agent.framework.loss_targets import AXES, Target
 from smd_agent.framework.loss_targets import LossTargets as AnyTargets
 from smd_agent.framework.plain_access import is_a

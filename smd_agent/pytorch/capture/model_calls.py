@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from smd_agent.core.domains import LAYERS, STEPS
+from smd_agent.core.failure_domains import LAYERS, STEPS
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.call_limit import CallLimit
 from smd_agent.framework.plain_access import is_a

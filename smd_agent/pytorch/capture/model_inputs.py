@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.nn.modules.conv import _ConvNd
 
-from smd_agent.core.domains import INPUTS
+from smd_agent.core.failure_domains import INPUTS
 from smd_agent.framework.model_inputs import ModelInputs as AnyInputs
 from smd_agent.framework.model_inputs import Numbers, is_table, numbers_of, numbers_of_any, sample
 from smd_agent.framework.plain_access import is_a

@@ -9,9 +9,9 @@ from __future__ import annotations
 import torch
 from torch.optim.swa_utils import AveragedModel
 
-from smd_agent.core.domains import LAYERS
-from smd_agent.framework.patching import Until
+from smd_agent.core.failure_domains import LAYERS
 from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.replaced_functions import Until
 from smd_agent.guard import say_once
 from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.model.given_to_optimizer import was_given

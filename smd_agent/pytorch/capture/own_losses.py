@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from smd_agent.core.domains import LOSS_FACTS
+from smd_agent.core.failure_domains import LOSS_FACTS
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.step_events import BeforeBackward, on
 from smd_agent.framework.usage import Usage, UsageProbe

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from smd_agent.core.domains import STEPS
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.framework.error_boundary import own_failure
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.pytorch import own_handles

@@ -10,9 +10,9 @@ import torch
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.weights_or_biases import ParameterRoles
-from smd_agent.pytorch.capture.evaluation_losses import TrainedLosses
 from smd_agent.pytorch.capture.last_weights import LastWeights
 from smd_agent.pytorch.capture.loss_names import LossNames
+from smd_agent.pytorch.capture.trained_losses import TrainedLosses
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 
 

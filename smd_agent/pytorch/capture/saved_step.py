@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.autograd.graph import GradientEdge
 
-from smd_agent.core.domains import GIVEN, GRADIENTS, LOSS_FACTS, LOSSES, STEPS, UPDATES
+from smd_agent.core.failure_domains import GIVEN, GRADIENTS, LOSS_FACTS, LOSSES, STEPS, UPDATES
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework import step_events as events
 from smd_agent.framework.captured_step import CapturedStep
@@ -19,13 +19,13 @@ from smd_agent.framework.plain_access import is_a
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.capture import functional_losses
-from smd_agent.pytorch.capture.evaluation_losses import FunctionCall
 from smd_agent.pytorch.capture.layer_values import ModuleValues
 from smd_agent.pytorch.capture.model_calls import ModelCalls
 from smd_agent.pytorch.capture.outside_calls import OutsideCalls
 from smd_agent.pytorch.capture.persistent_hooks import watch
 from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.capture.step_probes import StepProbes
+from smd_agent.pytorch.capture.trained_losses import FunctionCall
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.own_operations import apart, fence
 from smd_agent.pytorch.patching import Installed

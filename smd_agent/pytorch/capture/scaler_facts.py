@@ -9,7 +9,7 @@ import torch
 
 from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.domains import SETTINGS
+from smd_agent.core.failure_domains import SETTINGS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.captured_step import Installed

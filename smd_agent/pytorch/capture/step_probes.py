@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import torch
 
-from smd_agent.core.domains import PARAMETERS, SETTINGS
+from smd_agent.core.failure_domains import PARAMETERS, SETTINGS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.discarded_gradients import DiscardedGradients

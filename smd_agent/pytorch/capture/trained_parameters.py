@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import torch
 from torch.nn.parameter import UninitializedParameter
 
-from smd_agent.core.domains import WEIGHTS
+from smd_agent.core.failure_domains import WEIGHTS
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.step_events import NewParameters, Probe, StepEnd, on
 from smd_agent.framework.weights_or_biases import Parameter, ParameterRoles

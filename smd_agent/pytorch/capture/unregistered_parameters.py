@@ -14,9 +14,9 @@ from typing import NamedTuple
 import torch
 from torch.nn.parameter import UninitializedParameter
 
-from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.training_facts import sample
+from smd_agent.framework.weak_references import WeakIdentityMap
 from smd_agent.pytorch.arrays import has_memory
 from smd_agent.pytorch.model.given_to_optimizer import was_given
 from smd_agent.pytorch.model.tracked_module import TrackedModule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from smd_agent.core.domains import WEIGHTS
+from smd_agent.core.failure_domains import WEIGHTS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.step_events import AfterBackward, ModelReturn, NewParameters, Probe, on
 from smd_agent.pytorch.capture.gradients import Gradients

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from smd_agent.core.domains import LAYERS
+from smd_agent.core.failure_domains import LAYERS
 from smd_agent.framework.captured_step import Installed, SaveIO
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.pytorch.compiled.eager_replay import EagerReplay

@@ -19,7 +19,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from smd_agent import guard
-from smd_agent.framework import patching
+from smd_agent.framework import replaced_functions
 from smd_agent.framework.plain_access import is_a
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.compiled.dynamo_bytecode import runs_only_a_graph
@@ -85,7 +85,7 @@ class EagerReplay:
             stack.enter_context(_random(self._random))
             stack.enter_context(_without_autocast_cache())
             stack.enter_context(_holding(self._state))
-            calls = WatchedCalls(patching.Patch)
+            calls = WatchedCalls(replaced_functions.Patch)
             for name, layer in self._layers:
                 stack.callback(_watch(calls, name, layer, seen))
             stack.enter_context(_OwnTensorsOnly(value for _, _, value in self._state))

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import torch
 
 from smd_agent import guard
-from smd_agent.core.domains import STEPS
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.core.recorder import Recorder
-from smd_agent.framework.patching import is_replaced, replace
+from smd_agent.framework.replaced_functions import is_replaced, replace
 from smd_agent.interpreter.callers import callers
 from smd_agent.pytorch.tracing import captures
 

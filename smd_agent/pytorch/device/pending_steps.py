@@ -17,7 +17,7 @@ import torch
 
 from smd_agent.core.channels import ChannelAxes
 from smd_agent.core.distribution import from_counts
-from smd_agent.core.domains import STEPS
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.core.names import reduction_name
 from smd_agent.core.ports import HeldStep, StepSink
 from smd_agent.core.reduction_config import HISTOGRAM_OP

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from smd_agent.framework.patching import Until
 from smd_agent.framework.plain_access import elements_of, is_a
+from smd_agent.framework.replaced_functions import Until
 from smd_agent.pytorch.patching import Patch
 from smd_agent.pytorch.plain_access import is_parameter
 from smd_agent.pytorch.tracing import graph_task

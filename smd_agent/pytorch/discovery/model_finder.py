@@ -19,10 +19,10 @@ from typing import Any
 
 import torch
 
-from smd_agent.core.domains import STEPS
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.core.locking import locked
 from smd_agent.framework.model_finder import PATIENCE, ModelFinder
-from smd_agent.framework.patching import Until, replace
+from smd_agent.framework.replaced_functions import Until, replace
 from smd_agent.guard import say_once
 from smd_agent.pytorch import plain_access
 from smd_agent.pytorch.capture.persistent_hooks import watch

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from smd_agent.framework.patching import Until
+from smd_agent.framework.replaced_functions import Until
 from smd_agent.guard import say_once
 from smd_agent.pytorch.patching import Patch
 from smd_agent.pytorch.tracing import has_compiled, is_transformed

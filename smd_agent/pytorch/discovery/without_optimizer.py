@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
-from smd_agent.core.domains import STEPS
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.framework.error_boundary import own_failure
 from smd_agent.framework.model_finder import PATIENCE
 from smd_agent.guard import say_once

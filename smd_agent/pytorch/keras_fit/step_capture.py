@@ -9,7 +9,17 @@ import numpy as np
 import torch
 
 from smd_agent import guard
-from smd_agent.core.domains import GRADIENTS, INPUTS, LAYERS, LOSS_FACTS, LOSSES, MODES, SETTINGS, UPDATES, WEIGHTS
+from smd_agent.core.failure_domains import (
+    GRADIENTS,
+    INPUTS,
+    LAYERS,
+    LOSS_FACTS,
+    LOSSES,
+    MODES,
+    SETTINGS,
+    UPDATES,
+    WEIGHTS,
+)
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.keras.channels import LayerChannels
 from smd_agent.framework.keras.layer_modes import CallModes

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from smd_agent.framework.patching import Until
+from smd_agent.framework.replaced_functions import Until
 from smd_agent.pytorch.patching import Patch
 
 Module = torch.nn.Module

@@ -16,7 +16,7 @@ import torch
 from torch.nn.modules.module import _IncompatibleKeys
 
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.domains import PARAMETERS
+from smd_agent.core.failure_domains import PARAMETERS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.plain_access import is_a, pairs_of

@@ -9,7 +9,7 @@ a batch is run in parts whose gradients are computed later.
 from __future__ import annotations
 
 from smd_agent import guard
-from smd_agent.core.domains import STEPS
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.step_events import AfterBackward, BeforeOptimizer, NewParameters, Probe, on

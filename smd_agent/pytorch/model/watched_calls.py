@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from smd_agent.framework import patching
-from smd_agent.framework.patching import Function, Until
+from smd_agent.framework import replaced_functions
+from smd_agent.framework.replaced_functions import Function, Until
 from smd_agent.pytorch.patching import Patch
 
 Module = torch.nn.Module
@@ -43,10 +43,10 @@ class WatchedCalls:
         patch_class: replaces ``Module.__call__``; ``Patch`` steps aside where something is compiled.
     """
 
-    def __init__(self, patch_class: type[patching.Patch] = Patch) -> None:
+    def __init__(self, patch_class: type[replaced_functions.Patch] = Patch) -> None:
         self._patch_class = patch_class
         self._watchers: dict[int, list[_Watcher]] = {}
-        self._patch: patching.Patch | None = None
+        self._patch: replaced_functions.Patch | None = None
         self._aside = 0
 
     def watch(self, module: Module, before: Before, after: After, around: Around | None = None) -> Callable[[], object]:

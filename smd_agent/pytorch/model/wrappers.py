@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import torch
 
-from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.plain_access import is_a, is_installed
+from smd_agent.framework.weak_references import WeakIdentityMap
 from smd_agent.pytorch.model.fsdp import stand_ins
 from smd_agent.pytorch.plain_access import children, held, holds, own_dict, own_parameters, parameter_ids
 

@@ -12,10 +12,10 @@ from typing import Any
 import tensorflow as tf
 
 from smd_agent.core.channels import ChannelAxes
-from smd_agent.framework.identity import Reference, WeakIdentityMap
 from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.loss_facts import CALLS
 from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.weak_references import Reference, WeakIdentityMap
 from smd_agent.tensorflow.graph.function_rewrite import Tap, Unreachable, is_part, output_of
 
 _LOOPS = ("WhileBodyFuncGraph", "WhileCondFuncGraph")

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import transform
 
 from smd_agent import guard
-from smd_agent.core.domains import STEPS
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.keras.backend import Backend, Current, RunningStep, StepsPerCall
 from smd_agent.framework.keras.plain_access import attribute

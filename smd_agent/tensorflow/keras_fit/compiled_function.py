@@ -10,7 +10,7 @@ import tensorflow as tf
 from tensorflow.python.eager import record
 
 from smd_agent import guard
-from smd_agent.core.domains import STEPS
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.error_boundary import own_failure
 from smd_agent.framework.keras.backend import Current

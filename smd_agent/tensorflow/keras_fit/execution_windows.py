@@ -11,11 +11,11 @@ from typing import Any
 import tensorflow as tf
 
 from smd_agent import guard
-from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.keras.types import Call, Model
-from smd_agent.framework.patching import replace
 from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.replaced_functions import replace
+from smd_agent.framework.weak_references import WeakIdentityMap
 from smd_agent.tensorflow.graph.function_rewrite import carries_state
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.domains import STEPS
-from smd_agent.framework.identity import Reference
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.framework.keras.plain_access import attribute, variables_in
 from smd_agent.framework.keras.types import Model
+from smd_agent.framework.weak_references import Reference
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.keras_fit.callback_bases import callback_of_each
 from smd_agent.tensorflow.keras_fit.legacy_values import INPUTS, PREDICTIONS, legacy_values

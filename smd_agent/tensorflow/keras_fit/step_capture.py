@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.domains import LOSS_FACTS, STEPS, WEIGHTS
+from smd_agent.core.failure_domains import LOSS_FACTS, STEPS, WEIGHTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.keras.facts import title_in
 from smd_agent.framework.keras.plain_access import attribute

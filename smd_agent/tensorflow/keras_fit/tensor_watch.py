@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias
 
 import tensorflow as tf
 
-from smd_agent.core.domains import GRADIENTS, LAYERS, LOSS_FACTS, LOSSES, MODES, SETTINGS, UPDATES, WEIGHTS
+from smd_agent.core.failure_domains import GRADIENTS, LAYERS, LOSS_FACTS, LOSSES, MODES, SETTINGS, UPDATES, WEIGHTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.keras.backend import Current, RunningStep
 from smd_agent.framework.keras.channels import LayerChannels

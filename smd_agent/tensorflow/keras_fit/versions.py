@@ -10,7 +10,7 @@ from typing import Any
 
 from smd_agent.framework.keras.names import definer
 from smd_agent.framework.keras.types import Call, KerasModule
-from smd_agent.framework.patching import Make, replace
+from smd_agent.framework.replaced_functions import Make, replace
 
 
 @dataclass(frozen=True)

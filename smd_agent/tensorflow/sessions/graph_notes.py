@@ -12,14 +12,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from smd_agent.core.domains import GRADIENTS
+from smd_agent.core.failure_domains import GRADIENTS
 from smd_agent.core.modes import ModeKeys
-from smd_agent.framework.identity import Reference, WeakIdentityMap
 from smd_agent.framework.keras.names import variables_of
 from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.optimizer_settings import title_of
-from smd_agent.framework.patching import is_replaced, replace
 from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.replaced_functions import is_replaced, replace
+from smd_agent.framework.weak_references import Reference, WeakIdentityMap
 from smd_agent.tensorflow.optimizer_calls import OptimizerCall, listeners
 from smd_agent.tensorflow.types import Function, Graph, Nested, Optimizer, Variable
 

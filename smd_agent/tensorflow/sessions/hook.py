@@ -11,11 +11,11 @@ from typing import Any
 import tensorflow as tf
 
 from smd_agent import guard
-from smd_agent.core.domains import STEPS
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.framework.hook_source import HookSource
-from smd_agent.framework.identity import WeakIdentityMap
-from smd_agent.framework.patching import replace
 from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.replaced_functions import replace
+from smd_agent.framework.weak_references import WeakIdentityMap
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.sessions.graph_notes import ESTIMATOR, note_modes, notes_on, watch_optimizers
 from smd_agent.tensorflow.sessions.session_steps import SessionRun

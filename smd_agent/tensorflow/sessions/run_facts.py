@@ -12,7 +12,7 @@ from typing import Any
 import numpy.typing as npt
 import tensorflow as tf
 
-from smd_agent.core.domains import UPDATES
+from smd_agent.core.failure_domains import UPDATES
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.keras.facts import FactsSaver, NoLook, StepFacts
 from smd_agent.framework.keras.optimizers import GivenVariables

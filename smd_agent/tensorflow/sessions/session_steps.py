@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from smd_agent.core.clock import ModeClock
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.domains import STEPS
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.selection import Selection
 from smd_agent.framework.keras.facts import FactsSaver

@@ -21,10 +21,10 @@ from tensorflow.python.eager import context, record
 
 from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.domains import STEPS
+from smd_agent.core.failure_domains import STEPS
 from smd_agent.framework.error_boundary import own_failure
-from smd_agent.framework.identity import Reference
 from smd_agent.framework.keras.optimizers import GivenVariables
+from smd_agent.framework.weak_references import Reference
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.tensorflow.arrays import Rows
 from smd_agent.tensorflow.graph.error_messages import ToldAsOf

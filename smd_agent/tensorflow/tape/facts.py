@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from smd_agent.core.collection_keys import FACT_COLLECTIONS, CollectionKeys
-from smd_agent.core.domains import LOSS_FACTS, PARAMETERS, SETTINGS, UPDATES
+from smd_agent.core.failure_domains import LOSS_FACTS, PARAMETERS, SETTINGS, UPDATES
 from smd_agent.core.recorder import Recorder
-from smd_agent.framework.identity import Reference
 from smd_agent.framework.keras.facts import FactsSaver, StepFacts
 from smd_agent.framework.keras.loss_inputs import KnownLoss, LossLook, LossNumbers
 from smd_agent.framework.keras.optimizers import GivenVariables
 from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.optimizer_settings import title_of
+from smd_agent.framework.weak_references import Reference
 from smd_agent.tensorflow.fact_adapters import Look
 from smd_agent.tensorflow.types import Variable
 

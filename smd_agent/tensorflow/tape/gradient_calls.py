@@ -16,12 +16,12 @@ from tensorflow.python.eager import record
 from tensorflow.python.eager.polymorphic_function import transform
 
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.domains import GRADIENTS, LOSS_FACTS, STEPS
+from smd_agent.core.failure_domains import GRADIENTS, LOSS_FACTS, STEPS
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.keras.loss_inputs import KnownLoss, LossLook
 from smd_agent.framework.keras.optimizers import GivenVariables
-from smd_agent.framework.patching import entrance, replace
 from smd_agent.framework.plain_access import elements_of
+from smd_agent.framework.replaced_functions import entrance, replace
 from smd_agent.tensorflow import loss_calls
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.loss_scaling import scale_of, unscaled

@@ -14,11 +14,11 @@ from typing import Any
 import tensorflow as tf
 
 from smd_agent import guard
-from smd_agent.core.domains import SETTINGS, UPDATES
-from smd_agent.framework.identity import Reference, WeakIdentityMap
+from smd_agent.core.failure_domains import SETTINGS, UPDATES
 from smd_agent.framework.keras.loss_inputs import TracedLoss
 from smd_agent.framework.keras.optimizers import GivenVariables
 from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.weak_references import Reference, WeakIdentityMap
 from smd_agent.tensorflow.graph.function_rewrite import CALLS, Output, Tap, Unreachable, is_part, output_of
 from smd_agent.tensorflow.loss_calls import LossCall
 from smd_agent.tensorflow.optimizer_calls import OptimizerCall

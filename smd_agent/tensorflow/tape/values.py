@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.domains import WEIGHTS
+from smd_agent.core.failure_domains import WEIGHTS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.gradient_values import GradientValues
 from smd_agent.framework.keras.names import variables_of

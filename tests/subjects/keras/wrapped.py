@@ -51,7 +51,7 @@ class Profiler:
 
     def start(self, mark):
         if "scout" in sys.argv:
-            from smd_agent.framework.patching import replaced
+            from smd_agent.framework.replaced_functions import replaced
 
             with open(sys.argv[1], "a") as file:
                 file.writelines(f"{entry.path}\n" for entry in replaced())

@@ -8,16 +8,16 @@ import json
 
 
 def start(file):
-    from smd_agent.framework import patching
+    from smd_agent.framework import replaced_functions
 
-    seen = patching.replaced()
+    seen = replaced_functions.replaced()
 
     class Noting(dict):
         def __setitem__(self, key, entry):
             super().__setitem__(key, entry)
             seen.extend(entry[1])
 
-    patching._entries = Noting(patching._entries)
+    replaced_functions._entries = Noting(replaced_functions._entries)
 
     def write():
         found = sorted({(entry.path, entry.why, entry.until.name) for entry in seen})

@@ -86,7 +86,7 @@ class Wrapper:
 
 
 def _replaced():
-    from smd_agent.framework.patching import replaced
+    from smd_agent.framework.replaced_functions import replaced
 
     found = {}
     for entry in replaced():

@@ -116,7 +116,7 @@ def estimator():
 
 def register():
     """What the agent of this process has replaced."""
-    patching = sys.modules.get("smd_agent.framework.patching")
+    patching = sys.modules.get("smd_agent.framework.replaced_functions")
     entries = [] if patching is None else patching.replaced()
     return sorted((entry.owner.__module__, entry.owner.__qualname__, entry.name) for entry in entries)
 

@@ -77,7 +77,7 @@ for originals in (before, again) if not LATE else ():
     train_all()
 print(sorted(calls.items()))
 if "smd_agent" in sys.modules:
-    from smd_agent.framework.patching import replaced
+    from smd_agent.framework.replaced_functions import replaced
 
     listed = sorted((entry.owner.__name__, entry.name) for entry in replaced() if "xgboost" in entry.path)
     print("replaced", listed == found, file=sys.stderr)

@@ -7,7 +7,7 @@ from crc32c import crc32c
 from smd_agent.cli import main
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
-from smd_agent.formats.encoder import HeadEncoder, Stamp, tail
+from smd_agent.formats.event_encoder import HeadEncoder, Stamp, tail
 from smd_agent.formats.index import index_text, shape_fragment, tensor_fragment
 from smd_agent.formats.paths import END_MARKER, collections_path, event_path, index_path
 from smd_agent.formats.tfrecord import FRAME_HEADER_BYTES

@@ -15,10 +15,10 @@ from smd_agent import create_trial
 from smd_agent.cli import main
 from smd_agent.errors import DamagedRecord, SMDebugRuntimeError
 from smd_agent.formats import messages
-from smd_agent.formats.encoder import CHECKSUM_BYTES, CHECKSUM_KEY
+from smd_agent.formats.event_encoder import CHECKSUM_BYTES, CHECKSUM_KEY
 from smd_agent.formats.paths import claim_path, collections_path, event_path, index_path
 from smd_agent.formats.tfrecord import FOOTER, FRAME_BYTES, FRAME_HEADER_BYTES, frame_header
-from smd_agent.storage.event_file import FileReader
+from smd_agent.storage.event_file_reader import FileReader
 
 INDEX, EVENTS, COLLECTIONS = index_path(1, "worker_0"), event_path(1, "worker_0"), collections_path("worker_0")
 MEAN = "smdebug/reductions/mean/t"

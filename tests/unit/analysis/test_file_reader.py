@@ -3,7 +3,7 @@ import pytest
 
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import DamagedRecord
-from smd_agent.storage.event_file import FileReader
+from smd_agent.storage.event_file_reader import FileReader
 
 
 @pytest.fixture

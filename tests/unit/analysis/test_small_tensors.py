@@ -9,7 +9,7 @@ from smd_agent import create_trial
 from smd_agent.analysis.statistics import STATISTICS, compute, measure
 from smd_agent.errors import DamagedRecord
 from smd_agent.formats.paths import event_path
-from smd_agent.storage import event_file
+from smd_agent.storage import event_file_reader
 
 VALUES = {f"t{i}": np.arange(i + 2, dtype=np.float32) - i for i in range(40)}
 VALUES |= {"whole": np.arange(3), "complex": np.array([1j, 2]), "none": np.zeros((0, 3))}
@@ -23,8 +23,8 @@ def opened(run, monkeypatch):
     trial = create_trial(str(run.root))
     ((file,),) = [trial.step_table.files(step).values() for step in trial.steps()]
     paths = []
-    before = event_file.open_to_read
-    monkeypatch.setattr(event_file, "open_to_read", lambda path: paths.append(path) or before(path))
+    before = event_file_reader.open_to_read
+    monkeypatch.setattr(event_file_reader, "open_to_read", lambda path: paths.append(path) or before(path))
     return trial, file, paths
 
 

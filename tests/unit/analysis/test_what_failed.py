@@ -8,7 +8,7 @@ import pytest
 from harness.written_runs import save, started
 
 from smd_agent import cli
-from smd_agent.core.failure import Failure
+from smd_agent.core.failure_record import Failure
 from smd_agent.storage.worker_notes import read_failures
 
 LOSSES = Failure("losses", "saving a loss", "ValueError: no", 1, 1, "TRAIN")

@@ -8,8 +8,8 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugTypeError
 from smd_agent.formats import messages
 from smd_agent.formats.dtypes import data_type, numpy_dtype
-from smd_agent.formats.encoder import HeadEncoder, Stamp, tail
-from smd_agent.formats.event import decode_tensor, decode_tensors, peek_form
+from smd_agent.formats.event_decoder import decode_tensor, decode_tensors, peek_form
+from smd_agent.formats.event_encoder import HeadEncoder, Stamp, tail
 from smd_agent.formats.tfrecord import FRAME_HEADER_BYTES, RecordError, read_record
 
 STAMP = Stamp(step=123456, mode=ModeKeys.EVAL, mode_step=300, wall_time=1234.5)

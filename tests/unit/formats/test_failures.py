@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from smd_agent.core.failure import Failure
+from smd_agent.core.failure_record import Failure
 from smd_agent.formats.notes import failures_of, failures_text, in_words
 
 LOSSES = Failure("losses", "saving a loss", "ValueError: no", 3, 5, "TRAIN", 2)

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 import pytest
 
 from smd_agent import guard, session
-from smd_agent.core import domains
+from smd_agent.core import failure_domains
 from smd_agent.framework import error_boundary
-from smd_agent.framework.patching import Patch, replace
+from smd_agent.framework.replaced_functions import Patch, replace
 from smd_agent.interpreter.hidden_frames import unseen
 
 LINE = (
@@ -146,7 +146,7 @@ def test_a_failure_is_told_and_the_function_is_called_once(way, place, capsys):
 def test_what_fails_in_each_saved_step_ends_the_capture(capsys):
     library = Library("for good", before)
     for _ in range(4):
-        domains.failures.saved_steps += 1
+        failure_domains.failures.saved_steps += 1
         assert library.module.function("a") == ["a"]
     lines = capsys.readouterr().err.splitlines()
     assert lines[1:] == [

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from smd_agent import guard
-from smd_agent.core import domains
-from smd_agent.core.domains import DIGESTS, MODES
+from smd_agent.core import failure_domains
+from smd_agent.core.failure_domains import DIGESTS, MODES
 from smd_agent.framework.step_events import AfterUpdate, BeforeUpdate, ModelCall, Probe, Probes, StepEnd, on
 
 CALL = ModelCall("Net", None, ())
@@ -15,9 +15,9 @@ CALL = ModelCall("Net", None, ())
 @pytest.fixture(autouse=True)
 def no_failures():
     guard.lines.said.clear()
-    domains.failures.begin_anew()
+    failure_domains.failures.begin_anew()
     yield
-    domains.failures.begin_anew()
+    failure_domains.failures.begin_anew()
 
 
 class Digests(Probe, domain=DIGESTS, doing="looking at inputs"):
@@ -62,9 +62,9 @@ def test_each_probe_gets_the_events_that_it_names():
 def test_a_probe_that_fails_fails_alone_and_is_switched_off_in_the_end(capsys):
     digests, modes = Digests(), Modes()
     for _ in range(5):
-        domains.failures.saved_steps += 1
+        failure_domains.failures.saved_steps += 1
         Probes([digests, modes]).emit(CALL)
-    assert digests.seen == [CALL] * domains.IN_A_ROW
+    assert digests.seen == [CALL] * failure_domains.IN_A_ROW
     assert modes.seen == [CALL] * 5
     assert DIGESTS.off
     assert not MODES.off

@@ -9,7 +9,7 @@ import warnings
 
 import pytest
 
-from smd_agent.framework.patching import Patch, replace
+from smd_agent.framework.replaced_functions import Patch, replace
 from smd_agent.interpreter.hidden_frames import is_unseen, leave_traceback, unseen
 
 WAYS = {

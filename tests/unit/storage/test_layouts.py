@@ -3,7 +3,7 @@
 import pytest
 
 from smd_agent.core.modes import ModeKeys
-from smd_agent.formats.encoder import ScalarBlock, Stamp
+from smd_agent.formats.event_encoder import ScalarBlock, Stamp
 from smd_agent.storage import step_file
 
 GROUPS = [(f"smdebug/reductions/min/{number}", f"smdebug/reductions/max/{number}") for number in range(12)]

@@ -14,7 +14,7 @@ from smd_agent.core.display_collection import settle
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.messages import Event
 from smd_agent.formats.tfrecord import FRAME_BYTES, read_record
-from smd_agent.storage import run_tensorboard, whole_file
+from smd_agent.storage import atomic_file, run_tensorboard
 from smd_agent.storage.run_tensorboard import RunBoard
 
 HOMES = {}
@@ -71,7 +71,7 @@ def test_a_file_for_each_mode_which_grows(tmp_path):
 def test_the_thread_that_trains_neither_makes_nor_writes_them(tmp_path, monkeypatch):
     run = begun(tmp_path, tmp_path / "board")
     by = {"append": [], "histogram": []}
-    append, histogram = whole_file.GrowingFile.append, run_tensorboard.BoardFiles._records
+    append, histogram = atomic_file.GrowingFile.append, run_tensorboard.BoardFiles._records
 
     def appending(file, content):
         by["append"].append(threading.current_thread().name)
@@ -81,7 +81,7 @@ def test_the_thread_that_trains_neither_makes_nor_writes_them(tmp_path, monkeypa
         by["histogram"].append(threading.current_thread().name)
         return histogram(files, step)
 
-    monkeypatch.setattr(whole_file.GrowingFile, "append", appending)
+    monkeypatch.setattr(atomic_file.GrowingFile, "append", appending)
     monkeypatch.setattr(run_tensorboard.BoardFiles, "_records", encoding)
     save(run, 0, 1)
     run.close(end_marker=True)

@@ -14,10 +14,10 @@ import pytest
 
 from smd_agent import create_trial
 from smd_agent.core.modes import ModeKeys
-from smd_agent.formats.event import decode_tensor
+from smd_agent.formats.event_decoder import decode_tensor
 from smd_agent.formats.paths import collections_path
 from smd_agent.formats.tfrecord import read_record
-from smd_agent.storage import step_output, whole_file, worker_files
+from smd_agent.storage import atomic_file, step_output, worker_files
 from smd_agent.storage.run_writer import RunWriter
 from smd_agent.storage.writer_thread import BLOCK_BYTES, Writer
 
@@ -241,7 +241,7 @@ def test_a_run_whose_collections_file_failed_for_good_has_no_end_mark_and_can_be
 
 def test_a_collections_file_is_written_once_for_each_text(run, monkeypatch):
     put = []
-    replace_file = whole_file.replace_file
+    replace_file = atomic_file.replace_file
     monkeypatch.setattr(worker_files, "replace_file", lambda *args: put.append(args[1]) or replace_file(*args))
     for step in range(3):
         run.write_collections(COLLECTIONS)

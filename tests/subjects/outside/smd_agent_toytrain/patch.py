@@ -1,8 +1,8 @@
 """Patch of toytrain, and what it declares of it."""
 
-from smd_agent.core.domains import LOSSES, STEPS, WEIGHTS
+from smd_agent.core.failure_domains import LOSSES, STEPS, WEIGHTS
 from smd_agent.framework.hook_source import HookSource
-from smd_agent.framework.patching import Until, replace
+from smd_agent.framework.replaced_functions import Until, replace
 from smd_agent.framework.whole_or_off import whole_or_off
 from smd_agent.patches.at_exit import warn_at_exit_if_nothing_captured
 from smd_agent.patches.declared import Declared, Framework, Range

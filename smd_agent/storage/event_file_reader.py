@@ -15,7 +15,7 @@ import numpy.typing as npt
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.patterns import name_pattern
 from smd_agent.errors import DamagedRecord, SMDebugRuntimeError
-from smd_agent.formats.event import SavedTensor, decode_tensors
+from smd_agent.formats.event_decoder import SavedTensor, decode_tensors
 from smd_agent.formats.tfrecord import (
     FOOTER_BYTES,
     FRAME_BYTES,

@@ -16,9 +16,9 @@ from mxnet.gluon import Block
 from mxnet.gluon.loss import Loss as LossBlock
 
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.framework.identity import WeakIdentityMap
 from smd_agent.framework.plain_access import is_a
-from smd_agent.interpreter.references import references
+from smd_agent.framework.weak_references import WeakIdentityMap
+from smd_agent.interpreter.reference_counts import references
 from smd_agent.mxnet.plain_access import name_of
 
 if TYPE_CHECKING:

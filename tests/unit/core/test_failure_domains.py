@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from smd_agent import guard, session
-from smd_agent.core.domains import AT_MOST, STEPS, Domain, failures, tensor_failed
-from smd_agent.core.failure import Failure
+from smd_agent.core.failure_domains import AT_MOST, STEPS, Domain, failures, tensor_failed
+from smd_agent.core.failure_record import Failure
 
 
 @pytest.fixture(autouse=True)

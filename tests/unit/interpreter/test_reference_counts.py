@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from types import SimpleNamespace
 
-from smd_agent.interpreter.references import has_only_a_cycle, references
+from smd_agent.interpreter.reference_counts import has_only_a_cycle, references
 
 
 class Object:

@@ -14,7 +14,7 @@ import weakref
 
 import pytest
 
-from smd_agent.framework.patching import (
+from smd_agent.framework.replaced_functions import (
     Patch,
     Until,
     is_ours,

@@ -8,8 +8,8 @@ from crc32c import crc32c
 
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugTypeError
-from smd_agent.formats.encoder import HeadEncoder, ScalarBlock, Stamp, tail, varint
-from smd_agent.formats.event import decode_tensor
+from smd_agent.formats.event_decoder import decode_tensor
+from smd_agent.formats.event_encoder import HeadEncoder, ScalarBlock, Stamp, tail, varint
 from smd_agent.formats.messages import Event
 from smd_agent.formats.tfrecord import FRAME_HEADER_BYTES, read_record
 

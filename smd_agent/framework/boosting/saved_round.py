@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
-from smd_agent.core.domains import note_missing
+from smd_agent.core.failure_domains import note_missing
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.boosting.built_in_collections import FULL_SHAP, LABELS, PREDICTIONS
 from smd_agent.framework.boosting.library import Library, Unavailable

@@ -10,7 +10,7 @@ class Failure:
     """A failure: what failed, when, and what it has cost.
 
     Attributes:
-        domain: what is saved that may be missing, in words, such as ``losses``; see ``core.domains``.
+        domain: what is saved that may be missing, in words, such as ``losses``; see ``core.failure_domains``.
         doing: what failed, in words.
         error: the type of the last exception and its text.
         step: number over all modes of the first step in which it failed; -1 before the first.

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from smd_agent import guard
-from smd_agent.core.failure import Failure
+from smd_agent.core.failure_record import Failure
 from smd_agent.core.overhead import overhead
 
 P = ParamSpec("P")
