@@ -149,7 +149,7 @@ MODULES: dict[str, Served] = {
         "pytorch",
         {"hook": ("smd_agent.pytorch.hook", ("Hook",))},
         _from("smd_agent.pytorch.collection", "Collection"),
-        saved="collection",
+        saved="built_in_collections",
     ),
     **_framework(
         "tensorflow",
@@ -159,19 +159,19 @@ MODULES: dict[str, Served] = {
             "session": ("smd_agent.tensorflow.sessions.hook", ("SessionHook", "EstimatorHook")),
         },
         _from("smd_agent.tensorflow.collection", "Collection"),
-        saved="keras.collection",
+        saved="keras.built_in_collections",
     ),
     **_framework(
         "mxnet",
         {"hook": ("smd_agent.mxnet.hook", ("Hook",))},
         _from("smd_agent.mxnet.collection", "Collection"),
-        saved="collection",
+        saved="built_in_collections",
     ),
     **_framework(
         "xgboost",
         {"hook": ("smd_agent.xgboost.hook", ("Hook",))},
         {},
-        saved="boosting.collection",
+        saved="boosting.built_in_collections",
     ),
 }
 """The modules by their old names."""

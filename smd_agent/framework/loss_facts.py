@@ -32,8 +32,8 @@ FACTS: Mapping[tuple[str, ...], str] = {
     " looked at",
     ("row_sum_error",): "by how much the sum of a row, over all classes, differs from 1 at most",
     ("sample_sum_error",): "by how much the sum of a class, over all samples, differs from 1 at most; of a loss that"
-    " expects logarithms, the logarithm of the sum of probabilities from 0. Only of two samples or more, and of what"
-    " is small enough to be looked at whole",
+    " expects logarithms, the logarithm of the sum of probabilities from 0. Only of what is small enough to be"
+    " looked at whole",
     ("classes",): "how many classes there are",
 }
 """Those of the input of every loss of classes, by name, with what they are; the documentation has them from here."""
@@ -77,7 +77,7 @@ def _of_rows(part: Any, logarithms: bool, are_all_samples: bool, library: Any) -
     found = {"input_min": part.min(), "input_max": part.max(), "row_sum_error": abs(part.sum(-1) - 1).max()}
     if logarithms:
         found["log_sum_error"] = _log_sum_error(part, -1, library)
-    if are_all_samples and len(part.shape) > 1 and part.shape[0] > 1:
+    if are_all_samples and len(part.shape) > 1:
         found["sample_sum_error"] = _log_sum_error(part, 0, library) if logarithms else abs(part.sum(0) - 1).max()
     return found
 

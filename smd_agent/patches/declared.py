@@ -273,6 +273,11 @@ _MXNET = (
     Declared(
         ("mxnet.optimizer.Optimizer._get_lrs",), "learning rates of a schedule are saved as an update uses them", CALL
     ),
+    Declared(
+        ("mxnet.contrib.amp.loss_scaler.LossScaler.has_overflow",),
+        "a scaler tells in its update alone whether that is skipped",
+        CALL,
+    ),
 )
 
 _TOLD_OF_KERAS = (Declared(_named("keras.Model", _ENTRIES), "what is not captured is said when it is used", ALWAYS),)

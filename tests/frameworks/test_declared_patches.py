@@ -86,6 +86,8 @@ ELSEWHERE = {
     "get_scaled_loss",
     "scale_loss",
     "_distributed_apply",
+    # Only with mixed precision.
+    "has_overflow",
     # Only of a batch that the training calls itself, or of what is not hybridized.
     "_build_cache",
 }

@@ -64,7 +64,8 @@ def of_numbers(module_runner):
 
 
 def rows(values):
-    return {"input_min": values.min(), "input_max": values.max(), "row_sum_error": abs(values.sum(-1) - 1).max()}
+    ends = {"input_min": values.min(), "input_max": values.max()}
+    return {**ends, "row_sum_error": abs(values.sum(-1) - 1).max(), "sample_sum_error": abs(values.sum(0) - 1).max()}
 
 
 OF_LABELS = {"classes": 3, "labels": 4, "label_min": 0, "label_max": 2, "ignored": 0, "top_label": 2, "top_share": 0.5}

@@ -144,7 +144,7 @@ def test_the_sum_over_all_samples(library, logarithms):
     assert float(found["sample_sum_error"]) == pytest.approx(np.abs(sums).max(), rel=1e-5)
 
 
-@pytest.mark.parametrize("shape", [(5,), (1, 5), (40_000, 5)])
+@pytest.mark.parametrize("shape", [(5,), (40_000, 5)])
 def test_samples_that_are_not_all_there(shape):
     assert "sample_sum_error" not in loss_facts.rows(np.ones(shape, np.float32))
 

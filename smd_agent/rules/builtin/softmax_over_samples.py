@@ -35,4 +35,7 @@ class SoftmaxOverSamples(UsageInARow):
         missed = numbers.get("log_sum_error" if is_of_logarithms else "row_sum_error", 0.0)
         # Where logarithms are at hand, probabilities are told by DoubleActivation.
         is_possible = numbers["input_max"] <= _NOISE if is_of_logarithms else numbers["input_min"] >= 0
-        return Fault() if is_possible and missed > _MISSED and numbers["sample_sum_error"] <= _NOISE else None
+        # A single sample is 1 throughout, and so may be what no softmax has returned.
+        is_one = numbers["input_min"] == numbers["input_max"]
+        is_found = is_possible and not is_one and missed > _MISSED and numbers["sample_sum_error"] <= _NOISE
+        return Fault() if is_found else None
