@@ -35,7 +35,7 @@ RESULTS := build/test-results
 
 help:
 	echo 'make demo    train the example under the agent, list and show what was saved; then one with a fault, and its report'
-	echo 'make test    the quick tests, against the installed wheel, in about eleven minutes'
+	echo 'make test    the quick tests, against the installed wheel, in about nine minutes'
 	echo 'make test-all  all tests and a build of the documentation; with the oldest frameworks and the real smdebug too'
 	echo 'make durations  note what each file of the tests took in the last "make test-all", for the order of the next'
 	echo 'make lint    ruff, mypy, import floors, workflows'
