@@ -161,8 +161,9 @@ def test_rules_find_a_faulty_program(runner, training, rule, loss):
 
 
 def test_a_rule_finds_targets_out_of_reach(runner):
-    trial = Trained(runner, "mse").trial
-    assert all(name.startswith("usage/loss/mean_squared_error_0/") for name in found_by_rule(trial, TargetOutOfReach()))
+    found = found_by_rule(Trained(runner, "mse").trial, TargetOutOfReach())
+    assert found
+    assert all(name.startswith("usage/loss/mean_squared_error_0/") for name in found)
 
 
 def test_modes_in_which_models_and_layers_are_called(module_runner):
