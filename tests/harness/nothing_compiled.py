@@ -21,4 +21,6 @@ def nothing_compiled() -> Iterator[None]:
         mock.patch.object(persistent_hooks.watch, "_stays", False),
     ):
         assert not has_compiled()
+        # What has stayed in place since a test before has compiled.
+        persistent_hooks.watch.end(None)
         yield
