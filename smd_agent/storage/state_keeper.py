@@ -199,7 +199,8 @@ class StateKeeper:
         if is_ready is None:
             return
         try:
-            if not (self._looks or self._noted or self._lock.locked() or is_ready(0)):
+            # In the order in which the thread goes on with what has happened, so that none of it passes unseen.
+            if not (is_ready(0) or self._lock.locked() or self._looks or self._noted):
                 return
             self._check_thread()
             with self._lock:

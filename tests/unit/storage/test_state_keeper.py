@@ -105,6 +105,23 @@ def test_the_step_after_a_checkpoint_waits_for_all_that_was_saved(tmp_path, keep
     training.keeper.stop()
 
 
+def test_a_checkpoint_that_the_thread_takes_while_a_step_asks_is_not_missed(training):
+    training.step(2)
+
+    def is_ready(seconds):
+        """Tell that nothing has happened: meanwhile something has, and the thread has done all that there is to do."""
+        write(training.folder / "last.pt")
+        deadline = time.monotonic() + 20
+        while not training.keeper._noted:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        return []
+
+    training.keeper._is_ready = is_ready
+    training.step()
+    assert training.waited == [2]
+
+
 def test_what_is_written_below_counts_and_a_folder_that_gets_another_name_is_the_same(training):
     training.step()
     write(training.folder / "tmp-step-1/inner/model.pt")
