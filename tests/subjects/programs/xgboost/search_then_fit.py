@@ -1,10 +1,13 @@
 """XGBClassifier in a grid search without a pipeline; the best settings are fitted again, with a held-out set."""
 
+import warnings
+
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import GridSearchCV, train_test_split
 from xgboost import XGBClassifier
 
+warnings.simplefilter("ignore", RuntimeWarning)  # old scikit-learn casts memory that nothing has been written to
 np.random.seed(4)
 X, y = load_breast_cancer(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=4)
