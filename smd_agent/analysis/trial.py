@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from smd_agent.analysis.collections_files import POLL_SECONDS, CollectionsFiles
+from smd_agent.analysis.series import SeriesTable
+from smd_agent.analysis.series_source import COLLECTION, PREFIX, SeriesSource
 from smd_agent.analysis.steps import Catalogue, Contents, StepState, StepTable, flat
 from smd_agent.analysis.tensor import Tensor
 from smd_agent.analysis.trial_tables import Views
@@ -21,7 +23,14 @@ from smd_agent.core.collection import Collection
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.patterns import NamePattern, name_pattern
-from smd_agent.errors import DamagedRecord, NoMoreData, SMDebugNotImplementedError, StepUnavailable, TensorUnavailable
+from smd_agent.errors import (
+    DamagedRecord,
+    InvalidWorker,
+    NoMoreData,
+    SMDebugNotImplementedError,
+    StepUnavailable,
+    TensorUnavailable,
+)
 from smd_agent.formats.addresses import plain
 from smd_agent.formats.event_decoder import Form, SavedTensor
 from smd_agent.printable import shortened
@@ -110,6 +119,7 @@ class Trial(Views):
         # Many numbers, or small tensors, of one step at once: see `RunReader`.
         self.column, self.rows = self._reader.column, self._reader.rows
         self._collections = CollectionsFiles(self._reader)
+        self._series: SeriesSource | None = None
         self._open(timeout)
 
     def _open(self, timeout: float) -> None:
@@ -181,13 +191,36 @@ class Trial(Views):
         """
         if not self.has_tensor(tname):
             raise TensorUnavailable(tname)
-        return self._tensors[tname]
+        return self._tensors[tname] if tname in self._tensors else Tensor(tname, self.series_source)
 
     def has_tensor(self, tname: str) -> bool:
-        """Tell whether a tensor was saved, in whatever form."""
+        """Tell whether a tensor was saved, in whatever form, or is a number of the series."""
         if tname not in self._tensors:
             self.maybe_refresh(tname)
-        return tname in self._tensors
+        return tname in self._tensors or (tname.startswith(PREFIX) and tname in self.series_source.step_table.names())
+
+    def series(self, worker: str | None = None) -> Mapping[str, SeriesTable]:
+        """Return the tables of the series, a few numbers of every step, by name: ``steps`` and ``parameters``.
+
+        Args:
+            worker: who has noted them; the first one that has, if None.
+
+        Raises:
+            InvalidWorker: it has noted none.
+        """
+        tables = self.series_source.tables
+        if worker is not None and worker not in tables:
+            raise InvalidWorker(worker)
+        return next(iter(tables.values()), {}) if worker is None else tables[worker]
+
+    @property
+    def series_source(self) -> SeriesSource:
+        """The series as a source of tensors: its steps, and what they have, by the latest look."""
+        if self._series is None:
+            self._series = SeriesSource(self._reader.series(), lambda: self.loaded_all_steps)
+        elif self.dynamic_refresh and not self.loaded_all_steps:
+            self._series.maybe_refresh()
+        return self._series
 
     def tensor_names(
         self,
@@ -205,7 +238,8 @@ class Trial(Views):
             step: only those saved at this step; a global step that was not saved has none.
             mode: only those saved in this mode, and how ``step`` counts.
             regex: only names in which one of these is found.
-            collection: only members of this collection. Not together with ``regex``.
+            collection: only members of this collection. Not together with ``regex``. Numbers of the series are named
+                where this is ``series``.
 
         Raises:
             KeyError: the mode, or the step in the mode, was not saved.
@@ -213,6 +247,8 @@ class Trial(Views):
             TypeError: ``collection`` is neither a name nor a collection.
         """
         self.maybe_refresh()
+        if COLLECTION in (collection, getattr(collection, "name", None)) and regex is None:
+            return sorted(self._series_names(step, mode))
         names = self._names(step, mode)
         if regex is not None and collection is not None:
             raise ValueError("Only one of `regex` or `collection` can be passed to this method")
@@ -370,6 +406,12 @@ class Trial(Views):
             files += self.step_table.files(number, mode).values()
         return set().union(*(contents.names for contents in {self.contents(file) for file in files}))
 
+    def _series_names(self, step: int | None, mode: ModeKeys) -> set[str]:
+        table = self.series_source.step_table
+        if step is not None:
+            return {name for file in table.files(step, mode).values() for name in file.index.payload.tensors.names}
+        return {name for name in table.names() if mode is ModeKeys.GLOBAL or table.steps_of(name, mode)}
+
     def _collection_of(self, collection: str | Collection) -> Collection:
         if isinstance(collection, str):
             return self.collection(collection)
@@ -431,36 +473,6 @@ class S3Trial(Trial):
         super().__init__(
             name, f"s3://{bucket_name}/{prefix_name}", range_steps, index_mode=index_mode, cache=cache, timeout=timeout
         )
-
-
-class OwnPart(Trial):
-    """The steps that one worker has written. None is read, and none is kept, before it is asked for.
-
-    Args:
-        dirname: the run's folder.
-        worker: such as ``worker_0``.
-
-    Raises:
-        SMDebugRuntimeError: the collections file cannot be understood.
-    """
-
-    def __init__(self, dirname: str, worker: str) -> None:
-        self._worker = worker
-        super().__init__(dirname, dirname)
-
-    def _open(self, timeout: float) -> None:
-        self._collections.refresh()
-        self.take_as_it_is()
-        self.step_table.end()
-
-    def saved_steps(self) -> list[int]:
-        """Return the steps, counted over all modes."""
-        return self._reader.steps_of(self._worker)
-
-    def files_at(self, step: int) -> Mapping[str, StepIndex]:
-        """Read what the worker has noted of one step: its index file by the worker's name; none if it is unreadable."""
-        file = self._reader.index_of(step, self._worker)
-        return {} if file is None else {file.worker: file}
 
 
 def _is_found(patterns: Sequence[NamePattern], name: str) -> bool:

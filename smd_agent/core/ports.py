@@ -47,10 +47,29 @@ class StepSink(Protocol):
         """Forget tensors and scalars of these names: others of the same names follow."""
 
 
+class SeriesSink(Protocol):
+    """Takes rows of the series, see ``core.series``; ``after`` is the step that this start of the run goes on after."""
+
+    after: int
+
+    @property
+    def takes_rows(self) -> bool:
+        """True if rows are stored."""
+
+    def add(
+        self, table: str, step: int, mode: ModeKeys, mode_step: int, names: tuple[str, ...], values: Sequence[float]
+    ) -> None:
+        """Take a row, of a saved step or another."""
+
+
 class RunSink(Protocol):
     """Takes the steps of one worker."""
 
     dry_run: bool
+
+    @property
+    def series(self) -> SeriesSink:
+        """The one that takes rows of the series."""
 
     @property
     def location(self) -> str:

@@ -24,6 +24,7 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.core.open_step import OpenStep
 from smd_agent.core.overhead import overhead
 from smd_agent.core.ports import OpenCapture, StepAside
+from smd_agent.core.series import Series
 from smd_agent.core.value_writing import ToArray, capture, write_group
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Recorder(OpenStep):
 
     Attributes:
         axes: of the channels of layers' outputs; who captures these says where they are.
+        series: takes a few numbers of every step, saved or not.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Recorder(OpenStep):
     ) -> None:
         super().__init__(selection, output, position)
         self.axes = ChannelAxes()
+        self.series = Series(self.position, output)
         selection.on_change = self.ask_again
         self._to_array = to_array
         self._given = ManualValues(self, to_array)
@@ -92,6 +95,7 @@ class Recorder(OpenStep):
     def go_on_after(self, step: int, mode_steps: Mapping[ModeKeys, int]) -> None:
         """Number the steps, of which none has begun, as a run that has made these: of all modes, and of each."""
         self.position.go_on_after(step)
+        self.output.sink.series.after = step
         self._ended_step = step
         for mode, number in {**mode_steps, ModeKeys.GLOBAL: step}.items():
             self.clocks[mode].step = number

@@ -115,6 +115,11 @@ class RunOutput:
         """The worker whose steps have been summed up; empty if none has, or in a process that a fork has made."""
         return self.sink.worker if self._told and not self._forked else ""
 
+    @property
+    def writes(self) -> bool | None:
+        """True if this process writes; None as long as it has not been asked to."""
+        return self._worker.writes
+
     def begin_anew(self) -> None:
         """Write a run of its own, in a process that a fork has made, once that trains."""
         self._forked = True

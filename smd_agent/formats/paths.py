@@ -8,12 +8,14 @@
 ``lost/<worker>.json``                                  the steps that one worker could not save
 ``about/<worker>.json``                                 with what one worker ran, and what saving took
 ``failures/<worker>.json``                              what failed of the agent's; only if something did
+``series/<worker>_<table>_<segment>.smd``               numbers of every step, see `smd_agent.formats.series`
 ``index_cache.smd``                                     what the index files say, in one; never needed
 ``claim.smd``                                           locked by the process that writes, and names it
 ``claim_<worker>.smd``                                  the same, for each of several workers
 ======================================================  ====================================================
 
 Steps are global steps with twelve digits, index folders have nine. A file being written ends in ``.tmp``.
+A segment of the series has fifteen digits; the one that was begun later has the higher number.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ END_MARKER = "training_job_end.ts"
 LOST_FOLDER = "lost"
 ABOUT_FOLDER = "about"
 FAILURES_FOLDER = "failures"
+SERIES_FOLDER = "series"
 EVENTS_FOLDER = "events"
 INDEX_FOLDER = "index"
 COLLECTIONS_FOLDER = "collections/000000000"
@@ -33,6 +36,7 @@ TEMPORARY_SUFFIX = ".tmp"
 _STEPS_PER_INDEX_FOLDER = 1000
 _STEP_FILE = re.compile(r"(\d+)_(.+)\.(?:json|tfevents)")
 _WORKER_CLAIM = re.compile(r"claim_(.+)\.smd")
+_SERIES_FILE = re.compile(r"(.+)_([a-z]+)_(\d+)\.smd")
 _COLLECTIONS_FILE = re.compile(r"(.+)_collections\.json")
 
 
@@ -69,6 +73,17 @@ def about_path(worker: str) -> str:
 def failures_path(worker: str) -> str:
     """Name the file of what failed of the agent's in one worker."""
     return f"{FAILURES_FOLDER}/{_encoded(worker)}.json"
+
+
+def series_path(worker: str, table: str, segment: int) -> str:
+    """Name a file of the series of a worker."""
+    return f"{SERIES_FOLDER}/{_encoded(worker)}_{table}_{segment:015d}.smd"
+
+
+def parse_series_file(name: str) -> tuple[str, str, int] | None:
+    """Take worker, table and segment from the base name of a file of the series; None for any other name."""
+    match = _SERIES_FILE.fullmatch(name)
+    return (_decoded(match[1]), match[2], int(match[3])) if match else None
 
 
 def claim_path(worker: str | None = None) -> str:

@@ -95,7 +95,7 @@ def _verdict(folder: str, worker: str, seconds: float, check: str) -> str:
     """Return the line; empty where there was no time for any."""
     import logging
 
-    from smd_agent.analysis.trial import OwnPart
+    from smd_agent.analysis.own_part import OwnPart
     from smd_agent.rules.verdict_in_time import in_one_line, look_shortly
 
     logger, thread = logging.getLogger("smd_agent"), get_ident()

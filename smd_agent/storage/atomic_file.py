@@ -155,6 +155,24 @@ class GrowingFile:
         os.close(self._descriptor)
 
 
+def create_file(root: Path, name: str) -> int:
+    """The descriptor of a new file of a run, to write to; folders that are missing are made.
+
+    Args:
+        root: the run's folder, which must be there.
+        name: of the file, below the run's folder.
+
+    Raises:
+        OSError: it cannot be made, it is there already, or one of its folders is a link.
+    """
+    *folders, last = name.split("/")
+    folder = _opened(root, folders)
+    try:
+        return open_above(last, _NEW_FILE, 0o666, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
 def replace_file(root: Path, name: str, content: bytes) -> None:
     """Put a whole file of a run in place at once: readers see the old one or the new one, never a part.
 

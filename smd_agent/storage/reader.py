@@ -34,6 +34,7 @@ from smd_agent.regular_file import NotARegularFile
 from smd_agent.storage import open_runs
 from smd_agent.storage.event_file_reader import HEAD_BYTES, head_of, payload_of, read_payload, read_range, read_records
 from smd_agent.storage.index_files import IndexFiles, StepIndex, change_time, names_in
+from smd_agent.storage.series_reader import SeriesFiles
 
 logger = logging.getLogger("smd_agent")
 
@@ -124,6 +125,10 @@ class RunReader:
     def index_of(self, step: int, worker: str) -> StepIndex | None:
         """Read one index file; None where it cannot be read."""
         return self._indexes.index_of(step, worker)
+
+    def series(self) -> SeriesFiles:
+        """Return the files of the series."""
+        return SeriesFiles(self.root)
 
     def read(self, place: StepIndex, name: str) -> SavedTensor:
         """Read one tensor.

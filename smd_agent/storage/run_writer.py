@@ -15,17 +15,21 @@ from smd_agent.core.failure_record import Failure
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.event_encoder import Stamp
 from smd_agent.formats.notes import about_text, failures_text
+from smd_agent.formats.series import PARAMETERS_TABLE, STEPS_TABLE
 from smd_agent.formats.training_state import StorePlace
 from smd_agent.storage.disk_failures import FIRST_STEPS, LARGE_STEP, PASSING, Beginning, tell_forecast
 from smd_agent.storage.folder_choice import Continuation, RunFolder, absolute, holds_finished_run
 from smd_agent.storage.metrics_file import MetricsFile, MetricStep
 from smd_agent.storage.run_tensorboard import RunBoard
+from smd_agent.storage.series_writer import SeriesDisk, SeriesWriter
 from smd_agent.storage.step_file import Growth, Layouts, StepFile
 from smd_agent.storage.tensorboard_files import BoardStep
 from smd_agent.storage.uploads import Uploads
 from smd_agent.storage.worker_files import WorkerFiles
 from smd_agent.storage.worker_place import RunPlace
 from smd_agent.storage.writer_thread import DEFAULT_BUDGET_BYTES, Writer
+
+SERIES_BYTES = 64 << 20
 
 
 class RunWriter:
@@ -40,6 +44,11 @@ class RunWriter:
         continued: the run that this one goes on with; None if it begins one.
         metrics: what SageMaker's metrics get of it; None if nothing.
         uploads: bring the run into a store; it stays in its folder if None.
+        series_bytes: size of the series' table of steps, half of which that of parameters may have; 0: there is none.
+
+    Attributes:
+        dry_run: the same.
+        series: takes the rows of every step.
     """
 
     def __init__(
@@ -52,6 +61,7 @@ class RunWriter:
         continued: Continuation | None = None,
         metrics: MetricsFile | None = None,
         uploads: Uploads | None = None,
+        series_bytes: int = SERIES_BYTES,
     ) -> None:
         self.dry_run = dry_run
         self._budget_bytes = budget_bytes
@@ -60,6 +70,17 @@ class RunWriter:
         # Whether a worker has been left: it gets the first steps of a run that others have begun.
         self._met_late = False
         self._forecast = False
+        limits = (
+            {STEPS_TABLE: series_bytes, PARAMETERS_TABLE: series_bytes // 2} if series_bytes and not dry_run else {}
+        )
+        self.series = SeriesWriter(
+            limits,
+            SeriesDisk(
+                lambda job: self._writer.submit(job),
+                lambda: self._at.current(),
+                lambda failure: self._at.failures.write_failed(failure),
+            ),
+        )
         named = absolute(out_dir)
         folder = RunFolder(named, holds_finished_run(named), below, continued)
         self._make_ready(RunPlace(folder, Uploads() if uploads is None else uploads, board))
@@ -145,16 +166,19 @@ class RunWriter:
             raise beginning.failure
         self._at.files = WorkerFiles(worker)
         self._at.files.lost.steps += self._at.lost_before
+        self.series.begin(worker)
         return None
 
     def leave(self) -> None:
         """Put on disk what this worker has saved, give the folder up, and have no worker until the next ``start``."""
         self._close(end_marker=False)
+        self.series.leave()
         self._met_late = True
         self._at.files = None
 
     def begin_anew(self) -> None:
         """Forget everything, in a process that a fork has made: folder and thread are its parent's."""
+        self.series.begin_anew()
         self._at.store.begin_anew()
         self._make_ready(RunPlace(self._at.folder.anew(), self._at.store, self._board))
         self._close_others()
@@ -208,6 +232,7 @@ class RunWriter:
 
     def flush(self, last_look: bool = True) -> bool:
         """Wait until all committed steps are on disk; False when it stands still. ``last_look``: see ``drain``."""
+        self.series.flush()
         return self._writer.drain(last_look)
 
     def close(self, end_marker: bool) -> None:
@@ -224,9 +249,11 @@ class RunWriter:
         self._at.clear_away()
 
     def _close(self, end_marker: bool) -> None:
-        if not self.started or self._closed or self._closed is end_marker:
+        is_closed = bool(self._closed) or self._closed is end_marker
+        if not self.started or (is_closed and not self.series.has_files):
             return
         collections = None if self._at.files is None else self._at.files.collections
+        self.series.flush()
         self._writer.submit(partial(self._end, end_marker))
         self._writer.submit(self._at.folder.leave)
         if not self._writer.close():
@@ -261,6 +288,7 @@ class RunWriter:
     # On the writer thread.
     def _end(self, end_marker: bool) -> None:
         self._close_others()
+        self.series.close()
         self._at.end(end_marker)
 
     def _close_others(self) -> None:

@@ -1,0 +1,241 @@
+"""The series of one worker on its way to its files: rows are gathered for a moment, then written.
+
+A row is in its file two milliseconds after it came, or when the next one comes, whichever is later. It is written by
+the thread that it comes from, which takes microseconds, as long as that proves to be quick; else by the writer thread,
+which also makes the files. Until the run has begun, rows wait in memory.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from smd_agent import guard
+from smd_agent.core.modes import ModeKeys
+from smd_agent.storage.series_file import SeriesFile
+from smd_agent.storage.series_table import SeriesTable
+from smd_agent.storage.writer_thread import Job
+
+GATHER_SECONDS = 0.002
+SLOW_SECONDS = 0.001
+# So many slow writes among a number of them, and the training's thread writes no more.
+_MOST_SLOW, _AMONG = 2, 1000
+_RETRY_SECONDS = 1.0
+# What goes into a store is uploaded whole.
+LARGEST_FILE = 8 << 20
+
+
+class SeriesDisk(NamedTuple):
+    """The way to the disk.
+
+    submit: has something done on the writer thread.
+    place: gives, there, the run's folder; an OSError says that there is none.
+    failed: called with what went wrong when rows could not be written, which are tried again.
+    """
+
+    submit: Callable[[Job], None]
+    place: Callable[[], Path]
+    failed: Callable[[Exception], None]
+
+
+class _Pace:
+    """The pace of the writes, which says whether the training's thread makes them.
+
+    is_quick: True as long as it does.
+    retry_at: nothing is written before that, in seconds since the epoch.
+    """
+
+    def __init__(self) -> None:
+        self.is_quick = True
+        self.retry_at = 0.0
+        self._writes = self._slow = 0
+
+    def note(self, seconds: float) -> None:
+        """Take note of a write."""
+        self._writes += 1
+        if self._writes > _AMONG:
+            self._writes = self._slow = 0
+        if seconds > SLOW_SECONDS:
+            self._slow += 1
+            self.is_quick = self._slow < _MOST_SLOW
+
+
+class _Table:
+    """A table, the file that its rows go into, and when that was written last, in seconds since the epoch."""
+
+    def __init__(self, name: str, limit: int) -> None:
+        self.rows = SeriesTable(name, limit)
+        self.file: SeriesFile | None = None
+        self.written_at = 0.0
+
+
+class SeriesWriter:
+    """Takes the rows of one worker.
+
+    Args:
+        limits: size of each table in bytes; empty if nothing is taken.
+        disk: the way to it.
+
+    Attributes:
+        after: the step that this start of the run goes on after; -1 if it begins one.
+    """
+
+    def __init__(self, limits: Mapping[str, int], disk: SeriesDisk) -> None:
+        self._limits = limits
+        self._disk = disk
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forget everything, in a process that a fork has made."""
+        # A thread that a fork has left behind may hold the old one for ever.
+        self._lock = threading.RLock()
+        self.after = -1
+        self._start = os.urandom(6).hex()
+        # None as long as the run has not begun.
+        self._worker: str | None = None
+        self._tables = {name: _Table(name, limit) for name, limit in self._limits.items()}
+        # Files that others have taken the place of, and that have rows yet.
+        self._ended: list[SeriesFile] = []
+        self._under_way: set[SeriesFile] = set()
+        self._last_segment = 0
+        self._pace = _Pace()
+
+    @property
+    def takes_rows(self) -> bool:
+        """True if rows are taken."""
+        return bool(self._tables)
+
+    @property
+    def has_files(self) -> bool:
+        """True if there is something to close."""
+        return any(True for _ in self._files())
+
+    def add(
+        self, table: str, step: int, mode: ModeKeys, mode_step: int, names: tuple[str, ...], values: Sequence[float]
+    ) -> None:
+        """Take a row; see ``core.series``."""
+        now = time.time()
+        with self._lock:
+            own = self._tables[table]
+            file = own.file
+            if own.rows.fit(names) or file is None or file.size > LARGEST_FILE:
+                file = self._next_file(own)
+            row = own.rows.row(step, mode, mode_step, now, values)
+            if not row:
+                return
+            file.add(row)
+            # A clock may be set back.
+            if 0 <= now - own.written_at < GATHER_SECONDS:
+                return
+            own.written_at = now
+        self._hand_over(file, now)
+
+    def begin(self, worker: str) -> None:
+        """Have rows written from now on: the run has begun as this worker."""
+        with self._lock:
+            self._worker = worker
+            for file in self._files():
+                file.header = file.header._replace(worker=worker)
+
+    def leave(self) -> None:
+        """Be this worker no longer: rows that follow wait until the next ``begin``."""
+        with self._lock:
+            self._worker = None
+
+    def flush(self) -> None:
+        """Have all rows written that have come."""
+        for file in [*self._files()]:
+            self._hand_over_to_thread(file)
+
+    def close(self) -> None:
+        """Close the files; a row that follows begins another one."""
+        with self._lock:
+            for file in self._files():
+                self._close(file)
+            self._ended.clear()
+            for own in self._tables.values():
+                own.file = None
+
+    def _close(self, file: SeriesFile) -> None:
+        # Its descriptor may be another file's as soon as it is closed.
+        file.has_gone = file in self._under_way and file.is_open
+        if not file.has_gone:
+            file.close()
+
+    def _files(self) -> Iterator[SeriesFile]:
+        yield from self._ended
+        for own in self._tables.values():
+            if own.file is not None:
+                yield own.file
+
+    def _next_file(self, own: _Table) -> SeriesFile:
+        if own.file is not None:
+            self._ended.append(own.file)
+            self._hand_over_to_thread(own.file)
+        own.file = SeriesFile(own.rows.header(self._worker or "", self._start, self.after))
+        return own.file
+
+    def _hand_over(self, file: SeriesFile, now: float) -> None:
+        if 0 <= self._pace.retry_at - now < _RETRY_SECONDS:
+            return
+        if not self._pace.is_quick or not file.is_open:
+            self._hand_over_to_thread(file)
+        elif self._take_over(file):
+            begun = time.perf_counter()
+            self._write_out(file)
+            self._pace.note(time.perf_counter() - begun)
+            if file.waiting and not file.is_open:
+                self._hand_over_to_thread(file)
+
+    def _hand_over_to_thread(self, file: SeriesFile) -> None:
+        if self._take_over(file):
+            self._disk.submit(partial(self._write_out, file, opens=True))
+
+    def _take_over(self, file: SeriesFile) -> bool:
+        """Have a file written by nobody else; False if it cannot be, or another thread is at it."""
+        with self._lock:
+            if self._worker is None or file in self._under_way:
+                return False
+            self._under_way.add(file)
+            return True
+
+    def _write_out(self, file: SeriesFile, opens: bool = False) -> None:
+        """Write what waits; in a new file if there is none, on the writer thread, which ``opens`` one."""
+        try:
+            failure = guard.attempt(partial(self._write, file, opens))
+        finally:
+            with self._lock:
+                self._under_way.discard(file)
+                is_done = file in self._ended and not file.waiting
+                if is_done:
+                    self._ended.remove(file)
+                if is_done or file.has_gone:
+                    self._close(file)
+        if failure is not None:
+            self._pace.retry_at = time.time() + _RETRY_SECONDS
+            self._disk.failed(failure)
+
+    def _write(self, file: SeriesFile, opens: bool) -> None:
+        while file.waiting:
+            if not file.is_in_place():
+                if not opens:
+                    return
+                file.open(self._disk.place(), self._next_segment())
+            with self._lock:
+                rows = file.take()
+            try:
+                file.append(rows)
+            except BaseException:
+                with self._lock:
+                    file.give_back(rows)
+                raise
+
+    def _next_segment(self) -> int:
+        """A number that no earlier start of the run has given to a file, here or in a store."""
+        self._last_segment = max(self._last_segment + 1, int(time.time() * 1000))
+        return self._last_segment
