@@ -137,7 +137,7 @@ def saved_bytes(shapes: list[Shape]) -> dict[str, int]:
     """Return the bytes of a saved step with the statistics of as many weights and gradients, and of their values."""
     import numpy as np
 
-    from smd_agent.core.channels import ChannelAxes
+    from smd_agent.core.channel_axes import ChannelAxes
     from smd_agent.core.collection import Collection
     from smd_agent.core.modes import ModeKeys
     from smd_agent.core.reduction_config import SMALL, STATISTICS, ReductionConfig

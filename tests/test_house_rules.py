@@ -217,7 +217,7 @@ def test_functions_of_frameworks_are_replaced_by_the_register_only():
     # runs where the register must not be.
     own = {
         *("smd_agent/core/locking.py", "smd_agent/framework/step_events.py"),
-        *("smd_agent/tensorflow/tape/gradient_calls.py", "smd_agent/framework/observer.py"),
+        *("smd_agent/tensorflow/tape/tape_loops.py", "smd_agent/framework/observer.py"),
     }
     register = "smd_agent/framework/replaced_functions.py"
 

@@ -15,7 +15,7 @@ from smd_agent.printable import printable
 from smd_agent.regular_file import read_text
 
 if TYPE_CHECKING:
-    from smd_agent.storage.reader import RunReader
+    from smd_agent.storage.run_reader import RunReader
 
 logger = logging.getLogger("smd_agent")
 

@@ -36,7 +36,7 @@ from smd_agent.rules.judging import Judging, Verdict
 from smd_agent.rules.not_judged import with_reasons
 from smd_agent.rules.registry import applied_unasked, built_in_rules, configured_rules, rules_of_file
 from smd_agent.rules.rule import Rule
-from smd_agent.storage.worker_notes import read_failures
+from smd_agent.storage.worker_files_reader import read_failures
 
 PROBLEM, NOT_JUDGED = 1, 2
 

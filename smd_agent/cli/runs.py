@@ -10,7 +10,7 @@ from smd_agent.cli.output import table
 from smd_agent.formats.notes import in_words
 from smd_agent.printable import count_of, shortened
 from smd_agent.storage.claim import describe_state
-from smd_agent.storage.worker_notes import read_failures, read_lost_steps
+from smd_agent.storage.worker_files_reader import read_failures, read_lost_steps
 
 # So many lost steps are listed by their numbers.
 _LISTED = 10

@@ -35,7 +35,7 @@ from smd_agent.rules.finding import Finding, alike
 from smd_agent.rules.judging import Judging
 from smd_agent.rules.registry import rules_of_run
 from smd_agent.rules.verdict_in_time import ShortLook, in_one_line
-from smd_agent.storage.worker_notes import read_failures
+from smd_agent.storage.worker_files_reader import read_failures
 
 # Read at a look: a run that is long already is read evenly in parts, within a second or two.
 _EFFORT = Effort(numbers=100_000, bytes=100_000_000, largest=1_000_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from smd_agent.storage.worker_notes import read_about
+from smd_agent.storage.worker_files_reader import read_about
 
 if TYPE_CHECKING:
     from smd_agent.analysis.trial import Trial

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from smd_agent.core.channels import ChannelAxes
+from smd_agent.core.channel_axes import ChannelAxes
 from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.failure_record import Failure
 from smd_agent.core.modes import ModeKeys

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from smd_agent import guard
-from smd_agent.core.channels import ChannelAxes
+from smd_agent.core.channel_axes import ChannelAxes
 from smd_agent.core.clock import NEVER, ModeClock, RunPosition
 from smd_agent.core.failure_domains import GIVEN, STEPS, failures, tensor_failed
 from smd_agent.core.locking import locked

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from smd_agent import guard
-from smd_agent.core.channels import ChannelAxes
+from smd_agent.core.channel_axes import ChannelAxes
 from smd_agent.core.distribution import distribution_of, has_distribution, sums_in
 from smd_agent.core.names import Ops, reduction_name
 from smd_agent.core.ports import Deferred, StepSink

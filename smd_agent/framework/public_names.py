@@ -10,7 +10,7 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys as modes
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
-from smd_agent.framework.hook_of_process import del_hook, set_hook
+from smd_agent.framework.hook_for_scripts import del_hook, set_hook
 
 __all__ = ["CollectionKeys", "ReductionConfig", "SaveConfig", "SaveConfigMode", "del_hook", "modes", "set_hook"]
 

@@ -1,7 +1,7 @@
 """Public names for MXNet: ``import smd_agent.mxnet as smd``."""
 
 from smd_agent.framework import public_names
-from smd_agent.framework.hook_of_process import obtain_hook
+from smd_agent.framework.hook_for_scripts import obtain_hook
 from smd_agent.framework.public_names import *  # noqa: F403
 from smd_agent.mxnet.collection import Collection
 from smd_agent.mxnet.hook import Hook

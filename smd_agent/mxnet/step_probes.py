@@ -21,7 +21,7 @@ from smd_agent.framework.unowned_parameters import UnownedParameters
 from smd_agent.framework.usage import Usage
 from smd_agent.framework.weight_changes import WeightChanges
 from smd_agent.mxnet import fact_adapters
-from smd_agent.mxnet.channels import Channels
+from smd_agent.mxnet.channel_axes import Channels
 from smd_agent.mxnet.gradients import Gradients
 from smd_agent.mxnet.layer_modes import LayerModes
 from smd_agent.mxnet.layers import Layers

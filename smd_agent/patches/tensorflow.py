@@ -9,12 +9,12 @@ from smd_agent import guard
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.whole_or_off import whole_or_off
 from smd_agent.patches.at_exit import warn_at_exit_if_nothing_captured
-from smd_agent.patches.hook_of_run import make_hook, wanted_settings
+from smd_agent.patches.hook_from_settings import make_hook, wanted_settings
 from smd_agent.patches.importer import when_imported
 
 if TYPE_CHECKING:
     from smd_agent.tensorflow.hook import TensorflowHook
-    from smd_agent.tensorflow.tape.gradient_calls import TapeWatch
+    from smd_agent.tensorflow.tape.tape_loops import TapeWatch
 
 _whole_or_off = whole_or_off("tensorflow")
 
@@ -56,7 +56,7 @@ def apply(tensorflow: ModuleType) -> None:
 
 def _watch_tapes(tensorflow: ModuleType, source: HookSource[TensorflowHook]) -> TapeWatch | None:
     try:
-        from smd_agent.tensorflow.tape.gradient_calls import the_watch
+        from smd_agent.tensorflow.tape.tape_loops import the_watch
     except ImportError as error:
         # It needs parts of TensorFlow that are not public.
         guard.say(f"tensorflow {tensorflow.__version__}: GradientTape is not captured ({guard.describe(error)})")

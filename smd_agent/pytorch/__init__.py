@@ -1,7 +1,7 @@
 """Public names for PyTorch: ``import smd_agent.pytorch as smd``."""
 
 from smd_agent.framework import public_names
-from smd_agent.framework.hook_of_process import obtain_hook
+from smd_agent.framework.hook_for_scripts import obtain_hook
 from smd_agent.framework.public_names import *  # noqa: F403
 from smd_agent.pytorch.collection import Collection
 from smd_agent.pytorch.hook import Hook

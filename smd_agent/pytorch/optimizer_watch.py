@@ -19,7 +19,7 @@ from smd_agent.framework.training_step import TrainingSteps
 from smd_agent.interpreter.callers import callers
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.interpreter.living_objects import living
-from smd_agent.pytorch import own_handles
+from smd_agent.pytorch import hook_numbers
 from smd_agent.pytorch.own_operations import fence
 from smd_agent.pytorch.plain_access import optimized
 from smd_agent.pytorch.tracing import compiler, is_dynamo_compiling, leave_uncompiled
@@ -79,7 +79,7 @@ class _Updates:
         # An optimizer of another thread that is calling its hooks walks the dict that this one comes into, which ends
         # its update with an error: before the first is made, none does.
         if not self._registered:
-            own_handles.register(register_optimizer_step_post_hook, self._make_hook())
+            hook_numbers.register(register_optimizer_step_post_hook, self._make_hook())
             self._registered = True
 
     def add(self, optimizer: Any) -> None:

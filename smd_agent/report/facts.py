@@ -17,7 +17,7 @@ from smd_agent.report.collecting import Collected
 from smd_agent.report.html_elements import Element, count_of, element, table, time_text
 from smd_agent.rules.judging import Verdict
 from smd_agent.rules.not_judged import grouped
-from smd_agent.storage.worker_notes import read_about, read_failures, read_lost_steps
+from smd_agent.storage.worker_files_reader import read_about, read_failures, read_lost_steps
 
 
 def cost_rows(trial: Trial) -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ from smd_agent.rules.judging import Judging, Verdict
 from smd_agent.rules.registry import rules_of_run
 from smd_agent.rules.step_view import Limits, OutOfTime, RunView, StepView
 from smd_agent.storage.index_files import StepIndex
-from smd_agent.storage.worker_notes import read_failures
+from smd_agent.storage.worker_files_reader import read_failures
 
 LARGEST_VALUE = 32 << 20
 """In bytes: of what is read within a tenth of a second."""

@@ -23,7 +23,7 @@ from smd_agent.formats.addresses import is_address
 from smd_agent.formats.index import Index
 from smd_agent.storage.atomic_file import remove_file, replace_file
 from smd_agent.storage.index_files import StepIndex
-from smd_agent.storage.reader import RunReader
+from smd_agent.storage.run_reader import RunReader
 from smd_agent.storage.stores import Entry, Store, StoreFailure
 
 LOOK_SECONDS = 2.0

@@ -18,7 +18,7 @@ from smd_agent.storage.step_file import Growth, StepFile
 from smd_agent.storage.tensorboard_files import FOLDER
 from smd_agent.storage.uploads import Uploads
 from smd_agent.storage.worker_files import WorkerFiles
-from smd_agent.storage.worker_notes import take_lost_steps
+from smd_agent.storage.worker_files_reader import take_lost_steps
 
 if TYPE_CHECKING:
     from smd_agent.storage.run_tensorboard import RunBoard

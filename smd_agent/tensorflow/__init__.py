@@ -3,7 +3,7 @@
 from smd_agent import session
 from smd_agent.errors import SMDebugValueError
 from smd_agent.framework import public_names
-from smd_agent.framework.hook_of_process import obtain_hook
+from smd_agent.framework.hook_for_scripts import obtain_hook
 from smd_agent.framework.public_names import *  # noqa: F403
 from smd_agent.tensorflow.collection import Collection
 from smd_agent.tensorflow.hook import TensorflowHook

@@ -15,7 +15,7 @@ class Watchers:
     def tape(self, tape: Tape) -> None:
         """Watch this tape."""
         try:
-            from smd_agent.tensorflow.tape.gradient_calls import the_watch
+            from smd_agent.tensorflow.tape.tape_loops import the_watch
         except ImportError as error:
             # It needs parts of TensorFlow that are not public.
             line = f"tensorflow {tf.__version__}: GradientTape is not captured ({guard.describe(error)})"

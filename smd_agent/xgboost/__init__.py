@@ -2,7 +2,7 @@
 
 from smd_agent.core.collection import Collection
 from smd_agent.framework import public_names
-from smd_agent.framework.hook_of_process import obtain_hook
+from smd_agent.framework.hook_for_scripts import obtain_hook
 from smd_agent.framework.public_names import *  # noqa: F403
 from smd_agent.xgboost.hook import Hook
 

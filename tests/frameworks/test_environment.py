@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from smd_agent.printable import rough_size_text
-from smd_agent.storage.worker_notes import read_about
+from smd_agent.storage.worker_files_reader import read_about
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PROGRAMS = {

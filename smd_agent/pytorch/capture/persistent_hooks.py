@@ -17,7 +17,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from smd_agent.core.failure_domains import STEPS
 from smd_agent.framework.error_boundary import own_failure
 from smd_agent.interpreter.hidden_frames import unseen
-from smd_agent.pytorch import own_handles
+from smd_agent.pytorch import hook_numbers
 from smd_agent.pytorch.model.step_counter import counter_of
 from smd_agent.pytorch.optimizer_watch import updates
 from smd_agent.pytorch.own_operations import fence
@@ -101,8 +101,8 @@ class _Watch:
     def register(self) -> None:
         """Put the hooks in place, if they are not: best before any thread trains."""
         if not self._handles:
-            before = own_handles.register(register_optimizer_step_pre_hook, _before_optimizer)
-            self._handles = [before, own_handles.register(register_optimizer_step_post_hook, _after_optimizer)]
+            before = hook_numbers.register(register_optimizer_step_pre_hook, _before_optimizer)
+            self._handles = [before, hook_numbers.register(register_optimizer_step_post_hook, _after_optimizer)]
 
     @property
     def stays(self) -> bool:

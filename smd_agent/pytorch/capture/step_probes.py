@@ -19,7 +19,8 @@ from smd_agent.framework.unowned_parameters import UnownedParameters
 from smd_agent.framework.usage import Usage
 from smd_agent.framework.weight_changes import WeightChanges
 from smd_agent.pytorch.capture import fact_adapters
-from smd_agent.pytorch.capture.channels import Channels
+from smd_agent.pytorch.capture.broadcast_losses import OwnLosses
+from smd_agent.pytorch.capture.channel_axes import Channels
 from smd_agent.pytorch.capture.gradients import Gradients
 from smd_agent.pytorch.capture.layer_modes import LayerModes
 from smd_agent.pytorch.capture.layer_values import Layers, ModuleValues
@@ -30,7 +31,6 @@ from smd_agent.pytorch.capture.loss_scaling import Scales
 from smd_agent.pytorch.capture.loss_targets import LossTargets
 from smd_agent.pytorch.capture.losses import Losses
 from smd_agent.pytorch.capture.model_inputs import ModelInputs
-from smd_agent.pytorch.capture.own_losses import OwnLosses
 from smd_agent.pytorch.capture.ports import TrainedModels
 from smd_agent.pytorch.capture.scaler_facts import ScalerFacts
 from smd_agent.pytorch.capture.sequence_layers import SequenceLayers

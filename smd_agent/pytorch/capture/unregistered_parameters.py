@@ -19,8 +19,8 @@ from smd_agent.framework.training_facts import sample
 from smd_agent.framework.weak_references import WeakIdentityMap
 from smd_agent.pytorch.arrays import has_memory
 from smd_agent.pytorch.model.given_to_optimizer import was_given
+from smd_agent.pytorch.model.plain_lists import unregistered_parameters
 from smd_agent.pytorch.model.tracked_module import TrackedModule
-from smd_agent.pytorch.model.unregistered import unregistered_parameters
 from smd_agent.pytorch.own_operations import without_gradients
 from smd_agent.pytorch.plain_access import is_training
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from smd_agent.core.channels import ChannelAxes
+from smd_agent.core.channel_axes import ChannelAxes
 from smd_agent.core.distribution import from_counts
 from smd_agent.core.failure_domains import STEPS
 from smd_agent.core.names import reduction_name

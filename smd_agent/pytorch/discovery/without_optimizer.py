@@ -20,7 +20,7 @@ from smd_agent.framework.error_boundary import own_failure
 from smd_agent.framework.model_finder import PATIENCE
 from smd_agent.guard import say_once
 from smd_agent.interpreter.hidden_frames import unseen
-from smd_agent.pytorch import own_handles, plain_access
+from smd_agent.pytorch import hook_numbers, plain_access
 from smd_agent.pytorch.model import live_modules
 from smd_agent.pytorch.model.given_to_optimizer import was_given
 from smd_agent.pytorch.own_operations import fence
@@ -98,7 +98,7 @@ class LaterParameters:
 
     def begin(self) -> None:
         """Be told of parameters; before a thread makes modules, whose hooks must not change meanwhile."""
-        own_handles.register(register_module_parameter_registration_hook, self._make_hook())
+        hook_numbers.register(register_module_parameter_registration_hook, self._make_hook())
 
     def expect(self) -> None:
         """A training has been seen: parameters that come from now on may be another's."""

@@ -21,7 +21,7 @@ from smd_agent.core.failure_domains import (
     WEIGHTS,
 )
 from smd_agent.core.modes import ModeKeys
-from smd_agent.framework.keras.channels import LayerChannels
+from smd_agent.framework.keras.channel_axes import LayerChannels
 from smd_agent.framework.keras.layer_modes import CallModes
 from smd_agent.framework.keras.names import Names, definer
 from smd_agent.framework.keras.plain_access import attribute

@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from smd_agent.core.channels import ChannelAxes
+from smd_agent.core.channel_axes import ChannelAxes
 from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.loss_facts import CALLS
 from smd_agent.framework.plain_access import is_a

@@ -10,7 +10,7 @@ import tensorflow as tf
 from smd_agent.core.failure_domains import GRADIENTS, LAYERS, LOSS_FACTS, LOSSES, MODES, SETTINGS, UPDATES, WEIGHTS
 from smd_agent.core.modes import ModeKeys
 from smd_agent.framework.keras.backend import Current, RunningStep
-from smd_agent.framework.keras.channels import LayerChannels
+from smd_agent.framework.keras.channel_axes import LayerChannels
 from smd_agent.framework.keras.facts import learning_rate_name
 from smd_agent.framework.keras.layer_modes import CallModes
 from smd_agent.framework.keras.loss_inputs import LOSS, TracedLoss

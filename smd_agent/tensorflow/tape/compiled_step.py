@@ -31,7 +31,7 @@ from smd_agent.tensorflow.graph.error_messages import ToldAsOf
 from smd_agent.tensorflow.graph.function_rewrite import CALLS, UNREADABLE, Tap, Unreachable, Variant, carries_state
 from smd_agent.tensorflow.loss_calls import given as given_to
 from smd_agent.tensorflow.loss_scaling import scale_of, unscaled
-from smd_agent.tensorflow.tape.run import Saving, TapeRun
+from smd_agent.tensorflow.tape.hook_for_tapes import Saving, TapeRun
 from smd_agent.tensorflow.tape.traced_gradients import (
     FunctionNotes,
     GradientCall,

@@ -71,7 +71,7 @@ def run(tmp_path):
 def short_waits(monkeypatch):
     monkeypatch.setattr("smd_agent.analysis.collections_files.POLL_SECONDS", 0.01)
     monkeypatch.setattr("smd_agent.analysis.trial.POLL_SECONDS", 0.01)
-    monkeypatch.setattr("smd_agent.storage.reader.EVENT_FILE_POLL_SECONDS", 0.01)
+    monkeypatch.setattr("smd_agent.storage.run_reader.EVENT_FILE_POLL_SECONDS", 0.01)
     monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
 
 

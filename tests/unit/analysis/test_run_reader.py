@@ -4,7 +4,7 @@ import threading
 import pytest
 
 from smd_agent.errors import TensorUnavailableForStep
-from smd_agent.storage.reader import RunReader
+from smd_agent.storage.run_reader import RunReader
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_late_event_file_is_waited_for(run):
 @pytest.mark.parametrize("reason", ["the run ended", "the worker went on", "the index is old", "no retries"])
 def test_an_event_file_that_cannot_come_is_not_waited_for(run, reason, monkeypatch):
     # With this wait the test would hang if it waited.
-    monkeypatch.setattr("smd_agent.storage.reader.EVENT_FILE_POLL_SECONDS", 100.0)
+    monkeypatch.setattr("smd_agent.storage.run_reader.EVENT_FILE_POLL_SECONDS", 100.0)
     monkeypatch.setenv("SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT", "0" if reason == "no retries" else "5")
     run.step(0, event=False)
     if reason == "the run ended":

@@ -9,7 +9,7 @@ from harness.written_runs import save, started
 
 from smd_agent import cli
 from smd_agent.core.failure_record import Failure
-from smd_agent.storage.worker_notes import read_failures
+from smd_agent.storage.worker_files_reader import read_failures
 
 LOSSES = Failure("losses", "saving a loss", "ValueError: no", 1, 1, "TRAIN")
 STEPS = Failure("steps", "opening a step", "ValueError: no", 0, 2, "TRAIN", 3, off=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smd_agent.core.channels import ChannelAxes, last_axis, second_axis
+from smd_agent.core.channel_axes import ChannelAxes, last_axis, second_axis
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.modes import ModeKeys

@@ -8,7 +8,7 @@ from harness.written_runs import started
 
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import DamagedRecord
-from smd_agent.storage.reader import RunReader
+from smd_agent.storage.run_reader import RunReader
 
 NUMBERS = tuple(f"smdebug/reductions/l2/layer{number}" for number in range(5))
 SINGLE = {

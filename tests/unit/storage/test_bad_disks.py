@@ -17,7 +17,7 @@ from smd_agent import create_trial, descriptors
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.notes import Lost
 from smd_agent.storage import step_output
-from smd_agent.storage.worker_notes import read_lost_steps
+from smd_agent.storage.worker_files_reader import read_lost_steps
 from smd_agent.storage.writer_thread import BLOCK_BYTES, Writer
 
 

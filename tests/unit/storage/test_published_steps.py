@@ -11,8 +11,8 @@ from harness.written_runs import COLLECTIONS, started
 from smd_agent import create_trial
 from smd_agent.core.modes import ModeKeys
 from smd_agent.formats.paths import event_path, index_path
-from smd_agent.storage.reader import RunReader
-from smd_agent.storage.worker_notes import read_lost_steps
+from smd_agent.storage.run_reader import RunReader
+from smd_agent.storage.worker_files_reader import read_lost_steps
 from smd_agent.storage.writer_thread import BLOCK_BYTES
 
 EVENT, INDEX = event_path(3, "worker_0"), index_path(3, "worker_0")

@@ -10,7 +10,7 @@ from harness.run_writers import cut_off, save, start, values, workers
 
 from smd_agent.storage.folder_choice import Continuation, is_folder_of
 from smd_agent.storage.run_writer import RunWriter
-from smd_agent.storage.worker_notes import read_lost_steps
+from smd_agent.storage.worker_files_reader import read_lost_steps
 
 
 def go_on(folder, after, worker="worker_0", alone=True, root=None):

@@ -12,7 +12,7 @@ from typing import Any
 from mxnet.gluon import Block, nn, rnn
 from mxnet.gluon.loss import Loss
 
-from smd_agent.core.channels import AxisRule, last_axis, unknown
+from smd_agent.core.channel_axes import AxisRule, last_axis, unknown
 from smd_agent.core.failure_domains import CHANNELS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework.plain_access import attribute, is_a, pairs_of

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from smd_agent.core.channels import AxisRule, last_axis, second_axis
+from smd_agent.core.channel_axes import AxisRule, last_axis, second_axis
 from smd_agent.core.failure_domains import CHANNELS
 from smd_agent.core.ports import StepWriter
 from smd_agent.framework import step_events as events

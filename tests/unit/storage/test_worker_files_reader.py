@@ -7,7 +7,7 @@ import json
 import pytest
 from harness.written_runs import readable, saved, started
 
-from smd_agent.storage.worker_notes import read_about
+from smd_agent.storage.worker_files_reader import read_about
 
 FACTS = {"versions": {"Python": "3.11.7"}, "seeds": {"PyTorch": "5"}}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smd_agent.core.channels import AxisRule, ChannelAxes, last_axis, second_axis, unknown
+from smd_agent.core.channel_axes import AxisRule, ChannelAxes, last_axis, second_axis, unknown
 from smd_agent.framework.keras.plain_access import own_attributes
 from smd_agent.framework.keras.types import Layer
 from smd_agent.framework.plain_access import is_a
