@@ -40,7 +40,8 @@ from smd_agent.pytorch.model.wrappers import class_name, named_layers, unwrapped
 from smd_agent.pytorch.optimizer_watch import updates
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.plain_access import parts
-from smd_agent.pytorch.tracing import is_opaque, leave_uncompiled
+from smd_agent.pytorch.torch_compile import leave_uncompiled
+from smd_agent.pytorch.tracing import is_opaque
 from smd_agent.pytorch.training_threads import TrainingThreads
 from smd_agent.pytorch.worker import feeds_a_loader, rank_and_size
 

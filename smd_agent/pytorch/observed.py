@@ -28,7 +28,7 @@ def watch(module: Any, observer: Observer) -> None:
         if not torch.compiler.is_compiling():
             observer.look(lambda: observer.updated(optimizer, weights.of, weights.beside), "an update")
 
-    leave_uncompiled = observer.of_package("pytorch/tracing.py").leave_uncompiled
+    leave_uncompiled = observer.of_package("pytorch/torch_compile.py").leave_uncompiled
     # Tensor.backward comes by here too.
     leave_uncompiled(observer.around(torch.autograd, "backward", before_backward))
     leave_uncompiled(after_update)

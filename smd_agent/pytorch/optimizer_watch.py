@@ -22,7 +22,7 @@ from smd_agent.interpreter.living_objects import living
 from smd_agent.pytorch import hook_numbers
 from smd_agent.pytorch.own_operations import fence
 from smd_agent.pytorch.plain_access import optimized
-from smd_agent.pytorch.tracing import compiler, is_dynamo_compiling, leave_uncompiled
+from smd_agent.pytorch.torch_compile import compiler, is_dynamo_compiling, leave_uncompiled
 
 _OPTIMIZERS_FILE = torch.optim.Optimizer.step.__code__.co_filename
 

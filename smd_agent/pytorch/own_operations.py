@@ -10,14 +10,8 @@ from typing import Any, ParamSpec, TypeVar, cast
 import torch
 
 from smd_agent.core.failure_domains import Domain
-from smd_agent.pytorch.tracing import (
-    TRANSFORM,
-    dispatch_modes,
-    has_no_values,
-    key_is_included,
-    leave_uncompiled,
-    probe,
-)
+from smd_agent.pytorch.torch_compile import leave_uncompiled
+from smd_agent.pytorch.tracing import TRANSFORM, dispatch_modes, has_no_values, key_is_included, probe
 
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")

@@ -9,7 +9,7 @@ from smd_agent.framework.error_boundary import Fallback, own_failure
 from smd_agent.framework.replaced_functions import Function
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.interpreter.stack_room import has_room
-from smd_agent.pytorch.tracing import compiler, is_dynamo_compiling, leave_uncompiled
+from smd_agent.pytorch.torch_compile import compiler, is_dynamo_compiling, leave_uncompiled
 
 
 class Patch(replaced_functions.Patch):

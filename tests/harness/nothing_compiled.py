@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from unittest import mock
 
 from smd_agent.pytorch.capture import persistent_hooks
-from smd_agent.pytorch.tracing import has_compiled
+from smd_agent.pytorch.torch_compile import has_compiled
 
 
 @contextmanager
 def nothing_compiled() -> Iterator[None]:
     """Have the agent work as in a process that has not compiled."""
-    # Where ``tracing.has_compiled`` looks: a test cannot know all modules that ask it.
+    # Where ``torch_compile.has_compiled`` looks: a test cannot know all modules that ask it.
     compiler = sys.modules.get("torch._dynamo.eval_frame")
     with (
         mock.patch.dict(getattr(compiler, "cached_backends", {}), clear=True),

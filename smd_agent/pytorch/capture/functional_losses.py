@@ -13,7 +13,7 @@ import torch
 
 from smd_agent.framework.captured_step import Installed
 from smd_agent.pytorch.capture.trained_losses import FunctionCall, function_call
-from smd_agent.pytorch.tracing import is_compiling
+from smd_agent.pytorch.torch_compile import is_compiling
 
 # What the losses of torch.nn.functional return as it is, and the name of the loss. Not so kl_div.
 _FUNCTIONAL = {

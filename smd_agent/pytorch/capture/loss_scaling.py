@@ -17,7 +17,7 @@ from smd_agent.framework.captured_step import Installed
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.capture.scaler_facts import ScalerFacts, scale_of
 from smd_agent.pytorch.own_operations import apart, fence
-from smd_agent.pytorch.tracing import is_compiling
+from smd_agent.pytorch.torch_compile import is_compiling
 
 NODES_OF_A_SUM = 32
 """Graph nodes looked at behind a tensor: a sum of some scaled losses, not the model behind them."""

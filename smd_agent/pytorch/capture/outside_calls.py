@@ -21,7 +21,8 @@ from smd_agent.pytorch.model.wrappers import class_name, unwrapped
 from smd_agent.pytorch.optimizer_watch import updates
 from smd_agent.pytorch.own_operations import fence
 from smd_agent.pytorch.plain_access import is_training, parameter_ids, parameters, parts
-from smd_agent.pytorch.tracing import graph_task, is_compiling
+from smd_agent.pytorch.torch_compile import is_compiling
+from smd_agent.pytorch.tracing import graph_task
 
 
 class OutsideCalls:

@@ -23,7 +23,7 @@ from smd_agent.pytorch.optimizer_watch import updates
 from smd_agent.pytorch.own_operations import fence
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.plain_access import LossModule
-from smd_agent.pytorch.tracing import compiler, has_compiled, is_compiling, is_dynamo_compiling, leave_uncompiled
+from smd_agent.pytorch.torch_compile import compiler, has_compiled, is_compiling, is_dynamo_compiling, leave_uncompiled
 
 
 class Listener(Protocol):

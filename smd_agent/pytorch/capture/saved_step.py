@@ -30,7 +30,8 @@ from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.own_operations import apart, fence
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.plain_access import LossModule
-from smd_agent.pytorch.tracing import graph_task, has_compiled, is_compiling, is_opaque
+from smd_agent.pytorch.torch_compile import has_compiled, is_compiling
+from smd_agent.pytorch.tracing import graph_task, is_opaque
 
 
 class SavedStep(CapturedStep):

@@ -17,7 +17,7 @@ from smd_agent.framework.optimizer_settings import title_of
 from smd_agent.framework.plain_access import is_a, own_dict
 from smd_agent.framework.step_events import Probe, StepEnd, on
 from smd_agent.pytorch.own_operations import apart, fence, without_gradients
-from smd_agent.pytorch.tracing import is_compiling
+from smd_agent.pytorch.torch_compile import is_compiling
 
 
 class ScalerFacts(Probe, domain=SETTINGS, doing="saving loss scales"):

@@ -18,7 +18,8 @@ from smd_agent.pytorch.model.watched_calls import WatchedCalls
 from smd_agent.pytorch.model.wrappers import Layers
 from smd_agent.pytorch.own_operations import fence
 from smd_agent.pytorch.plain_access import parts
-from smd_agent.pytorch.tracing import graph_task, is_compiling, is_opaque
+from smd_agent.pytorch.torch_compile import is_compiling
+from smd_agent.pytorch.tracing import graph_task, is_opaque
 
 
 class CompiledLayers:

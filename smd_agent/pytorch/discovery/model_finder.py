@@ -40,7 +40,8 @@ from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.model.wrappers import named_parameters, unwrapped
 from smd_agent.pytorch.optimizer_watch import updates
 from smd_agent.pytorch.own_operations import apart
-from smd_agent.pytorch.tracing import graph_task, leave_uncompiled
+from smd_agent.pytorch.torch_compile import leave_uncompiled
+from smd_agent.pytorch.tracing import graph_task
 from smd_agent.pytorch.worker import feeds_a_loader
 
 Module = torch.nn.Module

@@ -10,7 +10,8 @@ import torch
 from smd_agent.framework.replaced_functions import Until
 from smd_agent.guard import say_once
 from smd_agent.pytorch.patching import Patch
-from smd_agent.pytorch.tracing import has_compiled, is_transformed
+from smd_agent.pytorch.torch_compile import has_compiled
+from smd_agent.pytorch.tracing import is_transformed
 
 _TRANSFORMS = ("grad", "grad_and_value", "vjp")
 

@@ -24,7 +24,7 @@ from smd_agent.pytorch import hook_numbers, plain_access
 from smd_agent.pytorch.model import live_modules
 from smd_agent.pytorch.model.given_to_optimizer import was_given
 from smd_agent.pytorch.own_operations import fence
-from smd_agent.pytorch.tracing import compiler, is_dynamo_compiling, leave_uncompiled
+from smd_agent.pytorch.torch_compile import compiler, is_dynamo_compiling, leave_uncompiled
 
 if TYPE_CHECKING:
     from smd_agent.pytorch.hook import Hook

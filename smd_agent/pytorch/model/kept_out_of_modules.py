@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from smd_agent.pytorch.tracing import is_dynamo_compiling, leave_uncompiled
+from smd_agent.pytorch.torch_compile import is_dynamo_compiling, leave_uncompiled
 
 Module = torch.nn.Module
 

@@ -7,7 +7,7 @@ from smd_agent.guard import say_once
 from smd_agent.pytorch.model.given_to_optimizer import was_given
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.optimizer_watch import updates
-from smd_agent.pytorch.tracing import has_compiled
+from smd_agent.pytorch.torch_compile import has_compiled
 from smd_agent.pytorch.training_threads import TrainingThreads, is_of_this_thread
 
 _IDLE = 100

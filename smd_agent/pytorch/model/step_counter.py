@@ -22,7 +22,8 @@ from smd_agent.pytorch.model import kept_out_of_modules
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.model.wrappers import unwrapped
 from smd_agent.pytorch.plain_access import is_training, tells_plainly
-from smd_agent.pytorch.tracing import compiler, graph_task, is_dynamo_compiling, leave_uncompiled
+from smd_agent.pytorch.torch_compile import compiler, is_dynamo_compiling, leave_uncompiled
+from smd_agent.pytorch.tracing import graph_task
 
 _is_grad_enabled = torch.is_grad_enabled
 
