@@ -25,7 +25,7 @@ from smd_agent.analysis.trial import Trial
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.open_run import open_run
 from smd_agent.cli.output import emit, emit_all, emit_json, progress
-from smd_agent.cli.runs import incomplete_lines
+from smd_agent.cli.run_folders import incomplete_lines
 from smd_agent.cli.verdict import list_lines, verdict_lines
 from smd_agent.config.hook_file import Source
 from smd_agent.config.load import load_settings

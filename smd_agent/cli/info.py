@@ -27,7 +27,7 @@ from smd_agent.cli.entry_points import Framework
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit_all, emit_json, facts, table
 from smd_agent.cli.request_report import Missing, RequestReport, request_report
-from smd_agent.cli.runs import incomplete_lines, runs_in, state_of
+from smd_agent.cli.run_folders import incomplete_lines, runs_in, state_of
 from smd_agent.cli.situation import WHEN, Replaced, Situation, situation
 from smd_agent.config import keys
 from smd_agent.printable import count_of, shortened, size_text

@@ -31,7 +31,7 @@ from smd_agent.analysis.unusual_tensors import Effort, Overview, look_at
 from smd_agent.cli.courses import finding_lines, trained_lines
 from smd_agent.cli.open_run import open_run
 from smd_agent.cli.output import emit, emit_all, table
-from smd_agent.cli.runs import further_runs, incomplete_lines, list_runs, runs_in
+from smd_agent.cli.run_folders import further_runs, incomplete_lines, list_runs, runs_in
 from smd_agent.config import env
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys

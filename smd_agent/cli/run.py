@@ -36,12 +36,12 @@ from smd_agent.cli import launched_program
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.config import env
 from smd_agent.config.hook_file import Source, find_source, read_object
+from smd_agent.config.launcher_defaults import default_content
 from smd_agent.config.load import load_settings
 from smd_agent.config.placeholders import literal
 from smd_agent.config.suggestions import misspelt, nearest
 from smd_agent.config.values import InvalidValue, count
 from smd_agent.core.collection_keys import BUILT_IN_NAMES
-from smd_agent.core.reduction_config import SMALL, STATISTICS
 from smd_agent.formats.addresses import is_address
 from smd_agent.printable import shortened
 
@@ -53,16 +53,7 @@ if TYPE_CHECKING:
     from smd_agent.config.settings import HookSettings
 
 ALL = "all"
-# In a hook file the collection of this name stands for what all the others hold; only save_all is every tensor.
-EVERY_COLLECTION = [{"CollectionName": ALL}]
-# A step of the mode GLOBAL is dearer than others, such as a boosting round, or rarer: its default is the framework's.
-MODES = ("train", "eval", "predict")
-DEFAULT_STEPS = {
-    **{f"{mode}.save_interval": 100 for mode in MODES},
-    **{f"{mode}.save_steps": "0,1,2,3,5,10,20,50" for mode in MODES},
-}
 FORM_KEYS = ("reductions", "save_raw_tensor", "save_shape", "save_raw_up_to")
-DEFAULT_FORM = {"reductions": STATISTICS, "save_shape": True, "save_raw_up_to": SMALL}
 RUNS_FOLDER = "smd_runs"
 
 VALUE_OPTIONS = ("--config", "--out", "--save", "--every", "--reductions", "--tensorboard")
@@ -171,12 +162,6 @@ def content_for(source: Source | None, options: dict[str, str]) -> dict[str, Any
     if source is None:
         return overlay(default_content(), given)
     return overlay(read_object(source)[0], given) if given else None
-
-
-def default_content() -> dict[str, Any]:
-    """Return the hook file's content that counts where there is no hook file and no option."""
-    parameters = {**DEFAULT_STEPS, **DEFAULT_FORM}
-    return {"HookParameters": parameters, "CollectionConfigurations": EVERY_COLLECTION}
 
 
 def _set_hook(hook: dict[str, Any]) -> HookSettings:

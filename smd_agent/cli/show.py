@@ -35,7 +35,7 @@ from smd_agent.cli.courses import MOST_LINES, course_lines, finding_lines
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.open_run import open_run
 from smd_agent.cli.output import WIDTH, emit, emit_all, few_text, share_text
-from smd_agent.cli.runs import incomplete_lines
+from smd_agent.cli.run_folders import incomplete_lines
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.patterns import UnfitPattern, name_pattern
 from smd_agent.formats.event_decoder import Form, SavedTensor

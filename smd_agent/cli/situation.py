@@ -15,7 +15,7 @@ from smd_agent.cli import entry_points, launched_program, origins, script_import
 from smd_agent.cli.entry_points import EntryPoint, Framework, Interpreter
 from smd_agent.cli.errors import CommandError
 from smd_agent.cli.origins import Configuration
-from smd_agent.cli.runs import state_of
+from smd_agent.cli.run_folders import state_of
 from smd_agent.cli.script_imports import Import, Look
 from smd_agent.config import env, keys
 from smd_agent.config.keys import DEFAULT_OUT_DIR

@@ -25,7 +25,7 @@ from smd_agent.cli.courses import course_lines
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.open_run import is_awaited, open_run
 from smd_agent.cli.output import draw, emit, emit_all, own_screen
-from smd_agent.cli.runs import incomplete_lines
+from smd_agent.cli.run_folders import incomplete_lines
 from smd_agent.cli.verdict import group_lines
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from smd_agent.core.fields import as_object, as_texts
+from smd_agent.core.json_fields import as_object, as_texts
 from smd_agent.core.patterns import UnfitPattern, name_pattern
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig

@@ -7,7 +7,7 @@ from typing import Any
 
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_keys import SCALAR_COLLECTIONS, SUMMARY_COLLECTIONS
-from smd_agent.core.fields import as_count, as_object
+from smd_agent.core.json_fields import as_count, as_object
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig
 from smd_agent.errors import InvalidCollectionConfiguration, SMDebugError, SMDebugValueError

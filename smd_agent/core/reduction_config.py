@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from smd_agent.core.fields import as_object, as_texts
+from smd_agent.core.json_fields import as_object, as_texts
 from smd_agent.errors import SMDebugValueError
 
 ABS_REDUCTIONS = ("min", "max", "mean", "median", "std", "variance", "sum", "prod", "p5", "p50", "p95")

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Mapping
 from typing import Any
 
-from smd_agent.core.fields import as_object
+from smd_agent.core.json_fields import as_object
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugTypeError, SMDebugValueError
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from smd_agent.core.fields import object_in
+from smd_agent.core.json_fields import object_in
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import IndexReaderException
 from smd_agent.formats.tfrecord import FRAME_BYTES

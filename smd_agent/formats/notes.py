@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from smd_agent.core.failure_record import Failure
-from smd_agent.core.fields import object_in
+from smd_agent.core.json_fields import object_in
 
 Facts = dict[str, dict[str, str]]
 

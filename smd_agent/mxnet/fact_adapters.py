@@ -13,6 +13,7 @@ from mxnet import autograd
 from mxnet.gluon import Parameter
 from mxnet.ndarray import NDArray
 
+from smd_agent.framework import input_digests
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.followed_parameters import NOISE, State
 from smd_agent.framework.plain_access import is_a
@@ -177,7 +178,7 @@ def _digest(*arrays: NDArray) -> bytes:
 def digest_of(inputs: Any) -> npt.NDArray[np.int64] | None:
     """The digest of what a block is called with; None where it gets no arrays. Of sparse ones, that of their parts."""
     parts = [part for array in arrays_in(inputs) for part in _parts(plain(array))]
-    digest: npt.NDArray[np.int64] | None = facts.digest(parts, np)
+    digest: npt.NDArray[np.int64] | None = input_digests.digest(parts, np)
     return digest
 
 
@@ -190,4 +191,4 @@ def _parts(array: NDArray) -> Iterator[tuple[npt.NDArray[np.int64], str, Sequenc
                 yield words, f"{array.stype} {dtype}", array.shape
     elif array.size:
         values, note = to_array(array)
-        yield facts.words_of(facts.sample(values.reshape(-1))), note or values.dtype.name, array.shape
+        yield input_digests.words_of(facts.sample(values.reshape(-1))), note or values.dtype.name, array.shape

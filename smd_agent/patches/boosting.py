@@ -9,8 +9,8 @@ from types import ModuleType
 from smd_agent import guard
 from smd_agent.framework.boosting.hook import DEFAULT_SAVE_INTERVAL
 from smd_agent.framework.boosting.training_functions import Describe, HookClass, Trainings, watch_calls
-from smd_agent.patches.at_exit import warn_at_exit_if_nothing_captured
 from smd_agent.patches.hook_from_settings import make_hook, wanted_settings
+from smd_agent.patches.nothing_captured import warn_at_exit_if_nothing_captured
 
 
 def capture(library: ModuleType, targets: Mapping[str, Describe], *, hook: str, oldest: str, needs: str) -> None:

@@ -10,8 +10,8 @@ from smd_agent.config.settings import HookSettings
 from smd_agent.core.save_config import DEFAULT_SAVE_INTERVAL
 from smd_agent.errors import ConfigError, SMDebugError
 from smd_agent.framework.hook import FrameworkHook
-from smd_agent.patches.at_exit import judge_runs
 from smd_agent.patches.importer import report_bad_config
+from smd_agent.patches.verdict_at_exit import judge_runs
 from smd_agent.storage.folder_choice import obstacle
 
 H = TypeVar("H", bound=FrameworkHook)

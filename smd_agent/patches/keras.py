@@ -9,8 +9,8 @@ from typing import Any
 from smd_agent import guard
 from smd_agent.framework.keras.fit_watch import ENTRIES
 from smd_agent.framework.replaced_functions import Function, replace
-from smd_agent.patches.at_exit import warn_at_exit_if_nothing_captured
 from smd_agent.patches.hook_from_settings import wanted_settings
+from smd_agent.patches.nothing_captured import warn_at_exit_if_nothing_captured
 
 
 def apply(keras: ModuleType) -> None:

@@ -11,9 +11,9 @@ from types import ModuleType
 from smd_agent import guard
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.whole_or_off import whole_or_off
-from smd_agent.patches.at_exit import warn_at_exit_if_nothing_captured
 from smd_agent.patches.declared import DECLARED
 from smd_agent.patches.hook_from_settings import make_hook, wanted_settings
+from smd_agent.patches.nothing_captured import warn_at_exit_if_nothing_captured
 
 
 @whole_or_off("mxnet")

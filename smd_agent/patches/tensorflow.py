@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from smd_agent import guard
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.whole_or_off import whole_or_off
-from smd_agent.patches.at_exit import warn_at_exit_if_nothing_captured
 from smd_agent.patches.hook_from_settings import make_hook, wanted_settings
 from smd_agent.patches.importer import when_imported
+from smd_agent.patches.nothing_captured import warn_at_exit_if_nothing_captured
 
 if TYPE_CHECKING:
     from smd_agent.tensorflow.hook import TensorflowHook

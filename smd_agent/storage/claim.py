@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from smd_agent.core.fields import object_in
+from smd_agent.core.json_fields import object_in
 from smd_agent.descriptors import open_above
 from smd_agent.formats import paths
 from smd_agent.formats.paths import TEMPORARY_SUFFIX, claim_path

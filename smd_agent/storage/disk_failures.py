@@ -1,15 +1,13 @@
-"""Lines on the disk: what a saved step takes, that it is full, stands still, or lost the folder; the run goes on."""
+"""Lines on a disk that is full, stands still or has lost the folder; the run goes on."""
 
 from __future__ import annotations
 
 import errno
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 from smd_agent import guard
 from smd_agent.core.failure_domains import failures
-from smd_agent.printable import rough_size_text
 from smd_agent.storage.worker_files import RetriedFile
 
 PASSING = frozenset(
@@ -17,9 +15,6 @@ PASSING = frozenset(
     for name in ("ENOSPC", "EDQUOT", "EIO", "ESTALE", "EMFILE", "ENFILE", "ETIMEDOUT")
 )
 """What is the matter with a disk that may take data later."""
-# A step of fewer bytes is not worth a line.
-LARGE_STEP = 10**6
-FIRST_STEPS = 1000
 
 
 class Beginning:
@@ -95,30 +90,3 @@ class DiskFailures:
         lacks = "lacks the newest names" if collections.exists else "is missing, which collections there are is unknown"
         line = f"the collections file {path} {lacks} ({collections.failure.strerror})"
         guard.say_once(("no collections", path), line)
-
-
-def tell_forecast(step_bytes: int, saved_steps: int, root: Callable[[], Path]) -> None:
-    """Say what the first ``FIRST_STEPS`` steps take, of which so many are saved, and whether the disk holds that.
-
-    Args:
-        step_bytes: of one saved step.
-        saved_steps: of those first ones.
-        root: gives the run's folder; asked on the thread that may wait for a disk.
-    """
-    try:
-        free = shutil.disk_usage(root()).free
-    except OSError:
-        free = None
-    guard.say(forecast(step_bytes, saved_steps, free))
-
-
-def forecast(step_bytes: int, saved_steps: int, free: int | None) -> str:
-    """The line; ``free`` is in bytes, None where nobody knows."""
-    line = f"a saved step takes {rough_size_text(step_bytes)} on disk"
-    if saved_steps > 1:
-        line += f", the first {FIRST_STEPS:,} steps {rough_size_text(step_bytes * saved_steps)}"
-    if free is None:
-        return line
-    if free < step_bytes * max(saved_steps, 1):
-        return f"{line}, and {rough_size_text(free)} are free, which {-(-free // step_bytes):,} saved steps fill"
-    return f"{line}; {rough_size_text(free)} are free"

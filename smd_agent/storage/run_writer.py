@@ -17,7 +17,8 @@ from smd_agent.formats.event_encoder import Stamp
 from smd_agent.formats.notes import about_text, failures_text
 from smd_agent.formats.series import PARAMETERS_TABLE, STEPS_TABLE
 from smd_agent.formats.training_state import StorePlace
-from smd_agent.storage.disk_failures import FIRST_STEPS, LARGE_STEP, PASSING, Beginning, tell_forecast
+from smd_agent.storage.disk_failures import PASSING, Beginning
+from smd_agent.storage.disk_space import FIRST_STEPS, LARGE_STEP, tell_forecast
 from smd_agent.storage.folder_choice import Continuation, RunFolder, absolute, holds_finished_run
 from smd_agent.storage.metrics_file import MetricsFile, MetricStep
 from smd_agent.storage.run_tensorboard import RunBoard

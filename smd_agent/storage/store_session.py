@@ -13,7 +13,7 @@ import re
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from smd_agent.core.fields import object_in
+from smd_agent.core.json_fields import object_in
 from smd_agent.formats import paths
 from smd_agent.formats.notes import lost_of
 from smd_agent.formats.training_state import StorePlace

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from smd_agent.framework import input_digests
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.keras.plain_access import attribute
 from smd_agent.framework.model_inputs import Numbers, numbers_of, sample
@@ -49,9 +50,11 @@ class Look:
             array = _array(tensor)
             if array is None:
                 return None
-            words = facts.words_of(_bytes_of(array) if array.dtype.kind == "U" else facts.sample(array.reshape(-1)))
+            words = input_digests.words_of(
+                _bytes_of(array) if array.dtype.kind == "U" else facts.sample(array.reshape(-1))
+            )
             parts.append((words, cast("Any", tensor).dtype.name, tuple(cast("Any", tensor).shape)))
-        found: npt.NDArray[np.int64] | None = facts.digest(parts, np)
+        found: npt.NDArray[np.int64] | None = input_digests.digest(parts, np)
         return found
 
     def numbers_of(self, inputs: Sequence[object], most: int) -> Iterator[tuple[int, Numbers]]:

@@ -10,6 +10,7 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 import smd_agent.tensorflow as smd
+from smd_agent.framework import input_digests
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.training_facts import LOOKED_AT
 from smd_agent.tensorflow.fact_adapters import picked
@@ -263,8 +264,8 @@ def test_batches_that_come_again_have_the_same_digest(out, way):
     assert found[4] == found[0]
     assert len({*found}) == 5
     assert [trial.tensor(name).value(step, mode=smd.modes.EVAL).item() for step in range(6)] == found
-    parts = [facts.words_of(batch) for batch in x.reshape(6, 4, 4)]
-    assert found == [facts.digest([(words, "float32", (4, 4))], np).item() for words in parts]
+    parts = [input_digests.words_of(batch) for batch in x.reshape(6, 4, 4)]
+    assert found == [input_digests.digest([(words, "float32", (4, 4))], np).item() for words in parts]
     assert trial.tensor(name).value(0, mode=TRAIN).dtype == np.int64
 
 

@@ -15,7 +15,7 @@ from harness.rule_runs import written
 
 from smd_agent import create_trial, stalled_disk
 from smd_agent.core.modes import ModeKeys
-from smd_agent.patches import at_exit
+from smd_agent.patches import verdict_at_exit
 from smd_agent.pytorch import Hook, SaveConfig
 from smd_agent.rules import registry, verdict_in_time
 from smd_agent.rules.built_in import BuiltInRule, Need
@@ -255,7 +255,7 @@ def judged(tmp_path, monkeypatch, capsys):
         hook.close()
         capsys.readouterr()
         begun = time.monotonic()
-        at_exit.judge_runs([hook])
+        verdict_at_exit.judge_runs([hook])
         judge.seconds = time.monotonic() - begun
         return capsys.readouterr().err.removeprefix("smd_agent: ").strip()
 
@@ -282,7 +282,7 @@ def test_a_rule_that_fails_is_left_out_and_named(judged):
 
 
 def test_a_disk_that_stands_still_is_not_waited_for(judged, monkeypatch, tmp_path):
-    monkeypatch.setattr(at_exit, "_verdict", lambda *args: time.sleep(30))
+    monkeypatch.setattr(verdict_at_exit, "_verdict", lambda *args: time.sleep(30))
     assert judged(seconds=1) == f"not judged within 3 s: python -m smd_agent check {tmp_path / 'run'}"
     assert judged.seconds < 10
 
@@ -345,7 +345,7 @@ def test_of_several_runs_each_line_names_its_own(judged, tmp_path, capsys):
         hooks[-1].recorder.save_tensor_now("CrossEntropyLoss_output_0", 1.0)
         hooks[-1].close()
     capsys.readouterr()
-    at_exit.judge_runs(hooks)
+    verdict_at_exit.judge_runs(hooks)
     ends = [line.rpartition(" ")[2] for line in capsys.readouterr().err.splitlines()]
     assert ends == [str(tmp_path / "one"), str(tmp_path / "other")]
 
@@ -368,7 +368,7 @@ def test_a_ctrl_c_while_a_run_is_judged_is_one_line(judged, tmp_path, monkeypatc
     # A job in the background is started without a handler.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        at_exit.judge_runs([hook])
+        verdict_at_exit.judge_runs([hook])
     finally:
         signal.signal(signal.SIGINT, before)
     line = f"not judged, because that was interrupted: python -m smd_agent check {tmp_path / 'one'}"

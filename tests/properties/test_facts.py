@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from properties import facts_by_numpy as oracle
 from properties.strategies import FLOATS, INTEGERS, LAYOUTS, NUMBERS, recipes, sizes, unchanged
 
-from smd_agent.framework import loss_facts
+from smd_agent.framework import input_digests, loss_facts
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.model_inputs import numbers_of, sample
 from smd_agent.framework.weight_changes import Moved, changes, part_of
@@ -42,8 +42,8 @@ def test_digests_of_any_arrays(recipe, other):
     before = [unchanged(array) for array in arrays]
 
     def digest(*given):
-        parts = [(facts.words_of(facts.sample(one.reshape(-1))), str(one.dtype), one.shape) for one in given]
-        return int(facts.digest(parts, np)[0])
+        parts = [(input_digests.words_of(facts.sample(one.reshape(-1))), str(one.dtype), one.shape) for one in given]
+        return int(input_digests.digest(parts, np)[0])
 
     found = digest(*arrays)
     assert found == digest(*(np.array(array, order="C") for array in arrays))

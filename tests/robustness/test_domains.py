@@ -98,7 +98,10 @@ TWICE = {
     "Gluon's search, when the block has become known": (GLUON, "mxnet/hook.py:Hook.count_call"),
     "Gluon's update": (GLUON, "mxnet/trainer_watch.py:_Updates._wrap_update.update"),
     "XGBoost's rounds": (XGBOOST, "xgboost/hook.py:Hook.rounds"),
-    "XGBoost, once its functions are replaced": (XGBOOST, "patches/at_exit.py:warn_at_exit_if_nothing_captured"),
+    "XGBoost, once its functions are replaced": (
+        XGBOOST,
+        "patches/nothing_captured.py:warn_at_exit_if_nothing_captured",
+    ),
     "the notes of checkpoints": (XGBOOST_AGAIN, "storage/state_keeper.py:read_states"),
     "an upload": (XGBOOST_STORED, "storage/uploads.py:Uploads._upload"),
     "the choice of what is uploaded": (XGBOOST_STORED, "storage/store_thread.py:UploadQueue.batch"),

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from smd_agent.framework import input_digests
 from smd_agent.framework import training_facts as facts
 from smd_agent.framework.followed_parameters import NOISE, State
 from smd_agent.framework.optimizer_settings import title_of
@@ -199,7 +200,7 @@ def digest_of(inputs: Any) -> torch.Tensor | None:
     if len({tensor.device for tensor in found}) != 1:
         return None
     parts = [(_words(tensor), str(tensor.dtype), tuple(tensor.shape)) for tensor in found]
-    digest: torch.Tensor = facts.digest(parts, torch)
+    digest: torch.Tensor = input_digests.digest(parts, torch)
     return digest
 
 

@@ -21,9 +21,10 @@ from smd_agent.framework.step_events import BeforeBackward, LossReturn, ModelRet
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.capture.layer_values import ModuleValues
 from smd_agent.pytorch.capture.loss_graph import KnownLosses, LossOrigins
+from smd_agent.pytorch.capture.loss_outputs import parts_of
 from smd_agent.pytorch.capture.loss_scaling import NODES_OF_A_SUM, Node, Scales, identity, nodes_behind, unscaled
 from smd_agent.pytorch.capture.ports import TrainedModels
-from smd_agent.pytorch.capture.trained_losses import OWN_LOSS, FunctionCall, parts_of
+from smd_agent.pytorch.capture.trained_losses import OWN_LOSS, FunctionCall
 from smd_agent.pytorch.plain_access import LossModule
 from smd_agent.pytorch.tracing import graph_task
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-import torch
-
-from smd_agent.framework.nested_tensors import NOTHING, pairs_in
-from smd_agent.framework.plain_access import attribute, elements_of, is_a, own_dict, text_of
-
 _SETTINGS = (bool, int, float)
+
+OWN_LOSS = "loss"
+"""Under this name models return a loss that they have worked out themselves."""
 
 
 class FunctionCall(NamedTuple):
@@ -84,34 +82,3 @@ class TrainedLosses:
 
     def _model(self, title: str) -> _Model:
         return self._models.setdefault(title, _Model())
-
-
-OWN_LOSS = "loss"
-"""Under this name models return a loss that they have worked out themselves."""
-
-
-def parts_of(output: Any, levels: int = 2) -> list[tuple[object, torch.Tensor]]:
-    """The tensors that a model returns and that may be losses, and where they stand in what it returns."""
-    if is_a(output, torch.Tensor):
-        return [("", output)] if _may_be_loss("", output) else []
-    found: list[tuple[object, torch.Tensor]] = []
-    for place, part in _held_by(output):
-        if is_a(part, torch.Tensor):
-            found += [(place, part)] if _may_be_loss(place, part) else []
-        elif levels > 1 and (is_a(part, (tuple, list)) or pairs_in(part) is not NOTHING):
-            found += [((place, inner), value) for inner, value in parts_of(part, levels - 1)]
-    return found
-
-
-def _held_by(output: Any) -> Iterable[tuple[object, Any]]:
-    if is_a(output, (tuple, list)):
-        return enumerate(elements_of(output))
-    pairs = pairs_in(output)
-    if pairs is NOTHING:
-        # An object of a class of the program's.
-        pairs = own_dict(output).items() or [(OWN_LOSS, attribute(output, OWN_LOSS))]
-    return [(text_of(key, place), part) for place, (key, part) in enumerate(pairs)]
-
-
-def _may_be_loss(place: object, part: torch.Tensor) -> bool:
-    return place == OWN_LOSS or (part.numel() == 1 and part.is_floating_point())

@@ -8,9 +8,7 @@ from typing import Any
 import torch
 
 from smd_agent.framework.replaced_functions import Until
-from smd_agent.guard import say_once
 from smd_agent.pytorch.patching import Patch
-from smd_agent.pytorch.torch_compile import has_compiled
 from smd_agent.pytorch.tracing import is_transformed
 
 _TRANSFORMS = ("grad", "grad_and_value", "vjp")
@@ -46,22 +44,6 @@ class TransformWatch:
         if inside:
             self.seen_call = True
         return inside
-
-    def say_unseen(self, names: str) -> None:
-        """Say that models of these names are trained and were never seen being called."""
-        say_once(
-            ("unseen calls", names),
-            f"calls of {names} cannot be seen, {self._where_calls_hide()}: "
-            "a step begins with the first backward pass after an update; "
-            "weights, gradients and losses are saved, inputs and outputs are not",
-        )
-
-    def _where_calls_hide(self) -> str:
-        if self.seen_call:
-            return "as in a function that torch.func transforms"
-        return (
-            "as in a compiled function" if has_compiled() else "as where forward or an own __call__ is what is called"
-        )
 
     def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def transform(*args: Any, **kwargs: Any) -> Any:

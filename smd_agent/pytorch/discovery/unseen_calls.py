@@ -1,24 +1,25 @@
 """Models whose calls are not seen, as where compiled code or an own ``__call__`` is called: backward passes open steps.
 
 A step begins with the first backward pass after an update. As long as no update has been seen, signs of the first one
-are looked for.
+are looked for (``model.first_update``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
 
 from smd_agent.core.collection_keys import CollectionKeys
+from smd_agent.guard import say_once
 from smd_agent.pytorch import plain_access
 from smd_agent.pytorch.discovery.transforms import TransformWatch
 from smd_agent.pytorch.model import step_counter, train_or_eval
+from smd_agent.pytorch.model.first_update import FirstUpdate
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.model.wrappers import unwrapped
-from smd_agent.pytorch.optimizer_watch import updates
-from smd_agent.pytorch.own_operations import apart
+from smd_agent.pytorch.torch_compile import has_compiled
 
 if TYPE_CHECKING:
     from smd_agent.pytorch.hook import Hook
@@ -28,7 +29,7 @@ class UnseenCalls:
     """The models of a program that were found by their parameters, not by a call.
 
     Args:
-        transforms: say why their calls cannot be seen.
+        transforms: tell whether calls are hidden in one.
         seen: called when calls of them are seen after all.
 
     Attributes:
@@ -81,7 +82,7 @@ class UnseenCalls:
                 train_or_eval.follow_gradients(tracked)
         if names := ", ".join(tracked.names.title for tracked in self.models if not tracked.by_gradients):
             hook.selection.unfilled.explained.add(CollectionKeys.LAYERS)
-            self._transforms.say_unseen(names)
+            self._say_unseen(names)
         hook.begin_training_step()
         return True
 
@@ -99,32 +100,18 @@ class UnseenCalls:
         """A backward pass is over, and no update has been seen yet."""
         self._first_update.passed(self.models)
 
+    def _say_unseen(self, names: str) -> None:
+        """Say that models of these names are trained and were never seen being called."""
+        say_once(
+            ("unseen calls", names),
+            f"calls of {names} cannot be seen, {self._where_calls_hide()}: "
+            "a step begins with the first backward pass after an update; "
+            "weights, gradients and losses are saved, inputs and outputs are not",
+        )
 
-class FirstUpdate:
-    """The signs, in the models' parameters, that the first update is yet to come, so that passes are of one step.
-
-    Updates of compiled code are never seen: where parameters have changed without one, every pass is a step.
-    """
-
-    def __init__(self) -> None:
-        self._versions: dict[int, int] = {}
-        self._is_hidden = False
-
-    @apart
-    def passed(self, models: Iterable[TrackedModule]) -> None:
-        """A backward pass is over; note how its models' parameters are."""
-        if not self._is_hidden:
-            self._versions = _versions_of(models)
-
-    @apart
-    def is_to_come(self, models: Iterable[TrackedModule]) -> bool:
-        """True if an optimizer has these models' parameters that has updated none, and they are as they were."""
-        if self._is_hidden:
-            return False
-        now = _versions_of(models)
-        self._is_hidden = any(self._versions.get(key, version) != version for key, version in now.items())
-        return not self._is_hidden and updates.may_come_to({*now})
-
-
-def _versions_of(models: Iterable[TrackedModule]) -> dict[int, int]:
-    return {id(parameter): parameter._version for tracked in models for _, parameter in tracked.parameters()}
+    def _where_calls_hide(self) -> str:
+        if self._transforms.seen_call:
+            return "as in a function that torch.func transforms"
+        return (
+            "as in a compiled function" if has_compiled() else "as where forward or an own __call__ is what is called"
+        )

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from smd_agent.framework.hook import FrameworkHook
 from smd_agent.guard import say_once
-from smd_agent.pytorch.model.given_to_optimizer import was_given
+from smd_agent.pytorch.model.first_update import is_to_come_after_a_move
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.optimizer_watch import updates
-from smd_agent.pytorch.torch_compile import has_compiled
 from smd_agent.pytorch.training_threads import TrainingThreads, is_of_this_thread
 
 _IDLE = 100
@@ -40,16 +39,10 @@ class KnownModels(FrameworkHook):
         return any(changed) and not updates.in_progress() and not self._is_first_move()
 
     def _is_first_move(self) -> bool:
-        """True if parameters have changed for the first time, though an optimizer has them, which is yet to update.
-
-        It may move them first and update them from there, as SAM does.
-        """
+        """True if parameters have changed for the first time, by what is no update yet."""
         moved, self.have_moved = self.have_moved, True
-        if has_compiled() or not updates.has_optimizer():
-            # Of an optimizer that is compiled only what it changes is seen, and one that is gone updates no more.
-            return False
         called = [tracked for tracked in self.models if tracked.last == self.step]
-        return not moved and any(was_given(parameter) for tracked in called for _, parameter in tracked.parameters())
+        return not moved and is_to_come_after_a_move(called)
 
     def updated_without_call(self, parameters: set[int]) -> None:
         """Say of a model that is gone that its parameters, of these ids, are trained on."""

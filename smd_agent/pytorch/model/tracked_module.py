@@ -13,9 +13,9 @@ from torch.nn.parameter import UninitializedParameter
 
 from smd_agent.framework.plain_access import is_a
 from smd_agent.framework.tracked_model import TrackedModel
+from smd_agent.pytorch.model.inner_models import inner_models
 from smd_agent.pytorch.model.wrappers import (
     class_name,
-    covering_child,
     named_layers,
     named_parameters,
     unwrapped,
@@ -205,15 +205,12 @@ class TrackedModule(TrackedModel[torch.nn.Module]):
         self._outer = weakref.ref(module)
         for entry in wrapper_chain(module):
             yield entry, self.names.model
-        # What holds a net and its loss is trained; the net alone is evaluated.
-        model = self.model
-        names = {} if model is None else {id(layer): name for name, layer in named_layers(model)}
         self._covering = []
-        while model is not None and (inner := covering_child(model)) is not None:
+        model = self.model
+        for path, inner in inner_models(model) if model is not None else ():
             for entry in wrapper_chain(inner):
                 yield entry, None
-            model = unwrapped(inner)
-            self._covering.append((self.names.of_part(names.get(id(model), "")), weakref.ref(model)))
+            self._covering.append((self.names.of_part(path), weakref.ref(unwrapped(inner))))
 
 
 def _state(gradient: torch.Tensor | None) -> tuple[int, int] | None:

@@ -13,7 +13,7 @@ import torch
 from smd_agent.framework.plain_access import is_a, is_installed
 from smd_agent.framework.weak_references import WeakIdentityMap
 from smd_agent.pytorch.model.fsdp import stand_ins
-from smd_agent.pytorch.plain_access import children, held, holds, own_dict, own_parameters, parameter_ids
+from smd_agent.pytorch.plain_access import children, held, own_dict, own_parameters
 
 Layers = list[tuple[str, torch.nn.Module]]
 """Modules below a model with the names that their inputs and outputs are saved under."""
@@ -85,18 +85,6 @@ def named_parameters(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Pa
             if id(parameter) not in seen:
                 seen.add(id(parameter))
                 yield f"{prefix}.{name}" if prefix else name, instead.get(id(parameter), parameter)
-
-
-def covering_child(module: torch.nn.Module) -> torch.nn.Module | None:
-    """The one child that holds all of the model's parameters, so that calling it is calling the model."""
-    own = parameter_ids(module)
-    if not own:
-        return None
-    for _, child in children(module):
-        # What holds the model itself is no part of it that could stand for it.
-        if parameter_ids(child) == own and not holds(child, module):
-            return child
-    return None
 
 
 def _walk(prefix: str, module: torch.nn.Module, seen: set[int]) -> Iterator[tuple[str, torch.nn.Module]]:

@@ -4,9 +4,9 @@ from smd_agent.core.failure_domains import LOSSES, STEPS, WEIGHTS
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.replaced_functions import Until, replace
 from smd_agent.framework.whole_or_off import whole_or_off
-from smd_agent.patches.at_exit import warn_at_exit_if_nothing_captured
 from smd_agent.patches.declared import Declared, Framework, Range
 from smd_agent.patches.hook_from_settings import make_hook, wanted_settings
+from smd_agent.patches.nothing_captured import warn_at_exit_if_nothing_captured
 
 WHY = "weights and losses of a step are saved"
 FRAMEWORK = Framework(

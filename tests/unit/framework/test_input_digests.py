@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from smd_agent.core.reductions import mixed, with_kernel
+from smd_agent.framework import input_digests
 from smd_agent.framework import training_facts as facts
 
 
 def digest(*arrays):
-    parts = [(facts.words_of(facts.sample(a.reshape(-1))), str(a.dtype), a.shape) for a in arrays]
-    return int(facts.digest(parts, np)[0])
+    parts = [(input_digests.words_of(facts.sample(a.reshape(-1))), str(a.dtype), a.shape) for a in arrays]
+    return int(input_digests.digest(parts, np)[0])
 
 
 def by_hand(*arrays):
@@ -19,11 +20,11 @@ def by_hand(*arrays):
     mask, total = 2**64 - 1, 0
     for number, array in enumerate(arrays):
         part = 0
-        for place, word in enumerate(facts.words_of(array).tolist(), 1):
+        for place, word in enumerate(input_digests.words_of(array).tolist(), 1):
             mixed = (word + place) * 0xFF51AFD7ED558CCD & mask
             signed = mixed - 2**64 if mixed >= 2**63 else mixed
             part += (mixed ^ (signed >> 29)) * 0xC4CEB9FE1A85EC53
-        total += (part + facts._kind(str(array.dtype), array.shape)) * (2 * number + 1)
+        total += (part + input_digests._kind(str(array.dtype), array.shape)) * (2 * number + 1)
     total &= mask
     return total - 2**64 if total >= 2**63 else total
 

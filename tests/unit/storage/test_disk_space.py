@@ -11,7 +11,7 @@ from smd_agent.core.collection import Collection
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.save_config import SaveConfig
 from smd_agent.core.save_plan import SavePlan
-from smd_agent.storage import disk_failures
+from smd_agent.storage import disk_space
 from smd_agent.storage.run_writer import RunWriter
 
 
@@ -32,7 +32,7 @@ from smd_agent.storage.run_writer import RunWriter
     ],
 )
 def test_the_line(arguments, line):
-    assert disk_failures.forecast(*arguments) == line
+    assert disk_space.forecast(*arguments) == line
 
 
 def commit(run, step, size, plan):
@@ -43,7 +43,7 @@ def commit(run, step, size, plan):
 
 @pytest.mark.parametrize("free", [10**12, 10**7])
 def test_it_is_said_once_with_the_first_large_step(tmp_path, capsys, monkeypatch, free):
-    monkeypatch.setattr(disk_failures.shutil, "disk_usage", lambda path: SimpleNamespace(free=free))
+    monkeypatch.setattr(disk_space.shutil, "disk_usage", lambda path: SimpleNamespace(free=free))
     often, early = SaveConfig(save_interval=100), SaveConfig(save_interval=50, end_step=200)
     names = {"weights": often, "gradients": early}
     plan = SavePlan([Collection(name, ["."], save_config=config) for name, config in names.items()])
@@ -63,5 +63,5 @@ def test_it_is_said_once_with_the_first_large_step(tmp_path, capsys, monkeypatch
 
 
 def test_a_folder_that_cannot_be_asked_costs_the_free_space_alone(tmp_path, capsys):
-    disk_failures.tell_forecast(3 * 10**6, 4, lambda: tmp_path / "missing")
+    disk_space.tell_forecast(3 * 10**6, 4, lambda: tmp_path / "missing")
     assert capsys.readouterr().err == "smd_agent: a saved step takes 3.0 MB on disk, the first 1,000 steps 12.0 MB\n"
