@@ -12,7 +12,7 @@ from harness.runner import SUBJECTS
 from smd_agent.analysis.trial import create_trial
 from smd_agent.core.modes import ModeKeys
 
-PROGRAM = SUBJECTS / "mxnet/channel_axes.py"
+PROGRAM = SUBJECTS / "mxnet/channels.py"
 CONFIG = {
     "HookParameters": {"save_interval": 1, "reductions": "dead_share,saturated_share", "save_raw_tensor": True},
     "CollectionConfigurations": [
