@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
+from smd_agent import guard
 from smd_agent.core.failure_domains import SERIES
 from smd_agent.core.modes import ModeKeys
 
@@ -33,8 +35,10 @@ class Series:
         output = self._output
         return not (SERIES.off or output.off or output.writes is False) and output.sink.series.takes_rows
 
+    # It is called in every step: what counts the agent's time in saved steps is left out, and ``wanted`` is not asked.
+    @partial(guard.fenced, domain=SERIES, doing="adding a row", then=None, again=False)
     def add(self, table: str, names: tuple[str, ...], values: Sequence[float]) -> None:
-        """Take the numbers of the current step.
+        """Take the numbers of the current step; only where they are ``wanted``.
 
         Args:
             table: ``steps`` or ``parameters``.
@@ -43,7 +47,7 @@ class Series:
         """
         position = self._position
         clock = position.clock
-        self.add_at(table, position.step, clock.mode, clock.step, names, values)
+        self._output.sink.series.add(table, position.step, clock.mode, clock.step, names, values)
 
     @SERIES.fence("adding a row")
     def add_at(

@@ -51,7 +51,7 @@ WIDE, NARROW = "float64", "float32"
 _HEAD = struct.Struct("<8sIIII")
 _ROW_HEAD = struct.Struct("<qqdB5xH")
 _CHECKED = 65535
-_CHECK_AT = slice(30, 32)
+_CHECK_BEGINS, _CHECK_ENDS = 30, 32
 _ALIGNED = 64
 _LARGEST_HEADER = 1 << 28
 
@@ -149,8 +149,11 @@ def row_packer(header: Header) -> PackRow:
 def _packer_of_wide(count: int) -> PackRow:
     pack = struct.Struct(f"{_ROW_HEAD.format}{count}d").pack
 
+    # It runs in every step: a call more would be told by a clock.
     def row(step: int, mode_step: int, seconds: float, mode: int, values: Sequence[float]) -> bytes:
-        return _checked(pack(step, mode_step, seconds, mode, 0, *values))
+        row = pack(step, mode_step, seconds, mode, 0, *values)
+        check = _CHECKED - int.from_bytes(row, "little") % _CHECKED
+        return row[:_CHECK_BEGINS] + check.to_bytes(2, "little") + row[_CHECK_ENDS:]
 
     return row
 
@@ -162,14 +165,11 @@ def _packer_of_narrow(count: int) -> PackRow:
             numbers = np.asarray(values, np.float64).astype("<f4")
         if numbers.shape != (count,):
             raise ValueError(f"{numbers.shape} are not {count} numbers")
-        return _checked(_ROW_HEAD.pack(step, mode_step, seconds, mode, 0) + numbers.tobytes())
+        row = _ROW_HEAD.pack(step, mode_step, seconds, mode, 0) + numbers.tobytes()
+        check = _CHECKED - int.from_bytes(row, "little") % _CHECKED
+        return row[:_CHECK_BEGINS] + check.to_bytes(2, "little") + row[_CHECK_ENDS:]
 
     return row
-
-
-def _checked(row: bytes) -> bytes:
-    check = _CHECKED - int.from_bytes(row, "little") % _CHECKED
-    return row[: _CHECK_AT.start] + check.to_bytes(2, "little") + row[_CHECK_AT.stop :]
 
 
 def rows_in(data: bytes, header: Header) -> tuple[npt.NDArray[Any], int]:

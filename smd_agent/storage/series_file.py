@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from smd_agent.formats.paths import series_path
 from smd_agent.formats.series import Header
 from smd_agent.storage.after_fork import do_in_children, leave_to_children
 from smd_agent.storage.atomic_file import create_file
+from smd_agent.storage.local_disks import is_local
+
+if sys.platform == "win32":
+    fcntl: Any = None
+else:
+    import fcntl
 
 # Of rows that wait for a disk; then the older ones are dropped.
 MOST_WAITING = 1 << 20
+# A program that closes all descriptors, and opens files of its own, gets lower numbers than this.
+_HIGH = 512
+_LOOK_SECONDS = 1.0
 
 
 class SeriesFile:
     """One file. The rows of one layout of a table begin in one, and go on in another where it has gone or is large.
 
-    Rows may come from one thread while another writes: who calls ``add`` and ``take`` holds one lock. No two write.
+    Who calls a method holds the lock that guards the file, but for ``append`` of rows that were taken.
 
     Args:
         header: of the file.
@@ -29,7 +40,7 @@ class SeriesFile:
         name: of the file, below the run's folder; empty as long as there is none.
         size: bytes in the file.
         waiting: rows that are not in it.
-        dropped: how many rows found no room to wait.
+        is_quick: whether it is open, on a disk of this machine.
         has_gone: whether it is to be closed by the thread that is writing to it.
     """
 
@@ -38,31 +49,30 @@ class SeriesFile:
         self.name = ""
         self.size = 0
         self.waiting = bytearray()
-        self.dropped = 0
+        self.is_quick = False
         self.has_gone = False
         self._descriptor = -1
         self._number = (0, 0)
+        self._looked_at = 0.0
 
     @property
     def is_open(self) -> bool:
         """True if rows can be written."""
         return self._descriptor >= 0
 
-    def add(self, row: bytes) -> None:
-        """Have a row wait."""
-        self.waiting.extend(row)
+    def trim(self) -> None:
+        """Drop the older half of the rows that wait, if they are too many."""
         if len(self.waiting) > MOST_WAITING:
-            rows = len(self.waiting) // len(row) // 2
-            del self.waiting[: rows * len(row)]
-            self.dropped += rows
+            size = self.header.row_bytes
+            del self.waiting[: len(self.waiting) // size // 2 * size]
 
     def take(self) -> bytearray:
-        """The rows that wait; they have to be written, or given back."""
+        """The rows that wait; they have to be appended, or given back."""
         rows, self.waiting = self.waiting, bytearray()
         return rows
 
     def give_back(self, rows: bytearray) -> None:
-        """Have rows wait that could not be written."""
+        """Have rows wait that could not be appended."""
         rows.extend(self.waiting)
         self.waiting = rows
 
@@ -77,13 +87,14 @@ class SeriesFile:
             OSError: that cannot be done.
         """
         name = series_path(self.header.worker, self.header.table, segment)
-        self._descriptor = create_file(root, name)
+        self._descriptor = _raised(create_file(root, name))
         do_in_children(self.close)
         try:
             status = os.fstat(self._descriptor)
             self._number = status.st_dev, status.st_ino
             self.name, self.size = name, 0
             self.append(self.header.to_bytes())
+            self.is_quick = is_local(root)
         except BaseException:
             self.close()
             raise
@@ -100,6 +111,21 @@ class SeriesFile:
                 os.ftruncate(self._descriptor, self.size)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.name)
         self.size += written
+
+    def append_waiting(self, now: float) -> bool:
+        """Put the rows that wait at the end of the file; False if it has gone.
+
+        Raises:
+            OSError: that cannot be done; what is there stays, and the rows wait.
+        """
+        if not 0 <= now - self._looked_at < _LOOK_SECONDS:
+            if not self.is_in_place():
+                return False
+            self._looked_at = now
+        rows = self.waiting
+        self.append(rows)
+        rows.clear()
+        return True
 
     def is_in_place(self) -> bool:
         """True if rows can be written to the file; else it is given up, and rows that follow go into another one.
@@ -120,13 +146,35 @@ class SeriesFile:
             self.close()
         return self.is_open
 
+    def is_below(self, root: Path) -> bool:
+        """True if it is there under its name, or not open."""
+        if not self.is_open:
+            return True
+        try:
+            return os.path.samestat(os.stat(root / self.name), os.fstat(self._descriptor))
+        except OSError:
+            return False
+
     def _forget(self) -> None:
         self._descriptor = -1
+        self.is_quick = False
         leave_to_children(self.close)
 
     def close(self) -> None:
         """Close the file; rows that follow go into another one."""
-        descriptor, self._descriptor = self._descriptor, -1
-        leave_to_children(self.close)
+        descriptor = self._descriptor
+        self._forget()
         if descriptor >= 0:
             os.close(descriptor)
+
+
+def _raised(descriptor: int) -> int:
+    """The same file under a high number, where such are allowed."""
+    if fcntl is None:
+        return descriptor
+    try:
+        high: int = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _HIGH)
+    except OSError:
+        return descriptor
+    os.close(descriptor)
+    return high

@@ -21,23 +21,24 @@ class Thinning:
     Args:
         limit: size of the table in bytes: from half of it on every second row is kept, from three quarters on every
             fourth, so that it is never reached.
+
+    Attributes:
+        stride: one row of so many is kept.
     """
 
     def __init__(self, limit: int) -> None:
+        self.stride = 1
         self._limit = limit
         self._size = 0
         self._next_at = limit // 2
-        self._stride = 1
         self._count = 0
         self._was_finite = True
 
     def leaves_out(self, loss: float) -> bool:
         """True if the next row is left out; ``loss`` is ``ABSENT`` if it has none."""
-        if self._stride == 1:
-            return False
         self._count += 1
         is_finite = loss is ABSENT or math.isfinite(loss)
-        if self._count % self._stride and (is_finite or not self._was_finite):
+        if self._count % self.stride and (is_finite or not self._was_finite):
             return True
         self._was_finite = is_finite
         return False
@@ -46,8 +47,8 @@ class Thinning:
         """Take note of so many bytes more."""
         self._size += size
         while self._size >= self._next_at and self._next_at < self._limit:
-            self._stride *= 2
-            self._next_at = self._limit - self._limit // (2 * self._stride)
+            self.stride *= 2
+            self._next_at = self._limit - self._limit // (2 * self.stride)
 
 
 class SeriesTable:
@@ -97,12 +98,13 @@ class SeriesTable:
 
     def row(self, step: int, mode: ModeKeys, mode_step: int, seconds: float, values: Sequence[float]) -> bytes:
         """The bytes of a row of the names that ``fit`` was called with last; none if it is left out."""
-        if self.thinning.leaves_out(values[self._loss_at] if self._loss_at >= 0 else ABSENT):
+        thinning = self.thinning
+        if thinning.stride > 1 and thinning.leaves_out(values[self._loss_at] if self._loss_at >= 0 else ABSENT):
             return b""
         if self._places is not None:
             values = [values[place] if place >= 0 else ABSENT for place in self._places]
         if mode is not self._mode[0]:
             self._mode = mode, mode.value
         row = self._pack(step, mode_step, seconds, self._mode[1], values)
-        self.thinning.grow(len(row))
+        thinning.grow(len(row))
         return row

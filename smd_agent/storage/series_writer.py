@@ -1,8 +1,9 @@
 """The series of one worker on its way to its files: rows are gathered for a moment, then written.
 
 A row is in its file two milliseconds after it came, or when the next one comes, whichever is later. It is written by
-the thread that it comes from, which takes microseconds, as long as that proves to be quick; else by the writer thread,
-which also makes the files. Until the run has begun, rows wait in memory.
+the thread that it comes from, which takes microseconds, as long as the disk is one of this machine and proves to be
+quick. Else the writer thread does it, which makes the files, too; then it is 20 milliseconds. Until the run has begun,
+rows wait in memory.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from smd_agent.storage.series_table import SeriesTable
 from smd_agent.storage.writer_thread import Job
 
 GATHER_SECONDS = 0.002
+# Where the writer thread writes, which is woken for it.
+GATHER_LONGER_SECONDS = 0.02
 SLOW_SECONDS = 0.001
 # So many slow writes among a number of them, and the training's thread writes no more.
 _MOST_SLOW, _AMONG = 2, 1000
-_RETRY_SECONDS = 1.0
+RETRY_SECONDS = 1.0
 # What goes into a store is uploaded whole.
 LARGEST_FILE = 8 << 20
 
@@ -47,11 +50,13 @@ class _Pace:
     """The pace of the writes, which says whether the training's thread makes them.
 
     is_quick: True as long as it does.
+    gather_seconds: how long rows are gathered.
     retry_at: nothing is written before that, in seconds since the epoch.
     """
 
     def __init__(self) -> None:
         self.is_quick = True
+        self.gather_seconds = GATHER_SECONDS
         self.retry_at = 0.0
         self._writes = self._slow = 0
 
@@ -62,7 +67,9 @@ class _Pace:
             self._writes = self._slow = 0
         if seconds > SLOW_SECONDS:
             self._slow += 1
-            self.is_quick = self._slow < _MOST_SLOW
+            if self._slow >= _MOST_SLOW:
+                self.is_quick = False
+                self.gather_seconds = GATHER_LONGER_SECONDS
 
 
 class _Table:
@@ -121,19 +128,21 @@ class SeriesWriter:
         """Take a row; see ``core.series``."""
         now = time.time()
         with self._lock:
-            own = self._tables[table]
+            own = self._tables.get(table)
+            if own is None:
+                return
             file = own.file
             if own.rows.fit(names) or file is None or file.size > LARGEST_FILE:
                 file = self._next_file(own)
             row = own.rows.row(step, mode, mode_step, now, values)
             if not row:
                 return
-            file.add(row)
+            file.waiting += row
             # A clock may be set back.
-            if 0 <= now - own.written_at < GATHER_SECONDS:
+            if 0 <= now - own.written_at < self._pace.gather_seconds:
                 return
             own.written_at = now
-        self._hand_over(file, now)
+            self._write_soon(file, now)
 
     def begin(self, worker: str) -> None:
         """Have rows written from now on: the run has begun as this worker."""
@@ -150,7 +159,7 @@ class SeriesWriter:
     def flush(self) -> None:
         """Have all rows written that have come."""
         for file in [*self._files()]:
-            self._hand_over_to_thread(file)
+            self._hand_over(file)
 
     def close(self) -> None:
         """Close the files; a row that follows begins another one."""
@@ -176,25 +185,33 @@ class SeriesWriter:
     def _next_file(self, own: _Table) -> SeriesFile:
         if own.file is not None:
             self._ended.append(own.file)
-            self._hand_over_to_thread(own.file)
+            self._hand_over(own.file)
         own.file = SeriesFile(own.rows.header(self._worker or "", self._start, self.after))
         return own.file
 
-    def _hand_over(self, file: SeriesFile, now: float) -> None:
-        if 0 <= self._pace.retry_at - now < _RETRY_SECONDS:
+    def _write_soon(self, file: SeriesFile, now: float) -> None:
+        file.trim()
+        pace = self._pace
+        if 0 <= pace.retry_at - now < RETRY_SECONDS:
             return
-        if not self._pace.is_quick or not file.is_open:
-            self._hand_over_to_thread(file)
-        elif self._take_over(file):
-            begun = time.perf_counter()
-            self._write_out(file)
-            self._pace.note(time.perf_counter() - begun)
-            if file.waiting and not file.is_open:
-                self._hand_over_to_thread(file)
+        if file.is_quick and pace.is_quick and not self._under_way:
+            # The lock is held: what might have to wait for a disk is not here.
+            try:
+                if file.append_waiting(now):
+                    pace.note(time.time() - now)
+                    return
+            except OSError as error:
+                self._note(error)
+                return
+        self._hand_over(file)
 
-    def _hand_over_to_thread(self, file: SeriesFile) -> None:
+    def _note(self, failure: Exception) -> None:
+        self._pace.retry_at = time.time() + RETRY_SECONDS
+        self._disk.failed(failure)
+
+    def _hand_over(self, file: SeriesFile) -> None:
         if self._take_over(file):
-            self._disk.submit(partial(self._write_out, file, opens=True))
+            self._disk.submit(partial(self._write_out, file))
 
     def _take_over(self, file: SeriesFile) -> bool:
         """Have a file written by nobody else; False if it cannot be, or another thread is at it."""
@@ -204,10 +221,12 @@ class SeriesWriter:
             self._under_way.add(file)
             return True
 
-    def _write_out(self, file: SeriesFile, opens: bool = False) -> None:
-        """Write what waits; in a new file if there is none, on the writer thread, which ``opens`` one."""
+    # On the writer thread.
+
+    def _write_out(self, file: SeriesFile) -> None:
+        """Write what waits; in a new file if there is none."""
         try:
-            failure = guard.attempt(partial(self._write, file, opens))
+            failure = guard.attempt(partial(self._write, file))
         finally:
             with self._lock:
                 self._under_way.discard(file)
@@ -217,14 +236,11 @@ class SeriesWriter:
                 if is_done or file.has_gone:
                     self._close(file)
         if failure is not None:
-            self._pace.retry_at = time.time() + _RETRY_SECONDS
-            self._disk.failed(failure)
+            self._note(failure)
 
-    def _write(self, file: SeriesFile, opens: bool) -> None:
+    def _write(self, file: SeriesFile) -> None:
         while file.waiting:
             if not file.is_in_place():
-                if not opens:
-                    return
                 file.open(self._disk.place(), self._next_segment())
             with self._lock:
                 rows = file.take()
