@@ -139,7 +139,27 @@ STEP = Key(
     "update: a training step of PyTorch or Gluon ends with the update of the parameters; "
     "forward: each call of a model is a step, as smdebug counts",
 )
-OF_HOOK = (STEP, INCLUDE_COLLECTIONS, SAVE_ALL, INCLUDE_WORKERS, DRY_RUN, EXPORT_TENSORBOARD, TENSORBOARD_DIR)
+SERIES = Key(
+    "series", values.boolean, "true", "a few numbers of every step, saved or not, go into small files of the run"
+)
+SERIES_MEGABYTES = Key(
+    "series_megabytes",
+    values.count,
+    "64",
+    "size of these numbers for each worker, half as much again for those of parameters;"
+    " from half of it on every second step is kept, and so on",
+)
+OF_HOOK = (
+    STEP,
+    INCLUDE_COLLECTIONS,
+    SAVE_ALL,
+    INCLUDE_WORKERS,
+    DRY_RUN,
+    EXPORT_TENSORBOARD,
+    TENSORBOARD_DIR,
+    SERIES,
+    SERIES_MEGABYTES,
+)
 
 
 class Section:

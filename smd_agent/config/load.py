@@ -9,7 +9,7 @@ from smd_agent.config.hook_file import Source, find_source, is_there, read_objec
 from smd_agent.config.job_files import folder_wanted
 from smd_agent.config.keys import DEFAULT_OUT_DIR, LONGEST_NAME, Section
 from smd_agent.config.placeholders import names_rank
-from smd_agent.config.settings import CollectionSettings, HookSettings, RuleSettings
+from smd_agent.config.settings import DEFAULT_SERIES_MEGABYTES, CollectionSettings, HookSettings, RuleSettings
 from smd_agent.config.suggestions import nearest
 from smd_agent.core.collection_keys import BUILT_IN_NAMES
 from smd_agent.core.modes import ModeKeys
@@ -64,10 +64,8 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
     include_workers = hook.take(keys.INCLUDE_WORKERS)
     dry_run = hook.take(keys.DRY_RUN)
     step = hook.take(keys.STEP)
-    wanted, board = hook.take(keys.EXPORT_TENSORBOARD), hook.take(keys.TENSORBOARD_DIR)
-    tensorboard_dir = folder_wanted(wanted, board, out_dir)
-    if tensorboard_dir is None and (board is not None or wanted):
-        _warn_of_no_board(hook)
+    series_megabytes = _series_megabytes(hook)
+    tensorboard_dir = _tensorboard_dir(hook, out_dir)
     hook.warn_unknown()
 
     collections: dict[str, CollectionSettings] = {}
@@ -104,6 +102,7 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
         tensorboard_dir=tensorboard_dir,
         collections=tuple(collections.values()),
         upload_to=upload_to,
+        series_megabytes=series_megabytes,
         rules=tuple(rules),
         warnings=tuple(warnings),
         unfilled=unfilled,
@@ -192,10 +191,18 @@ def _warn_of_empty(top: Section, named: list[str], collections: Mapping[str, Col
     return tuple(found)
 
 
-def _warn_of_no_board(hook: Section) -> None:
-    if env.in_training_job():
+def _series_megabytes(hook: Section) -> int:
+    wanted, size = hook.take(keys.SERIES), hook.take(keys.SERIES_MEGABYTES)
+    return 0 if wanted is False else size or DEFAULT_SERIES_MEGABYTES
+
+
+def _tensorboard_dir(hook: Section, out_dir: str) -> str | None:
+    wanted, board = hook.take(keys.EXPORT_TENSORBOARD), hook.take(keys.TENSORBOARD_DIR)
+    found = folder_wanted(wanted, board, out_dir)
+    if found is None and (board is not None or wanted) and env.in_training_job():
         why = f"in a training job {env.tensorboard_config_path()} names their folder, and it does not"
         hook.warn(f"no TensorBoard files are written: {why}")
+    return found
 
 
 def _warn_of_ends(top: Section, of_hook: SaveConfig, collections: Mapping[str, CollectionSettings]) -> None:

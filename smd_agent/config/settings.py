@@ -9,6 +9,8 @@ from typing import Any
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig
 
+DEFAULT_SERIES_MEGABYTES = 64
+
 
 @dataclass(frozen=True)
 class CollectionSettings:
@@ -52,6 +54,7 @@ class HookSettings:
     step: "update" or "forward", which is what training steps end with.
     tensorboard_dir: absolute path, None unless TensorBoard files are wanted.
     upload_to: address of a store that the run is copied into; None if it stays in its folder.
+    series_megabytes: size of the series' table of steps; 0 if there is no series.
     rules: that `check` is to apply; what they look at is among the collections.
     warnings: sentences for the user, each naming the file.
     unfilled: collections that no tensor joins unless the program says which; a warning names each.
@@ -72,6 +75,7 @@ class HookSettings:
     tensorboard_dir: str | None = None
     collections: tuple[CollectionSettings, ...] = ()
     upload_to: str | None = None
+    series_megabytes: int = DEFAULT_SERIES_MEGABYTES
     rules: tuple[RuleSettings, ...] = ()
     warnings: tuple[str, ...] = ()
     unfilled: tuple[str, ...] = ()

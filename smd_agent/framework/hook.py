@@ -13,7 +13,7 @@ from smd_agent.config.job_files import folder_wanted
 from smd_agent.config.keys import DEFAULT_OUT_DIR
 from smd_agent.config.load import read_settings
 from smd_agent.config.placeholders import ALLOWED, UnknownPlaceholder, fill_in, names_rank
-from smd_agent.config.settings import HookSettings
+from smd_agent.config.settings import DEFAULT_SERIES_MEGABYTES, HookSettings
 from smd_agent.core.clock import ModeClock
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_manager import CollectionManager
@@ -163,6 +163,7 @@ class FrameworkHook(BaseHook):
             continued=self._restarts.continued,
             metrics=None if folder is None else MetricsFile(folder, selection.is_metric),
             uploads=place.uploads,
+            series_bytes=(DEFAULT_SERIES_MEGABYTES if made_from is None else made_from.series_megabytes) << 20,
         )
         super().__init__(writer, selection, include_workers, self._restarts.position)
         self._restarts.begin(self, writer)

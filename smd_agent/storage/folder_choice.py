@@ -226,7 +226,10 @@ class RunFolder:
 
     def remove_steps_of(self, worker: str) -> int:
         """Remove what an earlier run has left of a worker in the named folder, if that is entered; how many steps."""
-        return len(_remove_steps(self.named, worker)) if self.root == self.named else 0
+        if self.root != self.named:
+            return 0
+        _remove_series(self.named, worker)
+        return len(_remove_steps(self.named, worker))
 
     def _go_on_as(self, worker: str | None) -> bool:
         """Enter the folder of the run that this one goes on with, alone or as one of several workers, if possible."""
@@ -286,6 +289,7 @@ class RunFolder:
             if claim.acquire() is not None:
                 continue
             if next(_steps_of(folder, worker), None) is None:
+                _remove_series(folder, worker)
                 return folder, claim
             claim.back_out()
         raise AssertionError("there are more numbers")
@@ -318,6 +322,14 @@ def _remove_steps(root: Path, worker: str | None, after: int = -1) -> list[int]:
     return sorted(found)
 
 
+def _remove_series(root: Path, worker: str | None) -> None:
+    """Remove the series that an earlier run has left of one worker or, with None, of all."""
+    for name in names_in(root, paths.SERIES_FOLDER):
+        parsed = paths.parse_series_file(name)
+        if parsed is not None and worker in (None, parsed[0]):
+            remove_file(root, f"{paths.SERIES_FOLDER}/{name}")
+
+
 def _steps_of(root: Path, worker: str | None) -> Iterator[tuple[str, int, str]]:
     """The index files, with step and worker, that there are of one worker or, with None, of all."""
     for name in names_in(root, paths.INDEX_FOLDER):
@@ -339,6 +351,7 @@ def _claim_empty(claim: Claim, root: Path) -> str | None:
         owner = claim.owner()
         _remove_temporaries(root, owner)
         if not names_in(root, paths.INDEX_FOLDER):
+            _remove_series(root, None)
             claim.sign()
             return None
         # Jobs that are not to be marked as ended give their claim up.

@@ -71,17 +71,14 @@ class RunWriter:
         # Whether a worker has been left: it gets the first steps of a run that others have begun.
         self._met_late = False
         self._forecast = False
-        limits = (
-            {STEPS_TABLE: series_bytes, PARAMETERS_TABLE: series_bytes // 2} if series_bytes and not dry_run else {}
+        limits = {STEPS_TABLE: series_bytes, PARAMETERS_TABLE: series_bytes // 2}
+        disk = SeriesDisk(
+            submit=lambda job: self._writer.submit(job),
+            place=lambda: self._at.current(),
+            failed=lambda failure: self._at.failures.write_failed(failure),
+            upload=lambda name: self._at.store.add(self._at.root, name),
         )
-        self.series = SeriesWriter(
-            limits,
-            SeriesDisk(
-                lambda job: self._writer.submit(job),
-                lambda: self._at.current(),
-                lambda failure: self._at.failures.write_failed(failure),
-            ),
-        )
+        self.series = SeriesWriter(limits if series_bytes and not dry_run else {}, disk)
         named = absolute(out_dir)
         folder = RunFolder(named, holds_finished_run(named), below, continued)
         self._make_ready(RunPlace(folder, Uploads() if uploads is None else uploads, board))

@@ -24,7 +24,7 @@ else:
 MOST_WAITING = 1 << 20
 # A program that closes all descriptors, and opens files of its own, gets lower numbers than this.
 _HIGH = 512
-_LOOK_SECONDS = 1.0
+LOOK_SECONDS = 1.0
 
 
 class SeriesFile:
@@ -118,7 +118,7 @@ class SeriesFile:
         Raises:
             OSError: that cannot be done; what is there stays, and the rows wait.
         """
-        if not 0 <= now - self._looked_at < _LOOK_SECONDS:
+        if not 0 <= now - self._looked_at < LOOK_SECONDS:
             if not self.is_in_place():
                 return False
             self._looked_at = now

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,12 +29,14 @@ class SeriesFiles:
 
     Args:
         root: the run's folder; it need not exist yet.
+        bring: brings what is new into the folder, if the run is elsewhere.
 
     Attributes:
         problems: what is wrong with each file that cannot be read, by its path below the run's root.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, bring: Callable[[], object] = bool) -> None:
+        self._bring = bring
         self.problems: dict[str, str] = {}
         self._folder = root / SERIES_FOLDER
         self._known: dict[str, Segment] = {}
@@ -43,6 +45,7 @@ class SeriesFiles:
 
     def refresh(self) -> bool:
         """Take in what has been written since the last look; whether there is anything new."""
+        self._bring()
         before = {name: self._ends.get(name, 0) for name in self._known}
         there = {name for name in names_in(self._folder) if parse_series_file(name) is not None}
         for name in {*self._known} - there:

@@ -20,7 +20,7 @@ class Thinning:
 
     Args:
         limit: size of the table in bytes: from half of it on every second row is kept, from three quarters on every
-            fourth, so that it is never reached.
+            fourth, and so on: it gets hardly larger, however long the run is.
 
     Attributes:
         stride: one row of so many is kept.

@@ -29,6 +29,9 @@ SLOW_SECONDS = 0.001
 # So many slow writes among a number of them, and the training's thread writes no more.
 _MOST_SLOW, _AMONG = 2, 1000
 RETRY_SECONDS = 1.0
+# How often it is looked whether the files are where they were, and how often they go to a store.
+LOOK_SECONDS = 5.0
+UPLOAD_SECONDS = 60.0
 # What goes into a store is uploaded whole.
 LARGEST_FILE = 8 << 20
 
@@ -39,11 +42,13 @@ class SeriesDisk(NamedTuple):
     submit: has something done on the writer thread.
     place: gives, there, the run's folder; an OSError says that there is none.
     failed: called with what went wrong when rows could not be written, which are tried again.
+    upload: called, on the writer thread, with the name of a file that is to be brought into a store, if there is one.
     """
 
     submit: Callable[[Job], None]
     place: Callable[[], Path]
     failed: Callable[[Exception], None]
+    upload: Callable[[str], None]
 
 
 class _Pace:
@@ -52,12 +57,15 @@ class _Pace:
     is_quick: True as long as it does.
     gather_seconds: how long rows are gathered.
     retry_at: nothing is written before that, in seconds since the epoch.
+    looked_at: when the files were last looked at.
+    uploaded_at: when they were last given to the store.
     """
 
     def __init__(self) -> None:
         self.is_quick = True
         self.gather_seconds = GATHER_SECONDS
-        self.retry_at = 0.0
+        self.retry_at = self.looked_at = 0.0
+        self.uploaded_at = time.time()
         self._writes = self._slow = 0
 
     def note(self, seconds: float) -> None:
@@ -68,8 +76,12 @@ class _Pace:
         if seconds > SLOW_SECONDS:
             self._slow += 1
             if self._slow >= _MOST_SLOW:
-                self.is_quick = False
-                self.gather_seconds = GATHER_LONGER_SECONDS
+                self.be_slow()
+
+    def be_slow(self) -> None:
+        """Leave the writes to the writer thread for good."""
+        self.is_quick = False
+        self.gather_seconds = GATHER_LONGER_SECONDS
 
 
 class _Table:
@@ -162,7 +174,8 @@ class SeriesWriter:
             self._hand_over(file)
 
     def close(self) -> None:
-        """Close the files; a row that follows begins another one."""
+        """Close the files; a row that follows begins another one. Called on the writer thread."""
+        self._upload_all()
         with self._lock:
             for file in self._files():
                 self._close(file)
@@ -192,6 +205,9 @@ class SeriesWriter:
     def _write_soon(self, file: SeriesFile, now: float) -> None:
         file.trim()
         pace = self._pace
+        if not 0 <= now - pace.looked_at < LOOK_SECONDS and self._worker is not None:
+            pace.looked_at = now
+            self._disk.submit(self._look)
         if 0 <= pace.retry_at - now < RETRY_SECONDS:
             return
         if file.is_quick and pace.is_quick and not self._under_way:
@@ -235,13 +251,36 @@ class SeriesWriter:
                     self._ended.remove(file)
                 if is_done or file.has_gone:
                     self._close(file)
+        if is_done and file.name:
+            self._disk.upload(file.name)
         if failure is not None:
             self._note(failure)
+
+    def _look(self) -> None:
+        """Give up the files that are not in the run's folder any more, and have the others uploaded now and then."""
+        root = self._disk.place()
+        with self._lock:
+            files = [*self._files()]
+        for file in files:
+            if not file.is_below(root):
+                with self._lock:
+                    self._close(file)
+        if not 0 <= time.time() - self._pace.uploaded_at < UPLOAD_SECONDS:
+            self._pace.uploaded_at = time.time()
+            self._upload_all()
+
+    def _upload_all(self) -> None:
+        with self._lock:
+            names = [file.name for file in self._files() if file.name]
+        for name in names:
+            self._disk.upload(name)
 
     def _write(self, file: SeriesFile) -> None:
         while file.waiting:
             if not file.is_in_place():
                 file.open(self._disk.place(), self._next_segment())
+                if not file.is_quick:
+                    self._pace.be_slow()
             with self._lock:
                 rows = file.take()
             try:

@@ -24,6 +24,7 @@ from smd_agent.formats.index import Index
 from smd_agent.storage.atomic_file import remove_file, replace_file
 from smd_agent.storage.index_files import StepIndex
 from smd_agent.storage.run_reader import RunReader
+from smd_agent.storage.series_reader import SeriesFiles
 from smd_agent.storage.stores import Entry, Store, StoreFailure
 
 LOOK_SECONDS = 2.0
@@ -82,6 +83,8 @@ class StoreReader(RunReader):
         # How many bytes of them are in the folder, those last that were asked for last; and which pieces of large ones.
         self._here: OrderedDict[str, int] = OrderedDict()
         self._pieces: dict[str, set[int]] = {}
+        self._series_there: dict[str, Entry] = {}
+        self._series_looked_at = float("-inf")
 
     def is_there(self) -> bool:
         """True if there is anything of a run."""
@@ -106,6 +109,26 @@ class StoreReader(RunReader):
                 self._number[step.index.event_file] = len(self._sizes)
                 self._sizes.append((step.index.event_file, _size_of(step.index)))
             yield step
+
+    def series(self) -> SeriesFiles:
+        """Return the files of the series, which are fetched when they are looked at."""
+        return SeriesFiles(self.root, self._bring_series)
+
+    def _bring_series(self) -> None:
+        if time.monotonic() < self._series_looked_at + LOOK_SECONDS:
+            return
+        # In this order: the end marker comes after all else.
+        has_ended = self.ended() is not None
+        with _told(self.shown):
+            there = {name: one for name, one in self._store.find(paths.SERIES_FOLDER).items() if _is_series(name)}
+            changed = [name for name, one in there.items() if self._series_there.get(name) != one]
+            for start in range(0, len(changed), _AHEAD_FILES):
+                for name, content in self._store.read(dict.fromkeys(changed[start : start + _AHEAD_FILES])).items():
+                    replace_file(self.root, name, content)
+        for name in self._series_there.keys() - there.keys():
+            remove_file(self.root, name)
+        self._series_there = there
+        self._series_looked_at = float("inf") if has_ended else time.monotonic()
 
     def _wait_for(self, path: str, place: StepIndex) -> None:
         """Wait for nothing: an index that is in a store names an event file that is."""
@@ -201,6 +224,11 @@ def _told(address: str) -> Iterator[None]:
 def _size_of(index: Index) -> int:
     payload = index.payload
     return max(map(int.__add__, payload.starts, payload.lengths), default=0)
+
+
+def _is_series(name: str) -> bool:
+    folder, _, last = name.rpartition("/")
+    return folder == paths.SERIES_FOLDER and paths.parse_series_file(last) is not None
 
 
 def _is_known(name: str) -> bool:

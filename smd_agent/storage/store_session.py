@@ -22,6 +22,7 @@ from smd_agent.storage.stores import Store
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Iterator
 
 # A claim that a restart may ask for is written anew so often; by the store's clock, one that was not for so long counts
 # as left behind.
@@ -175,6 +176,8 @@ def is_place_of(earlier: StorePlace, asked_for: str) -> bool:
 def remove_steps(place: Store, worker: str | None, after: int = -1) -> tuple[set[_Part], set[_Part]]:
     """Remove the steps behind one, of one worker or, with None, of all, and what no index names.
 
+    Where all steps are removed, so is the series.
+
     Returns:
         The steps that there were, and those that are left.
 
@@ -185,12 +188,21 @@ def remove_steps(place: Store, worker: str | None, after: int = -1) -> tuple[set
     for folder in (paths.INDEX_FOLDER, paths.EVENTS_FOLDER):
         parts = (paths.parse_step_file(name.rpartition("/")[2]) for name in place.find(folder))
         found[folder] = {part for part in parts if part is not None and worker in (None, part[1])}
+    if after < 0:
+        place.remove(_series_of(place, worker))
     kept = {part for part in found[paths.INDEX_FOLDER] if part[0] <= after}
     indexes, events = (parts - kept for parts in found.values())
     # In this order: an index that can be seen names an event file that is there.
     place.remove(paths.index_path(*part) for part in sorted(indexes))
     place.remove(paths.event_path(*part) for part in sorted(events))
     return indexes, kept
+
+
+def _series_of(place: Store, worker: str | None) -> Iterator[str]:
+    for name in place.find(paths.SERIES_FOLDER):
+        parsed = paths.parse_series_file(name.rpartition("/")[2])
+        if parsed is not None and worker in (None, parsed[0]):
+            yield name
 
 
 def _beside(address: str) -> str:
