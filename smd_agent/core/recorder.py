@@ -173,9 +173,9 @@ class Recorder(OpenStep):
         return aside.capture
 
     @property
-    def interrupted(self) -> bool:
-        """True if a training step waits for an evaluation to end."""
-        return self._aside is not None
+    def interrupted(self) -> StepAside | None:
+        """The training step that waits for an evaluation to end; None if none does."""
+        return self._aside
 
     def _leave_training_step(self) -> None:
         """End the training step that awaits an update: the program has begun something else."""

@@ -114,7 +114,15 @@ def _put_back(owner: Any, name: str, before: Any) -> None:
         setattr(owner, name, before)
 
 
-def replace(owner: Any, name: str, make: Make, *, why: str, then: Callable[..., object] | None = None) -> Function:
+def replace(
+    owner: Any,
+    name: str,
+    make: Make,
+    *,
+    why: str,
+    then: Callable[..., object] | None = None,
+    enters: bool = False,
+) -> Function:
     """Replace a function for the life of the process; returns what stands in its place.
 
     Args:
@@ -123,9 +131,11 @@ def replace(owner: Any, name: str, make: Make, *, why: str, then: Callable[..., 
         make: makes the replacement from the original.
         why: what the agent needs it for, as the register tells it.
         then: called with the first argument where the replacement has failed and the original has returned; fenced.
+        enters: the replacement is by itself what ``entrance`` makes of others, so that it takes one frame, not two.
     """
     original = getattr(owner, name)
-    replacement = functools.wraps(original)(entrance(original, _named_as(original, make(original)), then))
+    made = _named_as(original, make(original))
+    replacement = functools.wraps(original)(unseen(made) if enters else entrance(original, made, then))
     before = vars(owner).get(name, _ABSENT)
     installed = _like(before, replacement)
     _entries[id(installed)] = _Entry(installed, (Replaced(owner, name, why, Until.PROCESS_ENDS),), (before,))

@@ -9,6 +9,7 @@ any optimizer, a backward pass tell of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from smd_agent.core.clock import ModeClock, RunPosition
@@ -35,6 +36,8 @@ class TrainingSteps:
     Attributes:
         position: of the recorder.
         pass_ends_step: whether a backward pass stands for an update, because the program has no optimizer.
+        on_end: called when a training step has ended, before the next one begins.
+        on_going_on: called when the one that has ended last turns out to go on.
     """
 
     def __init__(self, recorder: Recorder, rounds: UpdateRounds, signs: Signs) -> None:
@@ -43,6 +46,9 @@ class TrainingSteps:
         self._rounds = rounds
         self._signs = signs
         self.pass_ends_step = False
+        # bool, called without arguments, does nothing.
+        self.on_end: Callable[[], object] = bool
+        self.on_going_on: Callable[[], object] = bool
         # A step that is due and was left unopened, and whether the position was unsure then.
         self._unopened: tuple[int, bool] | None = None
 
@@ -108,6 +114,7 @@ class TrainingSteps:
         if position.updated and position.clock is position.train:
             position.updated = False
             position.awaits_update = position.ends_with_update
+            self.on_going_on()
 
     # What optimizers and backward passes tell.
 
@@ -142,3 +149,4 @@ class TrainingSteps:
         if position.awaits_update:
             position.awaits_update = False
             position.updated = True
+            self.on_end()

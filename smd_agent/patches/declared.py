@@ -135,6 +135,7 @@ _PYTORCH = (
         ("torch.nn.Module.load_state_dict",), "a load that matches no name, and raises nothing, is told of", ALWAYS
     ),
     Declared(("torch.amp.GradScaler.step",), "a step ends also where a scaler skips the update", ALWAYS),
+    Declared(("torch.autograd.backward", "torch.amp.GradScaler.scale"), "the loss of every step is taken", ALWAYS),
     Declared(
         _named("torch.cuda.graphs.CUDAGraph", "capture_begin capture_end"),
         "nothing may be asked of an accelerator while a graph is captured",

@@ -39,8 +39,11 @@ def apply(torch: ModuleType) -> None:
     from smd_agent.pytorch.device.graph_captures import graph_captures
     from smd_agent.pytorch.discovery.model_finder import ModuleFinder
     from smd_agent.pytorch.hook import Hook
+    from smd_agent.pytorch.series.roots import passes
 
     graph_captures.watch()
+    # First: what stands over it for a while can be taken away.
+    passes.watch()
     discovery = ModuleFinder(HookSource(Hook, lambda: make_hook(Hook, settings, follow_calls=True)).hook)
     discovery.install()
     _applied[:] = [(settings, discovery)]

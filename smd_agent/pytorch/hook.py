@@ -40,6 +40,8 @@ from smd_agent.pytorch.model.wrappers import class_name, named_layers, unwrapped
 from smd_agent.pytorch.optimizer_watch import updates
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.plain_access import parts
+from smd_agent.pytorch.series.every_step import EveryStep
+from smd_agent.pytorch.series.roots import passes
 from smd_agent.pytorch.torch_compile import leave_uncompiled
 from smd_agent.pytorch.tracing import is_opaque
 from smd_agent.pytorch.training_threads import TrainingThreads
@@ -79,6 +81,8 @@ class Hook(KnownModels):
         self.left_out = self.recorder.left_out = self.threads.left_out
         self.steps: TrainingSteps = TrainingSteps(self.recorder, updates.rounds, self)
         self.steps.end_with_updates = True
+        self.every_step = EveryStep(self.recorder, self.threads, updates.in_progress)
+        self.steps.on_end, self.steps.on_going_on = self.every_step.ended, self.every_step.went_on
         self._step_clock = self.position.clock
         # Whether the next backward pass belongs to a step that is yet to be opened.
         self.pass_opens_step: Callable[[], bool] = bool
@@ -175,6 +179,8 @@ class Hook(KnownModels):
         self.have_moved = False
         if self.steps.end_with_updates:
             updates.follow(self)
+        updates.tell(self.every_step)
+        passes.follow(self.every_step)
         for known in self.models:
             # From now on it is asked whether they have changed.
             known.was_updated()
@@ -222,7 +228,7 @@ class Hook(KnownModels):
     @property
     def amid_training(self) -> bool:
         """True if a training step waits for an evaluation to end."""
-        return self.recorder.interrupted
+        return self.recorder.interrupted is not None
 
     @STEPS.fence("going on with a training step", again=True)
     @locked
@@ -350,6 +356,16 @@ class Hook(KnownModels):
             self._saved_step.keep_called_models()
 
     # What BaseHook leaves to us.
+
+    def finish(self, end_marker: bool) -> None:
+        """Put everything on disk and, if asked to, mark the run as ended. Repeating it is harmless."""
+        self.every_step.settle()
+        super().finish(end_marker)
+
+    def begin_anew(self) -> None:
+        """Go on as a run of its own, in a process that a fork has made; the step that was open is its parent's."""
+        self.every_step.drop()
+        super().begin_anew()
 
     def disable(self) -> None:
         """Save nothing more and leave the models alone."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.failure_domains import STEPS
@@ -41,11 +41,33 @@ class Trained(Protocol):
         """These have been updated, and no model that it knows has been called since the last update."""
 
 
+class UpdateListener(Protocol):
+    """Is told of every update, in saved steps and in others; it raises nothing."""
+
+    def before_update(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """An optimizer is about to update its parameters, called with these arguments."""
+
+    def after_update(self, optimizer: Any, ends: bool) -> None:
+        """An optimizer has updated its parameters; ``ends``: and with that the current training step has ended."""
+
+    def scaler_steps(self, scaler: Any) -> None:
+        """A scaler is about to have an optimizer update its parameters, or to skip that."""
+
+    def update_skipped(self, optimizer: Any) -> None:
+        """A scaler has skipped an update."""
+
+
 class _Updates:
-    """The one of the process."""
+    """The one of the process.
+
+    Attributes:
+        rounds: of the optimizers.
+        listener: is told of updates; None if nobody wants that.
+    """
 
     def __init__(self) -> None:
         self.rounds = UpdateRounds(self._takes_part)
+        self.listener: UpdateListener | None = None
         self._trained: Trained | None = None
         # Of what is trained, once that is known.
         self._position = RunPosition(ModeClock(ModeKeys.GLOBAL))
@@ -65,6 +87,14 @@ class _Updates:
         own = trained.trained_params()
         # An optimizer that has a scheduler lives on until the garbage collector runs.
         self.rounds.keep(lambda optimizer: not own.isdisjoint(ids_of(optimizer)))
+        self._watch()
+
+    def tell(self, listener: UpdateListener) -> None:
+        """Tell this one, and no other, from now on."""
+        self.listener = listener
+        self._watch()
+
+    def _watch(self) -> None:
         self._register()
         if not is_replaced(torch.amp.GradScaler, "step"):
             why = "a step ends also where a scaler skips the update"
@@ -79,6 +109,7 @@ class _Updates:
         # An optimizer of another thread that is calling its hooks walks the dict that this one comes into, which ends
         # its update with an error: before the first is made, none does.
         if not self._registered:
+            hook_numbers.register(register_optimizer_step_pre_hook, self._make_hook_before())
             hook_numbers.register(register_optimizer_step_post_hook, self._make_hook())
             self._registered = True
 
@@ -121,6 +152,21 @@ class _Updates:
         """True if an optimizer's update is under way, which may call the model; it takes a walk up the stack."""
         return any(frame.f_code.co_filename == _OPTIMIZERS_FILE for frame in callers())
 
+    def _make_hook_before(self) -> Callable[..., None]:
+        def before_update(optimizer: Any, args: Any, kwargs: Any) -> None:
+            try:
+                # First, so that a compiler that traces this folds it to True and sees nothing else.
+                if is_dynamo_compiling() or compiler._is_compiling_flag:
+                    return
+                if self.listener is not None:
+                    self.listener.before_update(optimizer, args, kwargs)
+            except BaseException as error:
+                if own_failure(error) is None:
+                    raise
+
+        leave_uncompiled(unseen(before_update))
+        return before_update
+
     def _make_hook(self) -> Callable[..., None]:
         rounds = self.rounds
 
@@ -129,13 +175,17 @@ class _Updates:
                 # First, so that a compiler that traces this folds it to True and sees nothing else.
                 if is_dynamo_compiling() or compiler._is_compiling_flag:
                     return
-                position = self._position
+                listener, position = self.listener, self._position
                 usual = not (position.unsure or position.updated)
                 if usual and rounds.only == id(optimizer) and position.clock is position.train:
                     # As ``TrainingSteps.updated`` does it.
                     position.awaits_update = False
                     position.updated = True
+                    if listener is not None:
+                        listener.after_update(optimizer, True)
                 else:
+                    if listener is not None:
+                        listener.after_update(optimizer, False)
                     self._updated(optimizer)
             except BaseException as error:
                 if own_failure(error) is None:
@@ -157,8 +207,12 @@ class _Updates:
     def _wrap_scaler_step(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def step(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
             before = self._mark()
+            if self.listener is not None:
+                self.listener.scaler_steps(scaler)
             result = original(scaler, optimizer, *args, **kwargs)
             if before is not None and before == self._mark():
+                if self.listener is not None:
+                    self.listener.update_skipped(optimizer)
                 self._updated(optimizer)
             return result
 

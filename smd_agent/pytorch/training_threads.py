@@ -67,6 +67,11 @@ class TrainingThreads:
         """This thread calls models by itself, perhaps in a training of its own."""
         self._callers.add(get_ident())
 
+    def trains_beside(self) -> bool:
+        """True if this thread trains beside the one whose steps are saved; to be asked in any step."""
+        me = get_ident()
+        return me != self._opener and me in self._callers and alive(self._opener)
+
     def left_out(self) -> bool:
         """True if what this thread computes is none of the step's.
 

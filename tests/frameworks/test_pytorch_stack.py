@@ -10,7 +10,7 @@ from smd_agent import create_trial
 pytest.importorskip("torch")
 
 # As docs/pytorch.md has it.
-UNSAVED, SAVED, NESTED, LOSS, BACKWARD = 1, 4, 2, 3, 2
+UNSAVED, SAVED, NESTED, LOSS, BACKWARD = 1, 4, 2, 3, 3
 SAVED_COLLECTIONS = [{"CollectionName": name} for name in ("all", "losses", "gradients")]
 DEPTHS = """
 import sys
@@ -78,7 +78,7 @@ def test_frames_around_the_programs_calls_are_few(tmp_path):
     run = runner.by_variable(script, config=config)
     more = {key: number - plain[key] for key, number in depths(run.stdout).items()}
     unsaved, saved = ({what: more[at, what] for _, what in plain if _ == at} for at in (6, 4))
-    assert unsaved == {"model": UNSAVED, "layer": UNSAVED, "loss": 0, "backward": 0, "update": 0}
+    assert unsaved == {"model": UNSAVED, "layer": UNSAVED, "loss": 0, "backward": UNSAVED, "update": 0}
     assert saved == {"model": SAVED, "layer": SAVED + 2 * NESTED, "loss": LOSS, "backward": BACKWARD, "update": 0}
 
 

@@ -55,7 +55,7 @@ class Scales:
 
     def install(self, installed: Installed, about_to_unscale: AboutToUnscale) -> None:
         """Watch all classes of scalers until the step closes."""
-        scalers = [*_with_subclasses(torch.amp.GradScaler)]
+        scalers = [*with_subclasses(torch.amp.GradScaler)]
         self._facts.install(installed, scalers)
         wrap_unscale = partial(_wrap_unscale, about_to_unscale)
         for scaler in scalers:
@@ -124,11 +124,12 @@ def _without_graphs(outputs: Any) -> list[tuple[Node | None, torch.Tensor]]:
     return [(None if one.grad_fn is None else identity(one.grad_fn), one.detach()) for one in found]
 
 
-def _with_subclasses(owner: type[Any]) -> Iterator[type[Any]]:
+def with_subclasses(owner: type[Any]) -> Iterator[type[Any]]:
+    """A class and all classes below it."""
     yield owner
     subclasses: list[type[Any]] = owner.__subclasses__()
     for subclass in subclasses:
-        yield from _with_subclasses(subclass)
+        yield from with_subclasses(subclass)
 
 
 def nodes_behind(tensors: Iterable[torch.Tensor], most: int = NODES_OF_A_SUM) -> Iterator[Node]:

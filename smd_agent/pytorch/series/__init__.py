@@ -1,0 +1,1 @@
+"""Numbers of every training step, saved or not; see ``core.series``."""

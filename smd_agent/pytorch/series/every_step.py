@@ -1,0 +1,215 @@
+"""The numbers of each training step of a hook, gathered while it runs and written when it ends: losses, rate, time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import get_ident
+from time import perf_counter
+from typing import Any, ParamSpec, TypeVar
+
+from smd_agent import guard
+from smd_agent.core.failure_domains import SERIES
+from smd_agent.core.modes import ModeKeys
+from smd_agent.core.recorder import Recorder
+from smd_agent.formats.series import ABSENT, STEPS_TABLE
+from smd_agent.framework.plain_access import attribute, own_dict
+from smd_agent.pytorch.plain_access import groups_of
+from smd_agent.pytorch.series.late_rows import At, LateRows, Number
+from smd_agent.pytorch.series.roots import ScaledLosses, added, number_of, scale_of
+from smd_agent.pytorch.training_threads import TrainingThreads
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+NAMES: tuple[str, ...] = ("series/loss", "series/learning_rate", "series/seconds")
+NAMES_OF_SCALED: tuple[str, ...] = (*NAMES, "series/loss_scale", "series/skipped")
+
+
+def _fence(doing: str) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
+    """``SERIES.fence`` without its clocks, which take as long as what is done in each step."""
+    return lambda function: guard.fenced(function, SERIES, doing, None, False)
+
+
+class _Numbers:
+    """The numbers of one step, as far as they are known."""
+
+    __slots__ = ("at", "loss", "rate", "scale", "skipped")
+
+    def __init__(self, at: At) -> None:
+        self.at = at
+        self.loss: Number = ABSENT
+        self.rate: Number = ABSENT
+        self.scale: Number = ABSENT
+        self.skipped: Number = ABSENT
+
+    def row(self, seconds: float) -> tuple[Number, ...]:
+        """The row of a step without a scaler."""
+        return self.loss, self.rate, seconds
+
+
+_NO_STEP = _Numbers(At(-2, ModeKeys.GLOBAL, -2))
+
+
+class EveryStep:
+    """The step that is under way.
+
+    Its row is written when the update that ends it has come, and again, complete, if it turns out to go on. Where no
+    update is seen to end steps, it is written once the next one has begun.
+
+    Args:
+        recorder: of the hook.
+        threads: tell whose steps they are.
+        updating: whether an optimizer's update is under way.
+    """
+
+    def __init__(self, recorder: Recorder, threads: TrainingThreads, updating: Callable[[], bool]) -> None:
+        self._recorder = recorder
+        self._series = recorder.series
+        self._threads = threads
+        self._closures = ClosurePasses(updating)
+        self._late = LateRows(recorder.series)
+        self._losses = ScaledLosses()
+        self._names = NAMES
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._now = self._last = _NO_STEP
+        self._thread = 0
+        # When the last two steps have ended.
+        self._ends: tuple[float | None, float | None] = (None, None)
+
+    # What is told.
+
+    @_fence("looking at a backward pass")
+    def pass_begins(self, roots: Any) -> None:
+        """A backward pass begins from these tensors."""
+        if self._takes() and not (self._closures.passes >= 0 and self._closures.repeats()):
+            now = self._now
+            for number in self._losses.numbers(roots):
+                now.loss = number if now.loss is ABSENT else added(number, now.loss)
+
+    @_fence("looking at a loss that is scaled")
+    def loss_scaled(self, scaler: Any, losses: Any, scaled: Any) -> None:
+        """A scaler has multiplied losses."""
+        if self._takes():
+            self._losses.note(scaler, losses, scaled)
+
+    @_fence("looking at an update")
+    def before_update(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        """An optimizer is about to update its parameters."""
+        if len(args) > 1 or kwargs:
+            self._closures.passes = 0 if any(map(callable, (*args[1:], *kwargs.values()))) else -1
+
+    @_fence("looking at an update")
+    def after_update(self, optimizer: Any, ends: bool) -> None:
+        """An optimizer has updated its parameters; ``ends``: and with that the current training step has ended."""
+        self._closures.passes = -1
+        if self._takes():
+            now = self._now
+            if now.rate is ABSENT:
+                now.rate = _rate_of(optimizer)
+            if now.scale is not ABSENT:
+                found = attribute(optimizer, "found_inf")
+                now.skipped = 0.0 if found is None else number_of(found)
+            if ends:
+                self._write()
+
+    @_fence("looking at a scaler")
+    def scaler_steps(self, scaler: Any) -> None:
+        """A scaler is about to have an optimizer update its parameters, or to skip that."""
+        if self._takes():
+            self._now.scale = scale_of(scaler)
+
+    @_fence("looking at an update that is skipped")
+    def update_skipped(self, optimizer: Any) -> None:
+        """A scaler has skipped an update."""
+        if self._takes() and self._now.scale is not ABSENT:
+            self._now.skipped = 1.0
+            if self._now.rate is ABSENT:
+                self._now.rate = _rate_of(optimizer)
+
+    @_fence("writing the numbers of a step")
+    def ended(self) -> None:
+        """The current training step has ended."""
+        if self._takes():
+            self._write()
+
+    @_fence("going on with a step")
+    def went_on(self) -> None:
+        """The step that has just ended goes on."""
+        if self._series.wanted and self._now is _NO_STEP:
+            self._now, self._ends = self._last, (None, self._ends[0])
+
+    @_fence("writing the numbers of the last step")
+    def settle(self) -> None:
+        """Write all that is yet to be written."""
+        if self._now.loss is not ABSENT:
+            self._write()
+        self._late.settle(wait=True)
+
+    def drop(self) -> None:
+        """Forget everything."""
+        self._late.drop()
+        self._losses.clear()
+        self._begin_anew()
+
+    # How it is done.
+
+    def _takes(self) -> bool:
+        """True if what is told belongs to a step whose row is written."""
+        if self._now.at.step == self._recorder.position.step and self._thread == get_ident():
+            return True
+        if not self._series.wanted or self._threads.trains_beside():
+            return False
+        current = self._recorder.interrupted or self._recorder.position
+        if self._now is not _NO_STEP and self._now.at.step != current.step:
+            # It has ended without an update that was seen.
+            self._write()
+        if self._now is _NO_STEP:
+            self._thread = get_ident()
+            self._now = _Numbers(At(current.step, current.clock.mode, current.clock.step))
+        return True
+
+    def _write(self) -> None:
+        now, self._now = self._now, _NO_STEP
+        began, ended = self._ends[1], perf_counter()
+        self._last, self._ends = now, (began, ended)
+        numbers = now.row(ABSENT if began is None else ended - began)
+        if now.scale is not ABSENT:
+            self._names = NAMES_OF_SCALED
+        if self._names is NAMES_OF_SCALED:
+            numbers = (*numbers, now.scale, now.skipped)
+        self._losses.clear()
+        self._late.take(STEPS_TABLE, now.at, self._names, numbers)
+
+
+class ClosurePasses:
+    """The passes that an optimizer's closure makes.
+
+    Args:
+        updating: whether an optimizer's update is under way.
+
+    Attributes:
+        passes: how many there were in the update that is under way; -1 if none has a closure.
+    """
+
+    def __init__(self, updating: Callable[[], bool]) -> None:
+        self._updating = updating
+        self.passes = -1
+
+    def repeats(self) -> bool:
+        """True if the closure is called again, as to search along a line: its first loss is the step's."""
+        if self.passes and not self._updating():
+            # An update has ended with an exception.
+            self.passes = -1
+            return False
+        self.passes += 1
+        return self.passes > 1
+
+
+def _rate_of(optimizer: Any) -> Number:
+    """The learning rate of an optimizer's first group."""
+    groups = own_dict(optimizer).get("param_groups")
+    if type(groups) is not list or not groups or type(groups[0]) is not dict:
+        groups = groups_of(optimizer)
+    return number_of(groups[0].get("lr")) if groups else ABSENT
