@@ -23,6 +23,7 @@ NAMES = (
     "gluon_steps",
     "reading",
     "judging",
+    "series",
 )
 
 

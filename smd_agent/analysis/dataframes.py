@@ -7,20 +7,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection as Names
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
 
 from smd_agent.analysis.statistics import STATISTICS, Measured
 from smd_agent.core.collection import Collection
+from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugRuntimeError
 
 if TYPE_CHECKING:
+    from smd_agent.analysis.series import SeriesTable
     from smd_agent.storage.index_files import StepIndex
 
     Row = tuple[StepIndex, Measured]
 
+_Array = npt.NDArray[Any]
 UNGROUPED = "(in no collection)"
 
 
@@ -145,22 +151,74 @@ def to_parquet(
     schema = arrow.schema([*types.items(), *((name, arrow.float64()) for name in numbers)])
     problems: dict[tuple[int, str, str], str] = {}
     kept: list[dict[str, Any]] = []
-    # Under another name first: what has its final name is whole.
+    with _whole(path) as file, parquet.ParquetWriter(file, schema) as writer:
+        for row in rows:
+            cells = row_of(*row)
+            kept.append({**cells, "collection": groups[cells["tensor"]]})
+            if row[1].problem is not None:
+                problems[cells["step"], cells["worker"], cells["tensor"]] = str(row[1].problem)
+            if len(kept) >= _ROWS_AT_ONCE:
+                writer.write_table(arrow.Table.from_pylist(kept, schema))
+                kept.clear()
+        writer.write_table(arrow.Table.from_pylist(kept, schema))
+    return problems
+
+
+def series_to_parquet(tables: Mapping[str, Mapping[str, SeriesTable]], path: str) -> None:
+    """Write the series as a table with a row for each step and worker, and a column for each number.
+
+    Args:
+        tables: by worker and name.
+        path: of the file, which must not be there.
+
+    Raises:
+        SMDebugRuntimeError: pyarrow is not installed, or the file cannot be written.
+    """
+    arrow, parquet = imported("pyarrow", "Parquet"), imported("pyarrow.parquet", "Parquet")
+    names = list(dict.fromkeys(name for own in tables.values() for table in own.values() for name in table))
+    texts, numbers = arrow.string(), arrow.float64()
+    head = [("step", arrow.int64()), ("mode", texts), ("mode_step", arrow.int64()), ("worker", texts)]
+    schema = arrow.schema([*head, ("seconds", numbers), *((name, numbers) for name in names)])
+    with _whole(path) as file, parquet.ParquetWriter(file, schema) as writer:
+        for worker, own in tables.items():
+            steps = np.unique(np.concatenate([table.steps for table in own.values()]))
+            columns = _aligned(steps, own.values())
+            columns["step"] = steps, np.zeros(len(steps), bool)
+            columns["worker"] = np.full(len(steps), worker, object), np.zeros(len(steps), bool)
+            none = np.zeros(len(steps)), np.ones(len(steps), bool)
+            cells = (columns.get(field.name, none) for field in schema)
+            arrays = [arrow.array(cell, field.type, mask=no) for field, (cell, no) in zip(schema, cells, strict=True)]
+            writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+
+
+def _aligned(steps: npt.NDArray[np.int64], tables: Iterable[SeriesTable]) -> dict[str, tuple[_Array, _Array]]:
+    """Columns of tables by name, at these steps, and where each has no number."""
+    found: dict[str, tuple[_Array, _Array]] = {}
+    names = np.array([mode.name for mode in ModeKeys], object)
+    for table in tables:
+        rows = np.searchsorted(steps, table.steps)
+        every = np.ones(len(rows), bool)
+        modes = names[np.clip(table.modes.astype(np.int64), 1, len(names)) - 1]
+        columns = {"mode": (modes, every), "mode_step": (table.mode_steps, every), "seconds": (table.seconds, every)}
+        for name, (values, there) in {
+            **columns,
+            **{name: (table[name], table.is_there(name)) for name in table},
+        }.items():
+            empty = np.zeros(len(steps), values.dtype), np.ones(len(steps), bool)
+            own, lacks = found.setdefault(name, empty)
+            own[rows], lacks[rows] = values, ~there
+    return found
+
+
+@contextmanager
+def _whole(path: str) -> Iterator[BinaryIO]:
+    """Context with a new file, which has its name when it is whole."""
     unfinished = f"{path}.unfinished"
     try:
-        with open(unfinished, "xb") as file, parquet.ParquetWriter(file, schema) as writer:
-            for row in rows:
-                cells = row_of(*row)
-                kept.append({**cells, "collection": groups[cells["tensor"]]})
-                if row[1].problem is not None:
-                    problems[cells["step"], cells["worker"], cells["tensor"]] = str(row[1].problem)
-                if len(kept) >= _ROWS_AT_ONCE:
-                    writer.write_table(arrow.Table.from_pylist(kept, schema))
-                    kept.clear()
-            writer.write_table(arrow.Table.from_pylist(kept, schema))
+        with open(unfinished, "xb") as file:
+            yield file
         os.rename(unfinished, path)
     except OSError as error:
         with suppress(OSError):
             os.remove(unfinished)
         raise SMDebugRuntimeError(f"{path} cannot be written: {error.strerror or error}") from error
-    return problems

@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from smd_agent.analysis.series import SeriesTable
 from smd_agent.analysis.steps import Contents, StepState, StepTable
+from smd_agent.core.collection import Collection
+from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import TensorUnavailableForStep
 from smd_agent.formats.event_decoder import Form, SavedTensor
@@ -26,6 +28,12 @@ if TYPE_CHECKING:
 PREFIX = "series/"
 COLLECTION = "series"
 _NUMBER_BYTES = 8
+# How the numbers are judged: a loss should fall, and those of the optimizer may be what they like.
+_COLLECTIONS = {
+    COLLECTION: "^series/",
+    CollectionKeys.LOSSES: "^series/loss$",
+    CollectionKeys.OPTIMIZER: "^series/(learning_rate|loss_scale|seconds|skipped)$",
+}
 _MODES = {mode.value: mode for mode in ModeKeys}
 
 
@@ -198,6 +206,14 @@ class SeriesSource:
         self.step_table = SeriesSteps(self.tables, self._has_ended)
         self._contents.clear()
 
+    def tensor_names(self) -> list[str]:
+        """Return the sorted names of the numbers."""
+        return sorted(self.step_table.names())
+
+    def collections(self) -> dict[str, Collection]:
+        """Return the collections that the numbers are in, by name."""
+        return {name: Collection(name, regex) for name, regex in _COLLECTIONS.items()}
+
     def workers(self) -> list[str]:
         """Return the workers that have a row, in order."""
         return sorted(self.tables)
@@ -247,6 +263,11 @@ class SeriesSource:
     def rows(self, place: StepIndex, names: tuple[str, ...]) -> Rows:
         """Return nothing: each number is read by itself."""
         return []
+
+
+def is_series(collection: object) -> bool:
+    """Tell whether a collection, or its name, is that of the series."""
+    return COLLECTION in (collection, getattr(collection, "name", None))
 
 
 def _part(table: SeriesTable) -> _Part:

@@ -8,16 +8,16 @@ import posixpath
 import time
 from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from smd_agent.analysis.collections_files import POLL_SECONDS, CollectionsFiles
 from smd_agent.analysis.series import SeriesTable
-from smd_agent.analysis.series_source import COLLECTION, PREFIX, SeriesSource
+from smd_agent.analysis.series_source import PREFIX, SeriesSource, is_series
 from smd_agent.analysis.steps import Catalogue, Contents, StepState, StepTable, flat
 from smd_agent.analysis.tensor import Tensor
-from smd_agent.analysis.trial_tables import Views
+from smd_agent.analysis.trial_tables import Choice, Views
 from smd_agent.config import env
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_manager import CollectionManager
@@ -36,6 +36,9 @@ from smd_agent.formats.event_decoder import Form, SavedTensor
 from smd_agent.printable import shortened
 from smd_agent.storage.index_files import StepIndex
 from smd_agent.storage.store_reader import reader_of
+
+if TYPE_CHECKING:
+    from smd_agent.analysis.statistics import TensorSource
 
 logger = logging.getLogger("smd_agent")
 
@@ -247,7 +250,7 @@ class Trial(Views):
             TypeError: ``collection`` is neither a name nor a collection.
         """
         self.maybe_refresh()
-        if COLLECTION in (collection, getattr(collection, "name", None)) and regex is None:
+        if is_series(collection) and regex is None:
             return sorted(self._series_names(step, mode))
         names = self._names(step, mode)
         if regex is not None and collection is not None:
@@ -378,8 +381,8 @@ class Trial(Views):
         """Return the tensors and reductions of one worker's step."""
         return self._catalogue.contents(file.index.payload)
 
-    def _as_source(self) -> Trial:
-        return self
+    def _as_source(self, choice: Choice) -> TensorSource:
+        return self.series_source if is_series(choice.get("collection")) else self
 
     def _add_names(self, file: StepIndex) -> None:
         contents = self.contents(file)

@@ -33,7 +33,8 @@ class Choice(TypedDict, total=False):
     """The choice of what is read of a run, as keyword arguments; without any, all of it.
 
     regex: only tensors in whose name one of these is found.
-    collection: only members of this collection. Not together with ``regex``.
+    collection: only members of this collection. Not together with ``regex``. The numbers of the series are read where
+        this is ``series``, and of their steps.
     mode: only steps of this mode, and how ``steps`` are counted.
     steps: only these of the saved steps.
     worker: only what this worker saved.
@@ -122,7 +123,7 @@ class Views(ABC):
     """The part of a trial that gives several tensors at once."""
 
     @abstractmethod
-    def _as_source(self) -> TensorSource: ...
+    def _as_source(self, choice: Choice) -> TensorSource: ...
 
     @abstractmethod
     def tensor(self, tname: str) -> Tensor:
@@ -198,7 +199,7 @@ class Views(ABC):
             SMDebugRuntimeError: pyarrow is not installed, or the file cannot be written.
         """
         files = list(self._files(choice))
-        source = self._as_source()
+        source = self._as_source(choice)
         stored = dict.fromkeys(source.contents(file) for file, _ in files)
         ops = {op for contents in stored for own in contents.reductions.values() for op in own if op[0] in OPS}
         further = sorted({f"abs_{op}" if absolute else op for op, absolute in ops} - {*STATISTICS})
@@ -258,7 +259,7 @@ class Views(ABC):
             SMDebugRuntimeError: the files cannot be written.
         """
         files = self._files(choice)
-        return tensorboard.write(files, self._as_source(), self.collections(), os.fspath(folder))
+        return tensorboard.write(files, self._as_source(choice), self.collections(), os.fspath(folder))
 
     def inputs(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> list[npt.NDArray[Any]]:
         """Return the values of the collection ``inputs`` at a step, ordered by the numbers at the ends of their names.
@@ -280,14 +281,14 @@ class Views(ABC):
         return [self.tensor(name).value(step, mode) for name in sorted(names, key=_number_at_end)]
 
     def _saved(self, choice: Choice) -> Iterator[Saved]:
-        source = self._as_source()
+        source = self._as_source(choice)
         for file, names in self._files(choice):
             index = file.index
             for name in names:
                 yield Saved(file.step, index.mode, index.mode_step, file.worker, name, source, file)
 
     def _measured(self, choice: Choice) -> Iterator[dataframes.Row]:
-        source = self._as_source()
+        source = self._as_source(choice)
         for file, names in self._files(choice):
             for measured in measure(source, file, names):
                 yield file, measured
@@ -295,7 +296,7 @@ class Views(ABC):
     def _files(self, choice: Choice) -> Iterator[tuple[StepIndex, list[str]]]:
         chosen: Choice = {**WHOLE, **choice}
         mode, steps, worker = chosen["mode"], chosen["steps"], chosen["worker"]
-        source = self._as_source()
+        source = self._as_source(choice)
         names = self.tensor_names(regex=chosen["regex"], collection=chosen["collection"])
         if worker is not None and worker not in source.workers():
             raise InvalidWorker(worker)

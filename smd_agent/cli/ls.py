@@ -5,7 +5,8 @@
 
 SAVED says in which form a tensor was saved: raw is the whole tensor, a name such as mean is a summary
 of it. Each tensor is listed under the smallest collection it belongs to. Long lists are cut short
-unless --all is given. "Further" are runs that went beside this one because its folder was taken.
+unless --all is given. "Series" are a few numbers of every step, saved or not. "Further" are runs that
+went beside this one because its folder was taken.
 
 "NaN/Inf", "Same", "Grows", "Fades", "Zeros" and "Rises" say which tensors are unusual, as far as a short look
 finds; `show` looks longer, and says what each word means. NOTE says it of each tensor.
@@ -180,6 +181,11 @@ def _heading(trial: Trial, lines: dict[str, TensorLine]) -> Iterator[str]:
     yield f"State    {state_of(trial)}"
     yield f"Workers  {', '.join(trial.workers())}"
     yield f"Saved    {size_text(bytes_of(trial))}: {count_of(len(lines), 'tensor')} in {count_of(len(steps), 'step')}"
+    series = trial.series_source.step_table
+    if numbers := series.names():
+        steps = series.steps(ModeKeys.GLOBAL)
+        held = f"{count_of(len(numbers), 'number')} in {count_of(len(steps), 'step')}, {steps[0]} to {steps[-1]}"
+        yield f"Series   {held}: python -m smd_agent show {trial.path} series"
     further = further_runs(trial.root)
     if further:
         yield f"Further  {', '.join(further)}"

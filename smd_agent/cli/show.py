@@ -1,7 +1,8 @@
 """Show how tensors go over the steps: what is unusual first, a line for each tensor, and its values.
 
 TENSORS is a part of a name, a regular expression, or the name of a collection; capital and small letters are told
-apart only where that leaves something. Without it all tensors are meant.
+apart only where that leaves something. Without it all tensors are meant. The numbers that the run has of every step are
+shown where they are asked for, as "series" or "series/loss".
 
 The first lines say which tensors have NaN or Inf, are the same at all steps, have grown 50 times or shrunk 1000
 times, or have nine zeros in ten elements, and which loss rises. Of a tensor of one element FIRST, LAST and TREND are
@@ -27,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from smd_agent import guard
+from smd_agent.analysis.series_source import COLLECTION, PREFIX, SeriesSource
 from smd_agent.analysis.statistics import Measured, measure
 from smd_agent.analysis.steps import Contents
 from smd_agent.analysis.trial import Trial
@@ -43,6 +45,7 @@ from smd_agent.framework.training_facts import USAGE
 from smd_agent.printable import LONGEST_NAME, number_text, shape_text, shortened
 from smd_agent.storage.index_files import StepIndex
 
+Source = Trial | SeriesSource
 MODES = ("train", "eval", "predict", "global")
 ORDERS = ("unusual", "name")
 NAMES_TO_SUGGEST = 3
@@ -74,20 +77,21 @@ def run(args: argparse.Namespace) -> int:
     """Print what is unusual, lines and rows; 1 if nothing matches or a record is damaged."""
     trial = open_run(args.run)
     mode = ModeKeys[(args.mode or "global").upper()]
-    names = _matching(trial, args.tensors)
+    source = _source(trial, args.tensors)
+    names = _matching(trial, source, args.tensors)
     if args.worker is not None and args.worker not in trial.workers():
         raise CommandError(f"no worker {args.worker} wrote to {args.run}, only {', '.join(trial.workers())}")
-    saved = _steps_of(trial, names, mode)
+    saved = _steps_of(source, names, mode)
     every = sorted(set().union(*saved.values()))
     first, last = args.step or (0, None)
     steps = [step for step in every if step >= first and (last is None or step <= last)]
     steps = steps[-args.last :] if args.last else steps
     if not steps:
-        raise CommandError(_no_steps(names, every, trial, mode, first))
+        raise CommandError(_no_steps(names, every, source, mode, first))
     said: set[str] = set()
     emit_all(incomplete_lines(trial.root))
     if len(steps) > 1:
-        overview = _overview(trial, names, mode, steps, args)
+        overview = _overview(source, names, mode, steps, args)
         # Text has no course.
         names = list(dict.fromkeys((*(course.name for course in overview.courses), *names)))
         said.update(overview.problems)
@@ -98,18 +102,18 @@ def run(args: argparse.Namespace) -> int:
         emit()
     if rows:
         shown_steps = sorted(set().union(*rows.values()))
-        report = Rows(trial, mode, rows, shown_steps, args.worker, args.raw, said)
+        report = Rows(source, mode, rows, shown_steps, args.worker, args.raw, said)
         for name, own in rows.items():
             report.show(name, own)
     return 1 if said or trial.problems else 0
 
 
 def _overview(
-    trial: Trial, names: Sequence[str], mode: ModeKeys, steps: Sequence[int], args: argparse.Namespace
+    source: Source, names: Sequence[str], mode: ModeKeys, steps: Sequence[int], args: argparse.Namespace
 ) -> Overview:
     """Print findings and a line for each tensor; the courses come back in the order of the lines."""
     effort = Effort(_NUMBERS, _BYTES)
-    overview = look_at(trial, names, trial.collections(), mode, steps, effort, args.worker)
+    overview = look_at(source, names, source.collections(), mode, steps, effort, args.worker)
     by_name = args.sort == "name"
     overview.courses.sort(key=lambda one: (() if by_name else one.unusual, _natural(one.name), one.mode.value))
     lines = list(finding_lines(overview))
@@ -137,9 +141,15 @@ def _rows_to_show(chosen: dict[str, list[int]], args: argparse.Namespace) -> dic
     return {name: steps[-LAST_ROWS:] for name, steps in chosen.items()} if len(chosen) == 1 else {}
 
 
-def _matching(trial: Trial, wanted: str) -> list[str]:
-    names = trial.tensor_names()
-    members = next((one for name, one in trial.collections().items() if name.lower() == wanted.lower()), None)
+def _source(trial: Trial, wanted: str) -> Source:
+    """Tell what the tensors are looked for in: the run, or its series, which says so by a word of its own."""
+    is_of_series = wanted.lower() == COLLECTION or wanted.lower().lstrip("^").startswith(PREFIX)
+    return trial.series_source if is_of_series and trial.series() else trial
+
+
+def _matching(trial: Trial, source: Source, wanted: str) -> list[str]:
+    names = source.tensor_names()
+    members = next((one for name, one in source.collections().items() if name.lower() == wanted.lower()), None)
     try:
         pattern = name_pattern(wanted)
         found = [name for name in names if pattern.found_in(name) or (members and members.matches(name))]
@@ -164,12 +174,14 @@ def _without_usage(names: Sequence[str], wanted: str) -> list[str]:
     return [name for name in names if not name.startswith(USAGE)]
 
 
-def _steps_of(trial: Trial, names: Sequence[str], mode: ModeKeys) -> dict[str, set[int]]:
+def _steps_of(source: Source, names: Sequence[str], mode: ModeKeys) -> dict[str, set[int]]:
     """Return the steps at which each tensor was saved, as the mode counts them."""
+    if isinstance(source, SeriesSource):
+        return {name: {*source.step_table.steps_of(name, mode)} for name in names}
     by_contents: dict[Contents, set[int]] = {}
-    for step in trial.step_table.steps(mode, incomplete=True):
-        for file in trial.step_table.files(step, mode).values():
-            by_contents.setdefault(trial.contents(file), set()).add(step)
+    for step in source.step_table.steps(mode, incomplete=True):
+        for file in source.step_table.files(step, mode).values():
+            by_contents.setdefault(source.contents(file), set()).add(step)
     saved: dict[str, set[int]] = {name: set() for name in names}
     for contents, steps in by_contents.items():
         for name in contents.names & saved.keys():
@@ -183,13 +195,13 @@ def _nearest(regex: str, names: Sequence[str]) -> list[str]:
     return [by_case[name] for name in difflib.get_close_matches(plain, by_case, NAMES_TO_SUGGEST, cutoff=0)]
 
 
-def _no_steps(names: Sequence[str], saved: Sequence[int], trial: Trial, mode: ModeKeys, step: int) -> str:
+def _no_steps(names: Sequence[str], saved: Sequence[int], source: Source, mode: ModeKeys, step: int) -> str:
     what = shortened(names[0]) if len(names) == 1 else f"none of the {len(names)} tensors"
     verb = "was not saved" if len(names) == 1 else "was saved"
     if saved:
         steps = ", ".join(map(str, saved[:STEPS_TO_SUGGEST])) + (", ..." if len(saved) > STEPS_TO_SUGGEST else "")
         return f"{what} {verb} at step {step} of mode {mode.name}; saved steps are {steps}"
-    modes = ", ".join(mode.name for mode in trial.modes()) or "GLOBAL"
+    modes = ", ".join(mode.name for mode in source.step_table.modes()) or "GLOBAL"
     return f"{what} {verb} in mode {mode.name}; the run has steps of {modes}"
 
 
@@ -219,7 +231,7 @@ class Rows:
     """Prints rows, each as soon as it is known.
 
     Args:
-        trial: the run.
+        trial: the run, or its series.
         mode: how steps are counted.
         names: of the tensors that will be shown.
         steps: all that will be shown.
@@ -230,7 +242,7 @@ class Rows:
 
     def __init__(
         self,
-        trial: Trial,
+        trial: Source,
         mode: ModeKeys,
         names: Collection[str],
         steps: Sequence[int],

@@ -180,7 +180,7 @@ def rows_in(data: bytes, header: Header) -> tuple[npt.NDArray[Any], int]:
     """
     whole = len(data) // header.row_bytes
     rows = np.frombuffer(data, header.row_type, whole)
-    words = np.frombuffer(data, "<u2", whole * header.row_bytes // 2).reshape(whole, -1)
+    words = np.frombuffer(data, "<u2", whole * header.row_bytes // 2).reshape(whole, header.row_bytes // 2)
     right = (rows["check"] != 0) & (words.sum(axis=1, dtype=np.uint64) % _CHECKED == 0)
     if right.all():
         return rows, whole * header.row_bytes

@@ -21,7 +21,7 @@ else:
     import fcntl
 
 # Of rows that wait for a disk; then the older ones are dropped.
-MOST_WAITING = 1 << 20
+MOST_WAITING = 4 << 20
 # A program that closes all descriptors, and opens files of its own, gets lower numbers than this.
 _HIGH = 512
 LOOK_SECONDS = 1.0
@@ -30,7 +30,8 @@ LOOK_SECONDS = 1.0
 class SeriesFile:
     """One file. The rows of one layout of a table begin in one, and go on in another where it has gone or is large.
 
-    Who calls a method holds the lock that guards the file, but for ``append`` of rows that were taken.
+    Of two threads that use it, one is the writer thread. The other one holds a lock, and does not write as long as rows
+    that it has handed over are not done.
 
     Args:
         header: of the file.
@@ -41,7 +42,7 @@ class SeriesFile:
         size: bytes in the file.
         waiting: rows that are not in it.
         is_quick: whether it is open, on a disk of this machine.
-        has_gone: whether it is to be closed by the thread that is writing to it.
+        handed, done: bytes of rows handed over to the writer thread, and how many of them it is done with.
     """
 
     def __init__(self, header: Header) -> None:
@@ -50,7 +51,7 @@ class SeriesFile:
         self.size = 0
         self.waiting = bytearray()
         self.is_quick = False
-        self.has_gone = False
+        self.handed = self.done = 0
         self._descriptor = -1
         self._number = (0, 0)
         self._looked_at = 0.0
@@ -73,8 +74,7 @@ class SeriesFile:
 
     def give_back(self, rows: bytearray) -> None:
         """Have rows wait that could not be appended."""
-        rows.extend(self.waiting)
-        self.waiting = rows
+        self.waiting[:0] = rows
 
     def open(self, root: Path, segment: int) -> None:
         """Make the file.
@@ -113,7 +113,7 @@ class SeriesFile:
         self.size += written
 
     def append_waiting(self, now: float) -> bool:
-        """Put the rows that wait at the end of the file; False if it has gone.
+        """Put the rows that wait at the end of the file; False if it has gone. ``now`` is in seconds since the epoch.
 
         Raises:
             OSError: that cannot be done; what is there stays, and the rows wait.
@@ -122,9 +122,12 @@ class SeriesFile:
             if not self.is_in_place():
                 return False
             self._looked_at = now
-        rows = self.waiting
-        self.append(rows)
-        rows.clear()
+        rows = self.take()
+        try:
+            self.append(rows)
+        except BaseException:
+            self.give_back(rows)
+            raise
         return True
 
     def is_in_place(self) -> bool:

@@ -8,6 +8,7 @@ rows wait in memory.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -18,16 +19,20 @@ from typing import NamedTuple
 
 from smd_agent import guard
 from smd_agent.core.modes import ModeKeys
-from smd_agent.storage.series_file import SeriesFile
+from smd_agent.storage.series_file import MOST_WAITING, SeriesFile
 from smd_agent.storage.series_table import SeriesTable
 from smd_agent.storage.writer_thread import Job
 
 GATHER_SECONDS = 0.002
 # Where the writer thread writes, which is woken for it.
 GATHER_LONGER_SECONDS = 0.02
-SLOW_SECONDS = 0.001
-# So many slow writes among a number of them, and the training's thread writes no more.
-_MOST_SLOW, _AMONG = 2, 1000
+# Rows of so many bytes are gathered no longer.
+_MANY_BYTES = 1 << 16
+# A write of the training's thread that takes longer than the first is a slow one; of a hundred writes the slow ones may
+# take the second. Else the writer thread writes for a minute, the next time for two, and so on.
+SLOW_SECONDS, MOST_SLOW_SECONDS = 0.001, 0.05
+_AMONG = 100
+_SLOW_FOR_SECONDS = 60.0
 RETRY_SECONDS = 1.0
 # How often it is looked whether the files are where they were, and how often they go to a store.
 LOOK_SECONDS = 5.0
@@ -52,36 +57,49 @@ class SeriesDisk(NamedTuple):
 
 
 class _Pace:
-    """The pace of the writes, which says whether the training's thread makes them.
+    """The pace of the writes, which says whether the training's thread makes them. Times are seconds since the epoch.
 
-    is_quick: True as long as it does.
+    is_writing: True while it makes one.
     gather_seconds: how long rows are gathered.
-    retry_at: nothing is written before that, in seconds since the epoch.
+    slow_until: the writer thread writes until then.
+    retry_at: nothing is written before that.
     looked_at: when the files were last looked at.
     uploaded_at: when they were last given to the store.
     """
 
     def __init__(self) -> None:
-        self.is_quick = True
+        self.is_writing = False
         self.gather_seconds = GATHER_SECONDS
-        self.retry_at = self.looked_at = 0.0
+        self.slow_until = self.retry_at = self.looked_at = 0.0
         self.uploaded_at = time.time()
-        self._writes = self._slow = 0
+        self._slow_for = _SLOW_FOR_SECONDS
+        self._writes = 0
+        self._slow_seconds = 0.0
 
-    def note(self, seconds: float) -> None:
-        """Take note of a write."""
+    def is_quick(self, now: float) -> bool:
+        """True if the training's thread may write."""
+        if not self.slow_until:
+            return True
+        if now < self.slow_until:
+            return False
+        self.slow_until, self.gather_seconds = 0.0, GATHER_SECONDS
+        return True
+
+    def note(self, now: float, seconds: float) -> None:
+        """Take note of a write of the training's thread."""
         self._writes += 1
         if self._writes > _AMONG:
-            self._writes = self._slow = 0
+            self._writes, self._slow_seconds = 0, 0.0
         if seconds > SLOW_SECONDS:
-            self._slow += 1
-            if self._slow >= _MOST_SLOW:
-                self.be_slow()
+            self._slow_seconds += seconds
+            if self._slow_seconds > MOST_SLOW_SECONDS:
+                self.be_slow(now + self._slow_for)
+                self._slow_for *= 2
 
-    def be_slow(self) -> None:
-        """Leave the writes to the writer thread for good."""
-        self.is_quick = False
-        self.gather_seconds = GATHER_LONGER_SECONDS
+    def be_slow(self, until: float = math.inf) -> None:
+        """Leave the writes to the writer thread."""
+        self.slow_until, self.gather_seconds = until, GATHER_LONGER_SECONDS
+        self._slow_seconds = 0.0
 
 
 class _Table:
@@ -120,7 +138,6 @@ class SeriesWriter:
         self._tables = {name: _Table(name, limit) for name, limit in self._limits.items()}
         # Files that others have taken the place of, and that have rows yet.
         self._ended: list[SeriesFile] = []
-        self._under_way: set[SeriesFile] = set()
         self._last_segment = 0
         self._pace = _Pace()
 
@@ -151,7 +168,7 @@ class SeriesWriter:
                 return
             file.waiting += row
             # A clock may be set back.
-            if 0 <= now - own.written_at < self._pace.gather_seconds:
+            if 0 <= now - own.written_at < self._pace.gather_seconds and len(file.waiting) < _MANY_BYTES:
                 return
             own.written_at = now
             self._write_soon(file, now)
@@ -170,24 +187,19 @@ class SeriesWriter:
 
     def flush(self) -> None:
         """Have all rows written that have come."""
-        for file in [*self._files()]:
-            self._hand_over(file)
+        with self._lock:
+            for file in [*self._files()]:
+                self._hand_over(file, all_of_it=True)
 
     def close(self) -> None:
         """Close the files; a row that follows begins another one. Called on the writer thread."""
         self._upload_all()
         with self._lock:
             for file in self._files():
-                self._close(file)
+                file.close()
             self._ended.clear()
             for own in self._tables.values():
                 own.file = None
-
-    def _close(self, file: SeriesFile) -> None:
-        # Its descriptor may be another file's as soon as it is closed.
-        file.has_gone = file in self._under_way and file.is_open
-        if not file.has_gone:
-            file.close()
 
     def _files(self) -> Iterator[SeriesFile]:
         yield from self._ended
@@ -203,58 +215,67 @@ class SeriesWriter:
         return own.file
 
     def _write_soon(self, file: SeriesFile, now: float) -> None:
+        """Write what waits, or have it written; the lock is held."""
         file.trim()
         pace = self._pace
+        # A signal handler of the program may train, too.
+        if pace.is_writing or 0 <= pace.retry_at - now < RETRY_SECONDS:
+            return
         if not 0 <= now - pace.looked_at < LOOK_SECONDS and self._worker is not None:
             pace.looked_at = now
             self._disk.submit(self._look)
-        if 0 <= pace.retry_at - now < RETRY_SECONDS:
-            return
-        if file.is_quick and pace.is_quick and not self._under_way:
-            # The lock is held: what might have to wait for a disk is not here.
-            try:
-                if file.append_waiting(now):
-                    pace.note(time.time() - now)
-                    return
-            except OSError as error:
-                self._note(error)
-                return
-        self._hand_over(file)
+        if not (file.is_quick and file.handed == file.done and pace.is_quick(now) and self._write_here(file, now)):
+            self._hand_over(file)
+
+    def _write_here(self, file: SeriesFile, now: float) -> bool:
+        """Write what waits on this thread; False if the file has gone."""
+        pace = self._pace
+        pace.is_writing = True
+        try:
+            is_there = file.append_waiting(now)
+        except OSError as failure:
+            self._note(failure)
+            return True
+        finally:
+            pace.is_writing = False
+        pace.note(now, time.time() - now)
+        return is_there
 
     def _note(self, failure: Exception) -> None:
         self._pace.retry_at = time.time() + RETRY_SECONDS
         self._disk.failed(failure)
 
-    def _hand_over(self, file: SeriesFile) -> None:
-        if self._take_over(file):
-            self._disk.submit(partial(self._write_out, file))
-
-    def _take_over(self, file: SeriesFile) -> bool:
-        """Have a file written by nobody else; False if it cannot be, or another thread is at it."""
-        with self._lock:
-            if self._worker is None or file in self._under_way:
-                return False
-            self._under_way.add(file)
-            return True
+    def _hand_over(self, file: SeriesFile, all_of_it: bool = False) -> None:
+        """Have what waits written by the writer thread, unless too much is; the lock is held."""
+        if self._worker is not None and (all_of_it or file.handed - file.done <= MOST_WAITING):
+            rows = file.take()
+            file.handed += len(rows)
+            self._disk.submit(partial(self._write_out, file, rows))
 
     # On the writer thread.
 
-    def _write_out(self, file: SeriesFile) -> None:
-        """Write what waits; in a new file if there is none."""
-        try:
-            failure = guard.attempt(partial(self._write, file))
-        finally:
+    def _write_out(self, file: SeriesFile, rows: bytearray) -> None:
+        """Write rows; to a new file if there is none. One that others have taken the place of is closed then."""
+        failure = guard.attempt(partial(self._write, file, rows)) if rows else None
+        if failure is not None:
             with self._lock:
-                self._under_way.discard(file)
-                is_done = file in self._ended and not file.waiting
-                if is_done:
-                    self._ended.remove(file)
-                if is_done or file.has_gone:
-                    self._close(file)
-        if is_done and file.name:
-            self._disk.upload(file.name)
+                file.give_back(rows)
+        file.done += len(rows)
+        if file in self._ended and not file.waiting and file.handed == file.done:
+            with self._lock:
+                self._ended.remove(file)
+                file.close()
+            if file.name:
+                self._disk.upload(file.name)
         if failure is not None:
             self._note(failure)
+
+    def _write(self, file: SeriesFile, rows: bytearray) -> None:
+        if not file.is_in_place():
+            file.open(self._disk.place(), self._next_segment())
+            if not file.is_quick:
+                self._pace.be_slow()
+        file.append(rows)
 
     def _look(self) -> None:
         """Give up the files that are not in the run's folder any more, and have the others uploaded now and then."""
@@ -264,7 +285,7 @@ class SeriesWriter:
         for file in files:
             if not file.is_below(root):
                 with self._lock:
-                    self._close(file)
+                    file.close()
         if not 0 <= time.time() - self._pace.uploaded_at < UPLOAD_SECONDS:
             self._pace.uploaded_at = time.time()
             self._upload_all()
@@ -274,21 +295,6 @@ class SeriesWriter:
             names = [file.name for file in self._files() if file.name]
         for name in names:
             self._disk.upload(name)
-
-    def _write(self, file: SeriesFile) -> None:
-        while file.waiting:
-            if not file.is_in_place():
-                file.open(self._disk.place(), self._next_segment())
-                if not file.is_quick:
-                    self._pace.be_slow()
-            with self._lock:
-                rows = file.take()
-            try:
-                file.append(rows)
-            except BaseException:
-                with self._lock:
-                    file.give_back(rows)
-                raise
 
     def _next_segment(self) -> int:
         """A number that no earlier start of the run has given to a file, here or in a store."""

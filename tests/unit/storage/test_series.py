@@ -174,3 +174,15 @@ def test_nothing_is_taken_where_that_is_switched_off(tmp_path, options):
     hook.recorder.series.add("steps", NAMES, (1.0, 2.0))
     run.close(end_marker=True)
     assert not (tmp_path / "run" / "series").exists()
+
+
+def test_a_million_rows_of_eight_numbers_take_less_than_a_hundred_megabytes(tmp_path):
+    run = started(tmp_path / "run")
+    saved(run, 0)
+    names = tuple(f"series/{number}" for number in range(8))
+    for step in range(100_000):
+        run.series.add("steps", step, ModeKeys.TRAIN, step, names, (0.1,) * 8)
+    run.close(end_marker=True)
+    sizes = [path.stat().st_size for path in (tmp_path / "run" / "series").iterdir()]
+    assert sum(sizes) <= 10_000_000
+    assert len(create_trial(str(tmp_path / "run")).series()["steps"].steps) == 100_000
