@@ -46,6 +46,6 @@ nitpick_ignore_regex = [
     ),
     (
         r"py:.*",
-        r"Any|Self|optional|(.*\.)?(StepIndex|TensorSource|CollectionManager|TensorflowHook|HookSettings|ModeClock|G)",
+        r"Any|Self|optional|(.*\.)?(StepIndex|TensorSource|SeriesSource|Segment|CollectionManager|TensorflowHook|HookSettings|ModeClock|G)",
     ),
 ]

@@ -21,9 +21,6 @@ class SeriesTable(Mapping[str, npt.NDArray[np.float64]]):
 
     Attributes:
         steps: over all modes.
-        modes: numbers of the modes, see `ModeKeys`.
-        mode_steps: the steps as their modes count them.
-        seconds: when the steps ended, since the epoch.
     """
 
     def __init__(self, segments: Iterable[Segment]) -> None:

@@ -218,7 +218,7 @@ class Trial(Views):
 
     @property
     def series_source(self) -> SeriesSource:
-        """The series as a source of tensors: its steps, and what they have, by the latest look."""
+        """The source of the series' numbers as tensors, by the latest look; for commands."""
         if self._series is None:
             self._series = SeriesSource(self._reader.series(), lambda: self.loaded_all_steps)
         elif self.dynamic_refresh and not self.loaded_all_steps:

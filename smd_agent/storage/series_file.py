@@ -61,11 +61,13 @@ class SeriesFile:
         """True if rows can be written."""
         return self._descriptor >= 0
 
-    def trim(self) -> None:
-        """Drop the older half of the rows that wait, if they are too many."""
-        if len(self.waiting) > MOST_WAITING:
-            size = self.header.row_bytes
-            del self.waiting[: len(self.waiting) // size // 2 * size]
+    def trim(self) -> bool:
+        """Drop the older half of the rows that wait, if they are too many; True if they were."""
+        if len(self.waiting) <= MOST_WAITING:
+            return False
+        size = self.header.row_bytes
+        del self.waiting[: len(self.waiting) // size // 2 * size]
+        return True
 
     def take(self) -> bytearray:
         """The rows that wait; they have to be appended, or given back."""

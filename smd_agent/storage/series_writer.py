@@ -216,7 +216,8 @@ class SeriesWriter:
 
     def _write_soon(self, file: SeriesFile, now: float) -> None:
         """Write what waits, or have it written; the lock is held."""
-        file.trim()
+        if file.trim() and self._worker is not None:
+            guard.say_once((self, "trimmed"), "rows of the series are missing: the disk does not take them in time")
         pace = self._pace
         # A signal handler of the program may train, too.
         if pace.is_writing or 0 <= pace.retry_at - now < RETRY_SECONDS:

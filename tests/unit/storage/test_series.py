@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -186,3 +188,14 @@ def test_a_million_rows_of_eight_numbers_take_less_than_a_hundred_megabytes(tmp_
     sizes = [path.stat().st_size for path in (tmp_path / "run" / "series").iterdir()]
     assert sum(sizes) <= 10_000_000
     assert len(create_trial(str(tmp_path / "run")).series()["steps"].steps) == 100_000
+
+
+def test_the_program_of_the_page_reads_a_file(run, tmp_path):
+    rows(run, *range(10))
+    run.close(end_marker=True)
+    (path,) = (tmp_path / "run" / "series").iterdir()
+    page = (Path(__file__).parents[3] / "docs" / "file-format.md").read_text()
+    program = page.partition("```py\n")[2].partition("```")[0]
+    found = {}
+    exec(re.sub('"run/series/.*?"', repr(str(path)), program), found)
+    assert found["losses"] == {step: step for step in range(10)}

@@ -18,7 +18,7 @@ from harness.written_runs import COLLECTIONS, save, saved, started
 
 from smd_agent import create_trial
 from smd_agent.core.modes import ModeKeys
-from smd_agent.storage import series_file, series_writer
+from smd_agent.storage import local_disks, series_file, series_writer
 from smd_agent.storage.folder_choice import Continuation
 from smd_agent.storage.run_writer import RunWriter
 from smd_agent.storage.series_writer import SeriesWriter
@@ -102,7 +102,7 @@ def test_rows_wait_for_a_disk_that_is_full(run, folder, monkeypatch, looked_at_o
     assert capfd.readouterr().err.count("No space left on device") == 1
 
 
-def test_of_rows_that_wait_too_long_the_older_ones_are_dropped(run, folder, monkeypatch, looked_at_often):
+def test_of_rows_that_wait_too_long_the_older_ones_are_dropped(run, folder, monkeypatch, looked_at_often, capfd):
     monkeypatch.setattr(series_file, "MOST_WAITING", 4800)
     monkeypatch.setattr(series_writer, "MOST_WAITING", 4800)
     disk = FullDisk(monkeypatch)
@@ -119,6 +119,7 @@ def test_of_rows_that_wait_too_long_the_older_ones_are_dropped(run, folder, monk
     assert found[0] == 0
     assert found[1:] == [*range(1001 - len(found[1:]), 1001)]
     assert 20 < len(found) < 200
+    assert capfd.readouterr().err.count("rows of the series are missing") == 1
 
 
 def test_a_disk_that_is_slow_is_left_to_the_writer_thread(run, folder, monkeypatch):
@@ -205,6 +206,23 @@ def test_a_descriptor_that_is_no_longer_ours_is_left_alone(run, folder, tmp_path
         os.close(number)
         os.close(theirs)
     assert {0, 19} <= losses(folder).keys()
+
+
+@pytest.mark.parametrize(
+    "mounts, folder, local",
+    [
+        (b"/dev/a / ext4 rw 0 0\nserver:/x /data nfs4 rw 0 0\n", "/data/run", False),
+        (b"/dev/a / ext4 rw 0 0\nserver:/x /data nfs4 rw 0 0\n", "/database/run", True),
+        (b"x / overlay rw 0 0\ny /a\\040b fuse.sshfs rw 0 0\nz /a\\040b/c xfs rw 0 0\n", "/a b/run", False),
+        (b"x / overlay rw 0 0\ny /a\\040b fuse.sshfs rw 0 0\nz /a\\040b/c xfs rw 0 0\n", "/a b/c/run", True),
+        (b"", "/run", False),
+    ],
+    ids=["server", "other name", "escaped", "below it", "nothing known"],
+)
+def test_the_kind_of_a_disk_is_that_of_the_innermost_mount(tmp_path, monkeypatch, mounts, folder, local):
+    (tmp_path / "mounts").write_bytes(mounts)
+    monkeypatch.setattr(local_disks, "_MOUNTS", str(tmp_path / "mounts"))
+    assert local_disks.is_local(Path(folder)) is local
 
 
 def test_descriptors_are_high():

@@ -17,11 +17,11 @@ import fsspec
 from harness.store_server import contents, files, store_server, stored
 from harness.written_runs import COLLECTIONS, readable, save, saved
 
-from smd_agent import guard
+from smd_agent import create_trial, guard
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugRuntimeError
 from smd_agent.formats import paths
-from smd_agent.storage import store_session, store_thread, uploads
+from smd_agent.storage import series_writer, store_session, store_thread, uploads
 from smd_agent.storage.destination import Destination
 
 
@@ -64,6 +64,32 @@ def put(store) -> list[str]:
 
 def said(capfd) -> list[str]:
     return [line for line in capfd.readouterr().err.splitlines() if "werkzeug" not in line]
+
+
+def test_the_series_comes_to_the_store_while_the_run_goes_on_and_at_its_end(store, address, tmp_path, monkeypatch):
+    monkeypatch.setattr(series_writer, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(series_writer, "UPLOAD_SECONDS", 0.0)
+    run = stored(address)
+    save(run, 0)
+
+    def rows(*steps):
+        for step in steps:
+            run.series.add("steps", step, ModeKeys.TRAIN, step, ("series/loss",), (float(step),))
+            time.sleep(0.005)
+
+    def there():
+        table = create_trial(address, timeout=0).series().get("steps")
+        return [] if table is None else table["series/loss"].tolist()
+
+    limit = time.monotonic() + 20
+    while not there():
+        assert time.monotonic() < limit
+        rows(0, 1, 2)
+    rows(*range(3, 20))
+    end(run)
+    assert there() == [float(step) for step in range(20)]
+    trial = create_trial(address)
+    assert trial.tensor("series/loss").value(7) == 7
 
 
 def test_what_is_in_the_store_is_what_is_in_the_folder(store, address, tmp_path):
