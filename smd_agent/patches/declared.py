@@ -136,6 +136,8 @@ _PYTORCH = (
     ),
     Declared(("torch.amp.GradScaler.step",), "a step ends also where a scaler skips the update", ALWAYS),
     Declared(("torch.autograd.backward", "torch.amp.GradScaler.scale"), "the loss of every step is taken", ALWAYS),
+    Declared(("torch.nn.utils.clip_grad._get_total_norm",), "norms that the program computes are kept", ALWAYS),
+    Declared(("torch._foreach_norm",), "norms that the program computes are kept", CALL),
     Declared(
         _named("torch.cuda.graphs.CUDAGraph", "capture_begin capture_end"),
         "nothing may be asked of an accelerator while a graph is captured",

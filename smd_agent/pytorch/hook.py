@@ -40,6 +40,7 @@ from smd_agent.pytorch.model.wrappers import class_name, named_layers, unwrapped
 from smd_agent.pytorch.optimizer_watch import updates
 from smd_agent.pytorch.patching import Installed
 from smd_agent.pytorch.plain_access import parts
+from smd_agent.pytorch.series.clip_norms import clipping
 from smd_agent.pytorch.series.every_step import EveryStep
 from smd_agent.pytorch.series.roots import passes
 from smd_agent.pytorch.torch_compile import leave_uncompiled
@@ -81,7 +82,7 @@ class Hook(KnownModels):
         self.left_out = self.recorder.left_out = self.threads.left_out
         self.steps: TrainingSteps = TrainingSteps(self.recorder, updates.rounds, self)
         self.steps.end_with_updates = True
-        self.every_step = EveryStep(self.recorder, self.threads, updates.in_progress)
+        self.every_step = EveryStep(self.recorder, lambda: self.models, self.threads, updates.in_progress)
         self.steps.on_end, self.steps.on_going_on = self.every_step.ended, self.every_step.went_on
         self._step_clock = self.position.clock
         # Whether the next backward pass belongs to a step that is yet to be opened.
@@ -179,8 +180,9 @@ class Hook(KnownModels):
         self.have_moved = False
         if self.steps.end_with_updates:
             updates.follow(self)
-        updates.tell(self.every_step)
-        passes.follow(self.every_step)
+        if self.recorder.series.wanted:
+            for watched in (updates, passes, clipping):
+                watched.tell(self.every_step)
         for known in self.models:
             # From now on it is asked whether they have changed.
             known.was_updated()

@@ -35,6 +35,7 @@ x, y = torch.ones(4, 3), torch.ones(4, 2)
 for _ in range(3):
     optimizer.zero_grad()
     scaler.scale(nn.functional.mse_loss(model(x), y)).backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     scaler.step(optimizer)
     scaler.update()
 model.eval()

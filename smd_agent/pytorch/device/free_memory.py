@@ -55,6 +55,11 @@ def elements(device: torch.device) -> int:
     return min(max(room // (_BYTES * _PART), 1), MOST_ELEMENTS)
 
 
+def bytes_left(device: torch.device) -> int:
+    """Bytes that were free on a device when the last step was opened; of the host's memory nothing is known."""
+    return _rooms.get(device, sys.maxsize if device.type == "cpu" else 0)
+
+
 def _room_on(device: torch.device) -> int:
     free, total = torch.cuda.mem_get_info(device)
     allowed = int(_fraction_of(device) * total) - torch.cuda.memory_reserved(device)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from threading import get_ident
 from time import perf_counter
 from typing import Any, ParamSpec, TypeVar
@@ -13,15 +13,19 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.core.recorder import Recorder
 from smd_agent.formats.series import ABSENT, STEPS_TABLE
 from smd_agent.framework.plain_access import attribute, own_dict
+from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.plain_access import groups_of
+from smd_agent.pytorch.series.clip_norms import Measured
 from smd_agent.pytorch.series.late_rows import At, LateRows, Number
+from smd_agent.pytorch.series.named_parameters import GRADIENT, UPDATE
+from smd_agent.pytorch.series.norms import Norms
 from smd_agent.pytorch.series.roots import ScaledLosses, added, number_of, scale_of
 from smd_agent.pytorch.training_threads import TrainingThreads
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-NAMES: tuple[str, ...] = ("series/loss", "series/learning_rate", "series/seconds")
+NAMES: tuple[str, ...] = ("series/loss", GRADIENT, UPDATE, "series/learning_rate", "series/seconds")
 NAMES_OF_SCALED: tuple[str, ...] = (*NAMES, "series/loss_scale", "series/skipped")
 
 
@@ -33,7 +37,7 @@ def _fence(doing: str) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
 class _Numbers:
     """The numbers of one step, as far as they are known."""
 
-    __slots__ = ("at", "loss", "rate", "scale", "skipped")
+    __slots__ = ("at", "loss", "rate", "scale", "seconds", "skipped")
 
     def __init__(self, at: At) -> None:
         self.at = at
@@ -41,10 +45,8 @@ class _Numbers:
         self.rate: Number = ABSENT
         self.scale: Number = ABSENT
         self.skipped: Number = ABSENT
-
-    def row(self, seconds: float) -> tuple[Number, ...]:
-        """The row of a step without a scaler."""
-        return self.loss, self.rate, seconds
+        # From the end of the step before; not known until it has ended.
+        self.seconds = ABSENT
 
 
 _NO_STEP = _Numbers(At(-2, ModeKeys.GLOBAL, -2))
@@ -53,18 +55,26 @@ _NO_STEP = _Numbers(At(-2, ModeKeys.GLOBAL, -2))
 class EveryStep:
     """The step that is under way.
 
-    Its row is written when the update that ends it has come, and again, complete, if it turns out to go on. Where no
-    update is seen to end steps, it is written once the next one has begun.
+    Its row is written when the update that ends it has come, and again, complete, if more comes before the next step
+    begins. Where no update is seen to end steps, it is written once the next one has begun.
 
     Args:
         recorder: of the hook.
+        models: gives those that are known.
         threads: tell whose steps they are.
         updating: whether an optimizer's update is under way.
     """
 
-    def __init__(self, recorder: Recorder, threads: TrainingThreads, updating: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        models: Callable[[], Iterable[TrackedModule]],
+        threads: TrainingThreads,
+        updating: Callable[[], bool],
+    ) -> None:
         self._recorder = recorder
         self._series = recorder.series
+        self._norms = Norms(models)
         self._threads = threads
         self._closures = ClosurePasses(updating)
         self._late = LateRows(recorder.series)
@@ -75,8 +85,7 @@ class EveryStep:
     def _begin_anew(self) -> None:
         self._now = self._last = _NO_STEP
         self._thread = 0
-        # When the last two steps have ended.
-        self._ends: tuple[float | None, float | None] = (None, None)
+        self._ended: float | None = None
 
     # What is told.
 
@@ -85,6 +94,8 @@ class EveryStep:
         """A backward pass begins from these tensors."""
         if self._takes() and not (self._closures.passes >= 0 and self._closures.repeats()):
             now = self._now
+            if self._norms.clipped.count:
+                self._norms.clipped.clear()
             for number in self._losses.numbers(roots):
                 now.loss = number if now.loss is ABSENT else added(number, now.loss)
 
@@ -99,12 +110,22 @@ class EveryStep:
         """An optimizer is about to update its parameters."""
         if len(args) > 1 or kwargs:
             self._closures.passes = 0 if any(map(callable, (*args[1:], *kwargs.values()))) else -1
+        if self._closures.passes >= 0:
+            # The step may begin in the closure.
+            if self._series.wanted and not self._threads.trains_beside():
+                self._norms.before_update(optimizer)
+        elif self._takes():
+            self._norms.before_update(optimizer)
+            self._norms.uses_gradients(optimizer)
 
     @_fence("looking at an update")
     def after_update(self, optimizer: Any, ends: bool) -> None:
         """An optimizer has updated its parameters; ``ends``: and with that the current training step has ended."""
-        self._closures.passes = -1
+        has_closure, self._closures.passes = self._closures.passes >= 0, -1
         if self._takes():
+            if has_closure:
+                self._norms.uses_gradients(optimizer)
+            self._norms.after_update(optimizer)
             now = self._now
             if now.rate is ABSENT:
                 now.rate = _rate_of(optimizer)
@@ -113,6 +134,17 @@ class EveryStep:
                 now.skipped = 0.0 if found is None else number_of(found)
             if ends:
                 self._write()
+
+    @_fence("keeping norms that the program computes")
+    def wants_norms(self) -> bool | None:
+        """True if the norm of each gradient is wanted that the program measures, and not only that of all of them."""
+        return self._takes() and self._norms.gradients.now
+
+    @_fence("keeping norms that the program computes")
+    def gradients_measured(self, count: int, each: list[Measured], total: Any) -> None:
+        """The program has measured so many gradients; ``each``: the norm of each one, as far as that is wanted."""
+        if self._takes():
+            self._norms.clipped.add(count, each, total)
 
     @_fence("looking at a scaler")
     def scaler_steps(self, scaler: Any) -> None:
@@ -137,13 +169,14 @@ class EveryStep:
     @_fence("going on with a step")
     def went_on(self) -> None:
         """The step that has just ended goes on."""
-        if self._series.wanted and self._now is _NO_STEP:
-            self._now, self._ends = self._last, (None, self._ends[0])
+        if self._takes():
+            self._ended = None if self._ended is None else self._ended - self._now.seconds
+            self._now.seconds = ABSENT
 
     @_fence("writing the numbers of the last step")
     def settle(self) -> None:
         """Write all that is yet to be written."""
-        if self._now.loss is not ABSENT:
+        if self._now is not _NO_STEP:
             self._write()
         self._late.settle(wait=True)
 
@@ -167,20 +200,28 @@ class EveryStep:
             self._write()
         if self._now is _NO_STEP:
             self._thread = get_ident()
-            self._now = _Numbers(At(current.step, current.clock.mode, current.clock.step))
+            self._now = self._last
+            if self._last.at.step != current.step:
+                self._now = _Numbers(At(current.step, current.clock.mode, current.clock.step))
+            else:
+                self._norms.go_on()
         return True
 
     def _write(self) -> None:
         now, self._now = self._now, _NO_STEP
-        began, ended = self._ends[1], perf_counter()
-        self._last, self._ends = now, (began, ended)
-        numbers = now.row(ABSENT if began is None else ended - began)
+        if now.seconds is ABSENT:
+            began, self._ended = self._ended, perf_counter()
+            now.seconds = ABSENT if began is None else self._ended - began
+        norms = self._norms
+        numbers: tuple[Number, ...] = now.loss, norms.gradients.total, norms.updates.total, now.rate, now.seconds
         if now.scale is not ABSENT:
             self._names = NAMES_OF_SCALED
         if self._names is NAMES_OF_SCALED:
             numbers = (*numbers, now.scale, now.skipped)
+        self._last = now
         self._losses.clear()
         self._late.take(STEPS_TABLE, now.at, self._names, numbers)
+        norms.end_step(now.at, self._late, now.seconds)
 
 
 class ClosurePasses:

@@ -20,6 +20,9 @@ from smd_agent.pytorch.own_operations import apart, without_gradients
 Number: TypeAlias = float | torch.Tensor
 """A number, or a tensor of the shape () and float64 on an accelerator that will be it."""
 
+DEVICES = ("cuda", "xpu")
+"""Devices that compute as they are asked, and tell when they have."""
+
 # Rows that are on their way: more only where the program asks for steps faster than they are computed.
 _MOST = 64
 
@@ -30,6 +33,17 @@ class At(NamedTuple):
     step: int
     mode: ModeKeys
     mode_step: int
+
+
+class Part(NamedTuple):
+    """Some numbers of a row.
+
+    places: of the numbers in the row; one at -1 is left out.
+    values: the numbers, where they are there at once, else a tensor of float64 on an accelerator.
+    """
+
+    places: list[int]
+    values: list[float] | torch.Tensor
 
 
 class _Row(NamedTuple):
@@ -59,9 +73,24 @@ class LateRows:
         if not self._rows and torch.Tensor not in map(type, numbers):
             self._series.add_at(table, *at, names, cast("Sequence[float]", numbers))
             return
-        late = [i for i, number in enumerate(numbers) if is_a(number, torch.Tensor)]
-        values = [number if type(number) is float else ABSENT for number in numbers]
-        self._rows.append(_Row(table, at, names, values, _asked(late, numbers)))
+        places = [[i] for i, number in enumerate(numbers) if is_a(number, torch.Tensor)]
+        known = [number if type(number) is float else ABSENT for number in numbers]
+        late = [Part(place, cast("torch.Tensor", numbers[place[0]]).reshape(1)) for place in places]
+        self._take(_Row(table, at, names, known, _asked(late)))
+
+    def take_parts(self, table: str, at: At, names: tuple[str, ...], parts: Sequence[Part]) -> None:
+        """Take a row that comes in parts; numbers that are in none are absent."""
+        values = [ABSENT] * len(names)
+        late = []
+        for part in parts:
+            if type(part.values) is list:
+                _put(values, part.places, part.values)
+            else:
+                late.append(part)
+        self._take(_Row(table, at, names, values, _asked(late)))
+
+    def _take(self, row: _Row) -> None:
+        self._rows.append(row)
         self.settle(most=_MOST)
 
     def settle(self, most: int = 0, wait: bool = False) -> None:
@@ -72,8 +101,7 @@ class LateRows:
                 return
             self._rows.popleft()
             for places, copy in row.coming:
-                for place, number in zip(places, copy.array().tolist(), strict=True):
-                    row.values[place] = number
+                _put(row.values, places, copy.array().tolist())
             self._series.add_at(row.table, *row.at, row.names, row.values)
 
     def drop(self) -> None:
@@ -84,15 +112,23 @@ class LateRows:
         self._process, self._rows = os.getpid(), deque()
 
 
+def _put(values: list[float], places: list[int], numbers: list[float]) -> None:
+    for place, number in zip(places, numbers, strict=True):
+        if place >= 0:
+            values[place] = number
+
+
 @apart
 @without_gradients
-def _asked(late: list[int], numbers: Sequence[Number]) -> list[tuple[list[int], HostCopy]]:
-    devices: dict[torch.device, list[int]] = {}
-    for place in late:
-        number = numbers[place]
-        if is_a(number, torch.Tensor):
-            devices.setdefault(number.device, []).append(place)
+def _asked(late: list[Part]) -> list[tuple[list[int], HostCopy]]:
+    """Ask for parts that are on accelerators, by one copy for each of these."""
+    devices: dict[torch.device, list[Part]] = {}
+    for part in late:
+        devices.setdefault(cast("torch.Tensor", part.values).device, []).append(part)
     return [
-        (places, HostCopy(torch.stack([one for place in places if is_a(one := numbers[place], torch.Tensor)])))
-        for places in devices.values()
+        (
+            [place for part in parts for place in part.places],
+            HostCopy(torch.cat([cast("torch.Tensor", part.values) for part in parts])),
+        )
+        for parts in devices.values()
     ]

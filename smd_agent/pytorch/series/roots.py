@@ -22,13 +22,11 @@ from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.pytorch.arrays import PLAIN_CLASSES
 from smd_agent.pytorch.capture.loss_scaling import Node, identity, nodes_behind, with_subclasses
 from smd_agent.pytorch.own_operations import apart, without_gradients
-from smd_agent.pytorch.series.late_rows import Number
+from smd_agent.pytorch.series.late_rows import DEVICES, Number
 from smd_agent.pytorch.torch_compile import compiler, is_compiling, is_dynamo_compiling, leave_uncompiled
 from smd_agent.pytorch.tracing import TRANSFORM, captures, graph_task, key_is_included
 
 _WHY = "the loss of every step is taken"
-# Devices that compute as they are asked, and tell when they have.
-_DEVICES = ("cuda", "xpu")
 
 
 class PassListener(Protocol):
@@ -58,7 +56,7 @@ class _Passes:
         if not is_replaced(torch.autograd, "backward"):
             replace(torch.autograd, "backward", self._wrap, why=_WHY, enters=True)
 
-    def follow(self, listener: PassListener) -> None:
+    def tell(self, listener: PassListener) -> None:
         """Tell this one, and no other, from now on."""
         self.watch()
         self.listener = listener
@@ -193,7 +191,7 @@ def _plain(values: Any) -> list[torch.Tensor]:
 
 @without_gradients
 def _on_device(tensor: torch.Tensor) -> Number:
-    if tensor.device.type not in _DEVICES:
+    if tensor.device.type not in DEVICES:
         return ABSENT
     # A copy: what the program goes on computing in may have changed when the step ends.
     return tensor.detach().reshape(()).to(torch.float64, copy=True)

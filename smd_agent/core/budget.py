@@ -1,0 +1,64 @@
+"""Budget of what the agent computes in steps that are not saved: a small share of the run's time.
+
+How often something is taken follows from what it takes: in every step, in every second, fourth and so on. The first
+steps are taken all, as long as they take little in all.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+FIRST = 30
+ALLOWANCE = 0.5
+"""Seconds that the first steps may take, whatever their share is."""
+
+SHARE = 0.01
+_LONGEST = 1 << 16
+_LOOKED_AT = 15
+
+
+class Budget:
+    """The steps in which one thing is taken.
+
+    Args:
+        share: of the run's time that it may take.
+
+    Attributes:
+        every: it is taken in the steps whose number, counted from the first one of this process, this divides.
+    """
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self.every = 1
+        self._steps = 0
+        self._spent = 0.0
+        self._costs: deque[float] = deque(maxlen=_LOOKED_AT)
+        # Time of the steps since it was looked at last, and their number.
+        self._lasted = 0.0
+        self._counted = 0
+
+    def takes(self) -> bool:
+        """True if the step that begins takes it; asked once a step."""
+        number, self._steps = self._steps, self._steps + 1
+        return (number < FIRST and self._spent < ALLOWANCE) or number % self.every == 0
+
+    def step_took(self, seconds: float) -> None:
+        """A step of the run took so long, beside what is taken in it."""
+        self._lasted += seconds
+        self._counted += 1
+
+    def took(self, seconds: float) -> None:
+        """Note that it was taken, which took so long."""
+        self._spent += seconds
+        self._costs.append(seconds)
+        if self._counted:
+            self._choose(sorted(self._costs)[len(self._costs) // 2], self._lasted / self._counted * self._share)
+            if self._counted > _LOOKED_AT * self.every:
+                self._lasted, self._counted = 0.0, 0
+
+    def _choose(self, cost: float, allowed: float) -> None:
+        while cost > allowed * self.every and self.every < _LONGEST:
+            self.every *= 2
+        # Not to and fro: it becomes more frequent only where there is room for twice as much.
+        while self.every > 1 and 4 * cost < allowed * self.every:
+            self.every //= 2

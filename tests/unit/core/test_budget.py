@@ -1,0 +1,54 @@
+"""The budget of what is computed in steps that are not saved: the first steps, and how often the others."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from smd_agent.core.budget import ALLOWANCE, FIRST, Budget
+
+
+def run(budget, steps, step_seconds, cost):
+    """Steps in which it was taken, which takes so long beside the step itself."""
+    taken = []
+    for step in range(steps):
+        takes = budget.takes()
+        if takes:
+            taken.append(step)
+        budget.step_took(step_seconds)
+        if takes:
+            budget.took(cost)
+    return taken
+
+
+def test_what_costs_little_is_taken_in_every_step():
+    assert run(Budget(0.01), 500, 0.02, 0.0001) == [*range(500)]
+
+
+@pytest.mark.parametrize("seconds", [0.0002, 0.003, 0.02, 0.5])
+@pytest.mark.parametrize("cost", [0.00003, 0.0005, 0.05])
+def test_the_share_is_kept_beside_the_first_steps(seconds, cost):
+    taken = run(Budget(0.01), 20_000, seconds, cost)
+    later = [step for step in taken if step >= FIRST]
+    assert len(later) * cost <= 1.1 * 0.01 * 20_000 * seconds + cost
+
+
+def test_the_first_steps_are_taken_as_long_as_they_take_little_in_all():
+    assert run(Budget(0.01), FIRST, 0.001, 0.01) == [*range(FIRST)]
+    assert len(run(Budget(0.01), FIRST, 0.001, 0.1)) <= ALLOWANCE / 0.1 + 1
+
+
+def test_it_is_taken_at_even_distances_which_change_seldom():
+    taken = run(Budget(0.01), 10_000, 0.001, 0.0001)
+    later = [step for step in taken if step >= FIRST]
+    distances = {b - a for a, b in pairwise(later)}
+    assert distances == {16}
+
+
+def test_it_becomes_more_frequent_where_steps_become_longer():
+    budget = Budget(0.01)
+    run(budget, 2000, 0.0005, 0.0001)
+    assert budget.every >= 16
+    run(budget, 2000, 0.5, 0.0001)
+    assert budget.every == 1
