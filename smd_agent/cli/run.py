@@ -6,8 +6,8 @@ usage: python -m smd_agent [run] [options] [--] (script.py | -m module | -c code
   --out DIR             folder of the run, or an address such as s3://bucket/run (default: a new
                         smd_runs/<script>-<date>-<time> here), in which {host}, {pid}, {rank} and {date} may stand
   --save NAMES          collections to save, "all" for every tensor (default: all collections that the framework has)
-  --every N             save every N-th step (default: steps 0, 1, 2, 3, 5, 10, 20, 50 and every 100th; with
-                        XGBoost every 10th round)
+  --every N             save every N-th step (default: steps 0, 1, 2, 3, 5, 10, 20, 50 and every 100th, with XGBoost
+                        every 10th round; of the first 500 in training more, as long as that takes little time)
   --raw                 save whole tensors. Without it, only those of up to 64 elements are saved whole, such as
                         losses and metrics; of the others what "statistics" stands for
   --reductions NAMES    save these summaries, and no whole tensors unless --raw is given too: min, max, mean, median,
@@ -191,10 +191,11 @@ def overlay(hook: dict[str, Any], given: dict[str, str]) -> dict[str, Any]:
         groups.append(entry["CollectionParameters"])
     if "--every" in given:
         every = _positive(given["--every"], "--every")
-        _drop(groups, ("save_interval", "save_steps"))
+        _drop(groups, ("save_interval", "save_steps", "save_early"))
         parameters["save_interval"] = every
     if "--reductions" in given or "--raw" in given:
-        _drop(groups, FORM_KEYS)
+        # Whole tensors may take little time and much space.
+        _drop(groups, (*FORM_KEYS, "save_early") if "--raw" in given else FORM_KEYS)
         parameters.update(_form(given))
     if "--tensorboard" in given:
         parameters.update(export_tensorboard=True, tensorboard_dir=_folder(given, "--tensorboard"))

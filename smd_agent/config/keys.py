@@ -122,6 +122,13 @@ INCLUDE_COLLECTIONS = Key(
     "include_collections", values.names, "", "collections to save that need no object of their own"
 )
 SAVE_ALL = Key("save_all", values.boolean, "false", "save every tensor")
+SAVE_EARLY = Key(
+    "save_early",
+    values.boolean,
+    "false",
+    "beside the steps above: the first 30 of training, then every 5th up to 100 and every 25th up to 500, as long as "
+    "saving takes less than a quarter of a second or 2 % of the time",
+)
 INCLUDE_WORKERS = Key(
     "include_workers", values.workers, "one", "all: every worker of a distributed job writes, one: only the first"
 )
@@ -153,6 +160,7 @@ OF_HOOK = (
     STEP,
     INCLUDE_COLLECTIONS,
     SAVE_ALL,
+    SAVE_EARLY,
     INCLUDE_WORKERS,
     DRY_RUN,
     EXPORT_TENSORBOARD,

@@ -50,6 +50,7 @@ class HookSettings:
     include_regex: for the collection `default`.
     include_collections: names beside those a framework always saves. `all` stands for every collection there
         is, while `save_all` stands for every tensor.
+    save_early: the first steps are saved beside those of ``save_config``.
     include_workers: "one" or "all".
     step: "update" or "forward", which is what training steps end with.
     tensorboard_dir: absolute path, None unless TensorBoard files are wanted.
@@ -68,6 +69,7 @@ class HookSettings:
     include_regex: tuple[str, ...] = ()
     include_collections: tuple[str, ...] = ()
     save_all: bool = False
+    save_early: bool = False
     include_workers: str = "one"
     dry_run: bool = False
     step: str = "update"

@@ -43,6 +43,11 @@ class Overhead:
         if self._since is None:
             self._since = self._asked_at
 
+    @property
+    def seconds(self) -> float:
+        """The seconds that were the agent's so far."""
+        return self._seconds
+
     def counted(self, function: Callable[P, R]) -> Callable[P, R]:
         """Return a function that does the same and is timed where that counts; of one in another only the outer."""
 

@@ -120,6 +120,11 @@ class RunOutput:
         """True if this process writes; None as long as it has not been asked to."""
         return self._worker.writes
 
+    @property
+    def is_shared(self) -> bool:
+        """True if several workers write the run."""
+        return self._worker.size > 1 and self.include_workers == "all" and not self._worker.apart
+
     def begin_anew(self) -> None:
         """Write a run of its own, in a process that a fork has made, once that trains."""
         self._forked = True

@@ -66,8 +66,11 @@ class SaveConfigMode:
         """Tell whether this step of the mode is saved."""
         if step_num in self.save_steps:
             return True
-        in_range = self.start_step <= step_num and (self.end_step is None or step_num < self.end_step)
-        return in_range and step_num % self.save_interval == 0
+        return self.is_in_range(step_num) and step_num % self.save_interval == 0
+
+    def is_in_range(self, step_num: int) -> bool:
+        """Tell whether the interval applies at a step."""
+        return self.start_step <= step_num and (self.end_step is None or step_num < self.end_step)
 
     def next_step(self, step: int) -> int | None:
         """Return the smallest saved step that is at least `step`, None if none will come."""

@@ -169,6 +169,17 @@ class SavePlan:
         self._asked |= bits
         return bits
 
+    def due_early(self, mode: ModeKeys, mode_step: int) -> int:
+        """The collections that are saved at an early step of a mode: those whose rule has begun and not ended."""
+        bits = 0
+        for i, collection in enumerate(self._collections):
+            config = collection.save_config
+            takes_part = config is not None and self._takes_part(collection, mode)
+            if config is not None and takes_part and config.get_save_config(mode).is_in_range(mode_step):
+                bits |= 1 << i
+        self._asked |= bits
+        return bits
+
     def next_due(self, mode: ModeKeys, mode_step: int) -> int:
         """The first step of a mode, from ``mode_step`` on, at which a collection is saved."""
         steps = [

@@ -17,6 +17,7 @@ from smd_agent.config.settings import DEFAULT_SERIES_MEGABYTES, HookSettings
 from smd_agent.core.clock import ModeClock
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_manager import CollectionManager
+from smd_agent.core.early_steps import EarlySteps
 from smd_agent.core.failure_domains import STEPS
 from smd_agent.core.hook import BaseHook
 from smd_agent.core.locking import locked
@@ -318,6 +319,8 @@ class FrameworkHook(BaseHook):
             made_from=settings,
         )
         hook.selection.unfilled.explained.update(settings.unfilled)
+        if settings.save_early:
+            hook.selection.early = EarlySteps()
         if settings.step == "forward":
             hook.count_forwards()
         for wanted in settings.collections:

@@ -1,0 +1,66 @@
+"""The first steps of a training, which are saved beside those of its step rules as far as that takes little time.
+
+Many trainings are short, and most of what goes wrong shows at once: a training of a hundred steps has some forty that
+can be judged, in place of nine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from smd_agent.core.clock import NEVER
+from smd_agent.core.modes import ModeKeys
+from smd_agent.core.overhead import overhead
+
+ALLOWANCE = 0.25
+"""Seconds that saving may take in all after the first step, however short the training is."""
+SHARE = 0.02
+"""Part of the time since then that it may take, if that is more; what follows is a small part of it."""
+
+# All of the first ones, every fifth after them, every 25th.
+_EVERY = ((30, 1), (100, 5), (500, 25))
+# Steps of evaluation come together, after many of training.
+_MODES = (ModeKeys.TRAIN, ModeKeys.GLOBAL)
+
+
+class EarlySteps:
+    """The early steps of one run.
+
+    Args:
+        spent: tells the seconds that saving has taken so far.
+        now: tells the time in seconds.
+    """
+
+    def __init__(
+        self, spent: Callable[[], float] = lambda: overhead.seconds, now: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._spent, self._now = spent, now
+        # Both when the first step was over, which finds the model and begins the run.
+        self._since: tuple[float, float] | None = None
+        # Of each mode, so that who asks twice is answered the same.
+        self._decided: dict[ModeKeys, tuple[int, bool]] = {}
+
+    def takes(self, mode: ModeKeys, step: int) -> bool:
+        """Tell whether a step of a mode is saved though no rule says so; asked again, it is the same."""
+        if mode not in _MODES or self._next(step) != step:
+            return False
+        known = self._decided.get(mode)
+        if known is None or known[0] != step:
+            known = self._decided[mode] = step, self._has_time()
+        return known[1]
+
+    def next_due(self, mode: ModeKeys, step: int) -> int:
+        """The first step of a mode, from this one on, that may be saved; ``NEVER`` if none may."""
+        return self._next(step) if mode in _MODES else NEVER
+
+    def _has_time(self) -> bool:
+        if self._since is None:
+            self._since = self._spent(), self._now()
+        spent, lived = self._spent() - self._since[0], self._now() - self._since[1]
+        return spent < max(ALLOWANCE, SHARE * lived)
+
+    @staticmethod
+    def _next(step: int) -> int:
+        found = ((-(-max(step, 0) // every) * every, end) for end, every in _EVERY)
+        return next((one for one, end in found if one < end), NEVER)

@@ -1,0 +1,94 @@
+"""The first steps of a training, which are saved as far as that takes little time."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from harness.memory_hook import make, saved, train
+
+from smd_agent.core.clock import NEVER
+from smd_agent.core.early_steps import ALLOWANCE, SHARE, EarlySteps
+from smd_agent.core.modes import ModeKeys
+from smd_agent.core.save_config import SaveConfig
+
+ALL = [*range(30), *range(30, 100, 5), *range(100, 500, 25)]
+
+
+def early(spent_by_step, seconds_by_step=1e-3):
+    """Early steps of a training in which saving takes so long for each step that is saved."""
+    at = SimpleNamespace(spent=0.0, now=0.0)
+    steps = EarlySteps(lambda: at.spent, lambda: at.now)
+    found = []
+    for step in range(600):
+        if steps.takes(ModeKeys.TRAIN, step):
+            found.append(step)
+            at.spent += spent_by_step
+        at.now += seconds_by_step
+    return found, at
+
+
+def test_all_are_saved_where_that_takes_little_time():
+    assert early(1e-4)[0] == ALL
+
+
+def test_where_a_step_takes_long_to_be_saved_they_are_few():
+    found, at = early(0.1)
+    assert found == [0, 1, 2]
+    # The step that begins within the time may go beyond it.
+    assert at.spent <= ALLOWANCE + 0.1
+
+
+def test_long_steps_are_saved_as_far_as_that_is_a_small_part_of_them():
+    found, at = early(0.1, seconds_by_step=2.0)
+    assert at.spent <= SHARE * at.now + ALLOWANCE
+    assert 15 <= len(found) < len(ALL)
+    assert early(0.1, seconds_by_step=10.0)[0] == ALL
+
+
+def test_what_was_decided_of_a_step_stays_so():
+    spent = [0.0]
+    steps = EarlySteps(lambda: spent[0], lambda: 0.0)
+    assert steps.takes(ModeKeys.TRAIN, 0)
+    assert steps.takes(ModeKeys.TRAIN, 1)
+    spent[0] = 100.0
+    assert steps.takes(ModeKeys.TRAIN, 1)
+    assert not steps.takes(ModeKeys.TRAIN, 2)
+
+
+@pytest.mark.parametrize("mode", [ModeKeys.EVAL, ModeKeys.PREDICT])
+def test_there_are_none_but_in_training(mode):
+    steps = EarlySteps(lambda: 0.0, lambda: 0.0)
+    assert not any(steps.takes(mode, step) for step in range(9))
+    assert steps.next_due(mode, 1) == NEVER
+
+
+def test_the_next_one_is_told_from_any_step_on():
+    steps = EarlySteps(lambda: 0.0, lambda: 0.0)
+    for step in range(520):
+        due = next((one for one in ALL if one >= step), NEVER)
+        assert steps.next_due(ModeKeys.TRAIN, step) == due
+
+
+def first_steps(include_workers="one", size=1, **steps):
+    """The steps that a hook saves of its first ten, early ones among them."""
+    hook = make(save_config=SaveConfig(save_interval=4, **steps), include_workers=include_workers)
+    hook.recorder.output._rank_and_size = lambda: (0, size)
+    hook.selection.early = EarlySteps(lambda: 0.0, lambda: 0.0)
+    train(hook, 10, ModeKeys.TRAIN)
+    return [step for step, _, _ in saved(hook)]
+
+
+def test_a_hook_saves_them_beside_those_of_its_rule():
+    assert first_steps() == [*range(10)]
+
+
+def test_none_is_saved_outside_of_the_range_of_the_rule():
+    assert first_steps(start_step=3, end_step=6) == [3, 4, 5]
+    assert first_steps(start_step=3, end_step=6, save_steps=[8]) == [3, 4, 5, 8]
+    assert first_steps(end_step=0) == []
+
+
+def test_workers_that_write_a_run_together_save_the_same_steps():
+    assert first_steps(include_workers="all", size=2) == [0, 4, 8]
+    assert first_steps(include_workers="one", size=2) == [*range(10)]
