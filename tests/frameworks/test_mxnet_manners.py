@@ -187,7 +187,9 @@ def test_the_example_is_saved_as_the_launcher_does_by_default_and_trains_the_sam
     trial = both.trial
     # 23 batches to train with and 6 to test with, five times.
     first = [0, 1, 2, 3, 5, 10, 20]
-    assert (trial.steps(mode=ModeKeys.TRAIN), trial.steps(mode=ModeKeys.EVAL)) == ([*first, 50, 100], first)
+    assert trial.steps(mode=ModeKeys.EVAL) == first
+    # More of the first ones, as far as there is time.
+    assert {*first, 50, 100} <= {*trial.steps(mode=ModeKeys.TRAIN)}
     gradient = trial.tensor("gradient/hybridsequential0_conv0_weight")
     assert gradient.shape(100, mode=ModeKeys.TRAIN) == (16, 1, 3, 3)
     stored = gradient.reduction_values(100, mode=ModeKeys.TRAIN)
