@@ -11,6 +11,7 @@ from smd_agent.cli import launched_program, run
 from smd_agent.cli.errors import CommandError
 from smd_agent.config import env
 from smd_agent.config.hook_file import Source
+from smd_agent.config.launcher_defaults import default_content
 from smd_agent.config.load import load_settings
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.reduction_config import ReductionConfig
@@ -83,10 +84,10 @@ def test_options_replace_what_the_hook_file_says():
 
 
 def test_who_says_which_steps_or_wants_whole_tensors_gets_no_early_steps():
-    assert run.overlay(run.default_content(), {})["HookParameters"]["save_early"]
+    assert run.overlay(default_content(), {})["HookParameters"]["save_early"]
     for given in ({"--every": "7"}, {"--raw": ""}, {"--raw": "", "--reductions": "mean"}):
-        assert "save_early" not in run.overlay(run.default_content(), given)["HookParameters"]
-    assert run.overlay(run.default_content(), {"--reductions": "mean"})["HookParameters"]["save_early"]
+        assert "save_early" not in run.overlay(default_content(), given)["HookParameters"]
+    assert run.overlay(default_content(), {"--reductions": "mean"})["HookParameters"]["save_early"]
 
 
 @pytest.mark.parametrize(
