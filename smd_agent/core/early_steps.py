@@ -30,12 +30,17 @@ class EarlySteps:
     Args:
         spent: tells the seconds that saving has taken so far.
         now: tells the time in seconds.
+
+    Attributes:
+        is_shared: tells whether several workers write the run, who would save different steps, each by its own time.
     """
 
     def __init__(
         self, spent: Callable[[], float] = lambda: overhead.seconds, now: Callable[[], float] = time.perf_counter
     ) -> None:
         self._spent, self._now = spent, now
+        # bool, called without arguments, says False.
+        self.is_shared: Callable[[], bool] = bool
         # Both when the first step was over, which finds the model and begins the run.
         self._since: tuple[float, float] | None = None
         # Of each mode, so that who asks twice is answered the same.
@@ -43,7 +48,7 @@ class EarlySteps:
 
     def takes(self, mode: ModeKeys, step: int) -> bool:
         """Tell whether a step of a mode is saved though no rule says so; asked again, it is the same."""
-        if mode not in _MODES or self._next(step) != step:
+        if mode not in _MODES or self._next(step) != step or self.is_shared():
             return False
         known = self._decided.get(mode)
         if known is None or known[0] != step:

@@ -12,6 +12,7 @@ from smd_agent.core.clock import ModeClock, RunPosition
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.collection_manager import CollectionManager
+from smd_agent.core.early_steps import EarlySteps
 from smd_agent.core.manual_values import parts_of
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.names import SCALAR_PREFIX
@@ -141,6 +142,11 @@ class BaseHook:
         if not isinstance(mode, ModeKeys):
             raise SMDebugValueError(f"Invalid mode {mode}. Valid modes are TRAIN,EVAL,PREDICT,GLOBAL.")
         self.recorder.use_clock(self.recorder.clocks[mode])
+
+    def save_early(self, early: EarlySteps) -> None:
+        """Save these steps beside those that the collections say."""
+        early.is_shared = lambda: self._output.is_shared
+        self.selection.manager.early = early
 
     def keep_apart(self, apart: bool = True) -> None:
         """Write a run of its own whatever other workers there are; to be called before the first step."""

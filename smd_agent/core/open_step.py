@@ -77,7 +77,7 @@ class OpenStep:
     def next_step_wants(self, clock: ModeClock) -> Callable[[str], bool]:
         """Tells of a tensor's name whether the clock's next step saves it; nothing is begun."""
         plan = self._current_plan()
-        due = self._due(plan, clock.mode, clock.step + 1)
+        due = plan.due(clock.mode, clock.step + 1)
         return lambda name: plan.includes(name, due)
 
     def collections_due(self) -> set[str]:
@@ -98,7 +98,7 @@ class OpenStep:
         plan.forget(name)
         if not self.position.saving:
             return False
-        self._now.due |= self._due(plan, self.position.clock.mode, self.position.clock.step)
+        self._now.due |= plan.due(self.position.clock.mode, self.position.clock.step)
         return plan.how(name, self._now.due) is not None
 
     def _current_plan(self) -> SavePlan:
@@ -108,21 +108,8 @@ class OpenStep:
                 self._now.plan = plan
                 if self.position.saving:
                     # The open step goes by the new plan, whose collections may be numbered otherwise.
-                    self._now.due = self._due(plan, self.position.clock.mode, self.position.clock.step)
+                    self._now.due = plan.due(self.position.clock.mode, self.position.clock.step)
         return plan
-
-    def _due(self, plan: SavePlan, mode: ModeKeys, step: int) -> int:
-        """The collections that are saved at a step of a mode."""
-        early = self.selection.early
-        # Workers that decide by their own time would save different steps.
-        if early is None or self.output.is_shared or not early.takes(mode, step):
-            return plan.due(mode, step)
-        return plan.due(mode, step) | plan.due_early(mode, step)
-
-    def _next_due(self, plan: SavePlan, mode: ModeKeys, step: int) -> int:
-        """The first step of a mode, from this one on, that may be saved."""
-        due, early = plan.next_due(mode, step), self.selection.early
-        return due if early is None else min(due, early.next_due(mode, step))
 
     @property
     def step_saved(self) -> int:

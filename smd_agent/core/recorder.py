@@ -115,8 +115,8 @@ class Recorder(OpenStep):
             # It was not closed: what is saved now is none of its values.
             self.end_step()
         plan = self._current_plan()
-        self._now.due = self._due(plan, clock.mode, clock.step)
-        clock.due = self._next_due(plan, clock.mode, clock.step + 1)
+        self._now.due = plan.due(clock.mode, clock.step)
+        clock.due = plan.next_due(clock.mode, clock.step + 1)
         self.position.saving = bool(self._now.due) and self.output.begin(clock.mode)
         if self.position.saving:
             self._open_sink()

@@ -13,6 +13,7 @@ from smd_agent.core.collection_keys import (
     TRAINING_ONLY_COLLECTIONS,
 )
 from smd_agent.core.display_collection import Display, settle
+from smd_agent.core.early_steps import EarlySteps
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.names import Ops, reduction_name
 from smd_agent.core.patterns import UnfitPattern
@@ -136,6 +137,7 @@ class SavePlan:
         before: the plan that this one replaces; what it knew of collections that came up stays known.
         display: gets the display collections of the tensors that are saved; says whether distributions are wanted too,
             of those whose display collections say so.
+        early: the first steps, which are saved beside those that the collections say.
     """
 
     def __init__(
@@ -143,8 +145,10 @@ class SavePlan:
         collections: Sequence[Collection],
         before: SavePlan | None = None,
         display: Display | None = None,
+        early: EarlySteps | None = None,
     ) -> None:
         self._collections = list(collections)
+        self._early = early
         self._display = Display() if display is None else display
         self._members: dict[str, int] = {}
         self._hows: dict[int, How] = {}
@@ -162,32 +166,26 @@ class SavePlan:
     def due(self, mode: ModeKeys, mode_step: int) -> int:
         """The collections that are saved at a step of a mode."""
         bits = 0
+        is_early = self._early is not None and self._early.takes(mode, mode_step)
         for i, collection in enumerate(self._collections):
             config = collection.save_config
-            if config is not None and self._takes_part(collection, mode) and config.should_save_step(mode, mode_step):
-                bits |= 1 << i
-        self._asked |= bits
-        return bits
-
-    def due_early(self, mode: ModeKeys, mode_step: int) -> int:
-        """The collections that are saved at an early step of a mode: those whose rule has begun and not ended."""
-        bits = 0
-        for i, collection in enumerate(self._collections):
-            config = collection.save_config
-            takes_part = config is not None and self._takes_part(collection, mode)
-            if config is not None and takes_part and config.get_save_config(mode).is_in_range(mode_step):
+            if config is None or not self._takes_part(collection, mode):
+                continue
+            rule = config.get_save_config(mode)
+            if rule.should_save_step(mode_step) or (is_early and rule.is_in_range(mode_step)):
                 bits |= 1 << i
         self._asked |= bits
         return bits
 
     def next_due(self, mode: ModeKeys, mode_step: int) -> int:
-        """The first step of a mode, from ``mode_step`` on, at which a collection is saved."""
+        """The first step of a mode, from ``mode_step`` on, at which a collection may be saved."""
         steps = [
             collection.save_config.get_save_config(mode).next_step(mode_step)
             for collection in self._collections
             if collection.save_config is not None and self._takes_part(collection, mode)
         ]
-        return min((step for step in steps if step is not None), default=NEVER)
+        early = NEVER if self._early is None else self._early.next_due(mode, mode_step)
+        return min(early, *(step for step in steps if step is not None), NEVER)
 
     def steps_among(self, mode: ModeKeys, first: int) -> int:
         """Number of the first steps of a mode that are saved."""

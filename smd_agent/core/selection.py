@@ -10,7 +10,6 @@ from smd_agent import guard
 from smd_agent.core.collection_keys import METRIC_COLLECTIONS, CollectionKeys
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.display_collection import Display
-from smd_agent.core.early_steps import EarlySteps
 from smd_agent.core.empty_collections import Unfilled
 from smd_agent.core.locking import locked
 from smd_agent.core.reduction_config import ReductionConfig
@@ -63,7 +62,6 @@ class Selection:
         on_change: called when other tensors may be due than before.
         other_names: gives further names under which a tensor that is placed in a collection belongs to it.
         display: of the tensors that are saved.
-        early: the first steps, which are saved beside those that the collections say; None if none are.
         metric_names: of the scalars that are SageMaker's metrics, beside what is in ``METRIC_COLLECTIONS``.
     """
 
@@ -94,7 +92,6 @@ class Selection:
         self.on_change: Callable[[], object] = bool
         self.other_names: Callable[[str], Iterable[str]] = lambda _: ()
         self.display = Display()
-        self.early: EarlySteps | None = None
         self.metric_names: set[str] = set()
         self._plan: SavePlan | None = None
         self._last_plan: SavePlan | None = None
@@ -133,7 +130,7 @@ class Selection:
         if self._plan is None:
             self._prepare_collections()
             collections = [self.manager.get(name) for name in self.names]
-            self._plan = SavePlan(collections, self._last_plan, self.display)
+            self._plan = SavePlan(collections, self._last_plan, self.display, self.manager.early)
         return self._plan
 
     @locked

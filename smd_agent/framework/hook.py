@@ -320,7 +320,7 @@ class FrameworkHook(BaseHook):
         )
         hook.selection.unfilled.explained.update(settings.unfilled)
         if settings.save_early:
-            hook.selection.early = EarlySteps()
+            hook.save_early(EarlySteps())
         if settings.step == "forward":
             hook.count_forwards()
         for wanted in settings.collections:

@@ -74,7 +74,7 @@ def first_steps(include_workers="one", size=1, **steps):
     """The steps that a hook saves of its first ten, early ones among them."""
     hook = make(save_config=SaveConfig(save_interval=4, **steps), include_workers=include_workers)
     hook.recorder.output._rank_and_size = lambda: (0, size)
-    hook.selection.early = EarlySteps(lambda: 0.0, lambda: 0.0)
+    hook.save_early(EarlySteps(lambda: 0.0, lambda: 0.0))
     train(hook, 10, ModeKeys.TRAIN)
     return [step for step, _, _ in saved(hook)]
 
