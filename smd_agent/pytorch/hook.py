@@ -23,6 +23,7 @@ from smd_agent.framework.training_step import TrainingSteps
 from smd_agent.framework.weights_or_biases import ParameterRoles
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.pytorch.arrays import to_array
+from smd_agent.pytorch.blame.culprit import Culprits
 from smd_agent.pytorch.capture.last_weights import LastWeights
 from smd_agent.pytorch.capture.loss_names import LossNames
 from smd_agent.pytorch.capture.model_calls import ModelCalls
@@ -82,7 +83,10 @@ class Hook(KnownModels):
         self.left_out = self.recorder.left_out = self.threads.left_out
         self.steps: TrainingSteps = TrainingSteps(self.recorder, updates.rounds, self)
         self.steps.end_with_updates = True
-        self.every_step = EveryStep(self.recorder, lambda: self.models, self.threads, updates.in_progress)
+        self.culprits = Culprits(self)
+        self.every_step = EveryStep(
+            self.recorder, lambda: self.models, self.threads, updates.in_progress, self.culprits
+        )
         self.steps.on_end, self.steps.on_going_on = self.every_step.ended, self.every_step.went_on
         self._step_clock = self.position.clock
         # Whether the next backward pass belongs to a step that is yet to be opened.
@@ -372,6 +376,7 @@ class Hook(KnownModels):
     def disable(self) -> None:
         """Save nothing more and leave the models alone."""
         super().disable()
+        self.culprits.step_ended()
         for tracked in self.models:
             detach(tracked)
 

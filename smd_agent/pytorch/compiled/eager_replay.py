@@ -16,22 +16,27 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from smd_agent import guard
 from smd_agent.framework import replaced_functions
-from smd_agent.framework.plain_access import is_a
 from smd_agent.pytorch.arrays import tensors_in
 from smd_agent.pytorch.compiled.dynamo_bytecode import runs_only_a_graph
 from smd_agent.pytorch.model.watched_calls import WatchedCalls
 from smd_agent.pytorch.own_operations import without_gradients
-from smd_agent.pytorch.plain_access import own_dict, parameters, parts
+from smd_agent.pytorch.plain_access import own_dict, parts
+from smd_agent.pytorch.unnoticed import (
+    OwnTensorsOnly,
+    holding,
+    random_state,
+    tensors_held_by,
+    with_random,
+    without_autocast_cache,
+)
 
 Seen = list[tuple[str, str, list[torch.Tensor]]]
 
 # Of the largest value of an output.
 _ROUNDING = {torch.float64: 1e-6, torch.float32: 1e-3, torch.bfloat16: 0.05, torch.float16: 0.02}
-_OWN_OPERATIONS = {"aten", "prims", "prim"}
 
 
 class EagerReplay:
@@ -50,8 +55,8 @@ class EagerReplay:
         self._layers = layers
         self._args, self._kwargs = args, kwargs
         self._versions = _versions(args, kwargs)
-        self._random = _random_state(module)
-        held = list(_tensors_held_by(module))
+        self._random = random_state(module)
+        held = list(tensors_held_by(module))
         # One that two modules hold stays one.
         copies = {id(value): value.detach().clone() for _, _, value in held}
         self._state = [(owner, key, copies[id(value)]) for owner, key, value in held]
@@ -82,49 +87,14 @@ class EagerReplay:
         with ExitStack() as stack:
             stack.enter_context(torch.compiler.set_stance("force_eager"))
             stack.enter_context(_as_if_compiling())
-            stack.enter_context(_random(self._random))
-            stack.enter_context(_without_autocast_cache())
-            stack.enter_context(_holding(self._state))
+            stack.enter_context(with_random(self._random))
+            stack.enter_context(without_autocast_cache())
+            stack.enter_context(holding(self._state))
             calls = WatchedCalls(replaced_functions.Patch)
             for name, layer in self._layers:
                 stack.callback(_watch(calls, name, layer, seen))
-            stack.enter_context(_OwnTensorsOnly(value for _, _, value in self._state))
+            stack.enter_context(OwnTensorsOnly(value for _, _, value in self._state))
             return self._module.forward(*self._args, **self._kwargs)
-
-
-class _Refused(Exception):
-    """The forward does something that could be noticed."""
-
-
-class _OwnTensorsOnly(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Lets through torch's own operations that write to nothing but what was made while this is active."""
-
-    def __init__(self, own: Iterator[torch.Tensor]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self._own = {_storage(tensor) for tensor in own}
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if func.namespace not in _OWN_OPERATIONS:
-            raise _Refused(f"it calls {func}")
-        if func._schema.is_mutable and any(_storage(t) not in self._own for t in _written(func, args, kwargs)):
-            raise _Refused(f"{func} changes a tensor")
-        result = func(*args, **kwargs)
-        given = {_storage(tensor) for tensor in tensors_in((args, kwargs))}
-        self._own.update({_storage(tensor) for tensor in tensors_in(result)} - given)
-        return result
-
-
-def _written(func: Any, args: Any, kwargs: Any) -> Iterator[torch.Tensor]:
-    for position, argument in enumerate(func._schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            value = args[position] if position < len(args) else kwargs.get(argument.name)
-            yield from tensors_in(value)
-
-
-def _storage(tensor: torch.Tensor) -> int:
-    number: int = tensor.untyped_storage()._cdata
-    return number
 
 
 def _watch(calls: WatchedCalls, name: str, layer: torch.nn.Module, seen: Seen) -> Callable[[], object]:
@@ -145,43 +115,6 @@ def _versions(args: Any, kwargs: Any) -> list[int]:
     return [tensor._version for tensor in tensors_in((args, kwargs))]
 
 
-def _tensors_held_by(module: torch.nn.Module) -> Iterator[tuple[dict[str, Any], str, torch.Tensor]]:
-    """The tensors that a forward may overwrite: buffers, and attributes of modules; not parameters."""
-    for part in parts(module):
-        own = own_dict(part)
-        for owner in (own.get("_buffers", {}), own):
-            for key, value in owner.items():
-                if is_a(value, torch.Tensor):
-                    yield owner, key, value
-
-
-@contextmanager
-def _holding(state: list[tuple[dict[str, Any], str, torch.Tensor]]) -> Iterator[None]:
-    """Put these tensors in the place of those that the module holds."""
-    kept = [owner[key] for owner, key, _ in state]
-    for owner, key, value in state:
-        owner[key] = value
-    try:
-        yield
-    finally:
-        for (owner, key, _), value in zip(state, kept, strict=True):
-            owner[key] = value
-
-
-def _random_state(module: torch.nn.Module) -> tuple[torch.Tensor, dict[torch.device, torch.Tensor]]:
-    devices = {p.device for p in parameters(module) if p.device.type == "cuda"}
-    return torch.get_rng_state(), {device: torch.cuda.get_rng_state(device) for device in devices}
-
-
-@contextmanager
-def _random(state: tuple[torch.Tensor, dict[torch.device, torch.Tensor]]) -> Iterator[None]:
-    with torch.random.fork_rng(devices=list(state[1])):
-        torch.set_rng_state(state[0])
-        for device, value in state[1].items():
-            torch.cuda.set_rng_state(value, device)
-        yield
-
-
 @contextmanager
 def _as_if_compiling() -> Iterator[None]:
     """Have the forward take the branches that were compiled."""
@@ -191,17 +124,6 @@ def _as_if_compiling() -> Iterator[None]:
         yield
     finally:
         torch.compiler._is_compiling_flag = before
-
-
-@contextmanager
-def _without_autocast_cache() -> Iterator[None]:
-    """Weights cast here, without gradients, must not be found by what the program runs next."""
-    before = torch.is_autocast_cache_enabled()
-    torch.set_autocast_cache_enabled(False)
-    try:
-        yield
-    finally:
-        torch.set_autocast_cache_enabled(before)
 
 
 def _agree(result: Any, replay: Any) -> bool:

@@ -23,9 +23,13 @@ from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.model.wrappers import unwrapped
 from smd_agent.pytorch.plain_access import is_training, tells_plainly
 from smd_agent.pytorch.torch_compile import compiler, is_dynamo_compiling, leave_uncompiled
-from smd_agent.pytorch.tracing import graph_task
+from smd_agent.pytorch.tracing import graph_task, probe
 
 _is_grad_enabled = torch.is_grad_enabled
+_random_state = torch.default_generator.get_state
+_next_number = probe(torch, "autograd._get_sequence_nr", 0)
+_casts_any = probe(torch, "_C._is_any_autocast_enabled", False)
+_CASTING = ("cpu", "cuda")
 
 
 class ForwardCapture(StepOpener, Protocol):
@@ -98,10 +102,11 @@ def counter(  # noqa: C901, PLR0915 - in every step
     is_model = unwrapped(module) is module
     is_usual = tells_plainly(unwrapped(module))
     position = hook.position
+    calls = tracked.calls
     forward = _forward_of(reference, previous)
     call = StepCounter(hook, tracked, name, previous)
 
-    def count(*args: Any, **kwargs: Any) -> Any:
+    def count(*args: Any, **kwargs: Any) -> Any:  # noqa: C901, PLR0915
         try:
             # First, so that a compiler that traces this folds it to True and sees nothing else.
             if is_dynamo_compiling() or compiler._is_compiling_flag or graph_task() != -1:
@@ -136,6 +141,8 @@ def counter(  # noqa: C901, PLR0915 - in every step
                 if clock.step >= clock.due:
                     (hook.start_step if has_room() else hook.steps.leave_unopened)()
             tracked.last = position.step
+            if train:
+                calls.kept = args, kwargs, _random_state(), _next_number(), _casts_any() and _casts()
             position.inside = True
             try:
                 run = previous or module._call_impl
@@ -164,6 +171,10 @@ def counter(  # noqa: C901, PLR0915 - in every step
 
 
 leave_uncompiled(is_training, with_callees=True)
+
+
+def _casts() -> tuple[tuple[str, torch.dtype], ...]:
+    return tuple((one, torch.get_autocast_dtype(one)) for one in _CASTING if torch.is_autocast_enabled(one))
 
 
 def _forward_of(reference: weakref.ref[torch.nn.Module], previous: Callable[..., Any] | None) -> Callable[..., Any]:

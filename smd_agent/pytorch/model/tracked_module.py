@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn.parameter import UninitializedParameter
@@ -23,6 +23,10 @@ from smd_agent.pytorch.model.wrappers import (
 )
 from smd_agent.pytorch.own_operations import apart
 from smd_agent.pytorch.plain_access import parts
+
+KeptCall = tuple[tuple[Any, ...], dict[str, Any], torch.Tensor, int, tuple[tuple[str, torch.dtype], ...]]
+"""A call of a model: its arguments, the state of the generator of random numbers, the number of the graph's next node,
+and for which devices operations were cast to which types."""
 
 _LOOKED_AT = 16
 """Parameters of a model that are looked at for updates."""
@@ -60,17 +64,19 @@ class Names(NamedTuple):
 
 @dataclass(slots=True)
 class CapturedCalls:
-    """The calls of a model in saved steps.
+    """The calls of a model.
 
     Attributes:
-        thread: the one that found the model, or has called it last in such a step.
-        any: whether it has been called in such a step, from no other model.
+        thread: the one that found the model, or has called it last in a step that is saved.
+        any: whether it has been called in a step that is saved, from no other model.
         busy: whether a call of it is being captured.
+        kept: the last one of the training step that is under way; None where there was none.
     """
 
     thread: int = field(default_factory=threading.get_ident)
     any: bool = False
     busy: bool = False
+    kept: KeptCall | None = None
 
 
 class TrackedModule(TrackedModel[torch.nn.Module]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from threading import get_ident
 from time import perf_counter
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from smd_agent import guard
 from smd_agent.core.failure_domains import SERIES
@@ -52,6 +52,22 @@ class _Numbers:
 _NO_STEP = _Numbers(At(-2, ModeKeys.GLOBAL, -2))
 
 
+class CulpritFinder(Protocol):
+    """Finds what has made values not finite; it raises nothing."""
+
+    def pass_begins(self, roots: Any) -> None:
+        """A backward pass is about to begin from these tensors."""
+
+    def of_loss(self, roots: Any) -> None:
+        """A backward pass is about to begin from values that are not finite."""
+
+    def before_update(self, optimizer: Any) -> None:
+        """An optimizer is about to use gradients, which may not be finite."""
+
+    def step_ended(self) -> None:
+        """The current training step has ended."""
+
+
 class EveryStep:
     """The step that is under way.
 
@@ -63,6 +79,7 @@ class EveryStep:
         models: gives those that are known.
         threads: tell whose steps they are.
         updating: whether an optimizer's update is under way.
+        culprits: told of values that are not finite.
     """
 
     def __init__(
@@ -71,9 +88,10 @@ class EveryStep:
         models: Callable[[], Iterable[TrackedModule]],
         threads: TrainingThreads,
         updating: Callable[[], bool],
+        culprits: CulpritFinder,
     ) -> None:
         self._recorder = recorder
-        self._series = recorder.series
+        self._culprits = culprits
         self._norms = Norms(models)
         self._threads = threads
         self._closures = ClosurePasses(updating)
@@ -96,8 +114,11 @@ class EveryStep:
             now = self._now
             if self._norms.clipped.count:
                 self._norms.clipped.clear()
+            self._culprits.pass_begins(roots)
             for number in self._losses.numbers(roots):
                 now.loss = number if now.loss is ABSENT else added(number, now.loss)
+            if type(now.loss) is float and now.loss - now.loss != 0.0 and now.loss is not ABSENT:
+                self._culprits.of_loss(roots)
 
     @_fence("looking at a loss that is scaled")
     def loss_scaled(self, scaler: Any, losses: Any, scaled: Any) -> None:
@@ -112,9 +133,10 @@ class EveryStep:
             self._closures.passes = 0 if any(map(callable, (*args[1:], *kwargs.values()))) else -1
         if self._closures.passes >= 0:
             # The step may begin in the closure.
-            if self._series.wanted and not self._threads.trains_beside():
+            if self._recorder.series.wanted and not self._threads.trains_beside():
                 self._norms.before_update(optimizer)
         elif self._takes():
+            self._culprits.before_update(optimizer)
             self._norms.before_update(optimizer)
             self._norms.uses_gradients(optimizer)
 
@@ -122,6 +144,8 @@ class EveryStep:
     def after_update(self, optimizer: Any, ends: bool) -> None:
         """An optimizer has updated its parameters; ``ends``: and with that the current training step has ended."""
         has_closure, self._closures.passes = self._closures.passes >= 0, -1
+        if ends:
+            self._culprits.step_ended()
         if self._takes():
             if has_closure:
                 self._norms.uses_gradients(optimizer)
@@ -163,6 +187,7 @@ class EveryStep:
     @_fence("writing the numbers of a step")
     def ended(self) -> None:
         """The current training step has ended."""
+        self._culprits.step_ended()
         if self._takes():
             self._write()
 
@@ -192,7 +217,7 @@ class EveryStep:
         """True if what is told belongs to a step whose row is written."""
         if self._now.at.step == self._recorder.position.step and self._thread == get_ident():
             return True
-        if not self._series.wanted or self._threads.trains_beside():
+        if not self._recorder.series.wanted or self._threads.trains_beside():
             return False
         current = self._recorder.interrupted or self._recorder.position
         if self._now is not _NO_STEP and self._now.at.step != current.step:

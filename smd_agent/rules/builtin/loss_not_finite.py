@@ -45,6 +45,10 @@ _CAUSES = {
         "Lower the learning rate ten times, which tells the first from the others; save inputs and outputs of this step"
         " too, and look for the first that is not finite",
     ),
+    "told": (
+        "At step {step}, {culprit}",
+        "Look at this operation and at what it is given; that step is as it was before the update",
+    ),
     "nothing known": (
         "Not known, as no weights were saved at this step",
         "Save weights and inputs too, which tell an update that broke the weights from a batch that has NaN",
@@ -57,6 +61,10 @@ _NEVER = (
     " early stopping and schedules that go by it go by nothing"
 )
 _LOOK_AT_LABELS = "Count the labels of that data, and look at what the metric is given"
+
+
+# What the training has found when it happened.
+_CULPRIT = "recorder/blame"
 
 
 class _Last(NamedTuple):
@@ -88,9 +96,15 @@ class LossNotFinite(BuiltInRule):
         self._last: dict[tuple[str, ModeKeys], _Last] = {}
         # At how many steps a metric was not finite; 0 once it is.
         self._never_finite: dict[tuple[str, ModeKeys], int] = {}
+        self._culprit: tuple[str, str] | None = None
+
+    def pass_over(self, step: StepView) -> None:
+        """A step has no losses: perhaps it has the culprit of one that was not saved."""
+        self._look_for_culprit(step)
 
     def take(self, step: StepView) -> None:
         """Look at the losses and metrics of a step."""
+        self._look_for_culprit(step)
         self._look_at_metrics(step)
         losses = step.names(CollectionKeys.LOSSES)
         bad = not_finite(step, losses)
@@ -110,6 +124,18 @@ class LossNotFinite(BuiltInRule):
             elif known is not None:
                 known.severity = Severity.WARNING
 
+    def _look_for_culprit(self, step: StepView) -> None:
+        text = step.single(_CULPRIT) if _CULPRIT in step.names() else None
+        if text is not None and self._culprit is None:
+            self._culprit = str(step.step), str(text)
+            finding = self.found(step, short="loss not finite at step {step}")
+            finding.cause, finding.advice = self._told_cause()
+
+    def _told_cause(self) -> tuple[str, str]:
+        cause, advice = _CAUSES["told"]
+        number, text = self._culprit or ("", "")
+        return cause.replace("{step}", number).replace("{culprit}", text), advice
+
     def _look_at_metrics(self, step: StepView) -> None:
         metrics = step.without(step.names(CollectionKeys.METRICS), step.names(CollectionKeys.LOSSES))
         bad = not_finite(step, metrics)
@@ -126,7 +152,8 @@ class LossNotFinite(BuiltInRule):
 
     def _report(self, step: StepView, name: str) -> None:
         last = self._last.get((name, step.mode))
-        short = "loss not finite at step {step}"
+        known = self._culprit is not None and self._culprit[1].startswith("loss")
+        short = f"loss not finite at step {self._culprit[0] if self._culprit and known else '{step}'}"
         if last is not None:
             short += f" (finite at {last.step})"
         # Before anything else is read, for which there may be no time.
@@ -136,7 +163,11 @@ class LossNotFinite(BuiltInRule):
         finding.evidence |= {"others": len(others), "others_not_finite": len(bad)}
         if last is not None:
             finding.evidence |= {"last_finite_step": last.step, "last_finite_loss": last.loss}
-        finding.cause, finding.advice = _CAUSES[self._cause(step, bad, last)]
+        if self._culprit is None:
+            finding.cause, finding.advice = _CAUSES[self._cause(step, bad, last)]
+        else:
+            finding.cause, finding.advice = self._told_cause()
+            self.withdraw(step)
 
     @staticmethod
     def _cause(step: StepView, bad: dict[str, dict[str, float]], last: _Last | None) -> str:

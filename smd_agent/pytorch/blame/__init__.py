@@ -1,0 +1,1 @@
+"""Culprits of losses and gradients that are not finite."""
