@@ -163,10 +163,13 @@ class LossNotFinite(BuiltInRule):
         finding.evidence |= {"others": len(others), "others_not_finite": len(bad)}
         if last is not None:
             finding.evidence |= {"last_finite_step": last.step, "last_finite_loss": last.loss}
-        if self._culprit is None:
-            finding.cause, finding.advice = _CAUSES[self._cause(step, bad, last)]
-        else:
-            finding.cause, finding.advice = self._told_cause()
+        cause = self._cause(step, bad, last)
+        finding.cause, finding.advice = _CAUSES[cause]
+        if self._culprit is not None:
+            told, advice = self._told_cause()
+            # The operation that overflows at last is not why a training diverges.
+            finding.cause = f"{finding.cause}. {told}" if cause == "diverged" else told
+            finding.advice = finding.advice if cause == "diverged" else advice
             self.withdraw(step)
 
     @staticmethod
