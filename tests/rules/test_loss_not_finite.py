@@ -127,7 +127,7 @@ def test_the_loss_of_each_row(trained):
     found = trained(rows).findings(LossNotFinite())
     # What is left out of the mean still makes gradients NaN, and by them the next loss.
     assert {one.tensor: one.first_step for one in found} == {"MSELoss_output_0": 4, "Loss_output_0": 5}
-    assert "the batch that Linear was given has NaN in row 3" in found.cause
+    assert "the batch that Linear was given has NaN in row 3" in found[1].cause
 
 
 def measured(written, *values, loss=0.5):
@@ -166,7 +166,7 @@ def test_clean_trainings_are_silent(clean):
 
 @pytest.mark.parametrize("bad, cause", [(False, "The weights were finite"), (True, "Weights were not finite")])
 def test_without_a_culprit_the_tensors_of_the_step_tell(written, bad, cause):
-    run = written(losses=loss, weights="weight")
+    run = written(losses="loss", weights="weight")
     for _ in range(4):
         run.step(loss=[0.5], weight=[1.0])
     run.step(loss=[math.nan], weight=[math.nan if bad else 1.0])
