@@ -6,14 +6,19 @@ steps are taken all, as long as they take little in all.
 
 from __future__ import annotations
 
+import math
 from collections import deque
+from statistics import median
 
 FIRST = 30
 ALLOWANCE = 0.5
 """Seconds that the first steps may take, whatever their share is."""
 
 SHARE = 0.01
+"""Part of the run's time that all of it may take."""
 _LONGEST = 1 << 16
+# What a row takes, as far as nothing else is known.
+_ROW_SECONDS = 60e-6
 _LOOKED_AT = 15
 
 
@@ -62,3 +67,42 @@ class Budget:
         # Not to and fro: it becomes more frequent only where there is room for twice as much.
         while self.every > 1 and 4 * cost < allowed * self.every:
             self.every //= 2
+
+
+class Rests:
+    """The steps between two rows of the series, of which nothing is taken: a short step takes hardly longer than a row.
+
+    What a row takes is told by the steps without one, as most of it is what it does to the program around it.
+
+    Args:
+        share: of the run's time that rows may take.
+    """
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._rows = 0
+        self._with: deque[float] = deque(maxlen=_LOOKED_AT)
+        self._without: deque[float] = deque(maxlen=_LOOKED_AT)
+        self._every = 1
+
+    def after(self, seconds: float, others: float) -> int:
+        """The number of steps that have no row after one that has.
+
+        Args:
+            seconds: that this one took.
+            others: that one of those before it took, which had none; 0 where there was none.
+        """
+        self._rows += 1
+        self._with.append(seconds)
+        if others:
+            self._without.append(others)
+        if self._rows < FIRST:
+            return 0
+        step, cost = median(self._without or self._with), _ROW_SECONDS
+        if len(self._without) == _LOOKED_AT:
+            cost = min(max(median(self._with) - step, cost / 4), cost * 4)
+        wanted = cost / (self._share * max(step, 1e-9))
+        # Not to and fro: there is room before it becomes more frequent.
+        if wanted > self._every or 4 * wanted < self._every:
+            self._every = min(1 << max(math.ceil(math.log2(wanted)), 0), _LONGEST) if wanted > 1 else 1
+        return self._every - 1

@@ -50,6 +50,9 @@ class UpdateListener(Protocol):
     def after_update(self, optimizer: Any, ends: bool) -> None:
         """An optimizer has updated its parameters; ``ends``: and with that the current training step has ended."""
 
+    def rested(self) -> None:
+        """It is told of the next update again; the last one that it was not told of has ended a step."""
+
     def scaler_steps(self, scaler: Any) -> None:
         """A scaler is about to have an optimizer update its parameters, or to skip that."""
 
@@ -63,11 +66,14 @@ class _Updates:
     Attributes:
         rounds: of the optimizers.
         listener: is told of updates; None if nobody wants that.
+        rest: how many updates it is not told of, before it is again.
     """
 
     def __init__(self) -> None:
         self.rounds = UpdateRounds(self._takes_part)
         self.listener: UpdateListener | None = None
+        self.rest = 0
+        self._resting: UpdateListener | None = None
         self._trained: Trained | None = None
         # Of what is trained, once that is known.
         self._position = RunPosition(ModeClock(ModeKeys.GLOBAL))
@@ -91,8 +97,22 @@ class _Updates:
 
     def tell(self, listener: UpdateListener) -> None:
         """Tell this one, and no other, from now on."""
-        self.listener = listener
+        self.listener, self.rest, self._resting = listener, 0, None
         self._watch()
+
+    def pause(self, count: int) -> None:
+        """Tell the listener of so many updates nothing, and then that this is over."""
+        self.listener, self._resting, self.rest = None, self.listener, count
+
+    def _count_rest(self) -> None:
+        self.rest -= 1
+        if not self.rest:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self.listener, self._resting, self.rest = self._resting, None, 0
+        if self.listener is not None:
+            self.listener.rested()
 
     def _watch(self) -> None:
         self._register()
@@ -183,6 +203,8 @@ class _Updates:
                     position.updated = True
                     if listener is not None:
                         listener.after_update(optimizer, True)
+                    elif self.rest:
+                        self._count_rest()
                 else:
                     if listener is not None:
                         listener.after_update(optimizer, False)
@@ -203,6 +225,9 @@ class _Updates:
             if self._position.updated:
                 self._trained.updated_without_call(ids_of(optimizer))
             self._trained.steps.updated(optimizer)
+        if self.rest and self._position.updated:
+            # Updates do not end steps one by one any more.
+            self._go_on()
 
     def _wrap_scaler_step(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def step(scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import threading
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 
 import torch
+from harness.compare import assert_untouched, run_both
 from harness.series import collected
 from torch import nn
 from torch.overrides import TorchFunctionMode
@@ -413,3 +415,37 @@ def test_a_failure_costs_the_series_alone(out, rows, monkeypatch, capfd):
     assert "rows of the series" in said
     assert "again and again" in said
     assert rows("steps") == []
+
+
+SHORT = """
+import time, torch
+torch.manual_seed(0)
+net = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+for step in range(STEPS):
+    optimizer.zero_grad()
+    loss = net(torch.full((2, 4), 1.0 + step / 1000)).square().mean()
+    loss.backward()
+    optimizer.step()
+    time.sleep(SECONDS)
+    print(repr(loss.item()))
+"""
+
+
+@pytest.mark.parametrize("steps, seconds, all_of_them", [(2000, 0, False), (60, 0.03, True)])
+def test_between_the_rows_of_short_steps_others_rest(runner, steps, seconds, all_of_them):
+    script = runner.write(SHORT.replace("STEPS", str(steps)).replace("SECONDS", str(seconds)))
+    both = run_both(runner, script, config={"HookParameters": {"save_interval": 10**6}}, strict=True)
+    assert_untouched(both)
+    loss = both.trial.tensor("series/loss")
+    printed = [float(line) for line in both.agent.stdout.split()]
+    found = loss.steps()
+    assert found[:30] == [*range(30)]
+    assert (len(found) == steps) is all_of_them
+    assert len(found) < steps / 4 or all_of_them
+    for step in found:
+        assert loss.value(step)[0] == printed[step]
+    # The time of a step is that of this one alone.
+    table = both.trial.series()["steps"]
+    lasted = table["series/seconds"]
+    assert np.nanmedian(lasted[30:]) < 2 * np.nanmedian(lasted[1:30])

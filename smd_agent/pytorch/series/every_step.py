@@ -8,18 +8,20 @@ from time import perf_counter
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from smd_agent import guard
+from smd_agent.core.budget import SHARE, Rests
 from smd_agent.core.failure_domains import SERIES
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.recorder import Recorder
 from smd_agent.formats.series import ABSENT, STEPS_TABLE
 from smd_agent.framework.plain_access import attribute, own_dict
 from smd_agent.pytorch.model.tracked_module import TrackedModule
+from smd_agent.pytorch.optimizer_watch import updates
 from smd_agent.pytorch.plain_access import groups_of
-from smd_agent.pytorch.series.clip_norms import Measured
+from smd_agent.pytorch.series.clip_norms import Measured, clipping
 from smd_agent.pytorch.series.late_rows import At, LateRows, Number
 from smd_agent.pytorch.series.named_parameters import GRADIENT, UPDATE
 from smd_agent.pytorch.series.norms import Norms
-from smd_agent.pytorch.series.roots import ScaledLosses, added, number_of, scale_of
+from smd_agent.pytorch.series.roots import ScaledLosses, added, number_of, passes, scale_of
 from smd_agent.pytorch.training_threads import TrainingThreads
 
 P = ParamSpec("P")
@@ -98,12 +100,17 @@ class EveryStep:
         self._late = LateRows(recorder.series)
         self._losses = ScaledLosses()
         self._names = NAMES
+        self._rests = Rests(SHARE / 2)
         self._begin_anew()
 
     def _begin_anew(self) -> None:
         self._now = self._last = _NO_STEP
         self._thread = 0
         self._ended: float | None = None
+        # Steps that have no row until the next one, and what one of them took before.
+        self._resting = 0
+        self._others = 0.0
+        self._measures = False
 
     # What is told.
 
@@ -158,6 +165,16 @@ class EveryStep:
                 now.skipped = 0.0 if found is None else number_of(found)
             if ends:
                 self._write()
+                self._rest()
+
+    @_fence("looking at an update")
+    def rested(self) -> None:
+        """Steps are looked at again, after some of which there is no row."""
+        for watched in (passes, clipping):
+            watched.listener = self
+        before, self._ended = self._ended, perf_counter()
+        self._others = (self._ended - before) / self._resting if before is not None else 0.0
+        self._resting = 0
 
     @_fence("keeping norms that the program computes")
     def wants_norms(self) -> bool | None:
@@ -213,6 +230,17 @@ class EveryStep:
 
     # How it is done.
 
+    def _rest(self) -> None:
+        """Look at no step for a while, if the steps are so short."""
+        last = self._last
+        if last.seconds is ABSENT or self._measures:
+            return
+        others, self._others = self._others, 0.0
+        self._resting = self._rests.after(last.seconds, others)
+        if self._resting and updates.listener is self:
+            updates.pause(self._resting)
+            passes.listener = clipping.listener = None
+
     def _takes(self) -> bool:
         """True if what is told belongs to a step whose row is written."""
         if self._now.at.step == self._recorder.position.step and self._thread == get_ident():
@@ -246,6 +274,8 @@ class EveryStep:
         self._last = now
         self._losses.clear()
         self._late.take(STEPS_TABLE, now.at, self._names, numbers)
+        # Their time is limited by itself.
+        self._measures = norms.gradients.now or norms.updates.now
         norms.end_step(now.at, self._late, now.seconds)
 
 

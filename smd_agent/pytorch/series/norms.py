@@ -97,7 +97,7 @@ class Norms:
 
     def __init__(self, models: Callable[[], Iterable[TrackedModule]]) -> None:
         self._parameters = NamedParameters(models)
-        self.gradients, self.updates = _Taken(SHARE / 2, 0), _Taken(SHARE / 3, 1)
+        self.gradients, self.updates = _Taken(0.3 * SHARE, 0), _Taken(0.2 * SHARE, 1)
         self.clipped = ClipNorms()
         # How many gradients an optimizer's update has used when they were measured last, by its id.
         self._counts: dict[int, int] = {}

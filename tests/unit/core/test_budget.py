@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from smd_agent.core.budget import ALLOWANCE, FIRST, Budget
+from smd_agent.core.budget import ALLOWANCE, FIRST, Budget, Rests
 
 
 def run(budget, steps, step_seconds, cost):
@@ -52,3 +52,25 @@ def test_it_becomes_more_frequent_where_steps_become_longer():
     assert budget.every >= 16
     run(budget, 2000, 0.5, 0.0001)
     assert budget.every == 1
+
+
+def rows(seconds, cost, steps=20_000):
+    """How many of the steps have a row, which takes so long beside the step itself."""
+    rests, taken, step, others = Rests(0.005), 0, 0, 0.0
+    while step < steps:
+        taken += 1
+        rest = rests.after(seconds + cost, others)
+        others = seconds if rest else 0.0
+        step += 1 + rest
+    return taken
+
+
+@pytest.mark.parametrize("seconds", [0.0001, 0.0003, 0.003, 0.02, 0.5])
+@pytest.mark.parametrize("cost", [0.00002, 0.00006, 0.0002])
+def test_rows_take_a_small_share_of_short_steps(seconds, cost):
+    assert (rows(seconds, cost) - 2 * FIRST) * cost <= 1.1 * 0.01 * 20_000 * seconds
+
+
+def test_each_step_that_is_not_short_has_a_row():
+    assert rows(0.02, 0.00006, 1000) == 1000
+    assert rows(0.1, 0.0002, 1000) == 1000
