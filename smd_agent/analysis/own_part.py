@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from smd_agent.analysis.series import SeriesTable
 from smd_agent.analysis.trial import Trial
 from smd_agent.storage.index_files import StepIndex
 
@@ -31,6 +32,10 @@ class OwnPart(Trial):
     def saved_steps(self) -> list[int]:
         """Return the steps, counted over all modes."""
         return self._reader.steps_of(self._worker)
+
+    def series_of_steps(self) -> dict[str, SeriesTable]:
+        """Return its table that has one row for each step, by its name; none if it has not noted any."""
+        return {worker: table for worker, table in super().series_of_steps().items() if worker == self._worker}
 
     def files_at(self, step: int) -> Mapping[str, StepIndex]:
         """Read what the worker has noted of one step: its index file by the worker's name; none if it is unreadable."""

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from smd_agent.formats.scalar_columns import Numbers, Rows
 
-PREFIX = "series/"
 COLLECTION = "series"
 _NUMBER_BYTES = 8
 # How the numbers are judged: a loss should fall, and those of the optimizer may be what they like.
@@ -192,8 +191,15 @@ class SeriesSource:
         self._has_ended = has_ended
         self._contents: dict[int, tuple[Payload, Contents]] = {}
         self.tables: dict[str, dict[str, SeriesTable]] = {}
-        self.step_table = SeriesSteps({}, has_ended)
+        self._step_table: SeriesSteps | None = None
         self.maybe_refresh()
+
+    @property
+    def step_table(self) -> SeriesSteps:
+        """The steps; they are counted when they are first asked for, which a look at the numbers alone never does."""
+        if self._step_table is None:
+            self._step_table = SeriesSteps(self.tables, self._has_ended)
+        return self._step_table
 
     def maybe_refresh(self) -> None:
         """Look for new rows."""
@@ -203,7 +209,7 @@ class SeriesSource:
             worker: {table: SeriesTable(self._files.segments(worker, table)) for table in sorted(tables, reverse=True)}
             for worker, tables in sorted(self._files.tables().items())
         }
-        self.step_table = SeriesSteps(self.tables, self._has_ended)
+        self._step_table = None
         self._contents.clear()
 
     def tensor_names(self) -> list[str]:

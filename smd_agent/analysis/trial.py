@@ -14,7 +14,7 @@ import numpy as np
 
 from smd_agent.analysis.collections_files import POLL_SECONDS, CollectionsFiles
 from smd_agent.analysis.series import SeriesTable
-from smd_agent.analysis.series_source import PREFIX, SeriesSource, is_series
+from smd_agent.analysis.series_source import SeriesSource, is_series
 from smd_agent.analysis.steps import Catalogue, Contents, StepState, StepTable, flat
 from smd_agent.analysis.tensor import Tensor
 from smd_agent.analysis.trial_tables import Choice, Views
@@ -33,6 +33,7 @@ from smd_agent.errors import (
 )
 from smd_agent.formats.addresses import plain
 from smd_agent.formats.event_decoder import Form, SavedTensor
+from smd_agent.formats.series import PREFIX, STEPS_TABLE
 from smd_agent.printable import shortened
 from smd_agent.storage.index_files import StepIndex
 from smd_agent.storage.store_reader import reader_of
@@ -215,6 +216,11 @@ class Trial(Views):
         if worker is not None and worker not in tables:
             raise InvalidWorker(worker)
         return next(iter(tables.values()), {}) if worker is None else tables[worker]
+
+    def series_of_steps(self) -> dict[str, SeriesTable]:
+        """Return the tables that have one row for each step, by the worker that has noted it."""
+        found = {worker: tables.get(STEPS_TABLE) for worker, tables in self.series_source.tables.items()}
+        return {worker: table for worker, table in found.items() if table is not None}
 
     @property
     def series_source(self) -> SeriesSource:

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from smd_agent import guard
-from smd_agent.analysis.series_source import COLLECTION, PREFIX, SeriesSource
+from smd_agent.analysis.series_source import COLLECTION, SeriesSource
 from smd_agent.analysis.statistics import Measured, measure
 from smd_agent.analysis.steps import Contents
 from smd_agent.analysis.trial import Trial
@@ -41,6 +41,7 @@ from smd_agent.cli.run_folders import incomplete_lines
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.patterns import UnfitPattern, name_pattern
 from smd_agent.formats.event_decoder import Form, SavedTensor
+from smd_agent.formats.series import PREFIX
 from smd_agent.framework.training_facts import USAGE
 from smd_agent.printable import LONGEST_NAME, number_text, shape_text, shortened
 from smd_agent.storage.index_files import StepIndex

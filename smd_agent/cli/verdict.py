@@ -8,7 +8,7 @@ from textwrap import wrap
 from smd_agent.analysis.trial import Trial
 from smd_agent.cli.output import WIDTH
 from smd_agent.printable import count_of, number_text, shortened_within, some_of
-from smd_agent.rules.finding import Finding, NotJudged, Severity, alike
+from smd_agent.rules.finding import Finding, NotJudged, Severity, alike, steps_in_words
 from smd_agent.rules.judging import Verdict
 from smd_agent.rules.not_judged import grouped
 
@@ -66,7 +66,7 @@ def _summary(verdict: Verdict, nothing: str) -> str:
         counts[group[0].severity] += 1
     found = [count_of(number, severity.value) for severity, number in counts.items() if number]
     what = ", ".join(found) or nothing
-    return f"{count_of(len(verdict.judged), 'rule')} over {count_of(verdict.steps, 'step')}: {what}"
+    return f"{count_of(len(verdict.judged), 'rule')} over {verdict.looked_at}: {what}"
 
 
 def group_lines(group: Sequence[Finding], several_workers: bool) -> Iterator[str]:
@@ -99,7 +99,7 @@ def _where(group: Sequence[Finding], several_workers: bool) -> str:
 
 def _steps(group: Sequence[Finding]) -> str:
     first, last = min(one.first_step for one in group), max(one.last_step for one in group)
-    mode, saved = group[0].mode.name, count_of(max(one.steps for one in group), "saved step")
+    mode, saved = group[0].mode.name, steps_in_words(group)
     return f"{mode} step {first}" if first == last else f"{mode} steps {first} to {last} ({saved})"
 
 

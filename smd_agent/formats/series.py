@@ -44,6 +44,9 @@ import numpy.typing as npt
 
 MAGIC = b"SMDSERIE"
 VERSION = 1
+PREFIX = "series/"
+"""The beginning of the names of all numbers."""
+
 STEPS_TABLE = "steps"
 PARAMETERS_TABLE = "parameters"
 WIDE, NARROW = "float64", "float32"

@@ -12,10 +12,11 @@ from smd_agent.config import env
 from smd_agent.stalled_disk import in_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from logging import LogRecord
 
     from smd_agent.core.hook import BaseHook
+    from smd_agent.rules.verdict_in_time import ShortLook
 
 # Part of the time after which judging ends by itself.
 _BUDGET = 0.8
@@ -60,9 +61,14 @@ def _judge(hook: BaseHook, seconds: float, alone: bool) -> None:
         return
     lines: list[str] = []
     budget, patience = _BUDGET * seconds, max(CLOCK_TIMES * seconds, _PATIENCE)
-    failure = guard.attempt(lambda: lines.append(in_time(lambda: _verdict(folder, worker, budget, check), patience)))
+    first: list[str] = []
+
+    def look() -> str:
+        return _verdict(folder, worker, budget, check, first.append)
+
+    failure = guard.attempt(lambda: lines.append(in_time(look, patience)))
     if isinstance(failure, TimeoutError):
-        lines = [""]
+        lines = first[-1:] or [""]
     if failure is None or isinstance(failure, TimeoutError):
         line = lines[0] or f"not judged within {patience:g} s: {check}"
         guard.say(line if alone or shown in line else f"{line} of {shown}")
@@ -70,12 +76,12 @@ def _judge(hook: BaseHook, seconds: float, alone: bool) -> None:
         guard.say(f"judging the run failed ({guard.describe(failure)}): {check}")
 
 
-def _verdict(folder: str, worker: str, seconds: float, check: str) -> str:
-    """Return the line; empty where there was no time for any."""
+def _verdict(folder: str, worker: str, seconds: float, check: str, tell: Callable[[str], object]) -> str:
+    """Return the line; empty where there was no time for any. ``tell`` is told one as soon as there is one."""
     import logging
 
     from smd_agent.analysis.own_part import OwnPart
-    from smd_agent.rules.verdict_in_time import in_one_line, look_shortly
+    from smd_agent.rules.verdict_in_time import look_shortly
 
     logger, thread = logging.getLogger("smd_agent"), get_ident()
 
@@ -87,10 +93,21 @@ def _verdict(folder: str, worker: str, seconds: float, check: str) -> str:
     try:
         part = OwnPart(folder, worker)
         several = part.num_workers > 1
-        look = look_shortly(part, part.saved_steps(), part.files_at, seconds, one_worker=several, attempt=guard.attempt)
+        look = look_shortly(
+            *(part, part.saved_steps(), part.files_at, seconds),
+            one_worker=several,
+            attempt=guard.attempt,
+            tell=lambda early: tell(_line(early, check)),
+        )
     finally:
         logger.removeFilter(is_of_another_thread)
-    if not (look.looked or look.saw_last or look.groups):
+    return _line(look, check)
+
+
+def _line(look: ShortLook, check: str) -> str:
+    from smd_agent.rules.verdict_in_time import in_one_line
+
+    if not (look.looked or look.saw_last or look.groups or look.verdict.losses):
         return ""
     line = in_one_line(look)
     if look.is_whole and not look.groups:

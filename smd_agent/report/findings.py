@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from smd_agent.analysis.trial import Trial
 from smd_agent.printable import some_of
 from smd_agent.report.html_elements import Element, count_of, element, number_text
-from smd_agent.rules.finding import Finding, Severity, alike
+from smd_agent.rules.finding import Finding, Severity, alike, steps_in_words
 from smd_agent.rules.judging import Verdict
 from smd_agent.rules.registry import built_in_rules
 
@@ -143,7 +143,7 @@ def _where(group: Sequence[Finding], several: bool) -> str:
     for mode in modes:
         own = [one for one in group if one.mode is mode]
         first, last = min(one.first_step for one in own), max(one.last_step for one in own)
-        saved = count_of(max(one.steps for one in own), "saved step")
+        saved = steps_in_words(own)
         texts.append(f"{mode.name} step {first}" if first == last else f"{mode.name} steps {first} to {last}, {saved}")
     workers = sorted({one.worker for one in group if one.worker})
     if several and workers:

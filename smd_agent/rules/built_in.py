@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
-from smd_agent.rules.finding import Finding, Lack, NotJudged, Severity
+from smd_agent.rules.finding import Finding, Lack, NotJudged, Severity, without_doubles
 from smd_agent.rules.parameters import Parameter
 from smd_agent.rules.rule import Rule
 from smd_agent.rules.step_view import Names, Place, RunView, StepView
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from smd_agent.analysis.trial import Trial
+    from smd_agent.rules.series_view import SeriesView
 
 __all__ = ["TRAINING", "BuiltInRule", "CollectionKeys", "ModeKeys", "Names", "Need", "NotJudged", "Place", "Seen"]
 __all__ += ["Severity", "Split", "StepView"]
@@ -198,7 +199,7 @@ class BuiltInRule(Rule):
         if given:
             raise TypeError(_has_no_parameter(self.rule_name, given, [one.name for one in self.parameters]))
         self.times_found = 0
-        self._steps_seen = 0
+        self.steps_of_series = self._steps_seen = 0
         self._met: set[Need] = set()
         self._in_a_row: dict[Any, int] = {}
         self._findings: dict[tuple[str | None, ModeKeys, str], Finding] = {}
@@ -223,6 +224,12 @@ class BuiltInRule(Rule):
 
     def start(self) -> None:
         """Make what the rule remembers from step to step; its parameters are set by now."""
+
+    def take_series(self, series: SeriesView) -> None:
+        """Look at numbers of all training steps, before any step; once more where more of them have come since.
+
+        A rule that judges by them sets ``steps_of_series``. What it has said of them before still stands.
+        """
 
     def take(self, step: StepView) -> None:
         """Look at a step that has what the rule needs; steps come in order."""
@@ -329,7 +336,7 @@ class BuiltInRule(Rule):
     @property
     def findings(self) -> list[Finding]:
         """The findings so far, the worst first."""
-        return sorted(self._findings.values(), key=lambda one: one.order)
+        return sorted(without_doubles(self._findings.values()), key=lambda one: one.order)
 
     @property
     def is_concerned(self) -> bool:
@@ -339,7 +346,7 @@ class BuiltInRule(Rule):
     @property
     def steps_that_count(self) -> int:
         """Number of steps that it could judge by; by default those that have what it needs."""
-        return self._steps_seen
+        return max(self._steps_seen, self.steps_of_series)
 
     @property
     def has_judged(self) -> bool:

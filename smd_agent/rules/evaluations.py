@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Generic, NamedTuple, TypeVar
 
@@ -39,6 +39,16 @@ class Thinned(Generic[T]):
         if len(self._items) > self._most:
             del self._items[1::2]
             self._every *= 2
+
+    @classmethod
+    def of(cls, count: int, item: Callable[[int], T], most: int = 256) -> Thinned[T]:
+        """Return a list to which so many items have come; ``item`` gives those that are kept, by their places."""
+        thinned = cls(most)
+        thinned.count = count
+        while -(-count // thinned._every) > most:
+            thinned._every *= 2
+        thinned._items = [item(place) for place in range(0, count, thinned._every)]
+        return thinned
 
     def items(self) -> list[T]:
         """Return those that are kept, in their order."""

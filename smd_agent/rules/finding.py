@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from smd_agent.core.modes import ModeKeys
+from smd_agent.formats.series import PREFIX
+from smd_agent.printable import count_of
 
 
 class Severity(enum.Enum):
@@ -22,8 +24,13 @@ class Severity(enum.Enum):
     WARNING = "warning"
     NOTE = "note"
 
+    def is_as_bad_as(self, other: Severity) -> bool:
+        """Tell whether this is the same, or worse."""
+        return _ORDER.index(self) <= _ORDER.index(other)
+
 
 _ORDER = [*Severity]
+_LOSS = f"{PREFIX}loss"
 
 # Of those that begin at the same step, these stand behind the others, which are mistakes of the program or the data:
 # a loss that breaks names its cause, what layers do follows from that, and what becomes of tensors from all of it.
@@ -46,13 +53,14 @@ class Finding:
         tensor: its name; None where it is about more than one.
         mode: of the steps.
         worker: whose values they are; empty where it is about more than one.
-        first_step: the first saved step at which it holds, as the mode counts them.
+        first_step: the first step at which it holds, as the mode counts them.
         last_step: the last one.
-        steps: at how many saved steps it holds.
+        steps: at how many steps it holds, saved ones unless it is on a number of the series.
         evidence: numbers by name, of the first step; the rule says what each means.
         cause: the likely cause, one sentence.
         advice: what to try, one sentence.
         global_step: the first step, counted over all modes.
+        every_step: whether steps that were not saved are counted, too, of a tensor that was.
         short: the same in a few words; ``{}`` stands for the names of tensors.
     """
 
@@ -69,6 +77,7 @@ class Finding:
     steps: int = 1
     global_step: int = 0
     short: str = ""
+    every_step: bool = False
 
     @property
     def order(self) -> tuple[int, int, int, str, str]:
@@ -99,6 +108,35 @@ def alike(findings: Iterable[Finding]) -> list[list[Finding]]:
     for one in findings:
         groups.setdefault((one.rule, one.severity, one.cause, one.advice), []).append(one)
     return [*groups.values()]
+
+
+def steps_in_words(findings: Iterable[Finding]) -> str:
+    """Return at how many steps the findings on some tensors hold; on numbers of the series, saved ones or not."""
+    found = [*findings]
+    of_all = any(one.every_step or (one.tensor or "").startswith(PREFIX) for one in found)
+    noun = "step" if of_all else "saved step"
+    return count_of(max(one.steps for one in found), noun)
+
+
+def without_doubles(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings of one rule, of those on the loss of the series and on a saved one that which begins first.
+
+    Where both begin at one step it is that on the saved one, of which more is known; one that is less bad never stands
+    for another one.
+    """
+    found = [*findings]
+    of_series = [one for one in found if one.tensor == _LOSS]
+    saved = [one for one in found if one.tensor is not None and one.tensor != _LOSS]
+    left_out = {id(one) for one in of_series if any(_stands_for(other, one, 0) for other in saved)}
+    left_out |= {id(one) for one in saved if any(_stands_for(other, one, 1) for other in of_series)}
+    return [one for one in found if id(one) not in left_out]
+
+
+def _stands_for(one: Finding, other: Finding, steps_before: int) -> bool:
+    is_of_same = (one.mode, one.worker) == (other.mode, other.worker)
+    return (
+        is_of_same and one.first_step + steps_before <= other.first_step and one.severity.is_as_bad_as(other.severity)
+    )
 
 
 @dataclass(frozen=True)

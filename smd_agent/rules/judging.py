@@ -15,8 +15,10 @@ from smd_agent.errors import (
     TensorUnavailable,
     TensorUnavailableForStep,
 )
+from smd_agent.printable import count_of
 from smd_agent.rules.built_in import BuiltInRule, Split
 from smd_agent.rules.finding import Finding, NotJudged, Severity
+from smd_agent.rules.series_view import SeriesView
 from smd_agent.rules.step_view import OutOfTime, RunView, StepView
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ class Verdict:
         not_judged: the others, and what they lack.
         not_for_it: the names of those that are for other kinds of runs.
         steps: how many steps were looked at.
+        losses: of how many training steps, saved or not, the loss was looked at.
         problems: what could not be read, each sentence once.
         failed: by the names of rules that have failed, their errors.
         passed_over: the names of tensors whose values were too large to be read.
@@ -46,6 +49,7 @@ class Verdict:
     not_judged: list[NotJudged] = field(default_factory=list)
     not_for_it: list[str] = field(default_factory=list)
     steps: int = 0
+    losses: int = 0
     problems: list[str] = field(default_factory=list)
     failed: dict[str, Exception] = field(default_factory=dict)
     passed_over: set[str] = field(default_factory=set)
@@ -55,6 +59,11 @@ class Verdict:
         """True if a finding is a problem."""
         return any(one.severity is Severity.PROBLEM for one in self.findings)
 
+    @property
+    def looked_at(self) -> str:
+        """The number of steps in words; the losses of all training steps where there are those of unsaved ones, too."""
+        return in_words(self.steps, self.losses)
+
     def to_json(self) -> dict[str, Any]:
         """Return an object for JSON."""
         return {
@@ -63,8 +72,16 @@ class Verdict:
             "not_judged": [one.to_json() for one in self.not_judged],
             "not_for_it": self.not_for_it,
             "steps": self.steps,
+            "losses": self.losses,
             "problems": self.problems,
         }
+
+
+def in_words(steps: int, losses: int) -> str:
+    """Return how many steps there are to look at, and of how many training steps the loss, if these are more."""
+    if losses <= steps:
+        return count_of(steps, "step")
+    return f"{count_of(steps, 'saved step')} and the loss of all {losses} training steps"
 
 
 class Judging:
@@ -94,6 +111,7 @@ class Judging:
         self._parts: list[dict[str, BuiltInRule]] = [{} for _ in self._built_in]
         self._last: dict[str, int] = {}
         self._steps = 0
+        self._series: dict[str, SeriesView] = {}
 
     def take_new(self, progress: Callable[[int, int], None] | None = None, incomplete: bool = False) -> None:
         """Look at the steps that have not been looked at.
@@ -103,6 +121,7 @@ class Judging:
             incomplete: whether those are meant too that some workers may yet write.
         """
         self._trial.maybe_refresh()
+        self.take_series()
         table = self._trial.step_table
         oldest = min(self._last.values(), default=-1)
         steps = [step for step in table.steps(ModeKeys.GLOBAL, incomplete) if step > oldest or not self._last]
@@ -110,6 +129,22 @@ class Judging:
             if progress is not None:
                 progress(done, len(steps))
             self.take(step, self._trial.step_table.files(step))
+
+    def take_series(self) -> None:
+        """Look at the series: what has come since the last look is judged together with what was there before."""
+        failure = self._attempt(self._look_at_series)
+        if failure is not None:
+            self._failed["the series"] = failure
+
+    def _look_at_series(self) -> None:
+        for worker, table in self._trial.series_of_steps().items():
+            if worker in self._series and self._series[worker].table is table:
+                continue
+            view = self._series[worker] = SeriesView(worker, table)
+            for rule, parts in zip(self._built_in, self._parts, strict=True):
+                if rule.rule_name not in self._failed and rule.split is not Split.RUN:
+                    part = parts.setdefault(worker, rule.fresh())
+                    self._ask(rule, partial(part.take_series, view))
 
     def take(
         self, step: int, files: Mapping[str, StepIndex], asks: Callable[[BuiltInRule], bool] = lambda rule: True
@@ -148,7 +183,8 @@ class Judging:
 
     def verdict(self) -> Verdict:
         """Return what can be said by now."""
-        verdict = Verdict(steps=self._steps, problems=[*self._run.problems])
+        losses = max((part.steps_of_series for parts in self._parts for part in parts.values()), default=0)
+        verdict = Verdict(steps=self._steps, losses=losses, problems=[*self._run.problems])
         known = self._trial.collections()
         for rule, parts in zip(self._built_in, self._parts, strict=True):
             for part in parts.values():

@@ -22,6 +22,7 @@ from smd_agent.rules.built_in import BuiltInRule, Seen, Split
 from smd_agent.rules.finding import NotJudged
 from smd_agent.rules.judging import Judging, Verdict
 from smd_agent.rules.rule import Rule
+from smd_agent.rules.series_view import LOSS, SeriesView
 from smd_agent.rules.step_view import RunView, StepView, Tensors
 
 LOCAL = "local:"
@@ -72,6 +73,7 @@ class Part:
         seen: what the rule has seen, as `BuiltInRule.seen_so_far` has it.
         steps: at which it has looked, counted over all modes.
         judged, progress, fits, not_judged: as the rule says it.
+        steps_of_series: see `BuiltInRule.take_series`.
     """
 
     made: Made
@@ -82,6 +84,7 @@ class Part:
     progress: tuple[int, int]
     fits: bool
     not_judged: NotJudged
+    steps_of_series: int = 0
 
 
 @dataclass
@@ -149,6 +152,10 @@ def answer_of(task: Task) -> Answer:
     trial.take_as_it_is()
     run = RunView(trial, tensors=task.tensors)
     rules = [made.kind(**made.values) for made in task.rules]
+    table = trial.series_of_steps().get(task.worker or "")
+    if table is not None and task.tensors.has(LOSS):
+        for rule in rules:
+            rule.take_series(SeriesView(table=table, worker=task.worker or ""))
     steps: list[list[int]] = [[] for _ in rules]
     for step in trial.step_table.steps(ModeKeys.GLOBAL, incomplete=True):
         if step > task.last_step:
@@ -166,6 +173,7 @@ def answer_of(task: Task) -> Answer:
         part = Part(
             *(made, task.worker, rule.seen_so_far, looked_at),
             *(rule.has_judged, rule.progress, rule.fits(known), rule.not_judged()),
+            steps_of_series=rule.steps_of_series,
         )
         parts.append(part)
     return Answer(parts, [*run.problems])
@@ -175,6 +183,7 @@ def merged(verdict: Verdict, trial: Trial, rules: Mapping[int, BuiltInRule], ans
     """Add what the cluster has found to what this process has; the order is that of one process."""
     workers = _workers(trial)
     verdict.steps = len(trial.step_table.steps(ModeKeys.GLOBAL, incomplete=True))
+    verdict.losses = max([verdict.losses, *(part.steps_of_series for answer in answers for part in answer.parts)])
     verdict.problems = [*dict.fromkeys([*verdict.problems, *(one for answer in answers for one in answer.problems)])]
     known = trial.collections()
     for place, rule in rules.items():

@@ -11,7 +11,7 @@ from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.printable import count_of, shortened_within
 from smd_agent.rules.built_in import TRAINING, BuiltInRule, Split
 from smd_agent.rules.finding import Finding, Severity, alike
-from smd_agent.rules.judging import Judging, Verdict
+from smd_agent.rules.judging import Judging, Verdict, in_words
 from smd_agent.rules.registry import rules_of_run
 from smd_agent.rules.step_view import Limits, OutOfTime, RunView, StepView
 from smd_agent.storage.index_files import StepIndex
@@ -104,10 +104,12 @@ def look_shortly(
     *,
     one_worker: bool = False,
     attempt: Callable[[Callable[[], object]], Exception | None] | None = None,
+    tell: Callable[[ShortLook], object] = bool,
 ) -> ShortLook:
     """Judge the first steps of a run, and the last one where there is no time for all.
 
-    Whether the last loss is finite is looked at before anything else, so that there is always time for it.
+    The losses of all steps, and whether the last one is finite, are looked at before anything else, so that there is
+    always time for them.
 
     Args:
         trial: the run.
@@ -116,14 +118,19 @@ def look_shortly(
         seconds: that it may take, see `Stopwatch`; what has begun by then may last a tenth of a second more.
         one_worker: whether these are files of one worker of several: rules that must see all of them are left out.
         attempt: see `Judging`.
+        tell: is told what is known before the steps are looked at, one by one.
     """
-    watch = Stopwatch(seconds)
     rules = [rule for rule in rules_of_run(trial) if not (one_worker and rule.split is Split.RUN)]
+    watch = Stopwatch(seconds)
     last = _last_steps(trial, steps, files_of, _watch_ahead(seconds))
     ahead = _look_ahead(trial, [rule for rule in rules if rule.one_step_tells], last, seconds, attempt)
     ends = [_FOR_THE_FIRST]
     limits = Limits(LARGEST_VALUE, lambda: watch.used < ends[0])
     judging = Judging(trial, rules, limits, attempt)
+    judging.take_series()
+    verdict = judging.verdict()
+    _add_missing(verdict, ahead.findings)
+    tell(ShortLook(verdict, 0, len(steps), bool(last)))
     looked, unreadable, saw_last = 0, 0, False
     try:
         for step in steps:
@@ -180,6 +187,7 @@ def _look_ahead(
     watch = _watch_ahead(seconds)
     limits = Limits(LARGEST_VALUE, lambda: watch.used < 1)
     judging = Judging(trial, rules, limits, attempt)
+    judging.take_series()
     _look_at_last(judging, last, limits)
     return judging.verdict()
 
@@ -215,7 +223,7 @@ def in_one_line(look: ShortLook, so_far: bool = False) -> str:
     if where:
         said += f" in {where}"
     elif not groups:
-        said += f" in {count_of(len(verdict.judged), 'rule')} over {count_of(verdict.steps, 'step')}"
+        said += f" in {count_of(len(verdict.judged), 'rule')} over {verdict.looked_at}"
     if groups:
         said += f": {_phrases(groups)}"
     return "; ".join((said, *_left_out(look)))
@@ -226,7 +234,7 @@ def _where(look: ShortLook) -> str:
         return ""
     first = f"the first {look.looked}" if look.looked > 1 else "the first" * look.looked
     parts = " and ".join(part for part in (first, "the last" * look.saw_last) if part)
-    return f"{parts or 'a part of the first'} of {count_of(look.steps, 'step')}"
+    return f"{parts or 'a part of the first'} of {in_words(look.steps, look.verdict.losses)}"
 
 
 def _left_out(look: ShortLook) -> list[str]:

@@ -199,7 +199,7 @@ EVALUATION = "net.eval(); [nn.functional.cross_entropy(net(x), y) for _ in range
         # The default saves some of the first 100 steps, then every hundredth.
         (long(199, 137), r"2 findings: loss not finite at step 137\b.*; not finite from .*"),
         (long(199, 137, EVALUATION), r"\d findings?: .*not finite .*"),
-        (long(199, 199), r"no findings in \d+ rules over \d+ steps"),
+        (long(199, 199), r"no findings in \d+ rules over \d+ saved steps and the loss of all 199 training steps"),
         # The weights that an earlier training has ended with do not count. Its loss, after which others were finite, is
         # a warning.
         (long(60, 55) + long(60, 99), r"1 finding: loss not finite at step 55 .*; more: .*"),
@@ -286,6 +286,16 @@ def test_a_disk_that_stands_still_is_not_waited_for(judged, monkeypatch, tmp_pat
     monkeypatch.setattr(verdict_at_exit, "_verdict", lambda *args: time.sleep(30))
     assert judged(seconds=1) == f"not judged within 3 s: python -m smd_agent check {tmp_path / 'run'}"
     assert judged.seconds < 10
+
+
+def test_what_is_known_of_every_step_is_said_where_the_rest_takes_too_long(judged, monkeypatch, tmp_path):
+    def early(folder, worker, seconds, check, tell):
+        tell("1 finding: loss not finite at step 137; the rest: " + check)
+        time.sleep(30)
+
+    monkeypatch.setattr(verdict_at_exit, "_verdict", early)
+    check = f"python -m smd_agent check {tmp_path / 'run'}"
+    assert judged(seconds=1) == f"1 finding: loss not finite at step 137; the rest: {check}"
 
 
 def test_a_failure_of_the_verdict_is_one_line(judged, monkeypatch):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, Need, StepView
 from smd_agent.rules.not_finite import not_finite
 from smd_agent.rules.parameters import TENSOR_REGEX, Parameter, flag, whole
+from smd_agent.rules.series_view import LOSS, NORMS, SeriesView, last_row
 from smd_agent.rules.skipped_updates import all_have_skipped
 
 _LOOKED_AT = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES, CollectionKeys.GRADIENTS)
@@ -38,7 +41,25 @@ class ExplodingTensor(BuiltInRule):
     def start(self) -> None:
         """Begin with nothing seen."""
         collections = self.collection_names or ()
+        self._series: SeriesView | None = None
         self.needs = (Need(collections, ("", "abs_mean", "l2", "mean", "nan_count")),) if collections else ()
+
+    def take_series(self, series: SeriesView) -> None:
+        """Take in the norms of all gradients together, and of all changes, of the steps that have them."""
+        self._series = series
+
+    def end(self) -> None:
+        """Judge the norms, where neither the loss nor any tensor that was saved tells."""
+        if self._series is None or self.patience == 1 or CollectionKeys.GRADIENTS not in (self.collection_names or ()):
+            return
+        for course in (course for name in NORMS for course in self._series.courses(name)):
+            self.withdraw(course.place(0), course.name)
+            loss = self._series.course(LOSS, course.mode)
+            norms = course.where(~course.skipped)
+            begin = last_row(~np.isfinite(norms.values))
+            count = len(norms) - begin
+            if not self._findings and count >= self.patience and (loss is None or np.isfinite(loss.values[-1])):
+                self.found(norms.place(begin), course.name, until=norms.place(-1), steps=count)
 
     def take(self, step: StepView) -> None:
         """Look at the chosen tensors of a step."""

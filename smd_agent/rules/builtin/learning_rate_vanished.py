@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Place, Severity, StepView
+import numpy as np
+
+from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, ModeKeys, Place, Severity, StepView
 from smd_agent.rules.parameters import Parameter, number
+from smd_agent.rules.series_view import LEARNING_RATE, Course, SeriesView, last_row
 
 
 class LearningRateVanished(BuiltInRule):
@@ -24,7 +27,7 @@ class LearningRateVanished(BuiltInRule):
     evidence = {
         "largest": "the largest learning rate",
         "last": "the last one",
-        "share": "the share of the saved steps of this optimizer since it fell that low",
+        "share": "the share of the steps of this optimizer since it fell that low",
     }
     cause = "A schedule is stepped too often, by batch where epochs are meant, or waits for a score to fall that rises"
     advice = "Print the learning rate beside the loss; give ReduceLROnPlateau mode='max' for a score, and a least rate"
@@ -33,6 +36,16 @@ class LearningRateVanished(BuiltInRule):
     def start(self) -> None:
         """Begin with nothing seen."""
         self._rates: dict[str, _Rate] = {}
+        self._series: dict[ModeKeys, Course] = {}
+
+    def take_series(self, series: SeriesView) -> None:
+        """Take in the learning rate of all steps."""
+        self._series = {course.mode: course.finite for course in series.courses(LEARNING_RATE)}
+
+    @property
+    def steps_that_count(self) -> int:
+        """Number of steps that it could judge by."""
+        return max([super().steps_that_count, *(rate.steps for rate in self._rates.values())])
 
     def take(self, step: StepView) -> None:
         """Look at the learning rates of a step."""
@@ -41,7 +54,11 @@ class LearningRateVanished(BuiltInRule):
                 self._rates.setdefault(name, _Rate()).add(step.place, rate, self.factor)
 
     def end(self) -> None:
-        """Judge the whole course."""
+        """Judge the whole course; of the only rate of a training that over all steps, saved or not."""
+        for saved in self._rates.values() if len(self._rates) == 1 else ():
+            course = self._series.get(saved.last.mode) if saved.last is not None else None
+            if course is not None and len(course) > saved.steps:
+                saved.take_all(course, self.factor)
         for name, rate in self._rates.items():
             if rate.found_at is not None:
                 self.withdraw(rate.found_at, name)
@@ -51,7 +68,8 @@ class LearningRateVanished(BuiltInRule):
             severity = Severity.WARNING if part > self.warning else Severity.NOTE
             evidence = {"largest": rate.largest, "last": rate.value, "share": part}
             rate.found_at = rate.since
-            self.found(rate.since, name, evidence, severity=severity, until=rate.last, steps=rate.below)
+            found = self.found(rate.since, name, evidence, severity=severity, until=rate.last, steps=rate.below)
+            found.every_step = rate.every_step
 
 
 class _Rate:
@@ -59,10 +77,19 @@ class _Rate:
 
     def __init__(self) -> None:
         self.steps = self.below = 0
+        self.every_step = False
         self.largest = self.value = 0.0
         self.since: Place | None = None
         self.last: Place | None = None
         self.found_at: Place | None = None
+
+    def take_all(self, course: Course, factor: float) -> None:
+        values = course.values
+        is_low = (values > 0) & (values < factor * np.maximum.accumulate(np.maximum(values, 0)))
+        begin, self.steps, self.every_step = last_row(is_low), len(course), True
+        self.below = self.steps - begin
+        self.since = course.place(begin) if self.below else None
+        self.last, self.value, self.largest = course.place(-1), float(values[-1]), float(np.max(values))
 
     def add(self, place: Place, value: float, factor: float) -> None:
         self.steps += 1

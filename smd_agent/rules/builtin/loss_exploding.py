@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Need, Severity, StepView
 from smd_agent.rules.parameters import Parameter, number
+from smd_agent.rules.series_view import LOSS, SeriesView
 
 
 class LossExploding(BuiltInRule):
@@ -22,7 +25,7 @@ class LossExploding(BuiltInRule):
     modes = TRAINING
     fewest_steps = 2
     evidence = {
-        "first": "the loss at the first saved step",
+        "first": "the loss at the first step",
         "loss": "the loss at the first step at which it is too large",
     }
     cause = "Updates were too large, each on a steeper place than the one before, or the sign of the loss is wrong"
@@ -32,6 +35,20 @@ class LossExploding(BuiltInRule):
     def start(self) -> None:
         """Begin with nothing seen."""
         self._first: dict[str, float] = {}
+
+    def take_series(self, series: SeriesView) -> None:
+        """Look at the loss of all steps."""
+        for course in series.courses(LOSS):
+            loss = course.finite
+            self.steps_of_series = max(self.steps_of_series, len(loss))
+            sizes = np.abs(loss.values)
+            rows = np.flatnonzero(sizes >= self.factor * np.maximum(sizes[:1], 1.0))
+            if rows.size:
+                begins, ends = loss.place(rows[0]), loss.place(rows[-1])
+                numbers = {"first": float(loss.values[0]), "loss": float(loss.values[rows[0]])}
+                found = self.found(begins, LOSS, numbers, until=ends, steps=rows.size)
+                is_last = rows[-1] == len(loss) - 1
+                found.severity = Severity.PROBLEM if is_last else Severity.WARNING
 
     def take(self, step: StepView) -> None:
         """Look at the losses of a step."""

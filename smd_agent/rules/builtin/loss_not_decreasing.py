@@ -22,6 +22,7 @@ from smd_agent.rules.built_in import (
 )
 from smd_agent.rules.evaluations import Thinned, of_training
 from smd_agent.rules.parameters import TENSOR_REGEX, Parameter, flag, mode, percent, whole
+from smd_agent.rules.series_view import LOSS, Course, SeriesView
 
 # Standard deviations of noise that a rise must stand out by.
 _STANDS_OUT = 6.0
@@ -86,7 +87,14 @@ class LossNotDecreasing(BuiltInRule):
         self._before: dict[str, deque[tuple[int, float]]] = {}
         self._checked: dict[str, int] = {}
         self._optimizers: set[str] = set()
-        self._acts = 0
+        self._acts = self._trains = 0
+        self._series: dict[ModeKeys, Course] = {}
+
+    def take_series(self, series: SeriesView) -> None:
+        """Take in the loss of all steps."""
+        if self.num_steps is None and self.use_losses_collection:
+            self._series = {loss.mode: loss for one in series.courses(LOSS) if len(loss := one.finite)}
+            self.steps_of_series = max(map(len, self._series.values()), default=0)
 
     def take(self, step: StepView) -> None:
         """Take in the losses of a step."""
@@ -94,7 +102,7 @@ class LossNotDecreasing(BuiltInRule):
             if self.mode in ("GLOBAL", step.mode.name):
                 self._compare_steps(step, self.num_steps)
         elif step.mode in TRAINING:
-            self._optimizers |= {name.split("/")[1] for name in step.names(CollectionKeys.OPTIMIZER)}
+            self._take_notice(step)
             models = step.names(patterns=(f"^{USAGE}model/.*/training$",))
             for name, loss in step.numbers(of_training(self._losses(step), step.mode)).items():
                 self._courses.setdefault((name, models), _Course()).add(step.place, loss)
@@ -102,15 +110,28 @@ class LossNotDecreasing(BuiltInRule):
     def pass_over(self, step: StepView) -> None:
         """Count the evaluation steps that have no loss."""
         self._acts += step.mode is ModeKeys.EVAL
+        if step.mode in TRAINING:
+            self._take_notice(step)
 
     def end(self) -> None:
-        """Judge the whole course."""
+        """Judge the whole course; of the only loss of a training that over all steps, saved or not."""
+        most = max((course.steps for course in self._courses.values()), default=0)
+        if len(self._courses) <= 1 and self.steps_of_series > most:
+            for loss in self._series.values():
+                self.withdraw(loss.place(0), LOSS)
+                alone = len(self._optimizers) <= 1 and self._acts <= self._trains
+                _Course.of(loss).judge(self, LOSS, alone, "")
+            return
         for (name, models), course in self._courses.items():
             beside = (other for (_, called), other in self._courses.items() if called == models)
             factors = [course.factor_of(other) for other in beside]
             alone = len(self._optimizers) <= 1 and None not in factors and self._acts <= course.steps
             turned = any(factor is not None and factor < 0 for factor in factors)
             course.judge(self, name, alone, _TURNED if turned else "")
+
+    def _take_notice(self, step: StepView) -> None:
+        self._trains += 1
+        self._optimizers |= {name.split("/")[1] for name in step.names(CollectionKeys.OPTIMIZER)}
 
     def _losses(self, step: StepView) -> Names:
         collections = (*(self.collection_names or ()), *((CollectionKeys.LOSSES,) * self.use_losses_collection))
@@ -140,6 +161,13 @@ class _Course:
         self._losses: Thinned[tuple[Place, float]] = Thinned()
         self._last: Place | None = None
         self._found_at: Place | None = None
+
+    @classmethod
+    def of(cls, loss: Course) -> _Course:
+        course = cls()
+        course._losses = Thinned.of(len(loss), lambda row: (loss.place(row), float(loss.values[row])))
+        course._last = loss.place(-1)
+        return course
 
     def add(self, place: Place, loss: float) -> None:
         self._last = place

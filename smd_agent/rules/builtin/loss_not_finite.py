@@ -5,9 +5,14 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from smd_agent.rules.built_in import BuiltInRule, CollectionKeys, ModeKeys, Need, Severity, StepView
+from smd_agent.rules.finding import Finding
 from smd_agent.rules.inputs_of_models import model_inputs
 from smd_agent.rules.not_finite import not_finite
+from smd_agent.rules.series_view import GRADIENT, LOSS, Course, SeriesView
 
 _WEIGHTS = (CollectionKeys.WEIGHTS, CollectionKeys.BIASES)
 # What a loss that diverges has grown to, beside the first one.
@@ -16,6 +21,9 @@ _DIVERGED = 100.0
 _NOISE = 2.0
 # So many finite losses show whether it does.
 _ENOUGH = 3
+# Of a number in every step: what it has grown to, beside the middle of so many steps before.
+_GROWN = 10.0
+_USUAL = 20
 
 _CAUSES = {
     "weights": (
@@ -49,6 +57,26 @@ _CAUSES = {
         "At step {step}, {culprit}",
         "Look at this operation and at what it is given; that step is as it was before the update",
     ),
+    "backward": (
+        "The loss was finite one step before, and its gradients were not: a derivative such as that of sqrt, norm or"
+        " log at 0, or of a division by 0",
+        "Add a small number inside of sqrt, norm, log and divisions; torch.autograd.set_detect_anomaly names the place",
+    ),
+    "growing": (
+        "The gradients had grown many times over in the steps before: the training diverged",
+        "Lower the learning rate, warm it up, or clip the gradients",
+    ),
+    "sudden": (
+        "The loss was as before one step earlier: rather a batch, an overflow, or a function such as log, sqrt or a"
+        " division at 0 than the learning rate",
+        "Save this step with inputs and outputs, as with --every 1, and look for the first that is not finite",
+    ),
+    "soon": (
+        "Too few losses came before to show whether the training diverged: an update that was too large, the batch, or"
+        " a function such as log, sqrt or a division at 0",
+        "Lower the learning rate ten times, which tells the first from the others; save this step with inputs and"
+        " outputs, as with --every 1, and look for the first that is not finite",
+    ),
     "nothing known": (
         "Not known, as no weights were saved at this step",
         "Save weights and inputs too, which tell an update that broke the weights from a batch that has NaN",
@@ -56,6 +84,7 @@ _CAUSES = {
 }
 
 
+_DIVERGING = ("diverged", "growing")
 _NEVER = (
     "This metric cannot be computed of this data, as an AUC where all labels are of one class, or divides by 0;"
     " early stopping and schedules that go by it go by nothing"
@@ -85,7 +114,7 @@ class LossNotFinite(BuiltInRule):
     needs = (Need((CollectionKeys.LOSSES, CollectionKeys.METRICS), ("", "abs_mean", "l2", "mean")),)
     one_step_tells = True
     evidence = {
-        "last_finite_step": "the last saved step before it at which this loss was finite",
+        "last_finite_step": "the last step before it at which the loss was known to be finite",
         "last_finite_loss": "the loss at that step",
         "others": "how many other tensors of the step were looked at",
         "others_not_finite": "how many of them are not finite either",
@@ -94,6 +123,9 @@ class LossNotFinite(BuiltInRule):
     def start(self) -> None:
         """Begin with nothing seen."""
         self._last: dict[tuple[str, ModeKeys], _Last] = {}
+        self._courses: dict[ModeKeys, Course] = {}
+        # Why, by the numbers of the series.
+        self._causes: dict[ModeKeys, str] = {}
         # At how many steps a metric was not finite; 0 once it is.
         self._never_finite: dict[tuple[str, ModeKeys], int] = {}
         self._culprit: tuple[str, str] | None = None
@@ -101,6 +133,33 @@ class LossNotFinite(BuiltInRule):
     def pass_over(self, step: StepView) -> None:
         """A step has no losses: perhaps it has the culprit of one that was not saved."""
         self._look_for_culprit(step)
+
+    def take_series(self, series: SeriesView) -> None:
+        """Look at the loss of all steps."""
+        for loss in series.courses(LOSS):
+            self._courses[loss.mode] = loss
+            self.steps_of_series = max(self.steps_of_series, len(loss))
+            self.withdraw(loss.place(0), LOSS)
+            bad = loss.not_finite()
+            if bad.size:
+                self._report_course(series, loss, bad)
+
+    def _report_course(self, series: SeriesView, loss: Course, bad: npt.NDArray[np.int64]) -> None:
+        before = loss.before(bad[0]).finite
+        short, evidence = "loss not finite at step {step}", {}
+        if len(before):
+            short += f" (finite at {before.steps[-1]})"
+            evidence = {"last_finite_step": int(before.steps[-1]), "last_finite_loss": float(before.values[-1])}
+        stays = bad[-1] == len(loss) - 1
+        finding = self.found(
+            *(loss.place(bad[0]), LOSS, evidence),
+            severity=Severity.PROBLEM if stays else Severity.WARNING,
+            short=short,
+            until=loss.place(bad[-1]),
+            steps=bad.size,
+        )
+        self._causes[loss.mode] = _cause_in(series, before)
+        self._explain(finding, self._causes[loss.mode])
 
     def take(self, step: StepView) -> None:
         """Look at the losses and metrics of a step."""
@@ -128,13 +187,23 @@ class LossNotFinite(BuiltInRule):
         text = step.single(_CULPRIT) if _CULPRIT in step.names() else None
         if text is not None and self._culprit is None:
             self._culprit = str(step.step), str(text)
-            finding = self.found(step, short="loss not finite at step {step}")
-            finding.cause, finding.advice = self._told_cause()
+            of_series = self.finding_of(step, LOSS)
+            if of_series is not None:
+                self._explain(of_series, self._causes.get(step.mode, "told"))
+            else:
+                self._explain(self.found(step, short="loss not finite at step {step}"), "told")
 
-    def _told_cause(self) -> tuple[str, str]:
-        cause, advice = _CAUSES["told"]
-        number, text = self._culprit or ("", "")
-        return cause.replace("{step}", number).replace("{culprit}", text), advice
+    def _explain(self, finding: Finding, cause: str) -> None:
+        """Say why, by the culprit where there is one."""
+        finding.cause, finding.advice = _CAUSES[cause]
+        if self._culprit is not None:
+            told, advice = _CAUSES["told"]
+            number, text = self._culprit
+            told = told.replace("{step}", number).replace("{culprit}", text)
+            # The operation that overflows at last is not why a training diverges.
+            diverged = cause in _DIVERGING
+            finding.cause = f"{finding.cause}. {told}" if diverged else told
+            finding.advice = finding.advice if diverged else advice
 
     def _look_at_metrics(self, step: StepView) -> None:
         metrics = step.without(step.names(CollectionKeys.METRICS), step.names(CollectionKeys.LOSSES))
@@ -151,7 +220,7 @@ class LossNotFinite(BuiltInRule):
                 self.found(step, name, severity=Severity.WARNING, cause=_NEVER, advice=_LOOK_AT_LABELS, short=short)
 
     def _report(self, step: StepView, name: str) -> None:
-        last = self._last.get((name, step.mode))
+        last = self._last_finite(step, name)
         known = self._culprit is not None and self._culprit[1].startswith("loss")
         short = f"loss not finite at step {self._culprit[0] if self._culprit and known else '{step}'}"
         if last is not None:
@@ -163,14 +232,19 @@ class LossNotFinite(BuiltInRule):
         finding.evidence |= {"others": len(others), "others_not_finite": len(bad)}
         if last is not None:
             finding.evidence |= {"last_finite_step": last.step, "last_finite_loss": last.loss}
-        cause = self._cause(step, bad, last)
-        finding.cause, finding.advice = _CAUSES[cause]
+        self._explain(finding, self._cause(step, bad, last))
         if self._culprit is not None:
-            told, advice = self._told_cause()
-            # The operation that overflows at last is not why a training diverges.
-            finding.cause = f"{finding.cause}. {told}" if cause == "diverged" else told
-            finding.advice = finding.advice if cause == "diverged" else advice
             self.withdraw(step)
+
+    def _last_finite(self, step: StepView, name: str) -> _Last | None:
+        """Return the last step at which a loss was finite; of the only one of a training, saved or not."""
+        last, course = self._last.get((name, step.mode)), self._courses.get(step.mode)
+        if course is None or len(step.names(CollectionKeys.LOSSES)) > 1:
+            return last
+        before = course.before(int(np.searchsorted(course.steps, step.step))).finite
+        if not len(before) or (last is not None and last.step >= before.steps[-1]):
+            return last
+        return _Last(int(before.steps[-1]), float(before.values[-1]), float(before.values[0]), len(before))
 
     @staticmethod
     def _cause(step: StepView, bad: dict[str, dict[str, float]], last: _Last | None) -> str:
@@ -185,6 +259,33 @@ class LossNotFinite(BuiltInRule):
         if not weights:
             return "nothing known"
         return "early" if last is not None and last.finite < _ENOUGH else "unknown"
+
+
+def _cause_in(series: SeriesView, before: Course) -> str:
+    """Tell the likely cause by numbers of the steps before the first loss that is not finite.
+
+    Args:
+        series: of the worker.
+        before: the finite losses.
+    """
+    if not len(before):
+        return "nothing known"
+    sizes, step = np.abs(before.values), before.global_steps[-1]
+    if sizes[-1] > _DIVERGED * sizes[0] or _has_grown(sizes):
+        return "diverged"
+    norms = series.course(GRADIENT, before.mode)
+    if norms is not None and step in norms.global_steps:
+        own = norms.before(int(np.searchsorted(norms.global_steps, step)) + 1)
+        if not math.isfinite(own.values[-1]):
+            return "backward"
+        if _has_grown(own.finite.values):
+            return "growing"
+    return "sudden" if len(before) >= _ENOUGH else "soon"
+
+
+def _has_grown(sizes: npt.NDArray[np.float64]) -> bool:
+    usual = sizes[-_USUAL - 1 : -1]
+    return usual.size >= _ENOUGH and bool(sizes[-1] > _GROWN * np.median(usual))
 
 
 def _was_well(last: _Last, step: StepView) -> bool:

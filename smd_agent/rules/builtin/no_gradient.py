@@ -11,6 +11,7 @@ from smd_agent.framework.training_facts import NOT_NOW, PARAMETERS
 from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, Place, Severity, StepView
 from smd_agent.rules.known_parameters import known_parameters
 from smd_agent.rules.parameters import Parameter, whole
+from smd_agent.rules.series_view import GRADIENT, Course, SeriesView
 
 _OUTPUT = re.compile(r"(_output_\d+|/outputs(_\d+)?)$")
 # Of a loop with a tape, variables are those of any models, in any order.
@@ -22,6 +23,11 @@ _WHOLE = (
     "No gradient reaches the optimizer: backward() is not called, gradients are cleared between it and the update, or"
     " the loss is computed from detached values (.item(), .numpy(), no_grad)",
     "Have zero_grad(), the loss, loss.backward() and optimizer.step() come in this order, with a loss of the outputs",
+)
+_ALL_ZERO = (
+    "The gradients of all parameters are exactly 0 in every step: the loss is multiplied by 0, is clamped, or all units"
+    " before it are dead",
+    "Look at what lies between the last layer and the loss: a clamp, a mask, a ReLU, a weight of the loss that is 0",
 )
 _FRONT = (
     Severity.WARNING,
@@ -60,7 +66,10 @@ class NoGradient(BuiltInRule):
     not in use, `ls` tells.
     """
 
-    meaning = "a parameter can be trained, is in an optimizer, and has had no gradient at any of several saved steps"
+    meaning = (
+        "a parameter can be trained, is in an optimizer, and has had no gradient at any of several saved steps; or all"
+        " gradients are 0 in every step"
+    )
     patience = Parameter(whole, 5, "saved steps")
     brings = {"parameters": {}}
     modes = TRAINING
@@ -77,6 +86,20 @@ class NoGradient(BuiltInRule):
         self._told: set[str] = set()
         self._count = 0
         self._sees_layers = False
+        self._norms: list[Course] = []
+
+    def take_series(self, series: SeriesView) -> None:
+        """Take in the norm of all gradients together, of the steps that have it."""
+        self._norms = [*series.courses(GRADIENT)]
+
+    def end(self) -> None:
+        """Judge the norms of all gradients, where nothing is known of any parameter by itself."""
+        cause, advice = _ALL_ZERO
+        for norms in self._norms:
+            self.withdraw(norms.place(0), GRADIENT)
+            if not self._findings and len(norms) >= self.patience and not norms.values.any():
+                until, steps = norms.place(-1), len(norms)
+                self.found(norms.place(0), GRADIENT, cause=cause, advice=advice, until=until, steps=steps)
 
     def take(self, step: StepView) -> None:
         """Look at what is known of the parameters by a step."""

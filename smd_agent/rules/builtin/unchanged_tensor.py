@@ -9,8 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from smd_agent.rules.built_in import TRAINING, BuiltInRule, CollectionKeys, ModeKeys, Need, Severity, Split, StepView
+from smd_agent.rules.built_in import (
+    TRAINING,
+    BuiltInRule,
+    CollectionKeys,
+    ModeKeys,
+    Need,
+    Severity,
+    Split,
+    StepView,
+)
 from smd_agent.rules.parameters import TENSOR_REGEX, Parameter, flag, number, whole
+from smd_agent.rules.series_view import LOSS, SeriesView
 
 # A share of rows, as boosted trainings have it, moves only where a row changes sides.
 _SHARE_OF_ROWS = re.compile("-m?error(@|-mean$|$)")
@@ -56,6 +66,18 @@ class UnchangedTensor(BuiltInRule):
         # The last values of each, of which the newest is compared with all others.
         self._last: dict[tuple[str, ModeKeys], deque[npt.NDArray[Any]]] = {}
         self._moved: set[tuple[str, ModeKeys]] = set()
+
+    def take_series(self, series: SeriesView) -> None:
+        """Look at the loss of all steps, of which none may differ."""
+        if not self.never_moved or CollectionKeys.LOSSES not in (self.collection_names or ()):
+            return
+        for loss in series.courses(LOSS):
+            self.steps_of_series = max(self.steps_of_series, len(loss))
+            self.withdraw(loss.place(0), LOSS)
+            if len(loss) >= self.num_steps and np.all(loss.values == loss.values[0]):
+                begins, ends = loss.place(self.num_steps - 1), loss.place(-1)
+                numbers = {"in_a_row": self.num_steps, "first_element": float(loss.values[0])}
+                self.found(begins, LOSS, numbers, until=ends, steps=len(loss) - self.num_steps + 1)
 
     def take(self, step: StepView) -> None:
         """Compare the chosen tensors of a step with those before."""
