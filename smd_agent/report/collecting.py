@@ -173,6 +173,7 @@ def collect(trial: Trial, marked: Iterable[str], progress: Callable[[int, int], 
             last[contents] = file
             if view.names(CollectionKeys.LABELS) and view.names(CollectionKeys.PREDICTIONS):
                 with_outcome = file
+    collected.lines.add_series(trial)
     for contents, file in first.items():
         ends.add(contents.names, file, last[contents])
     collected.times = [

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.modes import ModeKeys
@@ -46,6 +47,14 @@ MOST_POINTS = 2000
 MOST_CHARTS = 12
 MOST_LINES = 16
 
+# Of which chart each number of the series is.
+_SERIES = {
+    "series/loss": CollectionKeys.LOSSES,
+    "series/learning_rate": CollectionKeys.OPTIMIZER,
+    "series/gradient_l2": CollectionKeys.OPTIMIZER,
+    "series/update_l2": CollectionKeys.OPTIMIZER,
+}
+
 CHARTS = (CollectionKeys.LOSSES, CollectionKeys.METRICS, CollectionKeys.OPTIMIZER)
 """The collections whose members are drawn."""
 
@@ -72,6 +81,20 @@ class Line:
         self.steps.append(step)
         self.values.append(value)
 
+    @classmethod
+    def of(cls, steps: npt.NDArray[np.int64], values: npt.NDArray[np.float64], every: int) -> Line:
+        """Return a line of numbers of which so many share a point."""
+        line = cls()
+        line.steps = steps[::every].tolist()
+        line.values = np.maximum.reduceat(values, np.arange(0, len(values), every)).tolist()
+        return line
+
+    def is_part_of(self, steps: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> bool:
+        """Tell whether a number has the values of this line at all of its steps."""
+        places = np.minimum(np.searchsorted(steps, self.steps), len(steps) - 1)
+        same = np.isclose(values[places], self.values, rtol=1e-6, atol=0, equal_nan=True)
+        return bool(np.array_equal(steps[places], self.steps) and same.all())
+
     def to_json(self) -> dict[str, Any]:
         """Return an object for JSON; of numbers that are not finite, text."""
         return {"steps": self.steps, "values": [number_or_text(value) for value in self.values]}
@@ -82,11 +105,17 @@ class Lines:
 
     Args:
         steps: of the run, counted over all modes.
+
+    Attributes:
+        columns: which saved steps share a point.
+        found: the lines by collection, and by the name of the number and the mode.
+        told: of the steps of the series whose modes count them otherwise, by their numbers: mode, and number in it.
     """
 
     def __init__(self, steps: Sequence[int]) -> None:
         self.columns = Columns(steps, MOST_POINTS)
         self.found: dict[str, dict[tuple[str, ModeKeys], Line]] = {group: {} for group in CHARTS}
+        self.told: dict[int, tuple[str, int]] = {}
         # Losses of several elements, such as one for each sample.
         self._means: set[str] = set()
 
@@ -109,6 +138,38 @@ class Lines:
                 line = self.found[group].setdefault((name, step.mode), Line())
                 if not line.steps or line.steps[-1] != step.place.global_step or not math.isfinite(value):
                     line.add(place, step.place.global_step, value)
+
+    def add_series(self, trial: Trial) -> None:
+        """Take what the first worker has noted of every training step, after all that was saved.
+
+        A number that was saved, too, and is the same at all of those steps, has one line, with every step.
+        """
+        table = next(iter(trial.series_of_steps().values()), None)
+        for name, group in _SERIES.items():
+            for mode in ModeKeys:
+                rows = (
+                    None if table is None or name not in table else table.is_there(name) & (table.modes == mode.value)
+                )
+                if table is None or rows is None or not rows.any():
+                    continue
+                every = -(-int(rows.sum()) // MOST_POINTS)
+                line = Line.of(table.steps[rows], table[name][rows], every)
+                own = self.found[group]
+                same = [
+                    key for key, saved in own.items() if key[1] is mode and saved.is_part_of(table.steps, table[name])
+                ]
+                own.update(dict.fromkeys(same or [(name, mode)], line))
+                numbers = table.mode_steps[rows][::every].tolist()
+                self.told |= {
+                    step: (mode.name, number)
+                    for step, number in zip(line.steps, numbers, strict=True)
+                    if step != number
+                }
+
+    @property
+    def last(self) -> int:
+        """The last step of all lines, 0 without any."""
+        return max((line.steps[-1] for group in self.found.values() for line in group.values()), default=0)
 
     def charts(self, group: str) -> list[dict[str, Any]]:
         """Return the charts of a collection for JSON: those of one name, or of several sets, have their lines in one.
@@ -177,6 +238,9 @@ class Overlay:
         for step in steps:
             for _, file in sorted(trial.step_table.files(step).items()):
                 self.lines.add(StepView(view, file))
+        self.lines.add_series(trial)
+        drawn = {step for group in self.lines.found.values() for line in group.values() for step in line.steps}
+        steps = sorted({*steps, *drawn})
         self.names = (first.name, trial.name) if first.name != trial.name else (first.path, trial.path)
         self._places, self._told = _places(trial, first, steps)
 
@@ -209,14 +273,19 @@ class Overlay:
         return [self._places[step] for step in steps]
 
 
+def _global_step(trial: Trial, mode: ModeKeys, number: int) -> int | None:
+    saved = trial.step_table.global_step(mode, number)
+    return trial.series_source.step_table.global_step(mode, number) if saved is None else saved
+
+
 def _places(trial: Trial, first: Trial, steps: list[int]) -> tuple[dict[int, int], dict[int, tuple[str, int]]]:
     """Return where each step of a run stands among those of the first one, and how its mode counts it if none does."""
     places: dict[int, int] = {}
     told: dict[int, tuple[str, int]] = {}
     shift, before = 0, -1
     for step in steps:
-        own = trial.step_table.mode_step(step)
-        same = None if own is None else first.step_table.global_step(*own)
+        own = trial.step_table.mode_step(step) or trial.series_source.step_table.mode_step(step)
+        same = None if own is None else _global_step(first, *own)
         if same is not None:
             shift = same - step
         # Where modes take turns otherwise than in the first run, the order stays that of this one.

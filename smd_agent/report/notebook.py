@@ -85,6 +85,7 @@ def _lines(trial: Trial, steps: Sequence[int]) -> Lines:
     for step in steps:
         for _, file in sorted(trial.step_table.files(step).items()):
             lines.add(StepView(run, file))
+    lines.add_series(trial)
     return lines
 
 

@@ -136,7 +136,10 @@ def _data(collected: Collected, trial: Trial, verdict: Verdict, overlay: Overlay
     outcome = collected.outcome
     return {
         "first": collected.steps[0] if collected.steps else 0,
-        "last": max(collected.steps[-1] if collected.steps else 1, overlay.last if overlay is not None else 0),
+        "last": max(
+            *(collected.steps[-1] if collected.steps else 1, collected.lines.last),
+            overlay.last if overlay is not None else 0,
+        ),
         "modeSteps": told,
         "charts": charts,
         "grids": to_json(grids),
@@ -152,7 +155,8 @@ def _steps_of_modes(collected: Collected, grids: Sequence[Grid], further: Sequen
     for group in collected.lines.found.values():
         steps += [step for line in group.values() for step in line.steps]
     found = {step: collected.trial.step_table.mode_step(step) for step in steps}
-    return {step: (one[0].name, one[1]) for step, one in found.items() if one is not None and one[1] != step}
+    saved = {step: (one[0].name, one[1]) for step, one in found.items() if one is not None and one[1] != step}
+    return collected.lines.told | saved
 
 
 def _grids(collected: Collected) -> list[Grid]:
