@@ -36,6 +36,7 @@ from smd_agent.compare.divergence import (
     verdict,
 )
 from smd_agent.compare.environments import RANDOM_STATE, SEEDS, FactPair, facts_apart, spoken
+from smd_agent.compare.every_loss import LossesApart, first_loss_apart
 from smd_agent.compare.runs import Comparison, Difference, Outcome, StepDifferences, compare
 from smd_agent.core.modes import ModeKeys
 from smd_agent.printable import count_of, shortened, shortened_within
@@ -71,7 +72,8 @@ def run(args: argparse.Namespace) -> int:
     for problem in found.problems:
         guard.say(problem)
     same = (Outcome.IDENTICAL, Outcome.NOISE) if args.tolerance else (Outcome.IDENTICAL,)
-    if found.outcome not in same:
+    # Saved steps may be the same where others are not.
+    if found.outcome not in same or (not args.tolerance and first_loss_apart(here, there) is not None):
         return DIFFERENT
     return NOT_COMPARED if found.problems or here.problems or there.problems else 0
 
@@ -120,6 +122,10 @@ def _facts(found: Comparison, here: Trial, there: Trial) -> Iterator[tuple[str, 
     if cause:
         yield "Likely", cause
     yield from _environment(facts_apart(here, there) or (), may_be_random(found))
+    losses = first_loss_apart(here, there)
+    if losses is not None:
+        step = f"{losses.mode.name} step {losses.step}"
+        yield "Losses", f"of all steps, saved or not: apart from {step} on, {losses.here:.7g} | {losses.there:.7g}"
     if found.first is not None:
         yield "Noise", _noise(found)
         yield "Apart", _course(found)
@@ -202,7 +208,7 @@ def _distance_text(relative: float) -> str:
 
 def as_json(found: Comparison, here: Trial, there: Trial) -> dict[str, Any]:
     """Return all of it for programs; a distance that has no size is null."""
-    pairs = facts_apart(here, there)
+    pairs, losses = facts_apart(here, there), first_loss_apart(here, there)
     environment = [{"group": one.group, "name": one.name, "a": one.here, "b": one.there} for one in pairs or ()]
     return {
         "a": found.here,
@@ -225,8 +231,13 @@ def as_json(found: Comparison, here: Trial, there: Trial) -> dict[str, Any]:
         "renamed": found.renamed,
         "not_compared": found.not_alike,
         "environment": None if pairs is None else environment,
+        "losses_apart": losses and {"mode": losses.mode.name, "step": losses.step, **_both(losses)},
         "problems": list(found.problems),
     }
+
+
+def _both(losses: LossesApart) -> dict[str, float | str]:
+    return {"a": _finite_or_text(losses.here), "b": _finite_or_text(losses.there)}
 
 
 def _step_json(step: StepPair) -> dict[str, Any]:
