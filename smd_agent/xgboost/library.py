@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
@@ -11,16 +11,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import xgboost
+from xgboost.callback import EarlyStopping, EvaluationMonitor, TrainingCheckPoint
 
+from smd_agent.formats.series import ABSENT
+from smd_agent.framework.boosting.hook import BoostingHook
 from smd_agent.framework.boosting.library import Library, Training, Unavailable
+from smd_agent.framework.plain_access import is_a
 from smd_agent.xgboost.data_facts import data_facts_of
 from smd_agent.xgboost.directions import wanted_small
-from smd_agent.xgboost.plain_access import plain
+from smd_agent.xgboost.objectives import learning_rate_of, objective_metrics
+from smd_agent.xgboost.plain_access import is_same, plain
 from smd_agent.xgboost.shap import Contributions
 from smd_agent.xgboost.trees import tree_columns
 from smd_agent.xgboost.worker import rank_and_size
 
 TREE_BOOSTERS = ("gbtree", "dart")
+# Callbacks of XGBoost that leave the learning rate as it is.
+_SET_NO_RATE = (EarlyStopping, EvaluationMonitor, TrainingCheckPoint)
+# Releases before keep callbacks in a set.
+_CALLS_IN_ORDER = int(xgboost.__version__.partition(".")[0]) >= 2
 
 # By evaluation set and metric, the value of every round so far; of cross-validation, mean and standard deviation.
 EvalsLog = Mapping[str, Mapping[str, list[Any]]]
@@ -57,6 +66,40 @@ class XGBoost(Library[xgboost.Booster, xgboost.DMatrix]):
             if metric in small or (metric.endswith("-mean") and metric.removesuffix("-mean") in small):
                 yield name
 
+    def training_loss(self, model: Any, metrics: Collection[str]) -> str | None:
+        """The metric of the training's objective, of the set that is the training data."""
+        call, end = self.training.call, "-mean" if self.training.folds else ""
+        if call.get("obj") is not None:
+            return None
+        own = ["train"] if end else [name for rows, name in call.get("evals", ()) if is_same(rows, call["dtrain"])]
+        for name in own:
+            of_set = [metric[len(name) + 1 :].removesuffix(end) for metric in metrics if metric.startswith(f"{name}-")]
+            for metric in objective_metrics(self._first_model(model), of_set):
+                return f"{name}-{metric}{end}"
+        return None
+
+    def learning_rate(self, model: Any) -> float:
+        """The rate in the model's configuration; of a cross-validation, in that of its first fold.
+
+        A schedule sets that of the next round when one has ended: who looks after it sees the wrong one.
+        """
+        setters, before_us = self._rate_setters()
+        looks_first = not before_us and (not setters or _CALLS_IN_ORDER)
+        return learning_rate_of(self._first_model(model)) if self.training.call and looks_first else ABSENT
+
+    @property
+    def rate_may_change(self) -> bool:
+        """True if a callback of the program's may set it."""
+        return bool(self._rate_setters()[0])
+
+    def _rate_setters(self) -> tuple[list[int], list[int]]:
+        """Places of callbacks of the program's that may set the rate: all, and those before a hook among them."""
+        callbacks = [*(self.training.call.get("callbacks") or ())]
+        places = [place for place, one in enumerate(callbacks) if type(one) not in _SET_NO_RATE]
+        hooks = [place for place in places if is_a(callbacks[place], BoostingHook)]
+        setters = [place for place in places if place not in hooks]
+        return setters, [place for place in setters if hooks and place < hooks[0]]
+
     def predict(self, model: xgboost.Booster, data: xgboost.DMatrix) -> npt.NDArray[Any]:
         """The result of ``Booster.predict``."""
         return np.asarray(model.predict(self._rows(data, model)))
@@ -88,7 +131,7 @@ class XGBoost(Library[xgboost.Booster, xgboost.DMatrix]):
         """The numbers of ``data_facts_of``; of a cross-validation, by the model of its first fold."""
         if self.training.call.get("dtrain") is None:
             raise Unavailable("the arguments of the training are not known, which the agent sees and a hook does not")
-        return data_facts_of(self.training.call, model.cvfolds[0].bst if self.training.folds else model)
+        return data_facts_of(self.training.call, self._first_model(model))
 
     def require_trees(self, model: xgboost.Booster) -> None:
         """Nothing, if the booster is one of trees."""
@@ -106,6 +149,9 @@ class XGBoost(Library[xgboost.Booster, xgboost.DMatrix]):
         text = super().reason(failure)
         start, mark, sentence = text.partition("] ")
         return sentence.split(": ", 1)[-1] if mark and start.startswith("[") else text
+
+    def _first_model(self, model: Any) -> xgboost.Booster:
+        return plain(model.cvfolds[0].bst) if self.training.folds else model  # type: ignore[no-any-return]
 
     def _rows(self, data: xgboost.DMatrix, model: xgboost.Booster) -> xgboost.DMatrix:
         """The data, if the model can safely predict from it."""

@@ -15,5 +15,10 @@ def collected(monkeypatch):
         numbers = {name: value for name, value in zip(names, values, strict=True) if value is not ABSENT}
         found.append((table, {"step": step, "mode": mode.name, "mode_step": mode_step, **numbers}))
 
+    def add(series, table, names, values):
+        position = series._position
+        add_at(series, table, position.step, position.clock.mode, position.clock.step, names, values)
+
+    monkeypatch.setattr(Series, "add", add)
     monkeypatch.setattr(Series, "add_at", add_at)
     return lambda table: [row for name, row in found if name == table]

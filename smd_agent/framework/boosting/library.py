@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy.typing as npt
 
 from smd_agent.errors import SMDebugError
+from smd_agent.formats.series import ABSENT
 
 M = TypeVar("M")
 D = TypeVar("D")
@@ -67,6 +68,19 @@ class Library(Generic[M, D]):
     def losses(self, log: Any) -> Iterable[str]:
         """Names of metrics that this training wants small, beside those that the library knows by their names."""
         return ()
+
+    def training_loss(self, model: Any, metrics: Collection[str]) -> str | None:
+        """The one among the names of metrics that is of the training data and of what the training makes small."""
+        return None
+
+    def learning_rate(self, model: Any) -> float:
+        """The learning rate of the last round; ``ABSENT`` where it is not known."""
+        return ABSENT
+
+    @property
+    def rate_may_change(self) -> bool:
+        """True if something in the training may give a round another learning rate."""
+        return True
 
     def predict(self, model: M, data: D) -> npt.NDArray[Any]:
         """The model's predictions for this data."""

@@ -7,11 +7,15 @@ from typing import Any, Protocol
 from smd_agent import guard
 from smd_agent.core.clock import RunPosition
 from smd_agent.core.failure_domains import STEPS
+from smd_agent.core.series import Series
+from smd_agent.framework.boosting.every_round import EveryRound
 from smd_agent.framework.boosting.saved_round import SavedRounds
 
 
 class RoundRecorder(Protocol):
     """Opens and closes steps whose position the rounds advance; a hook's recorder does."""
+
+    series: Series
 
     @property
     def position(self) -> RunPosition:
@@ -43,6 +47,7 @@ class Rounds:
         self._steps = steps
         self._position = steps.position
         self._saved = saved
+        self._every = EveryRound(steps.series, saved.library)
         self._first = 0
         self._closed = False
 
@@ -77,7 +82,9 @@ class Rounds:
         clock = position.train
         # Rounds have one numbering, whatever their mode.
         clock.step = position.step
-        if position.begin(clock, self._first + number - position.step):
+        is_due = position.begin(clock, self._first + number - position.step)
+        self._every.ended(model, log)
+        if is_due:
             self._save(model, log)
 
     @STEPS.fence("saving the last rounds")
