@@ -51,7 +51,7 @@ class UpdateListener(Protocol):
         """An optimizer has updated its parameters; ``ends``: and with that the current training step has ended."""
 
     def rested(self) -> None:
-        """It is told of the next update again; the last one that it was not told of has ended a step."""
+        """The next update is told of again; the last one that was not has ended a step."""
 
     def scaler_steps(self, scaler: Any) -> None:
         """A scaler is about to have an optimizer update its parameters, or to skip that."""

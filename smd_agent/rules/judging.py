@@ -61,7 +61,7 @@ class Verdict:
 
     @property
     def looked_at(self) -> str:
-        """The number of steps in words; the losses of all training steps where there are those of unsaved ones, too."""
+        """The number of steps in words; and of training steps whose loss the series has, where these are more."""
         return in_words(self.steps, self.losses)
 
     def to_json(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def in_words(steps: int, losses: int) -> str:
     """Return how many steps there are to look at, and of how many training steps the loss, if these are more."""
     if losses <= steps:
         return count_of(steps, "step")
-    return f"{count_of(steps, 'saved step')} and the loss of all {losses} training steps"
+    return f"{count_of(steps, 'saved step')} and the loss of {losses} training steps"
 
 
 class Judging:

@@ -432,7 +432,7 @@ for step in range(STEPS):
 """
 
 
-@pytest.mark.parametrize("steps, seconds, all_of_them", [(2000, 0, False), (60, 0.03, True)])
+@pytest.mark.parametrize("steps, seconds, all_of_them", [(6000, 0, False), (1050, 0.01, True)])
 def test_between_the_rows_of_short_steps_others_rest(runner, steps, seconds, all_of_them):
     script = runner.write(SHORT.replace("STEPS", str(steps)).replace("SECONDS", str(seconds)))
     both = run_both(runner, script, config={"HookParameters": {"save_interval": 10**6}}, strict=True)
@@ -440,12 +440,12 @@ def test_between_the_rows_of_short_steps_others_rest(runner, steps, seconds, all
     loss = both.trial.tensor("series/loss")
     printed = [float(line) for line in both.agent.stdout.split()]
     found = loss.steps()
-    assert found[:30] == [*range(30)]
+    assert found[:1000] == [*range(1000)]
     assert (len(found) == steps) is all_of_them
-    assert len(found) < steps / 4 or all_of_them
+    assert len(found) < 1000 + steps / 4 or all_of_them
     for step in found:
         assert loss.value(step)[0] == printed[step]
     # The time of a step is that of this one alone.
     table = both.trial.series()["steps"]
     lasted = table["series/seconds"]
-    assert np.nanmedian(lasted[30:]) < 2 * np.nanmedian(lasted[1:30])
+    assert np.nanmedian(lasted[1000:]) < 2 * np.nanmedian(lasted[1:1000])

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from threading import get_ident
-from time import perf_counter
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from smd_agent import guard
-from smd_agent.core.budget import SHARE, Rests
 from smd_agent.core.failure_domains import SERIES
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.recorder import Recorder
 from smd_agent.formats.series import ABSENT, STEPS_TABLE
 from smd_agent.framework.plain_access import attribute, own_dict
 from smd_agent.pytorch.model.tracked_module import TrackedModule
-from smd_agent.pytorch.optimizer_watch import updates
 from smd_agent.pytorch.plain_access import groups_of
-from smd_agent.pytorch.series.clip_norms import Measured, clipping
+from smd_agent.pytorch.series.clip_norms import Measured
 from smd_agent.pytorch.series.late_rows import At, LateRows, Number
 from smd_agent.pytorch.series.named_parameters import GRADIENT, UPDATE
 from smd_agent.pytorch.series.norms import Norms
-from smd_agent.pytorch.series.roots import ScaledLosses, added, number_of, passes, scale_of
+from smd_agent.pytorch.series.roots import ScaledLosses, added, number_of, scale_of
+from smd_agent.pytorch.series.step_times import StepTimes
 from smd_agent.pytorch.training_threads import TrainingThreads
 
 P = ParamSpec("P")
@@ -100,17 +98,13 @@ class EveryStep:
         self._late = LateRows(recorder.series)
         self._losses = ScaledLosses()
         self._names = NAMES
-        self._rests = Rests(SHARE / 2)
+        self._times = StepTimes()
         self._begin_anew()
 
     def _begin_anew(self) -> None:
         self._now = self._last = _NO_STEP
         self._thread = 0
-        self._ended: float | None = None
-        # Steps that have no row until the next one, and what one of them took before.
-        self._resting = 0
-        self._others = 0.0
-        self._measures = False
+        self._times.begin_anew()
 
     # What is told.
 
@@ -163,18 +157,17 @@ class EveryStep:
             if now.scale is not ABSENT:
                 found = attribute(optimizer, "found_inf")
                 now.skipped = 0.0 if found is None else number_of(found)
+            # The time of norms is limited by itself.
+            measures = self._norms.gradients.now or self._norms.updates.now
             if ends:
                 self._write()
-                self._rest()
+            if ends and not measures and self._last.seconds is not ABSENT:
+                self._times.pause(self, self._last.seconds)
 
     @_fence("looking at an update")
     def rested(self) -> None:
-        """Steps are looked at again, after some of which there is no row."""
-        for watched in (passes, clipping):
-            watched.listener = self
-        before, self._ended = self._ended, perf_counter()
-        self._others = (self._ended - before) / self._resting if before is not None else 0.0
-        self._resting = 0
+        """Steps are looked at again, after some that have no row."""
+        self._times.go_on(self)
 
     @_fence("keeping norms that the program computes")
     def wants_norms(self) -> bool | None:
@@ -212,7 +205,7 @@ class EveryStep:
     def went_on(self) -> None:
         """The step that has just ended goes on."""
         if self._takes():
-            self._ended = None if self._ended is None else self._ended - self._now.seconds
+            self._times.take_back(self._now.seconds)
             self._now.seconds = ABSENT
 
     @_fence("writing the numbers of the last step")
@@ -229,17 +222,6 @@ class EveryStep:
         self._begin_anew()
 
     # How it is done.
-
-    def _rest(self) -> None:
-        """Look at no step for a while, if the steps are so short."""
-        last = self._last
-        if last.seconds is ABSENT or self._measures:
-            return
-        others, self._others = self._others, 0.0
-        self._resting = self._rests.after(last.seconds, others)
-        if self._resting and updates.listener is self:
-            updates.pause(self._resting)
-            passes.listener = clipping.listener = None
 
     def _takes(self) -> bool:
         """True if what is told belongs to a step whose row is written."""
@@ -263,8 +245,7 @@ class EveryStep:
     def _write(self) -> None:
         now, self._now = self._now, _NO_STEP
         if now.seconds is ABSENT:
-            began, self._ended = self._ended, perf_counter()
-            now.seconds = ABSENT if began is None else self._ended - began
+            now.seconds = self._times.step_ends()
         norms = self._norms
         numbers: tuple[Number, ...] = now.loss, norms.gradients.total, norms.updates.total, now.rate, now.seconds
         if now.scale is not ABSENT:
@@ -274,8 +255,6 @@ class EveryStep:
         self._last = now
         self._losses.clear()
         self._late.take(STEPS_TABLE, now.at, self._names, numbers)
-        # Their time is limited by itself.
-        self._measures = norms.gradients.now or norms.updates.now
         norms.end_step(now.at, self._late, now.seconds)
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from smd_agent.core.budget import ALLOWANCE, FIRST, Budget, Rests
+from smd_agent.core.budget import ALLOWANCE, FIRST, FIRST_ROWS, Budget, Rests
 
 
 def run(budget, steps, step_seconds, cost):
@@ -68,9 +68,13 @@ def rows(seconds, cost, steps=20_000):
 @pytest.mark.parametrize("seconds", [0.0001, 0.0003, 0.003, 0.02, 0.5])
 @pytest.mark.parametrize("cost", [0.00002, 0.00006, 0.0002])
 def test_rows_take_a_small_share_of_short_steps(seconds, cost):
-    assert (rows(seconds, cost) - 2 * FIRST) * cost <= 1.1 * 0.01 * 20_000 * seconds
+    assert (rows(seconds, cost) - FIRST_ROWS - FIRST) * cost <= 1.1 * 0.01 * 20_000 * seconds
 
 
 def test_each_step_that_is_not_short_has_a_row():
-    assert rows(0.02, 0.00006, 1000) == 1000
-    assert rows(0.1, 0.0002, 1000) == 1000
+    assert rows(0.02, 0.00006, 3000) == 3000
+    assert rows(0.1, 0.0002, 3000) == 3000
+
+
+def test_the_first_thousand_steps_have_a_row_each():
+    assert rows(0.0001, 0.0002, FIRST_ROWS) == FIRST_ROWS
