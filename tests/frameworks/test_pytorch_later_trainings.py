@@ -50,7 +50,7 @@ def test_passes_are_looked_at_no_more_once_modules_that_came_later_have_an_optim
     body = """
 import torch
 from smd_agent.framework.replaced_functions import is_replaced
-def watched(): print(is_replaced(torch.autograd, "backward"))
+def watched(): print(is_replaced(torch.autograd, "grad"))
 def step(model, optimizer):
     optimizer.zero_grad(); model(torch.ones(2, 3)).sum().backward(); optimizer.step()
 models = []

@@ -135,7 +135,7 @@ def test_a_script_sees_nothing_of_a_bad_store_which_gets_all_of_it(store, script
     assert trial.steps() == SAVED
     names = contents("s3://bucket/faults/run").keys()
     assert {paths.END_MARKER, paths.collections_path("worker_0"), paths.about_path("worker_0")} <= names
-    assert len(names) == 2 * len(SAVED) + 3
+    assert len(names) == 2 * len(SAVED) + 4
     assert cli.main(["ls", "s3://bucket/faults/run"]) == 0
     assert "State    finished\n" in capsys.readouterr().out
 
@@ -245,8 +245,8 @@ def test_a_training_that_is_killed_goes_on_at_its_address(store, script, tmp_pat
         loss, of_start = (trial.tensor(name).value(step)[0] for name in ("train-rmse", "train-start"))
         assert loss == pytest.approx(expected["train"]["rmse"][step], rel=1e-5)
         assert of_start == (1 if step <= 30 else 2)
-    # With collections, notes, lost steps, end mark and claim; what has no index is no file.
+    # With collections, notes, the series, lost steps, end mark and claim; what has no index is no file.
     names = contents(address).keys()
-    assert len(names) == 2 * len(trial.steps()) + 5
+    assert len(names) == 2 * len(trial.steps()) + 6
     assert json.loads(contents(address)[paths.lost_path("worker_0")])["steps"] == [0, 2, 4, 6, 8, 10]
     assert contents(f"{address}-2") == {}

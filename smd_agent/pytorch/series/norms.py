@@ -121,7 +121,7 @@ class Norms:
         begun, clipped = perf_counter(), self.clipped
         if self.gradients.now and self.gradients.is_first(parameters := optimized(optimizer)):
             gradients = measured_parts(parameters, _gradient)
-            self._counts[id(optimizer)] = len(gradients) - gradients.count(None)
+            self._counts[id(optimizer)] = sum(one is not None for one in gradients)
             found = clipped.of(gradients) if clipped.count else None
             if found is None:
                 found = _unscaled(lengths_of(gradients), optimizer)
