@@ -28,6 +28,7 @@ _OPTIONS = {
     keys.SAVE_ALL.name: ("--save",),
     keys.SAVE_INTERVAL.name: ("--every",),
     keys.SAVE_STEPS.name: ("--every",),
+    keys.BLAME.name: ("--blame",),
     keys.EXPORT_TENSORBOARD.name: ("--tensorboard",),
     keys.TENSORBOARD_DIR.name: ("--tensorboard",),
     **dict.fromkeys(run.FORM_KEYS, ("--reductions", "--raw")),

@@ -15,6 +15,7 @@ usage: python -m smd_agent [run] [options] [--] (script.py | -m module | -c code
                         nan_count, inf_count, dead_share, saturated_share, histogram; statistics is short for min,
                         max, mean, std, l2, abs_mean, zero_share, nan_count, inf_count, dead_share, saturated_share
   --tensorboard DIR     write files for TensorBoard, too: scalars, histograms and distributions
+  --blame               with PyTorch, name what makes a loss or gradients not finite; runs parts of the program again
   --strict              let a failure of the agent end the script instead of the capture
   -h, --help            show this
 
@@ -57,7 +58,7 @@ FORM_KEYS = ("reductions", "save_raw_tensor", "save_shape", "save_raw_up_to")
 RUNS_FOLDER = "smd_runs"
 
 VALUE_OPTIONS = ("--config", "--out", "--save", "--every", "--reductions", "--tensorboard")
-FLAGS = ("--strict", "--raw")
+FLAGS = ("--strict", "--raw", "--blame")
 INTERPRETER_OPTIONS = ("-m", "-c", "-")
 
 
@@ -158,7 +159,7 @@ def content_for(source: Source | None, options: dict[str, str]) -> dict[str, Any
         CommandError: the value of an option is wrong.
         ConfigError: the source holds no JSON object.
     """
-    given = {name: value for name, value in options.items() if name in (*VALUE_OPTIONS[1:], "--raw")}
+    given = {name: value for name, value in options.items() if name in (*VALUE_OPTIONS[1:], "--raw", "--blame")}
     if source is None:
         return overlay(default_content(), given)
     return overlay(read_object(source)[0], given) if given else None
@@ -197,6 +198,8 @@ def overlay(hook: dict[str, Any], given: dict[str, str]) -> dict[str, Any]:
         # Whole tensors may take little time and much space.
         _drop(groups, (*FORM_KEYS, "save_early") if "--raw" in given else FORM_KEYS)
         parameters.update(_form(given))
+    if "--blame" in given:
+        parameters["blame"] = True
     if "--tensorboard" in given:
         parameters.update(export_tensorboard=True, tensorboard_dir=_folder(given, "--tensorboard"))
     merged = {**hook, "HookParameters": parameters}

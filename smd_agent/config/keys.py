@@ -156,6 +156,12 @@ SERIES_MEGABYTES = Key(
     "size of these numbers for each worker, half as much again for those of parameters;"
     " from half of it on every second step is kept, and so on",
 )
+BLAME = Key(
+    "blame",
+    values.boolean,
+    "false",
+    "PyTorch: name what makes a loss or gradients not finite at once, for which parts of the program are run again",
+)
 OF_HOOK = (
     STEP,
     INCLUDE_COLLECTIONS,
@@ -167,6 +173,7 @@ OF_HOOK = (
     TENSORBOARD_DIR,
     SERIES,
     SERIES_MEGABYTES,
+    BLAME,
 )
 
 

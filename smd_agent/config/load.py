@@ -65,6 +65,7 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
     dry_run = hook.take(keys.DRY_RUN)
     step = hook.take(keys.STEP)
     series_megabytes = _series_megabytes(hook)
+    blame = hook.take(keys.BLAME)
     tensorboard_dir = _tensorboard_dir(hook, out_dir)
     hook.warn_unknown()
 
@@ -104,6 +105,7 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
         collections=tuple(collections.values()),
         upload_to=upload_to,
         series_megabytes=series_megabytes,
+        blame=bool(blame),
         rules=tuple(rules),
         warnings=tuple(warnings),
         unfilled=unfilled,

@@ -56,6 +56,7 @@ class HookSettings:
     tensorboard_dir: absolute path, None unless TensorBoard files are wanted.
     upload_to: address of a store that the run is copied into; None if it stays in its folder.
     series_megabytes: size of the series' table of steps; 0 if there is no series.
+    blame: what makes a loss or gradients not finite is named.
     rules: that `check` is to apply; what they look at is among the collections.
     warnings: sentences for the user, each naming the file.
     unfilled: collections that no tensor joins unless the program says which; a warning names each.
@@ -78,6 +79,7 @@ class HookSettings:
     collections: tuple[CollectionSettings, ...] = ()
     upload_to: str | None = None
     series_megabytes: int = DEFAULT_SERIES_MEGABYTES
+    blame: bool = False
     rules: tuple[RuleSettings, ...] = ()
     warnings: tuple[str, ...] = ()
     unfilled: tuple[str, ...] = ()

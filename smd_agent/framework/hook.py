@@ -205,6 +205,12 @@ class FrameworkHook(BaseHook):
         Where a framework's steps are not counted by calls of models, nothing changes.
         """
 
+    def name_culprits(self) -> None:
+        """Name what makes a loss or gradients not finite, where a framework can; to be called before a model is known.
+
+        For that, parts of the program are run again.
+        """
+
     def follow_calls(self) -> None:
         """Take the mode from what the program does until ``set_mode`` is called."""
         self.recorder.follow_calls()
@@ -323,6 +329,8 @@ class FrameworkHook(BaseHook):
             hook.save_early(EarlySteps())
         if settings.step == "forward":
             hook.count_forwards()
+        if settings.blame:
+            hook.name_culprits()
         for wanted in settings.collections:
             collection = hook.collection_manager.get(wanted.name)
             collection.include(list(wanted.include_regex))

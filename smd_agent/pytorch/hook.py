@@ -83,10 +83,8 @@ class Hook(KnownModels):
         self.left_out = self.recorder.left_out = self.threads.left_out
         self.steps: TrainingSteps = TrainingSteps(self.recorder, updates.rounds, self)
         self.steps.end_with_updates = True
-        self.culprits = Culprits(self)
-        self.every_step = EveryStep(
-            self.recorder, lambda: self.models, self.threads, updates.in_progress, self.culprits
-        )
+        self.names_culprits = False
+        self.every_step = EveryStep(self.recorder, lambda: self.models, self.threads, updates.in_progress)
         self.steps.on_end, self.steps.on_going_on = self.every_step.ended, self.every_step.went_on
         self._step_clock = self.position.clock
         # Whether the next backward pass belongs to a step that is yet to be opened.
@@ -95,6 +93,11 @@ class Hook(KnownModels):
     def count_forwards(self) -> None:
         """Count each call of a model as a step, as smdebug does; to be called before a model is known."""
         self.steps.end_with_updates = False
+
+    def name_culprits(self) -> None:
+        """Name what makes a loss or gradients not finite: models keep their last call; before a model is known."""
+        self.names_culprits = True
+        self.every_step.culprits = Culprits(self)
 
     # What users call.
 
@@ -376,7 +379,7 @@ class Hook(KnownModels):
     def disable(self) -> None:
         """Save nothing more and leave the models alone."""
         super().disable()
-        self.culprits.step_ended()
+        self.every_step.culprits.step_ended()
         for tracked in self.models:
             detach(tracked)
 

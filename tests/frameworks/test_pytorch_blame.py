@@ -16,7 +16,7 @@ from torch import nn
 import smd_agent.pytorch as smd
 
 SCRIPT = SUBJECTS / "pytorch/planted_not_finite.py"
-CONFIG = {"HookParameters": {"save_interval": 100}}
+CONFIG = {"HookParameters": {"save_interval": 100, "blame": True}}
 IN_LOSS = "in what computes the loss after the model"
 AT_ZERO = r"aten\.log in {} made -inf of values from 0 to [\d.]+, of which aten\.mul made NaN \(.*# HERE\); row"
 
@@ -82,7 +82,9 @@ def test_nothing_is_said_of_a_clean_training(runner, fault):
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="this torch has no torch.distributed")
 def test_a_fault_in_one_rank_is_named_there(runner, seed):
     plain = runner.plain(*TORCHRUN, str(SCRIPT), "one rank", seed)
-    config = runner.hook_file("run", {"HookParameters": {"save_interval": 100, "include_workers": "all"}})
+    config = runner.hook_file(
+        "run", {"HookParameters": {"save_interval": 100, "include_workers": "all", "blame": True}}
+    )
     agent = runner.by_launcher("--config", config, *TORCHRUN, str(SCRIPT), "one rank", seed)
     assert (agent.returncode, sorted_lines(agent.stdout)) == (0, sorted_lines(plain.stdout)), agent.stderr
     named = [line for line in lines_of(agent) if "aten.log" in line]
@@ -94,6 +96,7 @@ def test_a_fault_in_one_rank_is_named_there(runner, seed):
 
 def hooked(out, model):
     hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=100))
+    hook.name_culprits()
     hook.register_module(model)
     hook.set_mode(smd.modes.TRAIN)
     return hook

@@ -242,7 +242,8 @@ def test_both_ways_write_the_same_files(runner, tmp_path):
         for step in trial.tensor(name).steps():
             np.testing.assert_array_equal(trial.tensor(name).value(step), other.tensor(name).value(step))
     files = [
-        sorted(re.sub(r"\d{15}", "N", str(p.relative_to(root))) for p in root.rglob("*.*")) for root in (tmp_path / "run", tmp_path / "edited")
+        sorted(re.sub(r"\d{15}", "N", str(file.relative_to(root))) for file in root.rglob("*.*"))
+        for root in (tmp_path / "run", tmp_path / "edited")
     ]
     assert files[0] == files[1]
 

@@ -27,8 +27,9 @@ from smd_agent.pytorch.blame.graph import Graph
 from smd_agent.pytorch.blame.operations import Made, kind_of, rows_in_words, rows_not_finite
 from smd_agent.pytorch.blame.replay import NotReplayed, Result, agrees, has_same_nodes, replay
 from smd_agent.pytorch.model.tracked_module import KeptCall, TrackedModule
-from smd_agent.pytorch.own_operations import apart
+from smd_agent.pytorch.own_operations import apart, without_gradients
 from smd_agent.pytorch.plain_access import optimized
+from smd_agent.pytorch.series.every_step import CulpritFinder
 from smd_agent.pytorch.tracing import graph_task, is_opaque
 
 P = ParamSpec("P")
@@ -61,7 +62,7 @@ class Models(Protocol):
         """Rank and number of ranks."""
 
 
-class Culprits:
+class Culprits(CulpritFinder):
     """Those of a run: one of a loss, and one of gradients.
 
     Args:
@@ -237,6 +238,7 @@ class Culprits:
         return sorted(found, key=lambda pair: pair[1][3])
 
 
+@apart
 def _sample(optimizer: Any) -> torch.Tensor | None:
     """The first small parameter of an optimizer that has a gradient: a NaN of later ones comes to it."""
     for one in optimized(optimizer):
@@ -246,8 +248,9 @@ def _sample(optimizer: Any) -> torch.Tensor | None:
 
 
 @apart
+@without_gradients
 def _sum_is_bad(parameter: torch.Tensor) -> bool:
-    if parameter.grad is None or parameter.grad.layout is not torch.strided:
+    if parameter.grad is None or parameter.grad.layout is not torch.strided or not parameter.grad.is_floating_point():
         return False
     total = float(parameter.grad.sum())
     return total - total != 0.0

@@ -33,7 +33,13 @@ _CASTING = ("cpu", "cuda")
 
 
 class ForwardCapture(StepOpener, Protocol):
-    """The object that the step counter of a PyTorch model calls; the hook is one."""
+    """The object that the step counter of a PyTorch model calls; the hook is one.
+
+    Attributes:
+        names_culprits: calls are kept until their step has ended.
+    """
+
+    names_culprits: bool
 
     def begins_amid_training(self, tracked: TrackedModule, train: bool) -> bool | None:
         """True if a call, to train or to evaluate, begins a step while an update is awaited."""
@@ -102,7 +108,7 @@ def counter(  # noqa: C901, PLR0915 - in every step
     is_model = unwrapped(module) is module
     is_usual = tells_plainly(unwrapped(module))
     position = hook.position
-    calls = tracked.calls
+    calls, keeps_calls = tracked.calls, hook.names_culprits
     forward = _forward_of(reference, previous)
     call = StepCounter(hook, tracked, name, previous)
 
@@ -141,7 +147,7 @@ def counter(  # noqa: C901, PLR0915 - in every step
                 if clock.step >= clock.due:
                     (hook.start_step if has_room() else hook.steps.leave_unopened)()
             tracked.last = position.step
-            if train:
+            if train and keeps_calls:
                 calls.kept = args, kwargs, _random_state(), _next_number(), _casts_any() and _casts()
             position.inside = True
             try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from threading import get_ident
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from smd_agent import guard
 from smd_agent.core.failure_domains import SERIES
@@ -52,8 +52,8 @@ class _Numbers:
 _NO_STEP = _Numbers(At(-2, ModeKeys.GLOBAL, -2))
 
 
-class CulpritFinder(Protocol):
-    """Finds what has made values not finite; it raises nothing."""
+class CulpritFinder:
+    """What is told of values that may not be finite; this one looks for nothing."""
 
     def pass_begins(self, roots: Any) -> None:
         """A backward pass is about to begin from these tensors."""
@@ -79,6 +79,8 @@ class EveryStep:
         models: gives those that are known.
         threads: tell whose steps they are.
         updating: whether an optimizer's update is under way.
+
+    Attributes:
         culprits: told of values that are not finite.
     """
 
@@ -88,10 +90,9 @@ class EveryStep:
         models: Callable[[], Iterable[TrackedModule]],
         threads: TrainingThreads,
         updating: Callable[[], bool],
-        culprits: CulpritFinder,
     ) -> None:
         self._recorder = recorder
-        self._culprits = culprits
+        self.culprits = CulpritFinder()
         self._norms = Norms(models)
         self._threads = threads
         self._closures = ClosurePasses(updating)
@@ -115,11 +116,11 @@ class EveryStep:
             now = self._now
             if self._norms.clipped.count:
                 self._norms.clipped.clear()
-            self._culprits.pass_begins(roots)
+            self.culprits.pass_begins(roots)
             for number in self._losses.numbers(roots):
                 now.loss = number if now.loss is ABSENT else added(number, now.loss)
             if type(now.loss) is float and now.loss - now.loss != 0.0 and now.loss is not ABSENT:
-                self._culprits.of_loss(roots)
+                self.culprits.of_loss(roots)
 
     @_fence("looking at a loss that is scaled")
     def loss_scaled(self, scaler: Any, losses: Any, scaled: Any) -> None:
@@ -137,7 +138,7 @@ class EveryStep:
             if self._recorder.series.wanted and not self._threads.trains_beside():
                 self._norms.before_update(optimizer)
         elif self._takes():
-            self._culprits.before_update(optimizer)
+            self.culprits.before_update(optimizer)
             self._norms.before_update(optimizer)
             self._norms.uses_gradients(optimizer)
 
@@ -146,7 +147,7 @@ class EveryStep:
         """An optimizer has updated its parameters; ``ends``: and with that the current training step has ended."""
         has_closure, self._closures.passes = self._closures.passes >= 0, -1
         if ends:
-            self._culprits.step_ended()
+            self.culprits.step_ended()
         if self._takes():
             if has_closure:
                 self._norms.uses_gradients(optimizer)
@@ -197,7 +198,7 @@ class EveryStep:
     @_fence("writing the numbers of a step")
     def ended(self) -> None:
         """The current training step has ended."""
-        self._culprits.step_ended()
+        self.culprits.step_ended()
         if self._takes():
             self._write()
 
