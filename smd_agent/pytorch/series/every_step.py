@@ -53,7 +53,7 @@ _NO_STEP = _Numbers(At(-2, ModeKeys.GLOBAL, -2))
 
 
 class CulpritFinder:
-    """What is told of values that may not be finite; this one looks for nothing."""
+    """A listener that is told of values that may not be finite; this one looks for nothing."""
 
     def pass_begins(self, roots: Any) -> None:
         """A backward pass is about to begin from these tensors."""
