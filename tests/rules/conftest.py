@@ -50,7 +50,7 @@ STATISTICS = {
 class Trained:
     """A run of a training that was captured with all statistics at every step."""
 
-    def __init__(self, folder, training, every=1):
+    def __init__(self, folder, training, every=1, blame=False):
         torch.manual_seed(0)
         guard.lines.said.clear()
         hook = smd.Hook(
@@ -59,6 +59,8 @@ class Trained:
             save_all=True,
             reduction_config=smd.ReductionConfig(**STATISTICS),
         )
+        if blame:
+            hook.name_culprits()
 
         def capture(*models):
             for model in models:

@@ -37,6 +37,11 @@ def nan_in_the_batch(step, x, y):
 
 def test_a_batch_with_nan(trained):
     (found,) = trained(lambda capture: steps(capture, nan_in_the_batch)).findings(LossNotFinite())
+    assert found.cause == "The batch itself holds values that are not finite, while the weights do not"
+
+
+def test_a_batch_with_nan_and_the_culprit(trained):
+    (found,) = trained(lambda capture: steps(capture, nan_in_the_batch), blame=True).findings(LossNotFinite())
     assert found.severity is Severity.PROBLEM
     assert (found.tensor, found.first_step, found.last_step, found.steps) == ("Loss_output_0", BAD, 29, 13)
     assert found.evidence["last_finite_step"] == BAD - 1
@@ -47,7 +52,8 @@ def test_a_batch_with_nan(trained):
 
 
 def test_weights_that_were_broken_between_saved_steps(trained):
-    (found,) = trained(lambda capture: steps(capture, nan_in_the_batch), every=4).findings(LossNotFinite())
+    run = trained(lambda capture: steps(capture, nan_in_the_batch), every=4, blame=True)
+    (found,) = run.findings(LossNotFinite())
     assert (found.tensor, found.first_step, found.evidence["last_finite_step"]) == ("series/loss", BAD, BAD - 1)
     assert found.cause.startswith(f"At step {BAD}, loss is not finite: the batch that")
 
@@ -57,7 +63,7 @@ def test_weights_that_an_update_has_broken(trained):
         model = nn.Linear(6, 1)
         steps(capture, lambda step, x, y: (x, y), model, torch.optim.SGD(model.parameters(), 1e18))
 
-    (found,) = trained(diverges).findings(LossNotFinite())
+    (found,) = trained(diverges, blame=True).findings(LossNotFinite())
     assert found.first_step > 0
     assert found.evidence["last_finite_step"] == found.first_step - 1
     assert found.cause.startswith("The loss had grown many times")
@@ -90,7 +96,7 @@ def test_a_logarithm_of_0(trained):
         model = nn.Linear(6, 1, bias=False)
         steps(capture, change, model, loss=loss)
 
-    (found,) = trained(of_log).findings(LossNotFinite())
+    (found,) = trained(of_log, blame=True).findings(LossNotFinite())
     assert found.first_step == BAD
     assert "log in what computes the loss after the model made -inf of values from 0 to 0" in found.cause
 
@@ -124,7 +130,7 @@ def test_the_loss_of_each_row(trained):
             loss(model(x), y).nanmean().backward()
             optimizer.step()
 
-    found = trained(rows).findings(LossNotFinite())
+    found = trained(rows, blame=True).findings(LossNotFinite())
     # What is left out of the mean still makes gradients NaN, and by them the next loss.
     assert {one.tensor: one.first_step for one in found} == {"MSELoss_output_0": 4, "Loss_output_0": 5}
     assert "the batch that Linear was given has NaN in row 3" in found[1].cause
