@@ -12,9 +12,8 @@ import numpy as np
 import xgboost
 from xgboost.callback import TrainingCallback
 
-ROWS = 10_000
-FEATURES = 40
-ROUNDS = 120
+# By workload: rows, features, and rounds of a training.
+SIZES = {"boosting": (10_000, 40, 120), "short_rounds": (569, 30, 2_000), "long_rounds": (40_000, 50, 200)}
 PARAMETERS = {
     "objective": "binary:logistic",
     "eval_metric": "logloss",
@@ -33,9 +32,14 @@ class Pacer(TrainingCallback):
     """
 
     def __init__(
-        self, train: xgboost.DMatrix, commands: Iterator[tuple[str, int]], reply: Callable[[dict[str, float]], None]
+        self,
+        train: xgboost.DMatrix,
+        rounds: int,
+        commands: Iterator[tuple[str, int]],
+        reply: Callable[[dict[str, float]], None],
     ) -> None:
         super().__init__()
+        self._rounds = rounds
         self.ended = False
         self._train = train
         self._commands = commands
@@ -61,7 +65,7 @@ class Pacer(TrainingCallback):
             if not operation.endswith("rounds"):
                 self._reply(self._timed(operation, model, count))
                 continue
-            self._postponed = command if epoch + count >= ROUNDS else None
+            self._postponed = command if epoch + count >= self._rounds else None
             if self._postponed is None:
                 self._left = count
                 self._settling = operation == "saved_rounds"
@@ -85,21 +89,27 @@ class Pacer(TrainingCallback):
 
 
 class Boosting:
-    """Trainings of one set of rows, one after the other, as often as commands come."""
+    """Trainings of one set of rows, one after the other, as often as commands come.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        name: of the workload.
+        folder: where the variant writes its run.
+    """
+
+    def __init__(self, name: str, folder: Path) -> None:
         self.folder = folder
         self.callbacks: list[TrainingCallback] = []
-        self.train, self.evaluation = data()
+        self._rounds = SIZES[name][2]
+        self.train, self.evaluation = data(name)
 
     def serve(self, commands: Iterator[tuple[str, int]], reply: Callable[[dict[str, float]], None]) -> None:
         """Train until there are no more commands; the first window begins with the first round."""
-        pacer = Pacer(self.train, commands, reply)
+        pacer = Pacer(self.train, self._rounds, commands, reply)
         while not pacer.ended:
             xgboost.train(
                 PARAMETERS,
                 self.train,
-                ROUNDS,
+                self._rounds,
                 evals=[(self.train, "train"), (self.evaluation, "valid")],
                 callbacks=[*self.callbacks, pacer],
                 verbose_eval=False,
@@ -107,15 +117,16 @@ class Boosting:
 
 
 @functools.cache
-def data() -> tuple[xgboost.DMatrix, xgboost.DMatrix]:
-    """Return the rows to train with, and those to evaluate with."""
-    return rows(ROWS, seed=0), rows(ROWS // 5, seed=1)
+def data(name: str) -> tuple[xgboost.DMatrix, xgboost.DMatrix]:
+    """Return the rows of a workload to train with, and those to evaluate with."""
+    count, features, _ = SIZES[name]
+    return rows(count, features, seed=0), rows(count // 5, features, seed=1)
 
 
-def rows(count: int, seed: int) -> xgboost.DMatrix:
+def rows(count: int, features: int, seed: int) -> xgboost.DMatrix:
     """Make rows of two classes that no model separates, so that no tree is ever small."""
     random = np.random.default_rng(seed)
-    values = random.standard_normal((count, FEATURES), dtype=np.float32)
+    values = random.standard_normal((count, features), dtype=np.float32)
     signal = values[:, :6].sum(axis=1) + 2 * values[:, 6] * values[:, 7]
     return xgboost.DMatrix(values, label=(signal + 2 * random.standard_normal(count) > 0).astype(np.float32))
 
@@ -143,12 +154,13 @@ def settle() -> None:
 def prepare() -> None:
     """Make the data before the variants are forked, so that it lies in the same memory for all of them."""
     # What XGBoost computes from it, it computes in the first training.
-    xgboost.train(PARAMETERS, data()[0], 1)
+    for name in SIZES:
+        xgboost.train(PARAMETERS, data(name)[0], 1)
 
 
 def start_threads() -> None:
     """Let XGBoost start a thread of its own, as it does by itself on more than one core; see `benchmarks.workloads`."""
-    xgboost.train({**PARAMETERS, "nthread": 2}, rows(1000, seed=2), 2)
+    xgboost.train({**PARAMETERS, "nthread": 2}, rows(1000, 40, seed=2), 2)
 
 
-WORKLOADS: dict[str, Callable[[Path], Boosting]] = {"boosting": Boosting}
+WORKLOADS: dict[str, Callable[[Path], Boosting]] = {name: functools.partial(Boosting, name) for name in SIZES}

@@ -26,9 +26,10 @@ def load_old() -> None:
     importlib.import_module("smdebug.xgboost")
 
 
-def start_ours(collection: str, folder: Path, options: dict[str, Any]) -> None:
+def start_ours(collection: str, folder: Path, options: dict[str, Any], series: bool = True) -> None:
     """Start our agent by its environment variable, to save by the options `interval` and `first`."""
-    start_agent(folder, {"save_interval": options["interval"], "start_step": options["first"]}, [collection])
+    parameters = {"save_interval": options["interval"], "start_step": options["first"], "series": series}
+    start_agent(folder, parameters, [collection])
 
 
 def register_old(collection: str, folder: Path, options: dict[str, Any], subject: Boosting) -> None:
@@ -48,5 +49,6 @@ def register_old(collection: str, folder: Path, options: dict[str, Any], subject
 ARMS = {
     "plain": Arm(),
     **{f"ours_{name}": Arm(load_ours, before=partial(start_ours, name)) for name in COLLECTIONS},
+    "without_series": Arm(load_ours, before=partial(start_ours, "metrics", series=False)),
     **{f"old_{name}": Arm(load_old, after=partial(register_old, name)) for name in COLLECTIONS},
 }

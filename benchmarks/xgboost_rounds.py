@@ -18,6 +18,11 @@ GENERATIONS = 4
 WINDOWS = 80
 ROUNDS = 4
 
+# By workload: words, rounds of a window, windows, and the most that the series may take.
+SERIES = {"short_rounds": ("569 × 30", 25, 80, 1.02), "long_rounds": ("40,000 × 50", 2, 50, 1.01)}
+# Rounds that all have rows, and some more.
+FIRST_ROUNDS = 50
+
 # Every round from this one on; its own SHAP values are those of all trees so far.
 FIRST = 90
 SAVED = {"interval": 1, "first": FIRST, "pin": False}
@@ -43,6 +48,7 @@ def rows_with(python: str, beside_old: bool) -> Iterator[Row]:
     version = f"XGBoost {subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()}"
     old = smdebug_python() if beside_old else None
     yield from unsaved_rows(version, python, old)
+    yield from series_rows(version, python)
     yield from saved_rows(version, python, old)
 
 
@@ -81,6 +87,23 @@ def generation(python: str, old: str | None) -> dict[str, float]:
         "again": pairwise(again, plain, "cpu"),
     }
     return {**ratios, "old": pairwise(others[1], others[0], "cpu")} if others else ratios
+
+
+def series_rows(version: str, python: str) -> Iterator[Row]:
+    """Yield what unsaved rounds cost with the series, beside those without it, and the noise of that."""
+    for name, (size, rounds, windows, target) in SERIES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            variants = ["without_series", "ours_metrics", "without_series"]
+            with Family(name, variants, Path(folder), python, UNSAVED, "xgboost") as workers:
+                interleave(workers, 1, "rounds", FIRST_ROUNDS)
+                without, taken, again = interleave(workers, windows, "rounds", rounds)
+        floor = middle(without, "cpu") / rounds
+        ratio, noise = pairwise(taken, without, "cpu"), pairwise(again, without, "cpu")
+        words = f"without, {milliseconds(floor)}"
+        yield Row(
+            f"{version}: unsaved round of {size} with the series", words, milliseconds(floor * ratio), ratio, target
+        )
+        yield Row("– noise: without against without", words, milliseconds(floor * noise), noise)
 
 
 def saved_rows(version: str, python: str, old: str | None) -> Iterator[Row]:

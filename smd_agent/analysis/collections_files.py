@@ -123,6 +123,7 @@ class CollectionsFiles:
         # A running job learns tensor names. What the reading program added to its collections must stay.
         self.manager.set_num_workers(found.get_num_workers())
         self.manager.set_cannot_save(found.cannot_save)
+        self.manager.set_left_out(found.left_out)
         for name, collection in found.collections.items():
             known = self.manager.collections.setdefault(name, collection)
             known.tensor_names.update(collection.tensor_names)

@@ -129,6 +129,13 @@ SAVE_EARLY = Key(
     "beside the steps above: the first 30 of training, then every 5th up to 100 and every 25th up to 500, as long as "
     "saving takes less than a quarter of a second or 2 % of the time",
 )
+WITHIN_BUDGET = Key(
+    "within_budget",
+    values.boolean,
+    "false",
+    "of boosting rounds, collections that are not asked for by name are left out where saving would take more than a "
+    "second and 2 % of the time",
+)
 INCLUDE_WORKERS = Key(
     "include_workers", values.workers, "one", "all: every worker of a distributed job writes, one: only the first"
 )
@@ -167,6 +174,7 @@ OF_HOOK = (
     INCLUDE_COLLECTIONS,
     SAVE_ALL,
     SAVE_EARLY,
+    WITHIN_BUDGET,
     INCLUDE_WORKERS,
     DRY_RUN,
     EXPORT_TENSORBOARD,

@@ -51,6 +51,7 @@ class HookSettings:
     include_collections: names beside those a framework always saves. `all` stands for every collection there
         is, while `save_all` stands for every tensor.
     save_early: the first steps are saved beside those of ``save_config``.
+    within_budget: of boosting rounds, what nobody asked for by name is left out where it takes long.
     include_workers: "one" or "all".
     step: "update" or "forward", which is what training steps end with.
     tensorboard_dir: absolute path, None unless TensorBoard files are wanted.
@@ -71,6 +72,7 @@ class HookSettings:
     include_collections: tuple[str, ...] = ()
     save_all: bool = False
     save_early: bool = False
+    within_budget: bool = False
     include_workers: str = "one"
     dry_run: bool = False
     step: str = "update"

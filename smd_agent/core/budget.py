@@ -1,13 +1,16 @@
-"""Budget of what the agent computes in steps that are not saved: a small share of the run's time.
+"""Budgets of what nobody asked for: a small share of the run's time.
 
-How often something is taken follows from what it takes: in every step, in every second, fourth and so on. The first
-steps are taken all, as long as they take little in all.
+How often something is taken in steps that are not saved follows from what it takes: in every step, in every second,
+fourth and so on. The first steps are taken all, as long as they take little in all. What is saved is saved as far as
+the time is enough that there is for it.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections import deque
+from collections.abc import Callable
 from statistics import median
 
 FIRST = 30
@@ -21,6 +24,33 @@ _LONGEST = 1 << 16
 _ROW_SECONDS = 60e-6
 FIRST_ROWS = 1000
 _LOOKED_AT = 15
+
+
+class Allowance:
+    """The time that saving may take: some seconds, or a part of the time that has passed, if that is more.
+
+    Both are counted from the first question on.
+
+    Args:
+        seconds: that it may take, however little time has passed.
+        share: of the time that has passed.
+        spent: tells the seconds that saving has taken so far.
+        now: tells the time in seconds.
+    """
+
+    def __init__(
+        self, seconds: float, share: float, spent: Callable[[], float], now: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._seconds, self._share = seconds, share
+        self._spent, self._now = spent, now
+        self._since: tuple[float, float] | None = None
+
+    def is_left(self, wanted: float = 0.0, part: float = 1.0) -> bool:
+        """True if a part of the time is more than what saving has taken, and so many seconds."""
+        if self._since is None:
+            self._since = self._spent(), self._now()
+        spent, passed = self._spent() - self._since[0], self._now() - self._since[1]
+        return spent + wanted < part * max(self._seconds, self._share * passed)
 
 
 class Budget:

@@ -18,6 +18,7 @@ _RULES = "rules"
 _ASKED = "asked_for"
 _ALWAYS = "always_saved"
 _CANNOT = "cannot_save"
+_LEFT_OUT = "left_out"
 _TOP_LEVEL_KEYS = ("collections", "_meta")
 
 
@@ -134,12 +135,24 @@ class CollectionManager:
     @property
     def cannot_save(self) -> dict[str, str]:
         """The reasons why collections cannot have a tensor in this training, by name; a file may hold anything."""
-        reasons = self._meta.get(_CANNOT)
-        return {**reasons} if isinstance(reasons, dict) and all(isinstance(x, str) for x in reasons.values()) else {}
+        return self._reasons(_CANNOT)
 
     def set_cannot_save(self, reasons: Mapping[str, str]) -> None:
         """State why collections cannot have a tensor in this training, beside those of which that is known."""
         self._meta[_CANNOT] = {**self.cannot_save, **reasons}
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """The reasons why collections that could be had were left out of saved steps, by name."""
+        return self._reasons(_LEFT_OUT)
+
+    def set_left_out(self, reasons: Mapping[str, str]) -> None:
+        """State why collections were left out, beside those of which that is known."""
+        self._meta[_LEFT_OUT] = {**self.left_out, **reasons}
+
+    def _reasons(self, key: str) -> dict[str, str]:
+        reasons = self._meta.get(key)
+        return {**reasons} if isinstance(reasons, dict) and all(isinstance(x, str) for x in reasons.values()) else {}
 
     def prepare(
         self,

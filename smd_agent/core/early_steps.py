@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from smd_agent.core.budget import Allowance
 from smd_agent.core.clock import NEVER
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.overhead import overhead
@@ -38,11 +39,10 @@ class EarlySteps:
     def __init__(
         self, spent: Callable[[], float] = lambda: overhead.seconds, now: Callable[[], float] = time.perf_counter
     ) -> None:
-        self._spent, self._now = spent, now
+        # Its first question comes when the first step, which finds the model and begins the run, is over.
+        self._time = Allowance(ALLOWANCE, SHARE, spent, now)
         # bool, called without arguments, says False.
         self.is_shared: Callable[[], bool] = bool
-        # Both when the first step was over, which finds the model and begins the run.
-        self._since: tuple[float, float] | None = None
         # Of each mode, so that who asks twice is answered the same.
         self._decided: dict[ModeKeys, tuple[int, bool]] = {}
 
@@ -52,18 +52,12 @@ class EarlySteps:
             return False
         known = self._decided.get(mode)
         if known is None or known[0] != step:
-            known = self._decided[mode] = step, self._has_time()
+            known = self._decided[mode] = step, self._time.is_left()
         return known[1]
 
     def next_due(self, mode: ModeKeys, step: int) -> int:
         """The first step of a mode, from this one on, that may be saved; ``NEVER`` if none may."""
         return self._next(step) if mode in _MODES else NEVER
-
-    def _has_time(self) -> bool:
-        if self._since is None:
-            self._since = self._spent(), self._now()
-        spent, lived = self._spent() - self._since[0], self._now() - self._since[1]
-        return spent < max(ALLOWANCE, SHARE * lived)
 
     @staticmethod
     def _next(step: int) -> int:

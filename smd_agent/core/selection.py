@@ -118,7 +118,7 @@ class Selection:
 
         Reasons why a collection has none count, too.
         """
-        added = self._names_added + len(self.manager.cannot_save)
+        added = self._names_added + len(self.manager.cannot_save) + len(self.manager.left_out)
         return added + (self._plan.names_seen if self._plan is not None else 0)
 
     def plan(self) -> SavePlan:
@@ -218,6 +218,19 @@ class Selection:
     def explain(self, collections: Iterable[str], reason: str) -> list[str]:
         """Note it, and that a line says so; the names of those of which none has said it."""
         return self.unfilled.explain(collections, reason)
+
+    def is_named(self, collection: str) -> bool:
+        """True if somebody asked for a collection by its name, or for tensors that may be in it."""
+        names = {*self.included.asked_for} - {CollectionKeys.ALL}
+        # Without regexes of the framework's they are somebody's own.
+        own = any(not self.manager.built_in_regexes(name) for name in names)
+        return collection in names or own or self.saves_everything
+
+    @locked
+    def left_out(self, collection: str, reason: str) -> None:
+        """Note in the run why a collection was left out of a saved step; a line says so."""
+        self.manager.set_left_out({collection: reason})
+        self.unfilled.explained.add(collection)
 
     def never_found(self) -> dict[str, list[str]]:
         """Collections that were asked for and due, and of which no tensor has come up without a word.

@@ -1,4 +1,4 @@
-"""The parts of the rows of the series that all frameworks share: their fence, their place, and the time of a step."""
+"""The parts of the rows of the series that frameworks share: their fence, their place, and the time of a step."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from smd_agent import guard
 from smd_agent.core.clock import RunPosition
 from smd_agent.core.failure_domains import SERIES
 from smd_agent.core.modes import ModeKeys
+from smd_agent.core.ports import StepAside
 from smd_agent.formats.series import ABSENT
 
 P = ParamSpec("P")
@@ -38,8 +39,8 @@ class At(NamedTuple):
     mode_step: int
 
     @classmethod
-    def current(cls, position: RunPosition) -> At:
-        """The step that is current."""
+    def current(cls, position: RunPosition | StepAside) -> At:
+        """The step that is current, or waits until an evaluation has ended."""
         return cls(position.step, position.clock.mode, position.clock.step)
 
 

@@ -28,6 +28,8 @@ def never_came_up(trial: Trial) -> dict[str, str]:
         for name, one in trial.collections().items()
         if name in reasons or ((name in asked or CollectionKeys.ALL in asked) and _was_due(one, last))
     ]
+    # Named, they would come up.
+    tried = [(name, one) for name, one in tried if name not in manager.left_out]
     names = trial.tensor_names() if tried else []
     return {name: reasons.get(name, "") for name, one in tried if not any(map(one.matches, names))}
 
@@ -72,6 +74,7 @@ class _Run:
             self._absent |= {name: "" for name in BUILT_IN_NAMES if name not in known}
         self._modes = {trial.mode_modestep(step)[0] for step in trial.step_table.steps(ModeKeys.GLOBAL, True)}
         names = trial.tensor_names() if self._asked else []
+        self._left_out = manager.left_out
         self._there = {name for name in self._asked & {*known} if any(map(known[name].matches, names))}
 
     def told(self, one: NotJudged) -> NotJudged:
@@ -85,7 +88,7 @@ class _Run:
         if one.lacking and not any(self._there & {*lack.held_by} for lack in one.lacking):
             # Of no mode.
             option = "; ".join(dict.fromkeys(map(self._option, one.lacking)))
-            return replace(one, reason="; ".join(lack.words for lack in one.lacking), option=option)
+            return replace(one, reason="; ".join(map(self._words, one.lacking)), option=option)
         return one
 
     def _never(self, lack: Lack, modes: Iterable[ModeKeys]) -> tuple[tuple[str, ...], str] | None:
@@ -97,6 +100,13 @@ class _Run:
         if lack.in_any_form and any(name in self._asked and name in self._there for name in held_by):
             return tuple(held_by), f" in {_listed(mode.name for mode in modes)}"
         return None
+
+    def _words(self, lack: Lack) -> str:
+        """The name of what is lacking, and why all that could hold it was left out, if it was."""
+        why = {name: self._left_out.get(name, "") for name in lack.held_by}
+        if not why or not all(why.values()):
+            return lack.words
+        return f"{_listed(why)} left out, as {'; '.join(dict.fromkeys(why.values()))}"
 
     def _option(self, lack: Lack) -> str:
         """The option that saves it; of several collections, the first that this run could have."""

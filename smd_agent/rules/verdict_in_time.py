@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from smd_agent.analysis.trial import Trial
 from smd_agent.core.collection_keys import CollectionKeys
@@ -76,6 +76,7 @@ class ShortLook:
         saw_last: whether the last one was looked at beside those, by rules that one step tells.
         unreadable: how many of the steps that were looked at cannot be read.
         failed: whether a part of the agent's failed in the run, so that something may be missing.
+        for_lack: the rules that could not judge because what they look at was left out of the run, by its name.
     """
 
     verdict: Verdict
@@ -84,6 +85,7 @@ class ShortLook:
     saw_last: bool = False
     unreadable: int = 0
     failed: bool = False
+    for_lack: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def is_whole(self) -> bool:
@@ -146,7 +148,17 @@ def look_shortly(
     verdict = judging.verdict()
     if saw_last:
         _add_missing(verdict, ahead.findings)
-    return ShortLook(verdict, looked, len(steps), saw_last, unreadable, bool(read_failures(trial.root)))
+    failed, for_lack = bool(read_failures(trial.root)), _for_lack(verdict, trial.collection_manager.left_out)
+    return ShortLook(verdict, looked, len(steps), saw_last, unreadable, failed, for_lack)
+
+
+def _for_lack(verdict: Verdict, left_out: Collection[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for one in verdict.not_judged:
+        for lack in one.lacking:
+            if lack.held_by and all(name in left_out for name in lack.held_by):
+                found.setdefault(", ".join(lack.held_by), []).append(one.rule)
+    return found
 
 
 def _add_missing(verdict: Verdict, found: Iterable[Finding]) -> None:
@@ -244,6 +256,8 @@ def _left_out(look: ShortLook) -> list[str]:
     for number, noun in ((look.unreadable, "step"), (len(verdict.problems), "value")):
         if number:
             left.append(f"{count_of(number, noun)} cannot be read")
+    for names, rules in look.for_lack.items():
+        left.append(f"not judged, as {names} was left out: {', '.join(rules)}")
     if verdict.passed_over:
         left.append(f"{count_of(len(verdict.passed_over), 'large tensor')} not read")
     for name, error in [*verdict.failed.items()][:1]:

@@ -33,16 +33,16 @@ def data_facts_of(call: Mapping[str, Any], model: xgboost.Booster) -> dict[str, 
 
     Returns:
         Numbers by name; none of what the training has not.
-        Of the training data ``labels/train/rows``; ``label_min`` and ``label_max``, where an objective of XGBoost goes
-        by labels alone; and where there are two classes ``negatives`` and ``positives``, how many labels there are of
-        each; ``sample_weight``, the mean weight of a positive row as part of that of a negative one;
-        ``scale_pos_weight``, as the model has it.
+        Of the training data ``labels/train/rows`` and ``features``, how many there are; ``label_min`` and
+        ``label_max``, where an objective of XGBoost goes by labels alone; and where there are two classes
+        ``negatives`` and ``positives``, how many labels there are of each; ``sample_weight``, the mean weight of a
+        positive row as part of that of a negative one; ``scale_pos_weight``, as the model has it.
         Of each of the first 16 evaluation sets ``evaluation/<set>/training_rows``, 1 if it has the rows of the training
         data, else 0; of those that early stopping goes by ``stopping_rounds``, its patience, and ``other_sets``, how
         many sets have other rows.
     """
     data = call["dtrain"]
-    facts: dict[str, float] = {"rows": data.num_row()}
+    facts: dict[str, float] = {"rows": data.num_row(), "features": data.num_col()}
     if call.get("obj") is None:
         objective = json.loads(model.save_config())["learner"]["objective"]
         labels = np.asarray(data.get_label())

@@ -48,7 +48,7 @@ class Hook(BoostingHook[xgboost.DMatrix | tuple[str, str]], TrainingCallback):
 
     def rounds(self, training: Training[Any]) -> Rounds:
         """The callback that saves the rounds of this training."""
-        return Rounds(self.recorder, SavedRounds(self.recorder, XGBoost(training), BUILT_IN))
+        return Rounds(self.recorder, SavedRounds(self.recorder, XGBoost(training), BUILT_IN, self.affordable))
 
     # What XGBoost calls.
 

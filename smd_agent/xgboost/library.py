@@ -28,6 +28,8 @@ from smd_agent.xgboost.worker import rank_and_size
 TREE_BOOSTERS = ("gbtree", "dart")
 # Callbacks of XGBoost that leave the learning rate as it is.
 _SET_NO_RATE = (EarlyStopping, EvaluationMonitor, TrainingCheckPoint)
+# A node of a tree, from the dump to the columns.
+_SECONDS_OF_NODE = 20e-6
 # Releases before keep callbacks in a set.
 _CALLS_IN_ORDER = int(xgboost.__version__.partition(".")[0]) >= 2
 
@@ -123,9 +125,17 @@ class XGBoost(Library[xgboost.Booster, xgboost.DMatrix]):
 
     def contributions(self, model: xgboost.Booster, data: xgboost.DMatrix) -> npt.NDArray[np.float32]:
         """SHAP values, kept from round to round."""
-        if self._contributions is None:
-            self._contributions = Contributions(self._rows(data, model))
-        return self._contributions.of(model)
+        return self._contributions_of(model, data).of(model)
+
+    def seconds_of_contributions(self, model: xgboost.Booster, data: xgboost.DMatrix) -> float:
+        """The seconds of the rounds since the last ones that were explained."""
+        return self._contributions_of(model, data).seconds(model)
+
+    def seconds_of_trees(self, model: xgboost.Booster) -> float:
+        """The seconds by the number of nodes in the round."""
+        rounds = model.num_boosted_rounds()
+        splits = sum(model[rounds - 1 : rounds].get_score(importance_type="weight").values())  # type: ignore[arg-type]
+        return _SECONDS_OF_NODE * 2 * float(splits)
 
     def data_facts(self, model: Any) -> Mapping[str, float]:
         """The numbers of ``data_facts_of``; of a cross-validation, by the model of its first fold."""
@@ -149,6 +159,11 @@ class XGBoost(Library[xgboost.Booster, xgboost.DMatrix]):
         text = super().reason(failure)
         start, mark, sentence = text.partition("] ")
         return sentence.split(": ", 1)[-1] if mark and start.startswith("[") else text
+
+    def _contributions_of(self, model: xgboost.Booster, data: xgboost.DMatrix) -> Contributions:
+        if self._contributions is None:
+            self._contributions = Contributions(self._rows(data, model))
+        return self._contributions
 
     def _first_model(self, model: Any) -> xgboost.Booster:
         return plain(model.cvfolds[0].bst) if self.training.folds else model  # type: ignore[no-any-return]

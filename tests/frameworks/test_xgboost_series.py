@@ -168,10 +168,10 @@ def test_metrics_with_parameters_are_told_from_those_of_others():
 
 
 def test_a_failure_costs_the_series_alone(out, monkeypatch, capfd):
-    from smd_agent.framework.boosting.every_round import EveryRound
+    from smd_agent.framework.boosting.every_round import LearningRate
 
     monkeypatch.setattr(guard, "strict", False)
-    monkeypatch.setattr(EveryRound, "_learning_rate", lambda *_: 1 / 0)
+    monkeypatch.setattr(LearningRate, "of", lambda *_: 1 / 0)
     hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=1))
     rows_of = data()
     xgboost.train(BINARY, rows_of, 6, evals=[(rows_of, "train")], verbose_eval=False, callbacks=[hook])

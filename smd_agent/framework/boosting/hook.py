@@ -10,6 +10,7 @@ from smd_agent import guard
 from smd_agent.config.settings import HookSettings
 from smd_agent.core.reduction_config import SMALL, STATISTICS, ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
+from smd_agent.framework.boosting.affordable import Affordable
 from smd_agent.framework.boosting.built_in_collections import DEFAULT_SAVED
 from smd_agent.framework.boosting.library import Training
 from smd_agent.framework.boosting.rounds import Rounds
@@ -35,6 +36,7 @@ class BoostingHook(FrameworkHook, Generic[G]):
 
     Attributes:
         library: its name in messages.
+        affordable: saves what nobody asked for by name, as far as that takes little time; None: all is saved.
     """
 
     default_saved = DEFAULT_SAVED
@@ -62,6 +64,7 @@ class BoostingHook(FrameworkHook, Generic[G]):
         self.hyperparameters = hyperparameters
         self.train_data = self.as_data(train_data)
         self.validation_data = self.as_data(validation_data)
+        self.affordable: Affordable | None = None
         self._expected: Training[Any] = Training()
         super().__init__(
             out_dir=out_dir,
@@ -89,6 +92,17 @@ class BoostingHook(FrameworkHook, Generic[G]):
             cls._tell_of_reductions()
         collections = tuple(replace(collection, reduction_config=None) for collection in settings.collections)
         return replace(settings, reduction_config=None, collections=collections)
+
+    def set_up(self) -> None:
+        """Leave out what takes long, where the configuration says so."""
+        if self.made_from is not None and self.made_from.within_budget:
+            self.affordable = Affordable(self.selection.is_named, self.selection.left_out)
+
+    def finish(self, end_marker: bool) -> None:
+        """Put everything on disk, and say what was left out."""
+        if self.writing and self.affordable is not None:
+            self.affordable.tell()
+        super().finish(end_marker)
 
     # What a library gives.
 

@@ -106,6 +106,14 @@ class Library(Generic[M, D]):
         """SHAP values of shape (rows, ..., features + 1); the last column is the bias."""
         raise NotImplementedError
 
+    def seconds_of_trees(self, model: M) -> float:
+        """The seconds that ``trees`` will take, nearly; 0 where that is not known."""
+        return 0.0
+
+    def seconds_of_contributions(self, model: M, data: D) -> float:
+        """The seconds that ``contributions`` will take, nearly; 0 where that is not known."""
+        return 0.0
+
     def data_facts(self, model: Any) -> Mapping[str, float]:
         """The facts of the labels and the evaluation sets that the training was called with, by name."""
         return {}

@@ -93,6 +93,7 @@ class Rounds:
         if not self._closed:
             self._closed = True
             self.save_missed_round()
+            self._every.end()
             self._steps.flush()
 
     # What a library may add.

@@ -17,6 +17,7 @@ from smd_agent import guard
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.failure_domains import note_missing
 from smd_agent.core.ports import StepWriter
+from smd_agent.framework.boosting.affordable import Affordable
 from smd_agent.framework.boosting.built_in_collections import FULL_SHAP, LABELS, PREDICTIONS
 from smd_agent.framework.boosting.library import Library, Unavailable
 from smd_agent.framework.plain_access import elements_of, is_a, runs_program
@@ -39,16 +40,24 @@ class SavedRounds:
         writer: takes the values of the open step.
         library: gives them.
         built_in: the library's collections; of others nothing is saved.
+        affordable: saves what nobody asked for by name, as far as that takes little time; None: all is saved.
 
     Attributes:
-        writer, library, built_in: the same.
+        writer, library, built_in, affordable: the same.
         told: collections that are saved once, and have been.
     """
 
-    def __init__(self, writer: StepWriter, library: Library[Any, Any], built_in: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        writer: StepWriter,
+        library: Library[Any, Any],
+        built_in: Mapping[str, Any],
+        affordable: Affordable | None = None,
+    ) -> None:
         self.writer = writer
         self.library = library
         self.built_in = built_in
+        self.affordable = affordable
         self.told: set[str] = set()
         self._is_noted = False
         self._missing: dict[str, list[str]] = {}
@@ -58,6 +67,8 @@ class SavedRounds:
         """Save what the open step wants of a round; see ``RoundEnd``."""
         self._shap = None
         self._missing = {}
+        if self.affordable is not None:
+            self.affordable.begin_round()
         given = RoundEnd(model, log)
         with self.library.quiet():
             probes = [kind(self) for kind in PROBES if kind.collection in self.built_in]
@@ -100,6 +111,10 @@ class SavedRounds:
             self._shap = self.library.contributions(*self.library.shap_data(model))
         return self._shap
 
+    def seconds_of_shap(self, model: Any) -> float:
+        """The seconds that ``shap_values`` will take."""
+        return 0.0 if self._shap is not None else self.library.seconds_of_contributions(*self.library.shap_data(model))
+
 
 class RoundProbe(Probe):
     """A collection of one round that is saved.
@@ -111,11 +126,13 @@ class RoundProbe(Probe):
         collection: its name.
         names: of its tensors, if they are always the same.
         once: whether it is saved in one round only.
+        part: of the time for what nobody asked for by name that it may make use of; 0: it is saved whatever it takes.
     """
 
     collection: ClassVar[str] = ""
     names: ClassVar[Sequence[str] | None] = None
     once: ClassVar[bool] = False
+    part: ClassVar[float] = 0.0
 
     def __init__(self, rounds: SavedRounds) -> None:
         self._rounds = rounds
@@ -126,12 +143,27 @@ class RoundProbe(Probe):
     @on(RoundEnd)
     def try_to_save(self, given: RoundEnd) -> None:
         """Save the collection, or take note of why it is missing."""
-        failure = guard.attempt(lambda: self.save(given))
+        failure = guard.attempt(lambda: self._save_affordable(given))
         if failure is not None:
             self._rounds.is_missing(self.collection, failure)
         if self.once:
             # Not in a later round, either, after it was said that it cannot be saved.
             self._rounds.told.add(self.collection)
+
+    def _save_affordable(self, given: RoundEnd) -> None:
+        affordable = self._rounds.affordable
+        if affordable is None or not self.part or affordable.is_named(self.collection):
+            self.save(given)
+            return
+        # What cannot be had is not left out.
+        self.need(given)
+        number, seconds = self._writer.position.step, self.seconds(given)
+        affordable.offer(self.collection, number, self.part, seconds, lambda: self.save(given))
+
+    def seconds(self, given: RoundEnd) -> float:
+        """The seconds that saving it will take: as many as last time, and at first none."""
+        affordable = self._rounds.affordable
+        return (affordable.took(self.collection) if affordable is not None else None) or 0.0
 
     def need(self, given: RoundEnd) -> Any:
         """The things that the collection is made of.
@@ -221,6 +253,7 @@ class Predictions(RoundProbe):
 
     collection = CollectionKeys.PREDICTIONS
     names = (PREDICTIONS,)
+    part = 1.0
 
     def need(self, given: RoundEnd) -> Any:
         """The validation data."""
@@ -249,10 +282,15 @@ class Trees(RoundProbe):
     """Trees of the round."""
 
     collection = CollectionKeys.TREES
+    part = 1.0
 
     def need(self, given: RoundEnd) -> Any:
         """A model of trees."""
         return self._library.tree_model(given.model)
+
+    def seconds(self, given: RoundEnd) -> float:
+        """As many as last time, and at first as many as the library tells."""
+        return super().seconds(given) or self._library.seconds_of_trees(self.need(given))
 
     def save(self, given: RoundEnd) -> None:
         """Save the columns of the trees."""
@@ -260,10 +298,15 @@ class Trees(RoundProbe):
         self._writer.save_tensors([f"trees/{name}" for name in columns], list(columns.values()))
 
 
-class FeatureImportance(Trees):
+class FeatureImportance(RoundProbe):
     """Importance of each feature, as its part of the sum."""
 
     collection = CollectionKeys.FEATURE_IMPORTANCE
+    part = 1.0
+
+    def need(self, given: RoundEnd) -> Any:
+        """A model of trees."""
+        return self._library.tree_model(given.model)
 
     def save(self, given: RoundEnd) -> None:
         """Save the importance, of each kind."""
@@ -280,10 +323,16 @@ class AverageShap(RoundProbe):
     """Means of the SHAP values' sizes, by feature."""
 
     collection = CollectionKeys.AVERAGE_SHAP
+    # They take most, and leave some of the time to all else.
+    part = 0.5
 
     def need(self, given: RoundEnd) -> Any:
         """A model of trees, and data to explain."""
         return self._library.shap_data(given.model)
+
+    def seconds(self, given: RoundEnd) -> float:
+        """As many as the SHAP values will take."""
+        return self._rounds.seconds_of_shap(given.model)
 
     def save(self, given: RoundEnd) -> None:
         """Save the means."""

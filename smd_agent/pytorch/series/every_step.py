@@ -4,34 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from threading import get_ident
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
-from smd_agent import guard
-from smd_agent.core.failure_domains import SERIES
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.recorder import Recorder
 from smd_agent.formats.series import ABSENT, STEPS_TABLE
 from smd_agent.framework.plain_access import attribute, own_dict
+from smd_agent.framework.series_rows import At, fence
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.plain_access import groups_of
 from smd_agent.pytorch.series.clip_norms import Measured
-from smd_agent.pytorch.series.late_rows import At, LateRows, Number
+from smd_agent.pytorch.series.late_rows import LateRows, Number
 from smd_agent.pytorch.series.named_parameters import GRADIENT, UPDATE
 from smd_agent.pytorch.series.norms import Norms
 from smd_agent.pytorch.series.roots import ScaledLosses, added, number_of, scale_of
 from smd_agent.pytorch.series.step_times import StepTimes
 from smd_agent.pytorch.training_threads import TrainingThreads
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
 NAMES: tuple[str, ...] = ("series/loss", GRADIENT, UPDATE, "series/learning_rate", "series/seconds")
 NAMES_OF_SCALED: tuple[str, ...] = (*NAMES, "series/loss_scale", "series/skipped")
-
-
-def _fence(doing: str) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
-    """``SERIES.fence`` without its clocks, which take as long as what is done in each step."""
-    return lambda function: guard.fenced(function, SERIES, doing, None, False)
 
 
 class _Numbers:
@@ -109,7 +100,7 @@ class EveryStep:
 
     # What is told.
 
-    @_fence("looking at a backward pass")
+    @fence("looking at a backward pass")
     def pass_begins(self, roots: Any) -> None:
         """A backward pass begins from these tensors."""
         if self._takes() and not (self._closures.passes >= 0 and self._closures.repeats()):
@@ -122,13 +113,13 @@ class EveryStep:
             if type(now.loss) is float and now.loss - now.loss != 0.0 and now.loss is not ABSENT:
                 self.culprits.of_loss(roots)
 
-    @_fence("looking at a loss that is scaled")
+    @fence("looking at a loss that is scaled")
     def loss_scaled(self, scaler: Any, losses: Any, scaled: Any) -> None:
         """A scaler has multiplied losses."""
         if self._takes():
             self._losses.note(scaler, losses, scaled)
 
-    @_fence("looking at an update")
+    @fence("looking at an update")
     def before_update(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """An optimizer is about to update its parameters."""
         if len(args) > 1 or kwargs:
@@ -142,7 +133,7 @@ class EveryStep:
             self._norms.before_update(optimizer)
             self._norms.uses_gradients(optimizer)
 
-    @_fence("looking at an update")
+    @fence("looking at an update")
     def after_update(self, optimizer: Any, ends: bool) -> None:
         """An optimizer has updated its parameters; ``ends``: and with that the current training step has ended."""
         has_closure, self._closures.passes = self._closures.passes >= 0, -1
@@ -165,29 +156,29 @@ class EveryStep:
             if ends and not measures and self._last.seconds is not ABSENT:
                 self._times.pause(self, self._last.seconds)
 
-    @_fence("looking at an update")
+    @fence("looking at an update")
     def rested(self) -> None:
         """Steps are looked at again, after some that have no row."""
         self._times.go_on(self)
 
-    @_fence("keeping norms that the program computes")
+    @fence("keeping norms that the program computes")
     def wants_norms(self) -> bool | None:
         """True if the norm of each gradient is wanted that the program measures, and not only that of all of them."""
         return self._takes() and self._norms.gradients.now
 
-    @_fence("keeping norms that the program computes")
+    @fence("keeping norms that the program computes")
     def gradients_measured(self, count: int, each: list[Measured], total: Any) -> None:
         """The program has measured so many gradients; ``each``: the norm of each one, as far as that is wanted."""
         if self._takes():
             self._norms.clipped.add(count, each, total)
 
-    @_fence("looking at a scaler")
+    @fence("looking at a scaler")
     def scaler_steps(self, scaler: Any) -> None:
         """A scaler is about to have an optimizer update its parameters, or to skip that."""
         if self._takes():
             self._now.scale = scale_of(scaler)
 
-    @_fence("looking at an update that is skipped")
+    @fence("looking at an update that is skipped")
     def update_skipped(self, optimizer: Any) -> None:
         """A scaler has skipped an update."""
         if self._takes() and self._now.scale is not ABSENT:
@@ -195,21 +186,21 @@ class EveryStep:
             if self._now.rate is ABSENT:
                 self._now.rate = _rate_of(optimizer)
 
-    @_fence("writing the numbers of a step")
+    @fence("writing the numbers of a step")
     def ended(self) -> None:
         """The current training step has ended."""
         self.culprits.step_ended()
         if self._takes():
             self._write()
 
-    @_fence("going on with a step")
+    @fence("going on with a step")
     def went_on(self) -> None:
         """The step that has just ended goes on."""
         if self._takes():
             self._times.take_back(self._now.seconds)
             self._now.seconds = ABSENT
 
-    @_fence("writing the numbers of the last step")
+    @fence("writing the numbers of the last step")
     def settle(self) -> None:
         """Write all that is yet to be written."""
         if self._now is not _NO_STEP:
@@ -238,7 +229,7 @@ class EveryStep:
             self._thread = get_ident()
             self._now = self._last
             if self._last.at.step != current.step:
-                self._now = _Numbers(At(current.step, current.clock.mode, current.clock.step))
+                self._now = _Numbers(At.current(current))
             else:
                 self._norms.go_on()
         return True

@@ -9,10 +9,10 @@ from typing import NamedTuple, TypeAlias, cast
 
 import torch
 
-from smd_agent.core.modes import ModeKeys
 from smd_agent.core.series import Series
 from smd_agent.formats.series import ABSENT
 from smd_agent.framework.plain_access import is_a
+from smd_agent.framework.series_rows import At
 from smd_agent.interpreter.never_freed import never_free
 from smd_agent.pytorch.device.reductions import HostCopy
 from smd_agent.pytorch.own_operations import apart, without_gradients
@@ -25,14 +25,6 @@ DEVICES = ("cuda", "xpu")
 
 # Rows that are on their way: more only where the program asks for steps faster than they are computed.
 _MOST = 64
-
-
-class At(NamedTuple):
-    """The step of a row."""
-
-    step: int
-    mode: ModeKeys
-    mode_step: int
 
 
 class Part(NamedTuple):

@@ -11,12 +11,13 @@ import torch
 from smd_agent.core.budget import SHARE, Budget
 from smd_agent.formats.series import ABSENT, PARAMETERS_TABLE
 from smd_agent.framework.plain_access import attribute, is_a
+from smd_agent.framework.series_rows import At
 from smd_agent.pytorch.device import free_memory
 from smd_agent.pytorch.model.tracked_module import TrackedModule
 from smd_agent.pytorch.own_operations import apart, without_gradients
 from smd_agent.pytorch.plain_access import optimized
 from smd_agent.pytorch.series.clip_norms import ClipNorms
-from smd_agent.pytorch.series.late_rows import At, LateRows, Number, Part
+from smd_agent.pytorch.series.late_rows import LateRows, Number, Part
 from smd_agent.pytorch.series.lengths import lengths_of, measured_parts, together
 from smd_agent.pytorch.series.named_parameters import NamedParameters
 from smd_agent.pytorch.series.roots import number_of

@@ -11,6 +11,7 @@ from smd_agent.rules.parameters import Parameter, number, whole
 
 _GAIN = "feature_importance/total_gain/"
 _SHAP = "average_shap/"
+_FEATURES = "data_facts/labels/train/features"
 # Labels that are not of the largest class.
 _FEWEST_OF_OTHERS = 20
 
@@ -27,7 +28,7 @@ class LeakingFeature(RuleOfClasses):
     right = Parameter(number, 0.999, "least part of the rows, or of pairs of them, in the right order")
     rows = Parameter(whole, 100, "fewest rows with labels")
     features = Parameter(whole, 5, "fewest features of the data")
-    brings = {"feature_importance,labels,predictions": {}}
+    brings = {"feature_importance,labels,predictions,data_facts": {}}
     needs = (
         Need((CollectionKeys.FEATURE_IMPORTANCE,)),
         whole_or_not(CollectionKeys.PREDICTIONS),
@@ -46,6 +47,8 @@ class LeakingFeature(RuleOfClasses):
         """Begin with nothing seen."""
         super().start()
         self._suspect: str | None = None
+        # As far as the rounds so far tell: not all of them do.
+        self._features = 0
 
     def take(self, step: StepView) -> None:
         """Look at the gains of a round, and at what it has reached."""
@@ -60,7 +63,9 @@ class LeakingFeature(RuleOfClasses):
             return
         most, total = max(gains, key=gains.__getitem__), sum(gains.values())
         share = gains[most] / total if total else 0.0
-        features = max(len(gains), len(step.names(patterns=(f"^{_SHAP}",))))
+        known = step.numbers((_FEATURES,)).get(_FEATURES, 0.0)
+        shap = step.names(patterns=(f"^{_SHAP}",))
+        features = self._features = max(self._features, len(gains), int(known), len(shap))
         right = self._right(step)
         is_met = share >= self.share and right >= self.right and features >= self.features
         if is_met and (is_first or most == self._suspect):
