@@ -76,7 +76,7 @@ def test_what_is_known_of_evaluation_sets(way, runner):
     assert_untouched(both)
     positives = int(both.plain.stdout.split()[0])
     expected = {f"data_facts/evaluation/{name}/{fact}": number for name in sets for fact, number in sets[name].items()}
-    labels = {"rows": 180, "positives": positives, "negatives": 180 - positives}
+    labels = {"rows": 180, "features": 5, "positives": positives, "negatives": 180 - positives}
     labels |= {"sample_weight": 1, "scale_pos_weight": 1, "label_min": 0, "label_max": 1}
     expected |= {f"data_facts/labels/train/{name}": value for name, value in labels.items()}
     found = create_trial(str(both.folder))
@@ -110,11 +110,13 @@ def test_each_training_of_a_program_has_its_own(runner, tmp_path):
         for step in (0, 4, 6, 10)
     }
     binary = {"label_min": 0, "label_max": 1}
-    cv = {"rows": 180, "positives": few, "negatives": 180 - few, "sample_weight": 1, "scale_pos_weight": 3, **binary}
+    of_all = {"features": 5}
+    cv = {"rows": 180, "positives": few, "negatives": 180 - few, "sample_weight": 1, "scale_pos_weight": 3}
     one = {"rows": 240, "positives": many, "negatives": 240 - many, "sample_weight": 2, "scale_pos_weight": 0.5}
     least, most = json.loads(result.stdout.splitlines()[1])
     number = {"rows": 240, "label_min": least, "label_max": most}
-    assert saved == {0: cv, 4: {**one, **binary}, 6: number, 10: {"rows": 240}}
+    each = {0: {**cv, **binary}, 4: {**one, **binary}, 6: number, 10: {"rows": 240}}
+    assert saved == {step: {**facts, **of_all} for step, facts in each.items()}
 
 
 def test_what_is_no_label_of_the_objective():
@@ -125,7 +127,7 @@ def test_what_is_no_label_of_the_objective():
         if name == "margin":
             data.set_base_margin(np.arange(30.0))
         facts[name] = data_facts_of({"dtrain": data}, xgboost.train({"nthread": 1, **how}, data, 1))
-    plain = {"labels/train/rows": 30}
+    plain = {"labels/train/rows": 30, "labels/train/features": 3}
     one = {**plain, "labels/train/label_min": 1, "labels/train/label_max": 1}
     assert facts == {"one": one, "cox": plain, "margin": plain}
 

@@ -63,9 +63,8 @@ class LeakingFeature(RuleOfClasses):
             return
         most, total = max(gains, key=gains.__getitem__), sum(gains.values())
         share = gains[most] / total if total else 0.0
-        known = step.numbers((_FEATURES,)).get(_FEATURES, 0.0)
-        shap = step.names(patterns=(f"^{_SHAP}",))
-        features = self._features = max(self._features, len(gains), int(known), len(shap))
+        known, shap = step.numbers((_FEATURES,)).get(_FEATURES), step.names(patterns=(f"^{_SHAP}",))
+        features = self._features = max(self._features, len(gains), int(known or 0), len(shap))
         right = self._right(step)
         is_met = share >= self.share and right >= self.right and features >= self.features
         if is_met and (is_first or most == self._suspect):
