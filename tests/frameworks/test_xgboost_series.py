@@ -59,7 +59,7 @@ KILLED = f"""{DATA}
 class Tell(xgboost.callback.TrainingCallback):
     def after_iteration(self, model, epoch, evals_log):
         tell(epoch, evals_log["train"]["logloss"][-1])
-        time.sleep(0.01)
+        time.sleep(0.02)
 xgboost.train(BINARY, train, 1000000, evals=[(train, "train")], verbose_eval=False, callbacks=[Tell()])
 """
 

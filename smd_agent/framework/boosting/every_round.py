@@ -31,27 +31,21 @@ class EveryRound:
         self._evaluated: tuple[str, ...] | None = None
         self._loss: str | None = None
         self._names: tuple[str, ...] = ()
-        self._rests = Rests(SHARE)
-        # Rounds without a row: all between two rows, those of them that are yet to come, and what one took.
-        self._resting = self._left = 0
-        self._others = 0.0
+        self._rests = RoundsAtRest()
         # The round that has just ended, if it has no row.
         self._last: tuple[Any, Any] | None = None
 
     @fence("writing the numbers of a round")
     def ended(self, model: Any, log: Any) -> None:
         """A round, which is the current step, has ended; see ``RoundEnd``."""
-        if self._left:
+        if self._rests.left:
             self._last = model, log
-            self._left -= 1
-            if not self._left:
-                self._others = self._time.ends() / self._resting
+            self._rests.passes()
+            if not self._rests.left:
+                self._time.ends()
         elif self._series.wanted:
-            seconds = self._time.ends()
-            self._write(model, log, seconds)
-            if seconds is not ABSENT:
-                others, self._others = self._others, 0.0
-                self._resting = self._left = self._rests.after(seconds, others)
+            self._write(model, log, self._time.ends())
+            self._rests.begin()
 
     @fence("writing the numbers of the last round")
     def end(self) -> None:
@@ -73,6 +67,36 @@ class EveryRound:
         self._series.add(STEPS_TABLE, self._names, numbers)
 
 
+class RoundsAtRest:
+    """The rounds between two rows, which have none.
+
+    Attributes:
+        left: how many of them are yet to end.
+    """
+
+    def __init__(self) -> None:
+        self.left = 0
+        # What a row does to the round after it is as much as what it takes itself.
+        self._rests = Rests(SHARE / 2)
+        self._count = 0
+        # What one of them took before, and when it was looked at the clock last.
+        self._took = self._looked_at = 0.0
+
+    def passes(self) -> None:
+        """One of them has ended."""
+        self.left -= 1
+        if not self.left:
+            before, self._looked_at = self._looked_at, perf_counter()
+            self._took = (self._looked_at - before) / self._count
+
+    def begin(self) -> None:
+        """A round has ended, and its row was taken."""
+        before, self._looked_at = self._looked_at, perf_counter()
+        if before:
+            took, self._took = self._took, 0.0
+            self._count = self.left = self._rests.after(self._looked_at - before, took)
+
+
 class LearningRate:
     """The learning rate of a training's rounds.
 
@@ -83,15 +107,17 @@ class LearningRate:
     def __init__(self, library: Library[Any, Any]) -> None:
         self._library = library
         self._rate = ABSENT
+        self._may_change: bool | None = None
         self._looked_at = self._took = 0.0
 
     def of(self, model: Any) -> float:
         """That of this round; ``ABSENT`` where it may have changed, and to look it up would take too long."""
-        began = perf_counter()
-        is_first = not self._looked_at
-        if not is_first and not self._library.rate_may_change:
+        if self._may_change is None:
+            self._may_change = self._library.rate_may_change
+        elif not self._may_change:
             return self._rate
-        if not is_first and self._took > _MOST * (began - self._looked_at):
+        began = perf_counter()
+        if self._took > _MOST * (began - self._looked_at):
             return ABSENT
         self._rate = self._library.learning_rate(model)
         self._looked_at = perf_counter()
