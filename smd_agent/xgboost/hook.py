@@ -48,7 +48,8 @@ class Hook(BoostingHook[xgboost.DMatrix | tuple[str, str]], TrainingCallback):
 
     def rounds(self, training: Training[Any]) -> Rounds:
         """The callback that saves the rounds of this training."""
-        return Rounds(self.recorder, SavedRounds(self.recorder, XGBoost(training), BUILT_IN, self.affordable))
+        saved = SavedRounds(self.recorder, XGBoost(training), BUILT_IN, self.affordable)
+        return Rounds(self.recorder, saved, self.rests)
 
     # What XGBoost calls.
 

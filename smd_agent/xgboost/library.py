@@ -60,6 +60,11 @@ class XGBoost(Library[xgboost.Booster, xgboost.DMatrix]):
                 else:
                     yield f"{data}-{metric}", latest
 
+    def latest(self, log: EvalsLog) -> list[float]:
+        """The last entries without their names."""
+        found = [values[-1] for metrics in log.values() for values in metrics.values()]
+        return super().latest(log) if tuple in map(type, found) else [*map(float, found)]
+
     def losses(self, log: EvalsLog) -> Iterator[str]:
         """Those that early stopping wants small."""
         small = wanted_small(self.training.call, log)

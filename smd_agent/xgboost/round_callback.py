@@ -9,6 +9,7 @@ from xgboost.core import XGBoostError
 
 from smd_agent.core.failure_domains import STEPS
 from smd_agent.framework.boosting import rounds
+from smd_agent.framework.boosting.every_round import RoundsAtRest
 from smd_agent.framework.boosting.rounds import RoundRecorder
 from smd_agent.framework.boosting.saved_round import SavedRounds
 from smd_agent.framework.plain_access import attribute
@@ -22,8 +23,8 @@ class Rounds(rounds.Rounds, TrainingCallback):
     XGBoost 2 it keeps callbacks in a set, so a round that was missed for this reason is saved when training ends.)
     """
 
-    def __init__(self, steps: RoundRecorder, saved: SavedRounds) -> None:
-        super().__init__(steps, saved)
+    def __init__(self, steps: RoundRecorder, saved: SavedRounds, rests: RoundsAtRest | None = None) -> None:
+        super().__init__(steps, saved, rests)
         self._rounds_before: int | None = None
         self._open: tuple[Any, int, Any] | None = None
 

@@ -21,17 +21,19 @@ class EveryRound:
     Args:
         series: takes them.
         library: gives the numbers.
+        rests: between the rows of the run.
     """
 
-    def __init__(self, series: Series, library: Library[Any, Any]) -> None:
+    def __init__(self, series: Series, library: Library[Any, Any], rests: RoundsAtRest) -> None:
         self._series = series
         self._library = library
         self._time = StepTime()
         self._rate = LearningRate(library)
-        self._evaluated: tuple[str, ...] | None = None
-        self._loss: str | None = None
+        # Number of metrics, and the place of the loss among them.
+        self._evaluated = -1
+        self._loss: int | None = None
         self._names: tuple[str, ...] = ()
-        self._rests = RoundsAtRest()
+        self._rests = rests
         # The round that has just ended, if it has no row.
         self._last: tuple[Any, Any] | None = None
 
@@ -55,20 +57,26 @@ class EveryRound:
 
     def _write(self, model: Any, log: Any, seconds: float) -> None:
         self._last = None
-        metrics = dict(self._library.metrics(log))
-        if (evaluated := tuple(metrics)) != self._evaluated:
-            self._evaluated = evaluated
-            self._loss = self._library.training_loss(model, metrics)
-            first = (LEARNING_RATE, SECONDS) if self._loss is None else (LOSS, LEARNING_RATE, SECONDS)
-            self._names = (*first, *map(series_name, evaluated))
-        numbers = [self._rate.of(model), seconds, *map(float, metrics.values())]
+        metrics = self._library.latest(log)
+        # They come in one order, and none goes away.
+        if len(metrics) != self._evaluated:
+            self._evaluated = len(metrics)
+            self._look_at_names(model, log)
+        numbers = [self._rate.of(model), seconds, *metrics]
         if self._loss is not None:
-            numbers.insert(0, float(metrics[self._loss]))
+            numbers.insert(0, metrics[self._loss])
         self._series.add(STEPS_TABLE, self._names, numbers)
+
+    def _look_at_names(self, model: Any, log: Any) -> None:
+        evaluated = [name for name, _ in self._library.metrics(log)]
+        loss = self._library.training_loss(model, evaluated)
+        self._loss = None if loss is None else evaluated.index(loss)
+        first = (LEARNING_RATE, SECONDS) if loss is None else (LOSS, LEARNING_RATE, SECONDS)
+        self._names = (*first, *map(series_name, evaluated))
 
 
 class RoundsAtRest:
-    """The rounds between two rows, which have none.
+    """The rounds of a run between two rows, which have none.
 
     Attributes:
         left: how many of them are yet to end.
@@ -81,6 +89,10 @@ class RoundsAtRest:
         self._count = 0
         # What one of them took before, and when it was looked at the clock last.
         self._took = self._looked_at = 0.0
+
+    def begin_anew(self) -> None:
+        """Another training begins, the first round of which has a row."""
+        self.left, self._looked_at = 0, 0.0
 
     def passes(self) -> None:
         """One of them has ended."""

@@ -12,6 +12,7 @@ from smd_agent.core.reduction_config import SMALL, STATISTICS, ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
 from smd_agent.framework.boosting.affordable import Affordable
 from smd_agent.framework.boosting.built_in_collections import DEFAULT_SAVED
+from smd_agent.framework.boosting.every_round import RoundsAtRest
 from smd_agent.framework.boosting.library import Training
 from smd_agent.framework.boosting.rounds import Rounds
 from smd_agent.framework.hook import FrameworkHook
@@ -37,6 +38,7 @@ class BoostingHook(FrameworkHook, Generic[G]):
     Attributes:
         library: its name in messages.
         affordable: saves what nobody asked for by name, as far as that takes little time; None: all is saved.
+        rests: between the rows of the run's series.
     """
 
     default_saved = DEFAULT_SAVED
@@ -65,6 +67,7 @@ class BoostingHook(FrameworkHook, Generic[G]):
         self.train_data = self.as_data(train_data)
         self.validation_data = self.as_data(validation_data)
         self.affordable: Affordable | None = None
+        self.rests = RoundsAtRest()
         self._expected: Training[Any] = Training()
         super().__init__(
             out_dir=out_dir,

@@ -65,6 +65,10 @@ class Library(Generic[M, D]):
         """Names and values of the round's metrics; the names are ``<evaluation set>-<metric>``."""
         raise NotImplementedError
 
+    def latest(self, log: Any) -> list[float]:
+        """The values of ``metrics`` alone; it is asked in each round."""
+        return [float(value) for _, value in self.metrics(log)]
+
     def losses(self, log: Any) -> Iterable[str]:
         """Names of metrics that this training wants small, beside those that the library knows by their names."""
         return ()

@@ -8,7 +8,7 @@ from smd_agent import guard
 from smd_agent.core.clock import RunPosition
 from smd_agent.core.failure_domains import STEPS
 from smd_agent.core.series import Series
-from smd_agent.framework.boosting.every_round import EveryRound
+from smd_agent.framework.boosting.every_round import EveryRound, RoundsAtRest
 from smd_agent.framework.boosting.saved_round import SavedRounds
 
 
@@ -40,14 +40,16 @@ class Rounds:
     Args:
         steps: opens and closes the steps.
         saved: saves what is due of a round.
+        rests: between the rows of the run's series; those of this training alone if None.
     """
 
-    def __init__(self, steps: RoundRecorder, saved: SavedRounds) -> None:
+    def __init__(self, steps: RoundRecorder, saved: SavedRounds, rests: RoundsAtRest | None = None) -> None:
         super().__init__()
         self._steps = steps
         self._position = steps.position
         self._saved = saved
-        self._every = EveryRound(steps.series, saved.library)
+        self._rests = RoundsAtRest() if rests is None else rests
+        self._every = EveryRound(steps.series, saved.library, self._rests)
         self._first = 0
         self._closed = False
 
@@ -61,6 +63,7 @@ class Rounds:
         if self._position.open:
             self._steps.end_step()
         self._first = self._position.step + 1
+        self._rests.begin_anew()
         self.look_at(model)
 
     @STEPS.fence("saving a round")
