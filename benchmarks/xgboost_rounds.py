@@ -18,8 +18,8 @@ GENERATIONS = 4
 WINDOWS = 80
 ROUNDS = 4
 
-# By workload: words, rounds of a window, windows, and the most that the series may take. Short rounds come in windows of
-# a whole training each, as it goes by what a round takes by the clock, in which others must not have their turns.
+# By workload: words, rounds of a window, windows, and the most that the series may take. Short rounds come in windows
+# of a whole training each: it goes by what a round takes by the clock, in which others must not have their turns.
 SERIES = {"short_rounds": ("569 × 30", 1_990, 12, 1.02), "long_rounds": ("40,000 × 50", 2, 50, 1.01)}
 
 # Every round from this one on; its own SHAP values are those of all trees so far.
