@@ -16,7 +16,9 @@ from harness.series import collected
 import smd_agent.xgboost as smd
 from smd_agent import guard
 from smd_agent.analysis.trial import create_trial
+from smd_agent.core.budget import Rests
 from smd_agent.formats.series import ABSENT
+from smd_agent.framework.boosting import every_round
 from smd_agent.framework.boosting.library import Training
 from smd_agent.xgboost.library import XGBoost
 from smd_agent.xgboost.objectives import objective_metrics
@@ -153,6 +155,36 @@ def test_a_second_training_goes_on_and_has_its_own_names(out, rows):
     assert [row.get("series/seconds") is None for row in rows("steps")] == [True, False, False] * 2
 
 
+def test_short_rounds_rest_but_the_first_and_the_last_one_of_a_training(out, rows, monkeypatch):
+    monkeypatch.setattr(Rests, "after", lambda *_: 3)
+    hook = smd.Hook(out, save_config=SELDOM)
+    log = {}
+    for _ in range(2):
+        rows_of = data()
+        how = {"evals": [(rows_of, "train")], "evals_result": log, "verbose_eval": False, "callbacks": [hook]}
+        xgboost.train(BINARY, rows_of, 13, **how)
+    assert [row["step"] for row in rows("steps")] == [0, 1, 5, 9, 12, 13, 14, 18, 22, 25]
+    # That of a round after rests is its own; that of the last one is not known.
+    assert ["series/seconds" in row for row in rows("steps")] == [False, True, True, True, False] * 2
+    losses = [row["series/train-logloss"] for row in rows("steps")[5:]]
+    assert losses == [log["train"]["logloss"][number] for number in (0, 1, 5, 9, 12)]
+
+
+def test_what_rounds_that_rest_take_is_told(monkeypatch):
+    told = []
+    monkeypatch.setattr(Rests, "after", lambda _, seconds, others: told.append((seconds, others)) or 2)
+    clock = iter([10.0, 11.0, 14.0, 14.5]).__next__
+    monkeypatch.setattr(every_round, "perf_counter", clock)
+    rests = every_round.RoundsAtRest()
+    rests.begin()
+    rests.begin()
+    for left in (1, 0):
+        rests.passes()
+        assert rests.left == left
+    rests.begin()
+    assert told == [(1.0, 0.0), (0.5, 1.5)]
+
+
 def test_what_an_objective_of_the_programs_makes_small_is_not_known(out, rows):
     rows_of = data()
     training = Training(call={"dtrain": rows_of, "evals": [(rows_of, "train")], "obj": lambda *_: None})
@@ -168,10 +200,8 @@ def test_metrics_with_parameters_are_told_from_those_of_others():
 
 
 def test_a_failure_costs_the_series_alone(out, monkeypatch, capfd):
-    from smd_agent.framework.boosting.every_round import LearningRate
-
     monkeypatch.setattr(guard, "strict", False)
-    monkeypatch.setattr(LearningRate, "of", lambda *_: 1 / 0)
+    monkeypatch.setattr(every_round.LearningRate, "of", lambda *_: 1 / 0)
     hook = smd.Hook(out, save_config=smd.SaveConfig(save_interval=1))
     rows_of = data()
     xgboost.train(BINARY, rows_of, 6, evals=[(rows_of, "train")], verbose_eval=False, callbacks=[hook])

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from smd_agent.core.budget import ALLOWANCE, FIRST, FIRST_ROWS, Budget, Rests
+from smd_agent.core.budget import ALLOWANCE, FIRST, FIRST_ROWS, Allowance, Budget, Rests
 
 
 def run(budget, steps, step_seconds, cost):
@@ -78,3 +78,17 @@ def test_each_step_that_is_not_short_has_a_row():
 
 def test_the_first_thousand_steps_have_a_row_each():
     assert rows(0.0001, 0.0002, FIRST_ROWS) == FIRST_ROWS
+
+
+def test_an_allowance_is_some_seconds_or_a_part_of_the_time():
+    at = {"spent": 5.0, "now": 100.0}
+    allowance = Allowance(1.0, 0.02, lambda: at["spent"], lambda: at["now"])
+    assert allowance.is_left()
+    assert allowance.is_left(0.9)
+    assert not allowance.is_left(1.0)
+    assert not allowance.is_left(0.6, part=0.5)
+    at["spent"] += 1.5
+    assert not allowance.is_left()
+    at["now"] += 100.0
+    assert allowance.is_left(0.4)
+    assert not allowance.is_left(0.6)
