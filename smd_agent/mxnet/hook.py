@@ -31,6 +31,7 @@ from smd_agent.mxnet import backward_calls, block_calls
 from smd_agent.mxnet.arrays import to_array
 from smd_agent.mxnet.collection import BUILT_IN, Collection
 from smd_agent.mxnet.environment import facts
+from smd_agent.mxnet.every_step import EveryStep
 from smd_agent.mxnet.hybridized import GraphTap, watch_tracing
 from smd_agent.mxnet.loss_blocks import LossBlocks
 from smd_agent.mxnet.plain_access import name_of
@@ -73,6 +74,8 @@ class Hook(FrameworkHook):
         self._names: dict[str, weakref.ref[Parameter]] = {}
         self.steps: TrainingSteps = TrainingSteps(self.recorder, updates.rounds, self)
         self.steps.end_with_updates = True
+        self.every_step = EveryStep(self.recorder)
+        self.steps.on_end, self.steps.on_going_on = self.every_step.ended, self.every_step.went_on
         updates.install()
         backward_calls.install()
         watch_tracing()
@@ -147,6 +150,7 @@ class Hook(FrameworkHook):
         self.loss_guesses.begin_anew()
         if self.steps.end_with_updates:
             updates.follow(self)
+        self.every_step.follow()
         for known in self.models:
             # From now on it is asked whether they have changed.
             known.was_updated()
@@ -257,6 +261,16 @@ class Hook(FrameworkHook):
         return bool(due) or any(get(name).include_regex != list(BUILT_IN[name]) for name in names)
 
     # What BaseHook leaves to us.
+
+    def finish(self, end_marker: bool) -> None:
+        """Put everything on disk and, if asked to, mark the run as ended. Repeating it is harmless."""
+        self.every_step.settle()
+        super().finish(end_marker)
+
+    def begin_anew(self) -> None:
+        """Go on as a run of its own, in a process that a fork has made; the step that was open is its parent's."""
+        self.every_step.drop()
+        super().begin_anew()
 
     def disable(self) -> None:
         """Save nothing more and leave the blocks alone."""

@@ -14,13 +14,12 @@ from typing import Any
 from mxnet import autograd
 from mxnet.gluon import Block, Parameter, Trainer
 from mxnet.gluon.loss import Loss as LossBlock
-from mxnet.ndarray import NDArray
 
 from smd_agent import guard
 from smd_agent.core.failure_domains import STEPS
 from smd_agent.framework.model_finder import PATIENCE, ModelFinder
 from smd_agent.framework.plain_access import is_a
-from smd_agent.framework.replaced_functions import Function, Patch, Until, replace
+from smd_agent.framework.replaced_functions import Function, Until, replace
 from smd_agent.interpreter.hidden_frames import unseen
 from smd_agent.mxnet import backward_calls, block_calls, live_blocks
 from smd_agent.mxnet.arrays import is_symbolic
@@ -47,7 +46,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
         super().__init__(find_hook)
         self._unwatch: Callable[[], None] | None = None
         self._depth = threading.local()
-        self._leave_passes: list[Callable[[], object]] = []
+        self._leave_pass: Callable[[], object] = bool
         self._had_pass = False
         self._loose: Block | None = None
         self._asked_for_loose = False
@@ -79,16 +78,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
     # The first backward pass, as long as no model is known.
 
     def _watch_first_pass(self) -> None:
-        def make(original: Function) -> Function:
-            def backward(array: NDArray, *args: Any, **kwargs: Any) -> Any:
-                self._saw_pass()
-                return original(array, *args, **kwargs)
-
-            return backward
-
-        why = "a training without blocks is told of"
-        patch = Patch(NDArray, "backward", make, why=why, until=Until.MODEL_IS_FOUND)
-        self._leave_passes = [patch.remove, backward_calls.watch(self._pass)]
+        self._leave_pass = backward_calls.watch(self._pass)
 
     @unseen
     def _pass(self, heads: Any, run: Callable[[], Any]) -> Any:
@@ -101,8 +91,7 @@ class BlockFinder(ModelFinder[Block, TrackedBlock, Hook]):
         self._unwatch_passes()
 
     def _unwatch_passes(self) -> None:
-        while self._leave_passes:
-            self._leave_passes.pop()()
+        self._leave_pass()
 
     # Parameters that are trained.
 

@@ -10,7 +10,7 @@ from mxnet.gluon import Parameter, Trainer
 from smd_agent.core.clock import RunPosition
 from smd_agent.core.failure_domains import STEPS
 from smd_agent.framework.optimizer_turns import UpdateRounds
-from smd_agent.framework.replaced_functions import Function, Until, is_replaced, replace
+from smd_agent.framework.replaced_functions import Function, is_replaced, replace
 from smd_agent.framework.training_step import TrainingSteps
 from smd_agent.framework.weak_references import WeakIdentityMap
 from smd_agent.interpreter.hidden_frames import unseen
@@ -29,11 +29,33 @@ class Trained(Protocol):
         """The parameters of the blocks that it knows."""
 
 
+class UpdateListener(Protocol):
+    """Is told of every update, in saved steps and in others; it raises nothing."""
+
+    def before_update(self, trainer: Any) -> Callable[[], object] | None:
+        """A Trainer is about to update; the result is called when it has done so, or failed to."""
+
+    def after_update(self, trainer: Any, ends: bool) -> None:
+        """A Trainer has updated its parameters; ``ends``: and with that the current training step has ended."""
+
+    def rested(self) -> None:
+        """It is told of the next update again; the last one that it was not told of has ended a step."""
+
+
 class _Updates:
-    """The one of the process."""
+    """The one of the process.
+
+    Attributes:
+        rounds: of the Trainers.
+        listener: is told of updates; None if nobody wants that.
+        rest: how many updates it is not told of, before it is again.
+    """
 
     def __init__(self) -> None:
         self.rounds = UpdateRounds(self._takes_part)
+        self.listener: UpdateListener | None = None
+        self.rest = 0
+        self._resting: UpdateListener | None = None
         self._trained: Trained | None = None
         # Those of whose parameters a block has been called, if only to evaluate it.
         self._in_use: WeakIdentityMap[Any, bool] = WeakIdentityMap()
@@ -57,6 +79,24 @@ class _Updates:
         self._position = trained.steps.position
         self._position.unsure = True
         self._look_at_trainers()
+
+    def tell(self, listener: UpdateListener) -> None:
+        """Tell this one, and no other, from now on."""
+        self.listener, self.rest, self._resting = listener, 0, None
+
+    def pause(self, count: int) -> None:
+        """Tell the listener of so many updates nothing, and then that this is over."""
+        self.listener, self._resting, self.rest = None, self.listener, count
+
+    def _count_rest(self) -> None:
+        self.rest -= 1
+        if not self.rest:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        self.listener, self._resting, self.rest = self._resting, None, 0
+        if self.listener is not None:
+            self.listener.rested()
 
     def evaluated(self, parameters: Iterable[Parameter]) -> None:
         """A block that nothing has trained yet has been called to evaluate it."""
@@ -95,7 +135,7 @@ class _Updates:
             self.rounds.add(trainer)
         self._trained.steps.pass_ends_step = not trainers
         if not trainers and self._unwatch is None:
-            self._unwatch = backward_calls.watch(self._around_backward, Until.MODEL_IS_FOUND)
+            self._unwatch = backward_calls.watch(self._around_backward)
         elif trainers:
             self._end_watch()
 
@@ -133,16 +173,25 @@ class _Updates:
         rounds = self.rounds
 
         def update(trainer: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(trainer, *args, **kwargs)
-            position = self._position
-            if position is None:
-                self._updated(trainer)
-                return result
-            if rounds.only == id(trainer) and position.clock is position.train and not position.unsure:
+            done = None if self.listener is None else self.listener.before_update(trainer)
+            try:
+                result = original(trainer, *args, **kwargs)
+            finally:
+                if done is not None:
+                    done()
+            listener, position = self.listener, self._position
+            usual = position is not None and rounds.only == id(trainer) and position.clock is position.train
+            if position is not None and usual and not position.unsure:
                 # As ``TrainingSteps.updated`` does it.
                 position.awaits_update = False
                 position.updated = True
+                if listener is not None:
+                    listener.after_update(trainer, True)
+                elif self.rest:
+                    self._count_rest()
             else:
+                if listener is not None:
+                    listener.after_update(trainer, False)
                 self._updated(trainer)
             return result
 
@@ -155,6 +204,9 @@ class _Updates:
             return
         self._end_watch()
         self._trained.steps.updated(trainer)
+        if self.rest and self._trained.steps.position.updated:
+            # Updates do not end steps one by one any more.
+            self._go_on()
 
     def _takes_part(self, candidate: Any, updating: Any) -> bool:
         own = _ids(candidate)
