@@ -140,9 +140,21 @@ def layers_60_wide(folder: Path) -> Training:
     return Training(dense_layers([272] * 61, None, hybridize=True), 272, folder, 4)
 
 
+def milliseconds_3(folder: Path) -> Training:
+    """Build a net whose step takes about 3 ms on one core."""
+    return Training(dense_layers([256] * 7 + [10], "relu", hybridize=True), 256, folder, 60)
+
+
+def milliseconds_20(folder: Path) -> Training:
+    """Build a net whose step takes about 20 ms on one core."""
+    return Training(dense_layers([512] * 14 + [10], "relu", hybridize=True), 512, folder, 60)
+
+
 WORKLOADS: dict[str, Callable[[Path], Training]] = {
     "three_layers": three_layers,
     "three_layers_hybridized": three_layers_hybridized,
     "layers_41": layers_41,
     "layers_60_wide": layers_60_wide,
+    "milliseconds_3": milliseconds_3,
+    "milliseconds_20": milliseconds_20,
 }

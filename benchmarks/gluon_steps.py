@@ -33,6 +33,14 @@ CASES = (
 GENERATIONS = 8
 WINDOWS = 120
 
+SERIES_CASES = (
+    # workload, words, steps a window, most that it may cost
+    ("three_layers", "Gluon MLP of 3 layers", 30, 1.02),
+    ("milliseconds_3", "Gluon step of 3 ms", 20, 1.02),
+    ("milliseconds_20", "Gluon step of 20 ms", 5, 1.01),
+)
+SERIES_GENERATIONS = 4
+
 PERIOD = 2
 # Without std and variance, which the old library cannot make of MXNet's arrays.
 SAVED = {"interval": PERIOD, "collections": ["weights", "gradients"], "reductions": "min,max,mean,l1_norm,l2_norm"}
@@ -57,7 +65,26 @@ def rows() -> Iterator[Row]:
         yield Row(noise, floor, milliseconds(plain * one["again"]), one["again"])
         words = "– the counter put on and taken off within one process"
         yield Row(words, floor, milliseconds(plain * one["counted"]), one["counted"])
+    yield from series_rows(python)
     yield saved_row(python, old)
+
+
+def series_rows(python: str) -> Iterator[Row]:
+    """Yield what the series costs in steps that are not saved, in CPU time of the process: it adds to the engine's."""
+    for workload, words, steps, most in SERIES_CASES:
+        ratios, noises, floors = [], [], []
+        for _ in range(SERIES_GENERATIONS):
+            arms = ("without_series", "ours", "without_series")
+            with tempfile.TemporaryDirectory() as folder, family(workload, arms, folder, python, UNSAVED) as workers:
+                without, ours, again = interleave(workers, WINDOWS, "steps", steps)
+            ratios.append(pairwise(ours, without, "process"))
+            noises.append(pairwise(again, without, "process"))
+            floors.append(middle(without, "process") / steps)
+        floor = median(floors)
+        mine, noise = median(ratios), median(noises)
+        without_words = f"without the series, {milliseconds(floor)}"
+        yield Row(f"the series, {words}", without_words, milliseconds(floor * mine), mine, most)
+        yield Row("– noise: without against without", without_words, milliseconds(floor * noise), noise)
 
 
 def generation(workload: str, steps: int, python: str, old: str | None) -> dict[str, float]:

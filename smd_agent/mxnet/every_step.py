@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from threading import get_ident
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -137,6 +138,7 @@ class EveryStep:
         self._late = LateRows(self._recorder.series)
         self._sums = Sums()
         self._now = self._last = _NO_STEP
+        self._thread = 0
         self._ended: float | None = None
         # Steps that have no row until the next one, and what one of them took before.
         self._resting = 0
@@ -253,12 +255,14 @@ class EveryStep:
         """True if what is told belongs to a step whose row is made."""
         current = self._recorder.interrupted or self._recorder.position
         if self._now.at.step == current.step:
-            return True
+            # Of trainings in several threads each step is one's.
+            return self._thread == get_ident()
         if not self._recorder.series.wanted or current.step < 0:
             return False
         if self._now is not _NO_STEP:
             # It has ended without an update that was seen.
             self._write()
+        self._thread = get_ident()
         self._now = self._last
         if self._last.at.step != current.step:
             self._now = _Numbers(At(current.step, current.clock.mode, current.clock.step))

@@ -109,24 +109,31 @@ class Sums:
     def of(self, array: NDArray) -> Sum | None:
         """The sum of an array, to be known later; None if it has none that is a loss."""
         array = plain(array)
-        kind, count = _KINDS.get(array.dtype), array.size
+        # NumPy's scalar type, or a dtype: arrays of mx.np have that.
+        dtype = np.dtype(array.dtype).type
+        kind, count = _KINDS.get(dtype), array.size
         if kind is None or not count:
             return None
-        free = self._free.get(kind.dtype)
-        place = free.pop() if free else _Place(kind)
+        free = self._free.setdefault(kind.dtype, [])
+        try:
+            place = free.pop()
+        except IndexError:
+            # Not asked before: another thread may take the last one meanwhile.
+            place = _Place(kind)
+        is_narrow = dtype is np.float16
         if autograd.is_recording():
             with autograd.pause(train_mode=autograd.is_training()):
-                self._ask(array, place)
+                self._ask(array, place, is_narrow)
         else:
-            self._ask(array, place)
+            self._ask(array, place, is_narrow)
         return Sum(count, place, self)
 
     def free(self, place: _Place) -> None:
         """The number in it has been taken."""
-        self._free.setdefault(place.kind.dtype, []).append(place)
+        self._free[place.kind.dtype].append(place)
 
-    def _ask(self, array: NDArray, place: _Place) -> None:
-        if array.dtype is np.float16:
+    def _ask(self, array: NDArray, place: _Place, is_narrow: bool) -> None:
+        if is_narrow:
             array = _imperative_invoke(self._cast, (array,), ("dtype",), (place.kind.dtype,), None, False, False)
         where = array.context
         if where.device_typeid == _CPU and where.device_id == 0:
