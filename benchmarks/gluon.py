@@ -70,6 +70,21 @@ class Training:
             kind.__call__ = counter
         return times
 
+    def steps_without_series(self, count: int) -> dict[str, float]:
+        """Train as `steps` does, with nothing told meanwhile of what the series is made of."""
+        from smd_agent.mxnet.backward_calls import passes
+        from smd_agent.mxnet.trainer_watch import updates
+
+        every_step: Any = updates.listener or updates._resting
+        told = passes.listener, updates.listener, updates.rest
+        passes.listener, updates.listener, updates.rest = None, None, 0
+        begun = time.perf_counter()
+        times = self.steps(count)
+        passes.listener, updates.listener, updates.rest = told
+        # These steps are not a part of those that it measures.
+        every_step._ended += time.perf_counter() - begun
+        return times
+
     def saved_steps(self, count: int) -> dict[str, float]:
         """Train one period of `count` steps, the first of which is saved, and wait until that step is on disk.
 

@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.arms import Arm, start_agent, start_ours
+from benchmarks.arms import Arm, start_ours
 
 if TYPE_CHECKING:
     from benchmarks.gluon import Training
@@ -21,11 +21,6 @@ def load_ours() -> None:
 def load_old() -> None:
     """Import the old library."""
     importlib.import_module("smdebug.mxnet")
-
-
-def start_without_series(folder: Path, options: dict[str, Any]) -> None:
-    """Start our agent without the series, which it takes by itself."""
-    start_agent(folder, {"save_interval": options["interval"], "series": False}, options["collections"])
 
 
 def register_old(folder: Path, options: dict[str, Any], subject: Training) -> None:
@@ -48,6 +43,5 @@ def register_old(folder: Path, options: dict[str, Any], subject: Training) -> No
 ARMS = {
     "plain": Arm(),
     "ours": Arm(load_ours, before=start_ours),
-    "without_series": Arm(load_ours, before=start_without_series),
     "old": Arm(load_old, after=register_old),
 }

@@ -70,21 +70,33 @@ def rows() -> Iterator[Row]:
 
 
 def series_rows(python: str) -> Iterator[Row]:
-    """Yield what the series costs in steps that are not saved, in CPU time of the process: it adds to the engine's."""
+    """Yield what the series costs in steps that are not saved, in CPU time of the process: it adds to the engine's.
+
+    It is switched on and off within one process, as processes differ by more.
+    """
     for workload, words, steps, most in SERIES_CASES:
         ratios, noises, floors = [], [], []
         for _ in range(SERIES_GENERATIONS):
-            arms = ("without_series", "ours", "without_series")
-            with tempfile.TemporaryDirectory() as folder, family(workload, arms, folder, python, UNSAVED) as workers:
-                without, ours, again = interleave(workers, WINDOWS, "steps", steps)
+            with tempfile.TemporaryDirectory() as folder, family(workload, ("ours",), folder, python, UNSAVED) as found:
+                without, ours, again = series_samples(found[0], steps)
             ratios.append(pairwise(ours, without, "process"))
             noises.append(pairwise(again, without, "process"))
             floors.append(middle(without, "process") / steps)
-        floor = median(floors)
-        mine, noise = median(ratios), median(noises)
+        floor, mine, noise = median(floors), median(ratios), median(noises)
         without_words = f"without the series, {milliseconds(floor)}"
         yield Row(f"the series, {words}", without_words, milliseconds(floor * mine), mine, most)
         yield Row("– noise: without against without", without_words, milliseconds(floor * noise), noise)
+
+
+def series_samples(worker: Worker, steps: int) -> list[list[Sample]]:
+    """Measure windows without the series, with it, and without it, whose order changes."""
+    operations = ("steps_without_series", "steps", "steps_without_series")
+    samples: list[list[Sample]] = [[], [], []]
+    for number in range(WINDOWS):
+        for place in range(3):
+            turn = (place + number) % 3
+            samples[turn].append(worker.run(operations[turn], steps))
+    return samples
 
 
 def generation(workload: str, steps: int, python: str, old: str | None) -> dict[str, float]:

@@ -19,13 +19,13 @@ from smd_agent.core.modes import ModeKeys
 from smd_agent.core.recorder import Recorder
 from smd_agent.core.series import Series
 from smd_agent.formats.series import ABSENT, STEPS_TABLE
-from smd_agent.framework.plain_access import attribute, is_a
+from smd_agent.framework.plain_access import bases_of, elements_of, is_a, own_dict
 from smd_agent.framework.replaced_functions import Function, Patch, Until
 from smd_agent.framework.series_rows import LEARNING_RATE, LOSS, SECONDS, At, fence
 from smd_agent.mxnet.arrays import arrays_in
 from smd_agent.mxnet.backward_calls import passes
 from smd_agent.mxnet.late_losses import Sum, Sums
-from smd_agent.mxnet.plain_access import can_be_trained, parameters_of
+from smd_agent.mxnet.plain_access import can_be_trained
 from smd_agent.mxnet.trainer_watch import updates
 
 NAMES: tuple[str, ...] = (LOSS, LEARNING_RATE, SECONDS)
@@ -105,7 +105,7 @@ class LateRows:
                 if wait:
                     for one in sums:
                         one.wait()
-                elif not all([one.is_known() for one in sums]) and len(self._rows) <= _MOST:
+                elif not all(one.is_known() for one in sums) and len(self._rows) <= _MOST:
                     return
                 self._rows.popleft()
                 self._series.add_at(STEPS_TABLE, *row.at, row.names, (_loss_of(row.parts), *row.others))
@@ -167,21 +167,23 @@ class EveryStep:
         """A Trainer is about to update; the result is to be called when it has done so, or failed to."""
         if not self._takes():
             return None
-        now = self._now
-        scaler = attribute(trainer, "_amp_loss_scaler")
-        scale = 1.0 if scaler is None else float(attribute(scaler, "_loss_scale"))
+        now, own = self._now, own_dict(trainer)
+        scaler = own.get("_amp_loss_scaler")
+        scale = 1.0 if scaler is None else float(own_dict(scaler)["_loss_scale"])
         now.end_part(scale)
         if scaler is not None:
             now.scale = scale
         if now.rate is not ABSENT:
             return None
-        optimizer = attribute(trainer, "_optimizer")
-        if attribute(optimizer, "lr_scheduler") is None:
-            first = next(filter(can_be_trained, parameters_of(trainer)), None)
-            now.rate = float(attribute(optimizer, "lr") * attribute(first, "lr_mult", 1.0))
+        optimizer = own.get("_optimizer")
+        settings = own_dict(optimizer)
+        if settings.get("lr_scheduler") is None:
+            first = next(filter(can_be_trained, elements_of(own.get("_params"))), None)
+            rate = settings.get("lr")
+            now.rate = ABSENT if rate is None else float(rate * own_dict(first).get("lr_mult", 1.0))
             return None
         # A schedule may count how often it is asked.
-        owner = next(base for base in type(optimizer).__mro__ if "_get_lrs" in vars(base))
+        owner = next(base for base in bases_of(type(optimizer)) if "_get_lrs" in vars(base))
         why = "learning rates of a schedule are saved as an update uses them"
         return Patch(owner, "_get_lrs", self._listen, why=why, until=Until.CALL_RETURNS).remove
 
@@ -189,10 +191,9 @@ class EveryStep:
     def after_update(self, trainer: Any, ends: bool) -> None:
         """A Trainer has updated its parameters; ``ends``: and with that the current training step has ended."""
         if self._takes():
-            scaler = attribute(trainer, "_amp_loss_scaler")
-            if scaler is not None:
-                skipped = attribute(scaler, "_next_loss_scale") < attribute(scaler, "_loss_scale")
-                self._now.skipped = float(skipped)
+            scaler = own_dict(own_dict(trainer).get("_amp_loss_scaler"))
+            if scaler:
+                self._now.skipped = float(scaler["_next_loss_scale"] < scaler["_loss_scale"])
             if ends:
                 self._write()
                 self._rest()

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from mxnet import autograd, context, ndarray
+from mxnet.base import _LIB as LIBRARY
 from mxnet.base import MXNetError, OpHandle, c_str, check_call
 from mxnet.ndarray import NDArray
 from mxnet.ndarray._internal import _imperative_invoke
 
-from smd_agent.mxnet.arrays import LIBRARY, bytes_of, plain
+from smd_agent.mxnet.arrays import bytes_of, plain
 
 _CPU = 1
 
