@@ -209,7 +209,8 @@ class EveryStep:
     @fence("writing the numbers of a step")
     def ended(self) -> None:
         """The current training step has ended."""
-        if self._takes():
+        # A Trainer that has been made may end one that rests.
+        if updates.listener is self and self._takes():
             self._write()
 
     @fence("going on with a step")

@@ -435,6 +435,21 @@ def test_short_steps_rest_and_what_watches_them_is_out_of_the_way(out, rows):
     assert len(found) < 400
 
 
+def test_a_trainer_that_is_made_amid_a_rest_leaves_no_row_without_a_loss(out, rows):
+    net = small()
+    hook = hook_for(out, net)
+    for _ in range(12):
+        trainer = trainer_of(net)
+        for _ in range(25):
+            with autograd.record():
+                loss = loss_of(net)
+            loss.backward()
+            trainer.step(6)
+    hook.close()
+    assert len(rows("steps")) < 300
+    assert all("series/loss" in row and "series/learning_rate" in row for row in rows("steps"))
+
+
 def test_steps_of_other_threads_do_no_harm(out, rows):
     nets = [small(f"net{number}_") for number in range(2)]
     hook = hook_for(out, *nets)
