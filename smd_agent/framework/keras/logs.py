@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,21 @@ from smd_agent.framework.weak_references import Reference
 from smd_agent.framework.weights_or_biases import ParameterRoles
 
 
+class StepListener(Protocol):
+    """Is told of every training step, in those that are saved and in others; it raises nothing."""
+
+    def begins(self, step: Any, steps: int) -> bool | None:
+        """A model's step function begins so many steps in one call; True if their end is to be told."""
+
+    def ended(self) -> object:
+        """They have ended, the last of them being the current step."""
+
+
 class KerasLogs(FrameworkHook):
     """Saves losses and metrics as Keras logs them; has the collections and names of Keras and TensorFlow.
 
     Attributes:
+        every_step: is told of training steps; None if nobody wants that.
         roles: keep facts about variables out of weights and biases.
         facts_told: the text that was saved last of the variables of each model.
         loss_guesses: the labels that losses were given so far.
@@ -35,6 +46,7 @@ class KerasLogs(FrameworkHook):
     built_in = BUILT_IN
     default_saved = DEFAULT_SAVED
     facts: ClassVar[Sources] = (facts,)
+    every_step: StepListener | None = None
 
     def set_up(self) -> None:
         """The reductions of a tensor are stored under its name without the output's number."""

@@ -19,6 +19,7 @@ from smd_agent.framework.error_boundary import Fallback, own_failure
 from smd_agent.framework.hook_source import HookSource
 from smd_agent.framework.keras.backend import Backend, C, Current, H, RunningStep, StepsPerCall
 from smd_agent.framework.keras.kept_out_of_models import Placed
+from smd_agent.framework.keras.logs import StepListener
 from smd_agent.framework.keras.types import Call, Model
 from smd_agent.framework.keras.variables import ModelVariables
 from smd_agent.framework.weak_references import Reference
@@ -172,6 +173,9 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
                 return self._run_watched(hook, steps, args, kwargs)
             position.begin(clock, steps)
             has_begun = True
+            listener = hook.every_step if mode is _TRAIN else None
+            if listener is not None and not listener.begins(self, steps):
+                listener = None
             pause = self._pause_others
             current.step = self
             position.inside = True
@@ -181,7 +185,6 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
                 result = self.function(*args, **kwargs)
                 if mode is _TRAIN:
                     self.last = result
-                return result
             except self._backend.end_of_data:
                 position.take_back(steps)
                 raise
@@ -190,6 +193,9 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
                     pause(False)
                 position.inside = False
                 current.step = None
+            if listener is not None:
+                listener.ended()
+            return result
         except BaseException as error:
             instead = own_failure(error)
             if instead is None:
@@ -268,11 +274,14 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
     @unseen
     def _run_captured(self, hook: H, function: Call, args: Positional, kwargs: Keywords, steps: int) -> Any:
         step: TentativeStep | None = None
+        listener: StepListener | None = None
         self._current.step = self
         try:
             step = self._begin(hook, steps)
             if step is not None:
                 self._open(hook, step, args, steps)
+                listener = hook.every_step if self.mode is _TRAIN else None
+            is_told = listener is not None and listener.begins(self, steps)
             hook.position.inside = True
             if self._pause_others is not None:
                 self._pause_others(True)
@@ -297,6 +306,8 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
             self._current.step = None
             if self._pause_others is not None:
                 self._pause_others(False)
+        if listener is not None and is_told:
+            listener.ended()
         return result
 
     @STEPS.fence("counting a step", again=True)

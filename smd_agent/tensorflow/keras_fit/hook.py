@@ -12,6 +12,7 @@ from smd_agent.framework.keras.types import Model
 from smd_agent.framework.weak_references import Reference
 from smd_agent.tensorflow.hook import TensorflowHook
 from smd_agent.tensorflow.keras_fit.callback_bases import callback_of_each
+from smd_agent.tensorflow.keras_fit.every_step import EveryStep
 from smd_agent.tensorflow.keras_fit.legacy_values import INPUTS, PREDICTIONS, legacy_values
 from smd_agent.tensorflow.replicas import rank_and_size
 
@@ -55,6 +56,7 @@ class KerasHook(TensorflowHook):
         """Watch Keras, if the agent does not do so already."""
         super().set_up()
         self._model_reference: Callable[[], Any] = _no_model
+        self.every_step = EveryStep(self.recorder)
         self.follow_calls()
         watch = type(self).watch_keras
         if watch is not None:
