@@ -158,9 +158,7 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
         hook, has_begun = None, False
         try:
             current = self._current
-            if current.step is not None:
-                return self.function(*args, **kwargs)
-            hook = self._hook()
+            hook = self._hook() if current.step is None else None
             if hook is None:
                 return self.function(*args, **kwargs)
             steps = self._steps
@@ -173,9 +171,7 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
                 return self._run_watched(hook, steps, args, kwargs)
             position.begin(clock, steps)
             has_begun = True
-            listener = hook.every_step if mode is _TRAIN else None
-            if listener is not None and not listener.begins(self, steps):
-                listener = None
+            listener = self._listener(hook, steps)
             pause = self._pause_others
             current.step = self
             position.inside = True
@@ -235,6 +231,11 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
         assert model is not None
         return model
 
+    def _listener(self, hook: H, steps: int) -> StepListener | None:
+        """The one to be told of the end of the steps that begin now; None if nobody wants that."""
+        listener = hook.every_step if self.mode is _TRAIN else None
+        return listener if listener is not None and listener.begins(self, steps) else None
+
     # Steps of which one is saved, or which come after one.
 
     @unseen
@@ -280,11 +281,8 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
             step = self._begin(hook, steps)
             if step is not None:
                 self._open(hook, step, args, steps)
-                listener = hook.every_step if self.mode is _TRAIN else None
-            is_told = listener is not None and listener.begins(self, steps)
-            hook.position.inside = True
-            if self._pause_others is not None:
-                self._pause_others(True)
+                listener = self._listener(hook, steps)
+            self._enter(hook, True)
             result = function(*args, **kwargs)
             if self.mode is _TRAIN:
                 self.last = result
@@ -302,13 +300,17 @@ class StepFunction(Placed, RunningStep[C], Generic[H, C]):
             if step is not None:
                 step.keep()
             self.capture = None
-            hook.position.inside = False
+            self._enter(hook, False)
             self._current.step = None
-            if self._pause_others is not None:
-                self._pause_others(False)
-        if listener is not None and is_told:
+        if listener is not None:
             listener.ended()
         return result
+
+    def _enter(self, hook: H, enters: bool) -> None:
+        """The model's own function runs next, or has ended."""
+        hook.position.inside = enters
+        if self._pause_others is not None:
+            self._pause_others(enters)
 
     @STEPS.fence("counting a step", again=True)
     def _begin(self, hook: H, steps: int) -> TentativeStep:

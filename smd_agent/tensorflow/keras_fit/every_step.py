@@ -109,7 +109,7 @@ class _ModelNumbers:
             self._add_names(SCALED)
         if self._names is ONE_BY_ONE:
             return ONE_BY_ONE, values
-        further = {}
+        further: dict[str, float] = {}
         if self._steps > 1:
             further.update(zip(OF_EXECUTIONS, (loss, seconds), strict=True))
         if self._scale is not None:

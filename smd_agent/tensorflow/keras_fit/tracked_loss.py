@@ -1,7 +1,8 @@
 """The loss of single steps of a model, out of the running mean of it that Keras keeps.
 
-That mean is a sum over the rows of all batches since it was last reset, and their number; how much a step adds to both
-tells the loss of its batch. Reading them runs no part of the model, and waits for nothing where they are in main memory.
+That mean is a sum over the rows of all batches since it was last reset, and their number; what a step adds to both
+tells the loss of its batch. To read them runs no part of the model, and waits for nothing where they are in main
+memory.
 """
 
 from __future__ import annotations
