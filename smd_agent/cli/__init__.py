@@ -8,6 +8,7 @@ usage: python -m smd_agent [options] script.py [args ...]     run a script with 
        python -m smd_agent show RUN [TENSORS]                 how they go over the steps, what is unusual
        python -m smd_agent check RUN                          what is wrong, why, and what to try
        python -m smd_agent watch RUN                          both while it goes on
+       python -m smd_agent tap RUN --dump                     have a running training save a step, or stop
        python -m smd_agent diff RUN_A RUN_B                   where two runs part
        python -m smd_agent report RUN                         a page for the browser: findings, charts, all tensors
        python -m smd_agent export RUN --parquet DIR           the statistics of a run as a table
@@ -15,8 +16,8 @@ usage: python -m smd_agent [options] script.py [args ...]     run a script with 
        python -m smd_agent verify script.py [args ...]        whether the agent leaves the script as it is
        python -m smd_agent install [--check]                  make this Python, an image's, start the agent
 
-`python -m smd_agent COMMAND --help` describes run (the options above), ls, show, check, watch, diff, report, export,
-info, verify and install.
+`python -m smd_agent COMMAND --help` describes run (the options above), ls, show, check, watch, tap, diff, report,
+export, info, verify and install.
 A script named like a command is taken for the script when it exists; `run` and `--` may stand before it.
 """
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-_NAMES = ("run", "ls", "show", "check", "watch", "diff", "report", "export", "info", "verify", "install")
+_NAMES = ("run", "ls", "show", "check", "watch", "tap", "diff", "report", "export", "info", "verify", "install")
 COMMANDS = {name: f"smd_agent.cli.{name}" for name in _NAMES}
 """Command -> its module; the module's docstring is the command's help."""
 

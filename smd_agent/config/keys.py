@@ -169,6 +169,7 @@ BLAME = Key(
     "false",
     "PyTorch: name what makes a loss or gradients not finite at once, for which parts of the program are run again",
 )
+TAP = Key("tap", values.boolean, "true", "the running training obeys `tap`: a look at the run's folder once a second")
 OF_HOOK = (
     STEP,
     INCLUDE_COLLECTIONS,
@@ -182,6 +183,7 @@ OF_HOOK = (
     SERIES,
     SERIES_MEGABYTES,
     BLAME,
+    TAP,
 )
 
 

@@ -67,6 +67,7 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
     step = hook.take(keys.STEP)
     series_megabytes = _series_megabytes(hook)
     blame = hook.take(keys.BLAME)
+    tap = hook.take(keys.TAP)
     tensorboard_dir = _tensorboard_dir(hook, out_dir)
     hook.warn_unknown()
 
@@ -108,6 +109,7 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
         upload_to=upload_to,
         series_megabytes=series_megabytes,
         blame=bool(blame),
+        tap=tap is not False,
         rules=tuple(rules),
         warnings=tuple(warnings),
         unfilled=unfilled,

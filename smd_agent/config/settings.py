@@ -58,6 +58,7 @@ class HookSettings:
     upload_to: address of a store that the run is copied into; None if it stays in its folder.
     series_megabytes: size of the series' table of steps; 0 if there is no series.
     blame: what makes a loss or gradients not finite is named.
+    tap: whether the running training looks for requests.
     rules: that `check` is to apply; what they look at is among the collections.
     warnings: sentences for the user, each naming the file.
     unfilled: collections that no tensor joins unless the program says which; a warning names each.
@@ -82,6 +83,7 @@ class HookSettings:
     upload_to: str | None = None
     series_megabytes: int = DEFAULT_SERIES_MEGABYTES
     blame: bool = False
+    tap: bool = True
     rules: tuple[RuleSettings, ...] = ()
     warnings: tuple[str, ...] = ()
     unfilled: tuple[str, ...] = ()

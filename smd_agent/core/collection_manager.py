@@ -8,6 +8,7 @@ from typing import Any
 from smd_agent.core.collection import Collection
 from smd_agent.core.collection_keys import SCALAR_COLLECTIONS, SUMMARY_COLLECTIONS
 from smd_agent.core.early_steps import EarlySteps
+from smd_agent.core.extra_steps import ExtraSteps
 from smd_agent.core.json_fields import as_count, as_object
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig
@@ -47,6 +48,7 @@ class CollectionManager:
         self.collections: dict[str, Collection] = dict(collections or {})
         self.default_save_config: SaveConfig | None = None
         self.early: EarlySteps | None = None
+        self.extra = ExtraSteps()
         self._meta: dict[str, Any] = {"num_workers": 1}
         self._built_in = dict(built_in or {})
         self._collection_class = collection_class

@@ -16,6 +16,7 @@ from smd_agent.core.modes import ModeKeys
 
 if TYPE_CHECKING:
     from smd_agent.core.distribution import Distribution
+    from smd_agent.core.requests import Requests
     from smd_agent.core.save_plan import SavePlan
 
 
@@ -122,6 +123,9 @@ class RunSink(Protocol):
 
     def write_failures(self, failures: Sequence[Failure]) -> None:
         """Note what has failed of the agent's."""
+
+    def listen(self, requests: Requests, rank: int, size: int) -> None:
+        """Look for requests to this worker, one of so many, from now on; called again, nothing happens."""
 
     def flush(self, last_look: bool = True) -> bool:
         """Store everything handed over so far; False if that is not possible.

@@ -17,13 +17,14 @@ import numpy.typing as npt
 from smd_agent import guard
 from smd_agent.core.channel_axes import ChannelAxes
 from smd_agent.core.clock import NEVER, ModeClock, RunPosition
-from smd_agent.core.failure_domains import GIVEN, STEPS, failures, tensor_failed
+from smd_agent.core.failure_domains import GIVEN, REQUESTS, STEPS, failures, tensor_failed
 from smd_agent.core.locking import locked
 from smd_agent.core.manual_values import ManualValues
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.open_step import OpenStep
 from smd_agent.core.overhead import overhead
 from smd_agent.core.ports import OpenCapture, StepAside
+from smd_agent.core.requests import Requests
 from smd_agent.core.series import Series
 from smd_agent.core.value_writing import ToArray, capture, write_group
 
@@ -46,6 +47,7 @@ class Recorder(OpenStep):
     Attributes:
         axes: of the channels of layers' outputs; who captures these says where they are.
         series: takes a few numbers of every step, saved or not.
+        requests: what is asked for while the run goes on.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Recorder(OpenStep):
         super().__init__(selection, output, position)
         self.axes = ChannelAxes()
         self.series = Series(self.position, output)
+        self.requests = Requests(self.position, selection)
         selection.on_change = self.ask_again
         self._to_array = to_array
         self._given = ManualValues(self, to_array)
@@ -114,10 +117,14 @@ class Recorder(OpenStep):
         if self._now.sink is not None and self._now.number < self.position.step:
             # It was not closed: what is saved now is none of its values.
             self.end_step()
+        self.requests.step_begins(clock)
         plan = self._current_plan()
         self._now.due = plan.due(clock.mode, clock.step)
-        clock.due = plan.next_due(clock.mode, clock.step + 1)
+        clock.due = min(plan.next_due(clock.mode, clock.step + 1), self.requests.next_due(clock))
+        if self.requests.unread:
+            clock.due = 0
         self.position.saving = bool(self._now.due) and self.output.begin(clock.mode)
+        self.output.listen(self.requests)
         if self.position.saving:
             self._open_sink()
         overhead.counts = self.position.saving
@@ -197,12 +204,14 @@ class Recorder(OpenStep):
         if not self.output.off:
             GIVEN.run("saving values that wait", self._given.finish)
         STEPS.run("closing the last step", self._end_steps)
+        REQUESTS.run("answering what is left", self.requests.end)
         guard.tell_owed()
         self.output.finish(end_marker)
 
     def disable(self) -> None:
         """Save nothing more. What has been handed to the disk stays; the current step is dropped."""
         self.output.off = True
+        REQUESTS.run("answering what is left", lambda: self.requests.end("nothing is saved any more"))
         self._drop()
 
     def begin_anew(self) -> None:
@@ -305,6 +314,7 @@ class Recorder(OpenStep):
         self.position.saving = self.position.open = self._awaited = False
         self._now.sink = self._held = None
         self._given.drop()
+        self.requests.drop()
         aside, self._aside = self._aside, None
         capture, self.capture = self.capture, None
         for left in (capture, None if aside is None else aside.capture):

@@ -14,6 +14,7 @@ from smd_agent.errors import SMDebugValueError
 from smd_agent.process_age import process_age
 
 if TYPE_CHECKING:
+    from smd_agent.core.requests import Requests
     from smd_agent.core.selection import Selection
 
 
@@ -151,6 +152,12 @@ class RunOutput:
                 self._start()
         return writes and not self.sink.dry_run
 
+    def listen(self, requests: Requests) -> None:
+        """Have requests to the running training looked for, once this worker is known; it may be called again."""
+        worker = self._worker
+        if worker.writes is not None:
+            self.sink.listen(requests, worker.rank, 1 if worker.apart else worker.size)
+
     def meet_workers(self) -> None:
         """Go on under another number if there is one now: a process group may begin after the first steps."""
         worker = self._worker
@@ -178,6 +185,8 @@ class RunOutput:
         So does a run of which a failure has ended the capture: it was not cut off.
         """
         if not self.sink.started:
+            # What has been answered is on its way.
+            self.sink.flush()
             return
         with overhead.spending():
             self.export_collections(anew=True)

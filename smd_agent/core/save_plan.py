@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from smd_agent.core.collection_keys import (
 )
 from smd_agent.core.display_collection import Display, settle
 from smd_agent.core.early_steps import EarlySteps
+from smd_agent.core.extra_steps import ExtraSteps
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.names import Ops, reduction_name
 from smd_agent.core.patterns import UnfitPattern
@@ -138,6 +139,8 @@ class SavePlan:
         display: gets the display collections of the tensors that are saved; says whether distributions are wanted too,
             of those whose display collections say so.
         early: the first steps, which are saved beside those that the collections say.
+        extra: the steps that are asked for while the run goes on.
+        further: collections that are saved in these alone.
     """
 
     def __init__(
@@ -146,8 +149,12 @@ class SavePlan:
         before: SavePlan | None = None,
         display: Display | None = None,
         early: EarlySteps | None = None,
+        extra: ExtraSteps | None = None,
+        further: Sequence[Collection] = (),
     ) -> None:
-        self._collections = list(collections)
+        self._collections = [*collections, *further]
+        self._ruled = len(collections)
+        self._extra = extra
         self._early = early
         self._display = Display() if display is None else display
         self._members: dict[str, int] = {}
@@ -167,9 +174,13 @@ class SavePlan:
         """The collections that are saved at a step of a mode."""
         bits = 0
         is_early = self._early is not None and self._early.takes(mode, mode_step)
+        extra = () if self._extra is None else self._extra.due(mode, mode_step)
         for i, collection in enumerate(self._collections):
+            if collection.name in extra:
+                bits |= 1 << i
+                continue
             config = collection.save_config
-            if config is None or not self._takes_part(collection, mode):
+            if config is None or i >= self._ruled or not self._takes_part(collection, mode):
                 continue
             rule = config.get_save_config(mode)
             if rule.should_save_step(mode_step) or (is_early and rule.is_in_range(mode_step)):
@@ -181,7 +192,7 @@ class SavePlan:
         """The first step of a mode, from ``mode_step`` on, at which a collection may be saved."""
         steps = [
             collection.save_config.get_save_config(mode).next_step(mode_step)
-            for collection in self._collections
+            for collection in self._collections[: self._ruled]
             if collection.save_config is not None and self._takes_part(collection, mode)
         ]
         early = NEVER if self._early is None else self._early.next_due(mode, mode_step)
@@ -189,7 +200,7 @@ class SavePlan:
 
     def steps_among(self, mode: ModeKeys, first: int) -> int:
         """Number of the first steps of a mode that are saved."""
-        configs = (one.save_config for one in self._collections if self._takes_part(one, mode))
+        configs = (one.save_config for one in self._collections[: self._ruled] if self._takes_part(one, mode))
         return len(set().union(*(config.get_save_config(mode).steps_below(first) for config in configs if config)))
 
     def how(self, name: str, due: int) -> How | None:
@@ -220,6 +231,11 @@ class SavePlan:
     def names_of(self, due: int) -> set[str]:
         """Names of a set of collections."""
         return {collection.name for i, collection in enumerate(self._collections) if due >> i & 1}
+
+    def seen_of(self, names: Iterable[str]) -> int:
+        """Number of different tensors of these collections that have been saved since the plan was made."""
+        bits = self._bits_of({*names})
+        return sum(1 for name in self._named if self._members_of(name) & bits)
 
     def shares_due(self, due: int) -> bool:
         """True if one of a set of collections wants shares of the channels of its tensors."""

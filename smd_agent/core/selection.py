@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from smd_agent import guard
+from smd_agent.core.collection import Collection
 from smd_agent.core.collection_keys import METRIC_COLLECTIONS, CollectionKeys
 from smd_agent.core.collection_manager import CollectionManager
 from smd_agent.core.display_collection import Display
 from smd_agent.core.empty_collections import Unfilled
+from smd_agent.core.extra_steps import WHOLE
 from smd_agent.core.locking import locked
 from smd_agent.core.reduction_config import ReductionConfig
 from smd_agent.core.save_config import SaveConfig, SaveConfigMode
@@ -130,7 +132,9 @@ class Selection:
         if self._plan is None:
             self._prepare_collections()
             collections = [self.manager.get(name) for name in self.names]
-            self._plan = SavePlan(collections, self._last_plan, self.display, self.manager.early)
+            extra = self.manager.extra
+            further = [self._collection_of_extra(name) for name in sorted(extra.names.difference(self.names))]
+            self._plan = SavePlan(collections, self._last_plan, self.display, self.manager.early, extra, further)
         return self._plan
 
     @locked
@@ -238,6 +242,12 @@ class Selection:
         They come by the reason that is known; an empty one where none is.
         """
         return self.unfilled.unexplained(self.plan().never_found())
+
+    def _collection_of_extra(self, name: str) -> Collection:
+        if name == WHOLE:
+            # It belongs to the steps that were asked for, and not to the run.
+            return Collection(WHOLE, ".*", reduction_config=ReductionConfig(save_raw_tensor=True))
+        return self.manager.get(name)
 
     def _include_tensors(self, collection: str, regexes: list[str]) -> None:
         self.manager.get(collection).include(regexes)

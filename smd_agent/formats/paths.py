@@ -9,6 +9,9 @@
 ``about/<worker>.json``                                 with what one worker ran, and what saving took
 ``failures/<worker>.json``                              what failed of the agent's; only if something did
 ``series/<worker>_<table>_<segment>.smd``               numbers of every step, see `smd_agent.formats.series`
+``control/<name>.request.json``                         what somebody asks the running training for
+``control/<name>.plan.json``                            the same, and the training step at which it is obeyed
+``control/answers/<name>_<worker>.json``                what one worker has done about it
 ``index_cache.smd``                                     what the index files say, in one; never needed
 ``claim.smd``                                           locked by the process that writes, and names it
 ``claim_<worker>.smd``                                  the same, for each of several workers
@@ -27,6 +30,8 @@ LOST_FOLDER = "lost"
 ABOUT_FOLDER = "about"
 FAILURES_FOLDER = "failures"
 SERIES_FOLDER = "series"
+CONTROL_FOLDER = "control"
+ANSWERS_FOLDER = "control/answers"
 EVENTS_FOLDER = "events"
 INDEX_FOLDER = "index"
 COLLECTIONS_FOLDER = "collections/000000000"
@@ -37,6 +42,7 @@ _STEPS_PER_INDEX_FOLDER = 1000
 _STEP_FILE = re.compile(r"(\d+)_(.+)\.(?:json|tfevents)")
 _WORKER_CLAIM = re.compile(r"claim_(.+)\.smd")
 _SERIES_FILE = re.compile(r"(.+)_([a-z]+)_(\d+)\.smd")
+_REQUEST_FILE = re.compile(r"([0-9a-z-]{1,60})\.(request|plan)\.json")
 _COLLECTIONS_FILE = re.compile(r"(.+)_collections\.json")
 
 
@@ -84,6 +90,22 @@ def parse_series_file(name: str) -> tuple[str, str, int] | None:
     """Take worker, table and segment from the base name of a file of the series; None for any other name."""
     match = _SERIES_FILE.fullmatch(name)
     return (_decoded(match[1]), match[2], int(match[3])) if match else None
+
+
+def request_path(name: str, kind: str) -> str:
+    """Name the file of a request, whose ``kind`` is ``request``, or ``plan`` once a worker has taken it."""
+    return f"{CONTROL_FOLDER}/{name}.{kind}.json"
+
+
+def answer_path(name: str, worker: str) -> str:
+    """Name the file of a worker's answer to a request."""
+    return f"{ANSWERS_FOLDER}/{name}_{_encoded(worker)}.json"
+
+
+def parse_request_file(name: str) -> tuple[str, str] | None:
+    """Take name and kind from the base name of the file of a request; None for any other name."""
+    match = _REQUEST_FILE.fullmatch(name)
+    return (match[1], match[2]) if match else None
 
 
 def claim_path(worker: str | None = None) -> str:

@@ -165,6 +165,7 @@ class FrameworkHook(BaseHook):
             metrics=None if folder is None else MetricsFile(folder, selection.is_metric),
             uploads=place.uploads,
             series_bytes=(DEFAULT_SERIES_MEGABYTES if made_from is None else made_from.series_megabytes) << 20,
+            tap=made_from is None or made_from.tap,
         )
         super().__init__(writer, selection, include_workers, self._restarts.position)
         self._restarts.begin(self, writer)

@@ -44,6 +44,7 @@ from smd_agent.pytorch.plain_access import parts
 from smd_agent.pytorch.series.clip_norms import clipping
 from smd_agent.pytorch.series.every_step import EveryStep
 from smd_agent.pytorch.series.roots import passes
+from smd_agent.pytorch.stopping import Stopper
 from smd_agent.pytorch.torch_compile import leave_uncompiled
 from smd_agent.pytorch.tracing import is_opaque
 from smd_agent.pytorch.training_threads import TrainingThreads
@@ -78,6 +79,7 @@ class Hook(KnownModels):
         self.broken_at_end = self.last_weights.not_finite
         self.recorder.late = LateValues(self.recorder)
         graph_captures.follow(self.recorder)
+        self.recorder.requests.stopper = Stopper()
         self._thread = 0
         self.threads: TrainingThreads = TrainingThreads(self._keep_own_models)
         self.left_out = self.recorder.left_out = self.threads.left_out

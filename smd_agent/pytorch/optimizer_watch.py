@@ -67,12 +67,14 @@ class _Updates:
         rounds: of the optimizers.
         listener: is told of updates; None if nobody wants that.
         rest: how many updates it is not told of, before it is again.
+        end: called before the next update, which it keeps from taking place by raising; None if it is to take place.
     """
 
     def __init__(self) -> None:
         self.rounds = UpdateRounds(self._takes_part)
         self.listener: UpdateListener | None = None
         self.rest = 0
+        self.end: Callable[[], object] | None = None
         self._resting: UpdateListener | None = None
         self._trained: Trained | None = None
         # Of what is trained, once that is known.
@@ -178,6 +180,9 @@ class _Updates:
                 # First, so that a compiler that traces this folds it to True and sees nothing else.
                 if is_dynamo_compiling() or compiler._is_compiling_flag:
                     return
+                if self.end is not None:
+                    end, self.end = self.end, None
+                    end()
                 if self.listener is not None:
                     self.listener.before_update(optimizer, args, kwargs)
             except BaseException as error:

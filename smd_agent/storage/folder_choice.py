@@ -196,6 +196,11 @@ class RunFolder:
             before.release()
         return True
 
+    def candidates(self) -> Iterator[Path]:
+        """The folders that are there of those into which one of several workers goes."""
+        yield self.named
+        yield from itertools.takewhile(os.path.isdir, self._others())
+
     def anew(self) -> RunFolder:
         """The same for a run that begins, in a process that a fork has made."""
         return RunFolder(self.named, self._finished_before, self._below)

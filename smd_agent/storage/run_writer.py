@@ -13,10 +13,12 @@ from pathlib import Path
 from smd_agent.core.failure_domains import BOARD, JOB_METRICS
 from smd_agent.core.failure_record import Failure
 from smd_agent.core.modes import ModeKeys
+from smd_agent.core.requests import Requests
 from smd_agent.formats.event_encoder import Stamp
 from smd_agent.formats.notes import about_text, failures_text
 from smd_agent.formats.series import PARAMETERS_TABLE, STEPS_TABLE
 from smd_agent.formats.training_state import StorePlace
+from smd_agent.storage.control_watch import ControlWatch
 from smd_agent.storage.disk_failures import PASSING, Beginning
 from smd_agent.storage.disk_space import FIRST_STEPS, LARGE_STEP, tell_forecast
 from smd_agent.storage.folder_choice import Continuation, RunFolder, absolute, holds_finished_run
@@ -45,6 +47,7 @@ class RunWriter:
         continued: the run that this one goes on with; None if it begins one.
         metrics: what SageMaker's metrics get of it; None if nothing.
         uploads: bring the run into a store; it stays in its folder if None.
+        tap: look for requests to the running training.
         series_bytes: size of the series' table of steps, half of which that of parameters may have; 0: there is none.
 
     Attributes:
@@ -63,6 +66,7 @@ class RunWriter:
         metrics: MetricsFile | None = None,
         uploads: Uploads | None = None,
         series_bytes: int = SERIES_BYTES,
+        tap: bool = True,
     ) -> None:
         self.dry_run = dry_run
         self._budget_bytes = budget_bytes
@@ -79,6 +83,7 @@ class RunWriter:
             upload=lambda name: self._at.store.add(self._at.root, name),
         )
         self.series = SeriesWriter(limits if series_bytes and not dry_run else {}, disk)
+        self._control = ControlWatch(lambda: self._at.root, lambda: self._at.folder.candidates()) if tap else None
         named = absolute(out_dir)
         folder = RunFolder(named, holds_finished_run(named), below, continued)
         self._make_ready(RunPlace(folder, Uploads() if uploads is None else uploads, board))
@@ -177,6 +182,8 @@ class RunWriter:
     def begin_anew(self) -> None:
         """Forget everything, in a process that a fork has made: folder and thread are its parent's."""
         self.series.begin_anew()
+        if self._control is not None:
+            self._control.begin_anew()
         self._at.store.begin_anew()
         self._make_ready(RunPlace(self._at.folder.anew(), self._at.store, self._board))
         self._close_others()
@@ -227,6 +234,11 @@ class RunWriter:
             self._at.files.failures.text = failures_text(failures)
             self._closed = None
             self._writer.submit(self._at.put_files)
+
+    def listen(self, requests: Requests, rank: int, size: int) -> None:
+        """Look for requests to this worker, one of so many, from now on; called again, nothing happens."""
+        if self._control is not None:
+            self._control.listen(requests, self._writer, rank, size)
 
     def flush(self, last_look: bool = True) -> bool:
         """Wait until all committed steps are on disk; False when it stands still. ``last_look``: see ``drain``."""

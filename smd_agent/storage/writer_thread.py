@@ -17,6 +17,7 @@ import ctypes
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -84,6 +85,15 @@ class Block:
         self.checks: list[tuple[int, int]] = []
 
 
+class _Watch:
+    """What the thread does every so often beside its jobs."""
+
+    def __init__(self, look: Job, seconds: float) -> None:
+        self.look = look
+        self.seconds = seconds
+        self.due = 0.0
+
+
 class Writer:
     """A queue bounded in bytes and the thread that empties it.
 
@@ -112,6 +122,7 @@ class Writer:
         self._moved = 0
         self._stood_at = -1
         self._thread: Thread | None = None
+        self._watch: _Watch | None = None
 
     def take_block(self) -> Block | None:
         """An empty block, or None when the disk stands still and no more memory may be used."""
@@ -172,6 +183,12 @@ class Writer:
             self._thread = start_thread("smd_agent-writer", self._run)
         self._jobs.put(job)
 
+    def watch(self, look: Job, seconds: float) -> None:
+        """Call ``look`` on the thread every so many seconds, as long as that runs; starts it."""
+        self._watch = _Watch(look, seconds)
+        # Wakes the thread, which then waits no longer than that.
+        self.submit(self.note_progress)
+
     def drain(self, last_look: bool = True) -> bool:
         """Wait until everything submitted so far is done; False when the disk stood still instead.
 
@@ -210,13 +227,23 @@ class Writer:
 
     def _run(self) -> None:
         while True:
-            job: Any = self._jobs.get()
+            job: Any = self._jobs.get() if self._watch is None else self._job_or_look(self._watch)
             if job is None:
                 return
             failure = guard.attempt(job)
             if failure is not None and self._on_failure is not None:
                 guard.attempt(lambda error=failure: self._on_failure(error))  # type: ignore[misc]
             self._moved += 1
+
+    def _job_or_look(self, watch: _Watch) -> Job | None:
+        """The next job; as long as there is none, what is to be looked at is."""
+        while True:
+            left = watch.due - time.monotonic()
+            if left <= 0:
+                guard.attempt(watch.look)
+                watch.due, left = time.monotonic() + watch.seconds, watch.seconds
+            with suppress(Empty):
+                return self._jobs.get(timeout=left)
 
 
 def by_numpy(to: Bytes, source: Bytes) -> None:

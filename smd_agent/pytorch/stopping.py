@@ -1,0 +1,23 @@
+"""The end of a PyTorch training that somebody asks for: by its trainer, or before an optimizer's update."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from smd_agent.framework.foreign_trainers import end_after_step
+from smd_agent.pytorch.optimizer_watch import updates
+
+
+class Stopper:
+    """Ends the trainings of this process."""
+
+    def after_step(self) -> str:
+        """Have the trainer of another library end its loop when the current step is over; its name, "" if none runs."""
+        return end_after_step()
+
+    def before_update(self, end: Callable[[], object]) -> bool:
+        """Have ``end`` called before the next update; False amid one, as where a closure computes the loss."""
+        if updates.in_progress():
+            return False
+        updates.end = end
+        return True
