@@ -63,6 +63,14 @@ class SeriesSink(Protocol):
         """Take a row, of a saved step or another."""
 
 
+class Place(NamedTuple):
+    """The place of a worker among those of a run: its number, how many there are, and how many of them write."""
+
+    rank: int
+    size: int
+    writers: int
+
+
 class RunSink(Protocol):
     """Takes the steps of one worker."""
 
@@ -124,8 +132,8 @@ class RunSink(Protocol):
     def write_failures(self, failures: Sequence[Failure]) -> None:
         """Note what has failed of the agent's."""
 
-    def listen(self, requests: Requests, rank: int, size: int) -> None:
-        """Look for requests to this worker, one of so many, from now on; called again, nothing happens."""
+    def listen(self, requests: Requests, place: Place) -> None:
+        """Look for requests to this worker from now on; called again, nothing happens."""
 
     def flush(self, last_look: bool = True) -> bool:
         """Store everything handed over so far; False if that is not possible.

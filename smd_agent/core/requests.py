@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol
 
 from smd_agent import guard
 from smd_agent.core.clock import NEVER, ModeClock, RunPosition
+from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.extra_steps import WHOLE, Span
 from smd_agent.core.modes import ModeKeys
 from smd_agent.errors import SMDebugValueError, TrainingStopped
@@ -196,7 +197,10 @@ class Requests:
 
     def _save(self, request: Request, clock: ModeClock) -> None:
         known = self._selection.manager.get_collections()
-        names = {*request.collections} if request.action == SAVE else {*known, WHOLE}
+        # Some frameworks have the outputs of layers, and no other ones.
+        other = CollectionKeys.LAYERS if CollectionKeys.OUTPUTS not in known else CollectionKeys.OUTPUTS
+        asked = {other if name == CollectionKeys.OUTPUTS and other in known else name for name in request.collections}
+        names = asked if request.action == SAVE else {*known, WHOLE}
         unknown = sorted(names - known.keys() - {WHOLE})
         if unknown:
             shown = shortened(", ".join(unknown))

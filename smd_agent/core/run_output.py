@@ -9,7 +9,7 @@ from smd_agent import guard
 from smd_agent.core.failure_domains import ENVIRONMENT, failures
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.overhead import overhead
-from smd_agent.core.ports import RunSink
+from smd_agent.core.ports import Place, RunSink
 from smd_agent.errors import SMDebugValueError
 from smd_agent.process_age import process_age
 
@@ -156,7 +156,8 @@ class RunOutput:
         """Have requests to the running training looked for, once this worker is known; it may be called again."""
         worker = self._worker
         if worker.writes is not None:
-            self.sink.listen(requests, worker.rank, 1 if worker.apart else worker.size)
+            size = 1 if worker.apart else worker.size
+            self.sink.listen(requests, Place(worker.rank, size, size if self.include_workers == "all" else 1))
 
     def meet_workers(self) -> None:
         """Go on under another number if there is one now: a process group may begin after the first steps."""

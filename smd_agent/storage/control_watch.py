@@ -16,7 +16,8 @@ from functools import partial
 from pathlib import Path
 
 from smd_agent.core.failure_domains import REQUESTS
-from smd_agent.core.requests import Answer, Requests
+from smd_agent.core.ports import Place
+from smd_agent.core.requests import STOP, Answer, Requests
 from smd_agent.errors import SMDebugError
 from smd_agent.formats.paths import CONTROL_FOLDER, answer_path, claim_path, parse_request_file, request_path
 from smd_agent.formats.requests import Posted, answer_text, request_text
@@ -50,7 +51,7 @@ class ControlWatch:
     def begin_anew(self) -> None:
         """Forget everything, in a process that a fork has made."""
         self._requests: Requests | None = None
-        self._rank, self._size = 0, 0
+        self._place = Place(0, 1, 1)
         self._seen: tuple[Path, int] | None = None
         self._done: set[str] = set()
         # A moment, and the training step at it.
@@ -58,11 +59,11 @@ class ControlWatch:
         self._seconds_per_step = math.inf
         self._looks = 0
 
-    def listen(self, requests: Requests, writer: Writer, rank: int, size: int) -> None:
+    def listen(self, requests: Requests, writer: Writer, place: Place) -> None:
         """Look for requests to this worker, on the thread of this writer."""
-        if self._requests is requests and (self._rank, self._size) == (rank, size):
+        if self._requests is requests and self._place == place:
             return
-        self._requests, self._rank, self._size = requests, rank, size
+        self._requests, self._place = requests, place
         requests.answer = lambda answer: writer.submit(partial(self._write_answer, answer))
         writer.watch(self.look, LOOK_SECONDS)
 
@@ -73,7 +74,7 @@ class ControlWatch:
         if requests is None:
             return
         self._rate(requests.step)
-        root = self._root() if self._rank == 0 or self._size == 1 else self._root_of_first()
+        root = self._root_of_first()
         try:
             changed = os.stat(root / CONTROL_FOLDER).st_mtime_ns
         except OSError:
@@ -82,14 +83,13 @@ class ControlWatch:
             return
         if time.time() - changed / 1e9 > _RECENT_SECONDS:
             self._seen = root, changed
-        is_first = self._rank == 0 or self._size == 1
         for file in sorted(names_in(root, CONTROL_FOLDER)):
             found = parse_request_file(file)
             if found is None or found[0] in self._done:
                 continue
-            if found[1] == "plan" and not is_first:
+            if found[1] == "plan" and not self._is_first:
                 self._follow(root, found[0], requests)
-            elif found[1] == "request" and is_first:
+            elif found[1] == "request" and self._is_first:
                 self._plan(root, found[0], requests)
 
     def _rate(self, step: int) -> None:
@@ -101,9 +101,15 @@ class ControlWatch:
         if step != before:
             self._before = now, step
 
+    @property
+    def _is_first(self) -> bool:
+        return self._place.rank == 0 or self._place.size == 1
+
     def _root_of_first(self) -> Path:
-        """The folder that the first of several workers writes into."""
+        """The folder that the first worker writes into."""
         found = self._root()
+        if self._is_first:
+            return found
         newest = -1
         for folder in self._folders():
             try:
@@ -115,7 +121,8 @@ class ControlWatch:
         return found
 
     def _plan(self, root: Path, name: str, requests: Requests) -> None:
-        if self._size > 1 and self._looks < _LOOKS_FOR_PACE:
+        size = self._place.size
+        if size > 1 and self._looks < _LOOKS_FOR_PACE:
             self._seen = None
             return
         self._done.add(name)
@@ -133,10 +140,10 @@ class ControlWatch:
             self._write_answer(Answer(name, False, "it was meant for an earlier run in this folder"))
             return
         request = posted.request
-        if self._size > 1:
+        if size > 1:
             ahead = _FIRST_AHEAD + math.ceil(AHEAD_SECONDS / max(self._seconds_per_step, 1e-6))
             request = replace(request, at=max(request.at, requests.step + ahead), fixed=True)
-        plan = Posted(request, posted.run, self._size)
+        plan = Posted(request, posted.run, size if request.action == STOP else self._place.writers)
         replace_file(root, request_path(name, "plan"), request_text(plan).encode())
         remove_file(root, request_path(name, "request"))
         requests.take(request)
@@ -148,11 +155,13 @@ class ControlWatch:
         except (SMDebugError, OSError):
             return
         first = owner_of(root, FIRST_WORKER)
-        if posted is not None and first is not None and posted.run == first.get("mark"):
+        if posted is None or first is None or posted.run != first.get("mark"):
+            return
+        # Who writes nothing stops with the others, and there is nothing else to be done.
+        if posted.request.action == STOP or self._place.rank < self._place.writers:
             requests.take(posted.request)
 
     @REQUESTS.fence("answering")
     def _write_answer(self, answer: Answer) -> None:
-        worker = f"worker_{self._rank}"
-        root = self._root() if self._rank == 0 or self._size == 1 else self._root_of_first()
-        replace_file(root, answer_path(answer.name, worker), answer_text(answer, worker).encode())
+        worker = f"worker_{self._place.rank}"
+        replace_file(self._root_of_first(), answer_path(answer.name, worker), answer_text(answer, worker).encode())

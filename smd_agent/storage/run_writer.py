@@ -13,6 +13,7 @@ from pathlib import Path
 from smd_agent.core.failure_domains import BOARD, JOB_METRICS
 from smd_agent.core.failure_record import Failure
 from smd_agent.core.modes import ModeKeys
+from smd_agent.core.ports import Place
 from smd_agent.core.requests import Requests
 from smd_agent.formats.event_encoder import Stamp
 from smd_agent.formats.notes import about_text, failures_text
@@ -235,10 +236,10 @@ class RunWriter:
             self._closed = None
             self._writer.submit(self._at.put_files)
 
-    def listen(self, requests: Requests, rank: int, size: int) -> None:
-        """Look for requests to this worker, one of so many, from now on; called again, nothing happens."""
+    def listen(self, requests: Requests, place: Place) -> None:
+        """Look for requests to this worker from now on; called again, nothing happens."""
         if self._control is not None:
-            self._control.listen(requests, self._writer, rank, size)
+            self._control.listen(requests, self._writer, place)
 
     def flush(self, last_look: bool = True) -> bool:
         """Wait until all committed steps are on disk; False when it stands still. ``last_look``: see ``drain``."""

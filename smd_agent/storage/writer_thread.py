@@ -86,7 +86,7 @@ class Block:
 
 
 class _Watch:
-    """What the thread does every so often beside its jobs."""
+    """The look that the thread takes every so often beside its jobs."""
 
     def __init__(self, look: Job, seconds: float) -> None:
         self.look = look
