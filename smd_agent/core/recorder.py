@@ -60,7 +60,7 @@ class Recorder(OpenStep):
         super().__init__(selection, output, position)
         self.axes = ChannelAxes()
         self.series = Series(self.position, output)
-        self.requests = Requests(self.position, selection)
+        self.requests = Requests(self.position, self.clocks.values(), selection)
         selection.on_change = self.ask_again
         self._to_array = to_array
         self._given = ManualValues(self, to_array)

@@ -7,7 +7,7 @@ only in steps that are due, and a request makes the next one due: as long as the
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol
 
@@ -101,6 +101,7 @@ class Requests:
 
     Args:
         position: where the run stands.
+        clocks: of its modes.
         selection: what it saves.
 
     Attributes:
@@ -109,8 +110,9 @@ class Requests:
         unread: a request has come since the last step that was looked at.
     """
 
-    def __init__(self, position: RunPosition, selection: Selection) -> None:
+    def __init__(self, position: RunPosition, clocks: Iterable[ModeClock], selection: Selection) -> None:
         self._position = position
+        self._clocks = [*clocks]
         self._selection = selection
         self.answer: Callable[[Answer], object] = lambda _: None
         self.stopper: Stopper = AtOnce()
@@ -132,7 +134,8 @@ class Requests:
         # In this order: who decides about a step writes down when the next one is due, and looks then for unread ones.
         self._waiting.append(request)
         self.unread = True
-        self._position.train.due = 0
+        for clock in self._clocks:
+            clock.due = 0
 
     # What the training's own thread calls.
 
@@ -143,7 +146,7 @@ class Requests:
             TrainingStopped: it is asked to stop, and nothing else ends it.
         """
         self.unread = False
-        if clock is not self._position.train or not (self._waiting or self._saves or self._end):
+        if not (self._waiting or self._saves or self._end) or not self._counts_training(clock):
             return
         if self._end is not None:
             self._end(clock.step)
@@ -159,7 +162,7 @@ class Requests:
 
     def next_due(self, clock: ModeClock) -> int:
         """The first step of a clock, after its current one, at which something is to be looked at."""
-        if clock is not self._position.train:
+        if not self._counts_training(clock):
             return NEVER
         # Whoever runs the loop is asked one step before.
         first = (max(one.at - (one.action == STOP), clock.step + 1) for one in self._waiting)
@@ -182,6 +185,9 @@ class Requests:
         self._end = None
 
     # How it is done.
+
+    def _counts_training(self, clock: ModeClock) -> bool:
+        return clock.mode is ModeKeys.TRAIN or clock is self._position.train
 
     def _refuse(self, request: Request, why: str) -> None:
         self.answer(Answer(request.name, False, why))

@@ -40,6 +40,7 @@ EvalsLog = Mapping[str, Mapping[str, list[Any]]]
 class XGBoost(Library[xgboost.Booster, xgboost.DMatrix]):
     """Models, metrics and data of one training with XGBoost."""
 
+    title = "XGBoost"
     evaluation_arguments = "evals of xgboost.train, eval_set of fit"
     cross_validation = "xgboost.cv"
     without_labels = "the evaluation data has none (survival:aft is trained by label_lower_bound, label_upper_bound)"

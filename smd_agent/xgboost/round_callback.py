@@ -34,8 +34,10 @@ class Rounds(rounds.Rounds, TrainingCallback):
         return model
 
     def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-        """Hand the last round to the disk."""
+        """Hand the last round to the disk; training ends where somebody has asked for that."""
         self.end_round()
+        if self.stopper.ends:
+            return True
         self._open = (model, epoch, evals_log)
         return False
 

@@ -45,12 +45,14 @@ class Library(Generic[M, D]):
 
     Attributes:
         training: the same.
+        title: its name, for messages.
         evaluation_arguments: where a script names the data to evaluate, for messages.
         cross_validation: the library's function for it, for messages.
         without_labels: why data may have no labels, for messages.
         importance_types: the kinds of ``scores``.
     """
 
+    title: ClassVar[str] = "the library"
     evaluation_arguments: ClassVar[str] = ""
     cross_validation: ClassVar[str] = ""
     without_labels: ClassVar[str] = "the evaluation data has none"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from smd_agent import guard
 from smd_agent.core.clock import RunPosition
 from smd_agent.core.failure_domains import STEPS
+from smd_agent.core.requests import Requests
 from smd_agent.core.series import Series
 from smd_agent.framework.boosting.every_round import EveryRound, RoundsAtRest
 from smd_agent.framework.boosting.saved_round import SavedRounds
@@ -16,6 +18,7 @@ class RoundRecorder(Protocol):
     """Opens and closes steps whose position the rounds advance; a hook's recorder does."""
 
     series: Series
+    requests: Requests
 
     @property
     def position(self) -> RunPosition:
@@ -31,6 +34,30 @@ class RoundRecorder(Protocol):
         """Hand the current step to the disk and wait until it is there."""
 
 
+class RoundStopper:
+    """Ends a training behind the round that is over.
+
+    Args:
+        library: whose training it is, in words.
+
+    Attributes:
+        ends: whether no round is to follow.
+    """
+
+    def __init__(self, library: str) -> None:
+        self._library = library
+        self.ends = False
+
+    def after_step(self) -> str:
+        """Have the library make no further round."""
+        self.ends = True
+        return self._library
+
+    def before_update(self, end: Callable[[], object]) -> bool:
+        """The round is over when it is counted."""
+        return False
+
+
 class Rounds:
     """Saves the rounds of one training; a library's subclass is, or makes, the callbacks that call it.
 
@@ -41,6 +68,9 @@ class Rounds:
         steps: opens and closes the steps.
         saved: saves what is due of a round.
         rests: between the rows of the run's series; those of this training alone if None.
+
+    Attributes:
+        stopper: says whether another round is to follow.
     """
 
     def __init__(self, steps: RoundRecorder, saved: SavedRounds, rests: RoundsAtRest | None = None) -> None:
@@ -50,6 +80,8 @@ class Rounds:
         self._saved = saved
         self._rests = RoundsAtRest() if rests is None else rests
         self._every = EveryRound(steps.series, saved.library, self._rests)
+        self.stopper = RoundStopper(saved.library.title)
+        steps.requests.stopper = self.stopper
         self._first = 0
         self._closed = False
 
