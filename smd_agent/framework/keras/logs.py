@@ -15,6 +15,7 @@ from smd_agent.framework.hook import FrameworkHook
 from smd_agent.framework.keras.built_in_collections import BUILT_IN, DEFAULT_SAVED
 from smd_agent.framework.keras.environment import facts
 from smd_agent.framework.keras.plain_access import unwrapped
+from smd_agent.framework.keras.stopping import FitStopper
 from smd_agent.framework.keras.types import Model
 from smd_agent.framework.loss_guesses import LossGuesses
 from smd_agent.framework.nested_tensors import NOTHING, pairs_in
@@ -56,6 +57,7 @@ class KerasLogs(FrameworkHook):
         self.facts_told: dict[str, str] = {}
         self.loss_guesses = LossGuesses(np)
         self._last_model: Callable[[], object] = bool
+        self.recorder.requests.stopper = FitStopper(lambda: self._last_model())
 
     def model_runs(self, model: Model) -> None:
         """The step that begins now is one of this model's."""
