@@ -77,6 +77,7 @@ class Hook(FrameworkHook):
         self.every_step = EveryStep(self.recorder)
         self.steps.on_end, self.steps.on_going_on = self.every_step.ended, self.every_step.went_on
         updates.install()
+        self.recorder.requests.stopper = updates
         backward_calls.install()
         watch_tracing()
 

@@ -49,9 +49,11 @@ class _Updates:
         rounds: of the Trainers.
         listener: is told of updates; None if nobody wants that.
         rest: how many updates it is not told of, before it is again.
+        end: called before the next update, which it keeps from taking place by raising; None if it is to take place.
     """
 
     def __init__(self) -> None:
+        self.end: Callable[[], object] | None = None
         self.rounds = UpdateRounds(self._takes_part)
         self.listener: UpdateListener | None = None
         self.rest = 0
@@ -103,6 +105,15 @@ class _Updates:
         for trainer in map(trainer_of, parameters):
             if trainer is not None:
                 self._in_use.set(trainer, True)
+
+    def after_step(self) -> str:
+        """No loop of Gluon's is ended from outside."""
+        return ""
+
+    def before_update(self, end: Callable[[], object]) -> bool:
+        """Have ``end`` called before the next update."""
+        self.end = end
+        return True
 
     def take_missed(self, parameters: Iterable[Parameter]) -> int:
         """Number of updates of these parameters before anybody followed; asked once."""
@@ -173,6 +184,9 @@ class _Updates:
         rounds = self.rounds
 
         def update(trainer: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.end is not None:
+                end, self.end = self.end, None
+                end()
             done = None if self.listener is None else self.listener.before_update(trainer)
             try:
                 result = original(trainer, *args, **kwargs)
