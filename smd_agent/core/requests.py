@@ -80,6 +80,9 @@ class Stopper(Protocol):
     def after_step(self) -> str:
         """Have whoever runs the loop end it when the current step is over; who that is, or "" if nobody does."""
 
+    def is_ignored(self) -> bool:
+        """True if whoever was to end the loop goes on all the same."""
+
     def before_update(self, end: Callable[[], object]) -> bool:
         """Have ``end``, which raises, called before the current step updates parameters; False: it cannot be."""
 
@@ -90,6 +93,10 @@ class AtOnce:
     def after_step(self) -> str:
         """Nobody ends it."""
         return ""
+
+    def is_ignored(self) -> bool:
+        """Nobody was asked."""
+        return False
 
     def before_update(self, end: Callable[[], object]) -> bool:
         """No update is seen."""
@@ -119,8 +126,8 @@ class Requests:
         self.unread = False
         self._waiting: deque[Request] = deque()
         self._saves: dict[str, Span] = {}
-        # Raises, with the step that it is called in: the training was to end before an update that nobody has seen.
-        self._end: Callable[[int], NoReturn] | None = None
+        # Called with the first step that begins though the training was to end before.
+        self._end: Callable[[int], object] | None = None
 
     # What the thread that listens calls.
 
@@ -149,7 +156,8 @@ class Requests:
         if not (self._waiting or self._saves or self._end) or not self._counts_training(clock):
             return
         if self._end is not None:
-            self._end(clock.step)
+            end, self._end = self._end, None
+            end(clock.step)
         for name, span in [*self._saves.items()]:
             if span.mode is not clock.mode or clock.step > span.last:
                 self._saved(name, span, span.last)
@@ -255,21 +263,23 @@ class Requests:
     def _stop(self, request: Request, step: int) -> None:
         if step + 1 < request.at:
             return
-        who = self.stopper.after_step()
         said = f"{request.why} (asked by {request.asked_by})"
+
+        def end(at: int) -> NoReturn:
+            guard.say(f"stopped at step {at}: {said}")
+            raise TrainingStopped(at, request.why)
+
+        who = self.stopper.after_step()
         if who:
             self._waiting.remove(request)
             guard.say(f"stopped after step {step}: {said}")
             self.answer(Answer(request.name, True, f"obeyed: {who} ends the training after step {step}", step))
+            self._end = lambda at: self.stopper.is_ignored() and end(at)
         elif step >= request.at:
             self._waiting.remove(request)
             late = f", late: it was to be step {request.at}" if request.fixed and step > request.at else ""
             self.answer(Answer(request.name, True, f"obeyed at step {step}, before its update{late}", step))
-
-            def end(at: int) -> NoReturn:
-                guard.say(f"stopped at step {at}: {said}")
-                raise TrainingStopped(at, request.why)
-
+            # Where no update is seen.
             self._end = end
             if not self.stopper.before_update(lambda: end(step)):
                 end(step)

@@ -16,16 +16,26 @@ _LIGHTNING = ("lightning", "pytorch_lightning")
 
 def end_after_step() -> str:
     """Have the trainer that this thread's loop is in end it when the current step is over; its name, "" if none is."""
+    name, holder, flag = _trainer()
+    if name:
+        setattr(holder, flag, True)
+    return name
+
+
+def goes_on() -> bool:
+    """True if the trainer that this thread's loop is in was told to end it, and does not, as it may have a minimum."""
+    name, holder, flag = _trainer()
+    return bool(name) and bool(getattr(holder, flag))
+
+
+def _trainer() -> tuple[str, Any, str]:
+    """Name of the trainer's library, and the object and the attribute by which it is told to end."""
     for frame in callers():
         found: Any = first_argument(frame)
         for base in type(found).__mro__:
-            if base.__name__ != "Trainer":
-                continue
-            package = base.__module__.partition(".")[0]
+            package = base.__module__.partition(".")[0] if base.__name__ == "Trainer" else ""
             if package in _LIGHTNING:
-                found.should_stop = True
-                return "Lightning"
+                return "Lightning", found, "should_stop"
             if package == "transformers" and attribute(found, "control") is not None:
-                found.control.should_training_stop = True
-                return "transformers"
-    return ""
+                return "transformers", found.control, "should_training_stop"
+    return "", None, ""

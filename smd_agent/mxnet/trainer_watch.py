@@ -110,6 +110,10 @@ class _Updates:
         """No loop of Gluon's is ended from outside."""
         return ""
 
+    def is_ignored(self) -> bool:
+        """Nobody was asked."""
+        return False
+
     def before_update(self, end: Callable[[], object]) -> bool:
         """Have ``end`` called before the next update."""
         self.end = end

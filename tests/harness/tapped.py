@@ -54,9 +54,7 @@ class TappedRun:
     def tap(self, *words):
         """Return exit code and stdout of ``tap``."""
         command = [sys.executable, "-m", "smd_agent", "tap", str(self.run), *words]
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=2 * WITHIN + 60, env=Runner.environment()
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=3 * WITHIN, env=Runner.environment())
         return done.returncode, done.stdout + done.stderr
 
     def answers(self):

@@ -53,6 +53,10 @@ class RoundStopper:
         self.ends = True
         return self._library
 
+    def is_ignored(self) -> bool:
+        """A round that follows is of another training."""
+        return False
+
     def before_update(self, end: Callable[[], object]) -> bool:
         """The round is over when it is counted."""
         return False

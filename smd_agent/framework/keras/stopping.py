@@ -21,12 +21,20 @@ class FitStopper:
     def after_step(self) -> str:
         """Have the ``fit`` that is running, if one is, end when the current step is over."""
         model: Any = self._model()
-        for frame in callers():
-            if frame.f_code.co_name == "fit" and first_argument(frame) is model and hasattr(model, "stop_training"):
-                model.stop_training = True
-                return "Keras"
-        return ""
+        if not _is_in_fit(model):
+            return ""
+        model.stop_training = True
+        return "Keras"
+
+    def is_ignored(self) -> bool:
+        """True if that ``fit`` goes on all the same."""
+        model: Any = self._model()
+        return _is_in_fit(model) and bool(model.stop_training)
 
     def before_update(self, end: Callable[[], object]) -> bool:
         """A step of a tape begins with its gradients, before an update, and one of a model is not looked into."""
         return False
+
+
+def _is_in_fit(model: object) -> bool:
+    return any(frame.f_code.co_name == "fit" and first_argument(frame) is model for frame in callers())
