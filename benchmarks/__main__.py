@@ -24,6 +24,7 @@ NAMES = (
     "reading",
     "judging",
     "series",
+    "tap",
 )
 
 

@@ -55,6 +55,11 @@ def start_ours(folder: Path, options: dict[str, Any]) -> None:
     start_agent(folder, parameters, options["collections"])
 
 
+def start_ours_deaf(folder: Path, options: dict[str, Any]) -> None:
+    """Start our agent so that it looks for no requests."""
+    start_agent(folder, {"save_interval": options["interval"], "tap": False}, options["collections"])
+
+
 def start_agent(folder: Path, parameters: dict[str, Any], collections: Sequence[str]) -> None:
     """Start our agent as it starts itself where its environment variable is set."""
     os.environ["SMD_AGENT_HOOK"] = json.dumps(
@@ -96,6 +101,7 @@ ARMS = {
     "plain": Arm(),
     "plain_alone": Arm(alone=True),
     "ours": Arm(load_ours, before=start_ours),
+    "ours_deaf": Arm(load_ours, before=start_ours_deaf),
     "ours_raw": Arm(load_ours, before=start_ours_raw),
     "old": Arm(load_old, after=register_old),
 }

@@ -186,8 +186,8 @@ class RunOutput:
         So does a run of which a failure has ended the capture: it was not cut off.
         """
         if not self.sink.started:
-            # What has been answered is on its way.
-            self.sink.flush()
+            # It may have answered requests.
+            self.sink.close(end_marker=False)
             return
         with overhead.spending():
             self.export_collections(anew=True)

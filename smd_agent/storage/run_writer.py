@@ -260,6 +260,9 @@ class RunWriter:
         self._at.clear_away()
 
     def _close(self, end_marker: bool) -> None:
+        if not self.started and self._control is not None:
+            self._writer.close()
+            self._control.begin_anew()
         is_closed = bool(self._closed) or self._closed is end_marker
         if not self.started or (is_closed and not self.series.has_files):
             return

@@ -66,6 +66,9 @@ class MemoryRun:
     def write_failures(self, failures):
         self.failures = [*failures]
 
+    def listen(self, requests, place):
+        pass
+
     def flush(self, last_look=True):
         self.flushed.append(len(self.steps))
         return True
