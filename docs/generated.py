@@ -204,6 +204,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "help check": lambda: help_text("check"),
     "help diff": lambda: help_text("diff"),
     "help watch": lambda: help_text("watch"),
+    "help tap": lambda: help_text("tap"),
     "help report": lambda: help_text("report"),
     "help export": lambda: help_text("export"),
     "help install": lambda: help_text("install"),
