@@ -16,8 +16,6 @@
     ├── InvalidWorker, MissingCollectionFiles, IndexReaderException
     ├── NoMoreData, NoMoreProfilerData
     └── RuleEvaluationConditionMet, InsufficientInformationForRuleInvocation
-    SystemExit
-    └── TrainingStopped                               the training was asked to end, see ``tap``
 
 Names, attributes and the sentences of the older classes are those of the old system: programs match on them.
 Every class hands all its arguments to `Exception`, so that errors can be pickled from worker to parent.
@@ -30,27 +28,6 @@ from smd_agent.printable import printable, shortened
 
 class SMDebugError(Exception):
     """Root of everything this package raises on purpose."""
-
-
-STOPPED_EXIT_CODE = 86
-"""Exit code of a program whose training was asked to end."""
-
-
-class TrainingStopped(SystemExit):
-    """The end of a training loop that somebody asked for; no ``except Exception`` sees it, and ``finally`` runs.
-
-    Attributes:
-        step: the training step whose update does not take place any more.
-        why: it was asked for, in words.
-    """
-
-    def __init__(self, step: int, why: str) -> None:
-        super().__init__(STOPPED_EXIT_CODE)
-        self.step = step
-        self.why = why
-
-    def __reduce__(self) -> tuple[type[TrainingStopped], tuple[int, str]]:
-        return type(self), (self.step, self.why)
 
 
 class SMDebugCustomerError(SMDebugError):

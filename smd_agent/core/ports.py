@@ -132,8 +132,11 @@ class RunSink(Protocol):
     def write_failures(self, failures: Sequence[Failure]) -> None:
         """Note what has failed of the agent's."""
 
-    def listen(self, requests: Requests, place: Place) -> None:
-        """Look for requests to this worker from now on; called again, nothing happens."""
+    def listen(self, requests: Requests | None, place: Place) -> None:
+        """Look for requests to this worker from now on; called again, nothing happens.
+
+        With None, look no more, once what has been answered is written.
+        """
 
     def flush(self, last_look: bool = True) -> bool:
         """Store everything handed over so far; False if that is not possible.

@@ -16,7 +16,7 @@ from smd_agent.core.clock import NEVER, ModeClock, RunPosition
 from smd_agent.core.collection_keys import CollectionKeys
 from smd_agent.core.extra_steps import WHOLE, Span
 from smd_agent.core.modes import ModeKeys
-from smd_agent.errors import SMDebugValueError, TrainingStopped
+from smd_agent.errors import SMDebugValueError
 from smd_agent.printable import count_of, shortened
 
 if TYPE_CHECKING:
@@ -28,6 +28,27 @@ INTERVAL = "save_interval"
 _MODES = {mode.name.lower(): mode for mode in ModeKeys if mode is not ModeKeys.GLOBAL}
 KEYS = (INTERVAL, *(f"{name}.{INTERVAL}" for name in _MODES))
 """What may be set while a training goes on."""
+
+
+STOPPED_EXIT_CODE = 86
+"""Exit code of a program whose training was asked to end."""
+
+
+class TrainingStopped(SystemExit):
+    """The end of a training loop that somebody asked for; no ``except Exception`` sees it, and ``finally`` runs.
+
+    Attributes:
+        step: the training step whose update does not take place any more.
+        why: it was asked for, in words.
+    """
+
+    def __init__(self, step: int, why: str) -> None:
+        super().__init__(STOPPED_EXIT_CODE)
+        self.step = step
+        self.why = why
+
+    def __reduce__(self) -> tuple[type[TrainingStopped], tuple[int, str]]:
+        return type(self), (self.step, self.why)
 
 
 @dataclass(frozen=True)

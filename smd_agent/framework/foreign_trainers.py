@@ -11,31 +11,34 @@ from typing import Any
 from smd_agent.framework.plain_access import attribute
 from smd_agent.interpreter.callers import callers, first_argument
 
-_LIGHTNING = ("lightning", "pytorch_lightning")
+_LIGHTNING = "Lightning"
+_PACKAGES = {"lightning": _LIGHTNING, "pytorch_lightning": _LIGHTNING, "transformers": "transformers"}
 
 
 def end_after_step() -> str:
     """Have the trainer that this thread's loop is in end it when the current step is over; its name, "" if none is."""
-    name, holder, flag = _trainer()
-    if name:
-        setattr(holder, flag, True)
+    name, trainer = _trainer()
+    if name == _LIGHTNING:
+        trainer.should_stop = True
+    elif name:
+        trainer.control.should_training_stop = True
     return name
 
 
 def goes_on() -> bool:
     """True if the trainer that this thread's loop is in was told to end it, and does not, as it may have a minimum."""
-    name, holder, flag = _trainer()
-    return bool(name) and bool(getattr(holder, flag))
+    name, trainer = _trainer()
+    if name == _LIGHTNING:
+        return bool(trainer.should_stop)
+    return bool(name) and bool(trainer.control.should_training_stop)
 
 
-def _trainer() -> tuple[str, Any, str]:
-    """Name of the trainer's library, and the object and the attribute by which it is told to end."""
+def _trainer() -> tuple[str, Any]:
+    """The trainer, and the name of its library."""
     for frame in callers():
         found: Any = first_argument(frame)
         for base in type(found).__mro__:
-            package = base.__module__.partition(".")[0] if base.__name__ == "Trainer" else ""
-            if package in _LIGHTNING:
-                return "Lightning", found, "should_stop"
-            if package == "transformers" and attribute(found, "control") is not None:
-                return "transformers", found.control, "should_training_stop"
-    return "", None, ""
+            name = _PACKAGES.get(base.__module__.partition(".")[0], "") if base.__name__ == "Trainer" else ""
+            if name == _LIGHTNING or (name and attribute(found, "control") is not None):
+                return name, found
+    return "", None

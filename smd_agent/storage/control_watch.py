@@ -59,8 +59,12 @@ class ControlWatch:
         self._seconds_per_step = math.inf
         self._looks = 0
 
-    def listen(self, requests: Requests, writer: Writer, place: Place) -> None:
-        """Look for requests to this worker, on the thread of this writer."""
+    def listen(self, requests: Requests | None, writer: Writer, place: Place) -> None:
+        """Look for requests to this worker, on the thread of this writer, or end the thread."""
+        if requests is None:
+            writer.close()
+            self.begin_anew()
+            return
         if self._requests is requests and self._place == place:
             return
         self._requests, self._place = requests, place

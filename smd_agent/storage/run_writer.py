@@ -236,8 +236,8 @@ class RunWriter:
             self._closed = None
             self._writer.submit(self._at.put_files)
 
-    def listen(self, requests: Requests, place: Place) -> None:
-        """Look for requests to this worker from now on; called again, nothing happens."""
+    def listen(self, requests: Requests | None, place: Place) -> None:
+        """Look for requests to this worker from now on, or no more; called again, nothing happens."""
         if self._control is not None:
             self._control.listen(requests, self._writer, place)
 
@@ -260,9 +260,6 @@ class RunWriter:
         self._at.clear_away()
 
     def _close(self, end_marker: bool) -> None:
-        if not self.started and self._control is not None:
-            self._writer.close()
-            self._control.begin_anew()
         is_closed = bool(self._closed) or self._closed is end_marker
         if not self.started or (is_closed and not self.series.has_files):
             return

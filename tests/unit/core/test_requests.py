@@ -7,9 +7,9 @@ from harness.memory_hook import make
 
 from smd_agent.core.clock import NEVER
 from smd_agent.core.modes import ModeKeys
-from smd_agent.core.requests import DUMP, SAVE, SET, STOP, Request, checked
+from smd_agent.core.requests import DUMP, SAVE, SET, STOP, STOPPED_EXIT_CODE, Request, TrainingStopped, checked
 from smd_agent.core.save_config import SaveConfig
-from smd_agent.errors import STOPPED_EXIT_CODE, SMDebugValueError, TrainingStopped
+from smd_agent.errors import SMDebugValueError
 
 
 class Loop:

@@ -83,8 +83,9 @@ def test_several_workers_are_told_one_step_that_lies_ahead(tmp_path):
     assert [planned(first.root, name).workers for name in (saves, stops)] == [2, 3]
     three.answer(Answer(stops, True, "stopped"))
     wait_for(lambda: "worker_2" in answers_to(first.root, stops))
-    for writer in (first, second, third):
+    for writer in (first, second):
         writer.close(end_marker=False)
+    third.listen(None, Place(2, 3, 2))
 
 
 def test_the_first_worker_is_found_beside_a_finished_run(tmp_path):
@@ -95,8 +96,8 @@ def test_the_first_worker_is_found_beside_a_finished_run(tmp_path):
     other, two = listening(tmp_path / "run", 1, 2, writers=1, writes=False)
     request_stop(first.root, "enough")
     assert wait_for(lambda: two.taken) == wait_for(lambda: one.taken)
-    for writer in (first, other):
-        writer.close(end_marker=False)
+    first.close(end_marker=False)
+    other.listen(None, Place(1, 2, 1))
 
 
 def test_what_an_earlier_run_was_asked_for_is_not_obeyed(tmp_path):
