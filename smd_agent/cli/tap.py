@@ -19,12 +19,13 @@ from pathlib import Path
 
 from smd_agent.cli.errors import USAGE_ERROR, CommandError
 from smd_agent.cli.output import emit
+from smd_agent.cli.run_folders import further_runs
 from smd_agent.core.requests import DUMP, KEYS, SAVE, SET, STOP, Answer
 from smd_agent.errors import SMDebugError
 from smd_agent.formats.addresses import is_address
 from smd_agent.printable import count_of, printable
-from smd_agent.storage.claim import describe_state, owner_text
-from smd_agent.storage.control_files import answers_to, planned, post, writer_of
+from smd_agent.storage.claim import describe_state, is_gone, owner_text
+from smd_agent.storage.control_files import answers_to, owners_of, planned, post, writer_of
 
 SECONDS = 60.0
 STEPS = 5
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         owner = writer_of(root)
         name = post(root, action, at=args.at, **given)
     except SMDebugError as error:
-        raise CommandError(str(error), USAGE_ERROR) from error
+        raise CommandError(f"{error}{_elsewhere(root)}", USAGE_ERROR) from error
     except OSError as error:
         raise CommandError(f"cannot ask in {root}: {error.strerror}", USAGE_ERROR) from error
     return _wait(root, name, owner, args.wait)
@@ -67,6 +68,14 @@ def _folder(path: str) -> Path:
     if not root.is_dir():
         raise CommandError(f"{root} is no folder", USAGE_ERROR)
     return root
+
+
+def _elsewhere(root: Path) -> str:
+    """The further run that is written, in words, where this one is not."""
+    if any(not is_gone(owner) for owner in owners_of(root)):
+        return ""
+    written = [run for run in further_runs(root) if any(not is_gone(one) for one in owners_of(root.parent / run))]
+    return f"; {root.parent / written[-1]} is written" if written else ""
 
 
 def _request(args: argparse.Namespace) -> tuple[str, dict[str, object]]:

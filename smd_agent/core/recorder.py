@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from smd_agent.core.selection import Selection
 
 
+_OFF = "nothing is saved any more"
+
+
 class Recorder(OpenStep):
     """Saves tensors of a run by step and mode.
 
@@ -113,6 +116,7 @@ class Recorder(OpenStep):
             STEPS.run("looking for late values", self.late.settle)
         if self.output.off:
             clock.due = NEVER
+            self.requests.end(_OFF)
             return False
         if self._now.sink is not None and self._now.number < self.position.step:
             # It was not closed: what is saved now is none of its values.
@@ -211,7 +215,7 @@ class Recorder(OpenStep):
     def disable(self) -> None:
         """Save nothing more. What has been handed to the disk stays; the current step is dropped."""
         self.output.off = True
-        REQUESTS.run("answering what is left", lambda: self.requests.end("nothing is saved any more"))
+        REQUESTS.run("answering what is left", lambda: self.requests.end(_OFF))
         self._drop()
 
     def begin_anew(self) -> None:

@@ -203,6 +203,18 @@ def test_an_address_is_refused_in_one_line(capsys):
     )
 
 
+def test_a_run_that_went_beside_is_named(tmp_path, capsys):
+    start(tmp_path / "run").close(end_marker=True)
+    writer = start(tmp_path / "run")
+    assert writer.flush()
+    assert main(["tap", str(tmp_path / "run"), "--dump"]) == 2
+    run = tmp_path / "run"
+    assert capsys.readouterr().err == (
+        f"smd_agent: nobody writes to {run}: the run has ended, or has not begun to save; {run}-2 is written\n"
+    )
+    writer.close(end_marker=True)
+
+
 def test_nobody_answers(tmp_path, capsys):
     writer, _ = listening(tmp_path / "run", tap=False)
     assert main(["tap", str(tmp_path / "run"), "--dump", "--wait", "0.3"]) == 1
