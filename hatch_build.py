@@ -1,4 +1,6 @@
-"""Compiles what NumPy does otherwise, reductions and copies, into the wheel where a C compiler is at hand.
+"""Compiles into the wheel, where a C compiler is at hand, reductions and copies, and the start of a process.
+
+NumPy does the first two otherwise.
 
 The libraries use nothing of Python, so one wheel serves every version of it, and no Python headers are needed. CC,
 CFLAGS and LDFLAGS are followed.
@@ -25,7 +27,11 @@ from packaging.tags import platform_tags
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-SOURCES = (Path("smd_agent", "core", "reductions", "kernel.c"), Path("smd_agent", "storage", "copy.c"))
+SOURCES = (
+    Path("smd_agent", "core", "reductions", "kernel.c"),
+    Path("smd_agent", "storage", "copy.c"),
+    Path("smd_agent", "storage", "spawn.c"),
+)
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden")
 # What every Linux with glibc has; the loader is named by some linkers.

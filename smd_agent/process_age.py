@@ -1,4 +1,4 @@
-"""The age of this process.
+"""The age of this process, and when others began.
 
 Standard library only.
 """
@@ -10,15 +10,32 @@ import time
 
 from smd_agent.descriptors import open_above
 
+# Of a process that has ended, of which only its parent has not been told.
+_ENDED = ("Z", "X", "x")
+
 
 def process_age() -> float | None:
     """The seconds since this process began; None where the system does not tell."""
     try:
-        descriptor = open_above("/proc/self/stat", os.O_RDONLY)
-        try:
-            ticks = int(os.read(descriptor, 4096).decode(errors="replace").rpartition(")")[2].split()[19])
-        finally:
-            os.close(descriptor)
+        ticks = int(_fields("self")[19])
         return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError, AttributeError):
         return None
+
+
+def start_of(pid: int) -> str | None:
+    """When a process began, in the system's ticks; None if it has ended, or where the system does not tell."""
+    try:
+        fields = _fields(pid)
+        return None if fields[0] in _ENDED else fields[19]
+    except (OSError, IndexError):
+        return None
+
+
+def _fields(pid: int | str) -> list[str]:
+    """What the system tells of a process behind its name."""
+    descriptor = open_above(f"/proc/{pid}/stat", os.O_RDONLY)
+    try:
+        return os.read(descriptor, 4096).decode(errors="replace").rpartition(")")[2].split()
+    finally:
+        os.close(descriptor)

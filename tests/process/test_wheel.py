@@ -85,7 +85,9 @@ def test_both_are_built_and_who_takes_all_wheels_of_a_folder_gets_one(name_archi
 def test_a_wheel_built_with_a_compiler_holds_the_kernel(archives):
     wheel = archives["wheel"][0]
     files = zipfile.ZipFile(wheel).namelist()
-    assert {"smd_agent/core/reductions/kernel.so", "smd_agent/storage/copy.so"} <= set(files)
+    assert {"smd_agent/core/reductions/kernel.so", "smd_agent/storage/copy.so", "smd_agent/storage/spawn.so"} <= set(
+        files
+    )
     assert not any(file.endswith(".c") for file in files)
     assert "-py3-none-" in wheel.name
     assert not wheel.name.endswith("-any.whl")
@@ -100,7 +102,7 @@ def test_the_wheel_names_the_oldest_glibc_that_it_runs_with(archives, tmp_path):
         pytest.skip("there is no objdump")
     with zipfile.ZipFile(archives["wheel"][0]) as opened:
         libraries = [opened.extract(name, tmp_path) for name in opened.namelist() if name.endswith(".so")]
-    assert len(libraries) == 2
+    assert len(libraries) == 3
     for library in libraries:
         shown = subprocess.run(["objdump", "-Tp", library], capture_output=True, text=True, check=True).stdout
         assert {*re.findall(r"NEEDED\s+(\S+)", shown)} <= {"libc.so.6", "libm.so.6"}
