@@ -16,6 +16,10 @@ usage: python -m smd_agent [run] [options] [--] (script.py | -m module | -c code
                         max, mean, std, l2, abs_mean, zero_share, nan_count, inf_count, dead_share, saturated_share
   --tensorboard DIR     write files for TensorBoard, too: scalars, histograms and distributions
   --blame               with PyTorch, name what makes a loss or gradients not finite; runs parts of the program again
+  --rules NAMES         ask these rules while training goes on, too: names of check --list, "all", and Python files with
+                        rules of your own; what one finds is a line at once, and stands in findings.json of the run
+  --on-find WHAT        what else they do then. warn: nothing (the default); dump: the next step is saved whole; stop:
+                        the training is ended
   --strict              let a failure of the agent end the script instead of the capture
   -h, --help            show this
 
@@ -41,7 +45,7 @@ from smd_agent.config.launcher_defaults import default_content
 from smd_agent.config.load import load_settings
 from smd_agent.config.placeholders import literal
 from smd_agent.config.suggestions import misspelt, nearest
-from smd_agent.config.values import InvalidValue, count
+from smd_agent.config.values import InvalidValue, count, on_find
 from smd_agent.core.collection_keys import BUILT_IN_NAMES
 from smd_agent.formats.addresses import is_address
 from smd_agent.printable import shortened
@@ -57,7 +61,7 @@ ALL = "all"
 FORM_KEYS = ("reductions", "save_raw_tensor", "save_shape", "save_raw_up_to")
 RUNS_FOLDER = "smd_runs"
 
-VALUE_OPTIONS = ("--config", "--out", "--save", "--every", "--reductions", "--tensorboard")
+VALUE_OPTIONS = ("--config", "--out", "--save", "--every", "--reductions", "--tensorboard", "--rules", "--on-find")
 FLAGS = ("--strict", "--raw", "--blame")
 INTERPRETER_OPTIONS = ("-m", "-c", "-")
 
@@ -202,6 +206,7 @@ def overlay(hook: dict[str, Any], given: dict[str, str]) -> dict[str, Any]:
         parameters["blame"] = True
     if "--tensorboard" in given:
         parameters.update(export_tensorboard=True, tensorboard_dir=_folder(given, "--tensorboard"))
+    parameters.update(_live(given, hook))
     merged = {**hook, "HookParameters": parameters}
     if collections:
         merged["CollectionConfigurations"] = collections
@@ -215,6 +220,27 @@ def _folder(given: dict[str, str], option: str) -> str:
         raise CommandError(f"option {option} is '', allowed is a folder", USAGE_ERROR)
     # What the current folder is called is no placeholder.
     return os.path.normpath(os.path.join(literal(os.getcwd()), given[option]))
+
+
+def _live(given: dict[str, str], hook: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if "--rules" in given:
+        # Not for every launch: reading the names takes a while.
+        from smd_agent.config.live import unknown_name
+
+        found["live_rules"] = _names(given["--rules"], "--rules")
+        for name in found["live_rules"]:
+            why = unknown_name(name)
+            if why is not None:
+                raise CommandError(f"option --rules names {why}", USAGE_ERROR)
+    if "--on-find" in given:
+        try:
+            found["on_find"] = on_find(given["--on-find"])
+        except InvalidValue as unfit:
+            raise _unfit(given["--on-find"], "--on-find", unfit) from None
+        if not (found.get("live_rules") or hook.get("RuleConfigurations")):
+            raise CommandError("option --on-find needs rules that are asked while training: --rules", USAGE_ERROR)
+    return found
 
 
 def _form(given: dict[str, str]) -> dict[str, Any]:
@@ -253,7 +279,11 @@ def _positive(text: str, option: str) -> int:
     try:
         return count(text)
     except InvalidValue as unfit:
-        raise CommandError(f"option {option} is {shortened(repr(text), 60)}, allowed is {unfit}", USAGE_ERROR) from None
+        raise _unfit(text, option, unfit) from None
+
+
+def _unfit(text: str, option: str, unfit: InvalidValue) -> CommandError:
+    return CommandError(f"option {option} is {shortened(repr(text), 60)}, allowed is {unfit}", USAGE_ERROR)
 
 
 def new_run_folder(target: list[str]) -> str:

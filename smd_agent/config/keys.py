@@ -60,7 +60,10 @@ S3_OUTPUT_PATH = Key(
 )
 S3_PATH = Key("S3Path", values.anything, None, "as S3OutputPath")
 RULES = Key(
-    "RuleConfigurations", values.objects, None, "rules of `check`, an object for each; what they look at is saved, too"
+    "RuleConfigurations",
+    values.objects,
+    None,
+    "rules of `check`, an object for each; what they look at is saved, too, and they are asked while training goes on",
 )
 TOP = (LOCAL_PATH, HOOK_PARAMETERS, COLLECTIONS, RULES, S3_OUTPUT_PATH, S3_PATH)
 UPLOADS = (S3_OUTPUT_PATH, S3_PATH)
@@ -77,7 +80,9 @@ RULE_CONFIGURATION_NAME = Key(
 RULE_PARAMETERS = Key(
     "RuleParameters", values.json_object, None, "the rule, as `rule_to_invoke`, and what it is told beside that"
 )
-OF_RULE = (RULE_CONFIGURATION_NAME, RULE_PARAMETERS)
+RULE_ON_FIND = Key("OnFind", values.on_find, None, "on_find of this rule")
+RULE_ACTIONS = Key("Actions", values.actions, None, "actions of this rule, beside those of all")
+OF_RULE = (RULE_CONFIGURATION_NAME, RULE_PARAMETERS, RULE_ON_FIND, RULE_ACTIONS)
 OF_SERVICE = tuple(
     Key(name, values.anything, None, "used by the training service alone")
     for name in ("RuleEvaluatorImage", "InstanceType", "VolumeSizeInGB", "LocalPath", "S3OutputPath")
@@ -170,6 +175,21 @@ BLAME = Key(
     "PyTorch: name what makes a loss or gradients not finite at once, for which parts of the program are run again",
 )
 TAP = Key("tap", values.boolean, "true", "the running training obeys `tap`: a look at the run's folder once a second")
+LIVE_RULES = Key(
+    "live_rules",
+    values.names,
+    None,
+    "rules that are asked while training goes on, in the place of those in RuleConfigurations: names, all, and Python"
+    " files with rules of your own; an empty text: none",
+)
+ON_FIND = Key(
+    "on_find",
+    values.on_find,
+    "warn",
+    "what such a rule does when it finds something. warn: a line; dump: the next step is saved whole, too; stop: the"
+    " training is ended",
+)
+ACTIONS = Key("actions", values.actions, None, "what follows beside that, an object for each")
 OF_HOOK = (
     STEP,
     INCLUDE_COLLECTIONS,
@@ -184,6 +204,9 @@ OF_HOOK = (
     SERIES_MEGABYTES,
     BLAME,
     TAP,
+    LIVE_RULES,
+    ON_FIND,
+    ACTIONS,
 )
 
 

@@ -8,6 +8,7 @@ from smd_agent.config import env, keys, precedence
 from smd_agent.config.hook_file import Source, find_source, is_there, read_object
 from smd_agent.config.job_files import folder_wanted
 from smd_agent.config.keys import DEFAULT_OUT_DIR, LONGEST_NAME, Section
+from smd_agent.config.live import LiveKeys, live_rules
 from smd_agent.config.placeholders import names_rank
 from smd_agent.config.settings import DEFAULT_SERIES_MEGABYTES, CollectionSettings, HookSettings, RuleSettings
 from smd_agent.config.suggestions import nearest
@@ -69,6 +70,7 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
     blame = hook.take(keys.BLAME)
     tap = hook.take(keys.TAP)
     tensorboard_dir = _tensorboard_dir(hook, out_dir)
+    live = LiveKeys(hook.take(keys.LIVE_RULES), hook.take(keys.ON_FIND), tuple(hook.take(keys.ACTIONS) or ()))
     hook.warn_unknown()
 
     collections: dict[str, CollectionSettings] = {}
@@ -111,6 +113,7 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
         blame=bool(blame),
         tap=tap is not False,
         rules=tuple(rules),
+        live_rules=live_rules(live, rules, hook),
         warnings=tuple(warnings),
         unfilled=unfilled,
     )

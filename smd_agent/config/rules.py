@@ -212,6 +212,7 @@ def rules_of(top: Section, listed: Sequence[object]) -> list[RuleSettings]:
         entry = top.item(keys.RULES, number, content)
         own_name = entry.take(keys.RULE_CONFIGURATION_NAME)
         parameters = dict(entry.take(keys.RULE_PARAMETERS) or {})
+        on_find, actions = entry.take(keys.RULE_ON_FIND), entry.take(keys.RULE_ACTIONS)
         for unused in keys.OF_SERVICE:
             entry.take(unused)
         entry.warn_unknown()
@@ -222,7 +223,7 @@ def rules_of(top: Section, listed: Sequence[object]) -> list[RuleSettings]:
             continue
         given = {key: value for key, value in parameters.items() if key not in _OF_EVERY_RULE and value is not None}
         _tell_of_unknown(entry, name, given, told.path)
-        found.append(RuleSettings(name, given))
+        found.append(RuleSettings(name, given, on_find, tuple(actions or ())))
     return found
 
 

@@ -33,10 +33,30 @@ class RuleSettings:
     """One rule of the file.
 
     parameters: what it is told, by name; JSON values, which are checked where the rule is made.
+    on_find: None where it is that of all rules.
+    actions: beside those of all.
     """
 
     name: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    on_find: str | None = None
+    actions: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class LiveRule:
+    """One rule that is asked while training goes on.
+
+    name: of the rule, "all" for those that `check` asks unnamed, or the absolute path of a Python file with rules.
+    parameters: None where it is asked as `check` asks unconfigured rules.
+    on_find: "warn", "dump" or "stop".
+    actions: what follows beside that, each an object with one key.
+    """
+
+    name: str
+    parameters: Mapping[str, Any] | None = None
+    on_find: str = "warn"
+    actions: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,6 +80,7 @@ class HookSettings:
     blame: what makes a loss or gradients not finite is named.
     tap: whether the running training looks for requests.
     rules: that `check` is to apply; what they look at is among the collections.
+    live_rules: that are asked while training goes on.
     warnings: sentences for the user, each naming the file.
     unfilled: collections that no tensor joins unless the program says which; a warning names each.
     """
@@ -85,5 +106,6 @@ class HookSettings:
     blame: bool = False
     tap: bool = True
     rules: tuple[RuleSettings, ...] = ()
+    live_rules: tuple[LiveRule, ...] = ()
     warnings: tuple[str, ...] = ()
     unfilled: tuple[str, ...] = ()

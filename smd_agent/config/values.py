@@ -22,6 +22,9 @@ LARGEST_STEP = 10**15
 _MOST_DIGITS = 100
 
 
+ON_FIND = ("warn", "dump", "stop")
+
+
 class InvalidValue(Exception):
     """A value is not of the kind; the argument says what is allowed."""
 
@@ -99,6 +102,35 @@ def step_end(value: Any) -> str:
     if word not in ("update", "forward"):
         raise InvalidValue('"update" or "forward"')
     return word
+
+
+def on_find(value: Any) -> str:
+    """Accept "warn", "dump" and "stop"."""
+    word = value.strip().lower() if isinstance(value, str) else ""
+    if word not in ON_FIND:
+        raise InvalidValue('"warn", "dump" or "stop"')
+    return word
+
+
+def actions(value: Any) -> list[dict[str, Any]]:
+    """Accept actions: a list of objects with one key each; paths of files become absolute."""
+    if not isinstance(value, list) or not all(map(_is_action, value)):
+        raise InvalidValue(
+            'a list of objects with one key each: {"command": ["program", "word"]}, {"shell": "text"},'
+            ' {"webhook": "https://..."}, {"file": "path"} or {"sns": "arn:aws:sns:..."}'
+        )
+    return [{kind: folder(given) if kind == "file" else given for kind, given in one.items()} for one in value]
+
+
+def _is_action(value: Any) -> bool:
+    if not isinstance(value, dict) or len(value) != 1:
+        return False
+    kind, given = next(iter(value.items()))
+    if kind == "command":
+        return isinstance(given, list) and bool(given) and all(isinstance(word, str) and word for word in given)
+    if kind == "webhook":
+        return isinstance(given, str) and given.startswith(("http://", "https://"))
+    return kind in ("shell", "file", "sns") and isinstance(given, str) and bool(given.strip())
 
 
 def text(value: Any) -> str:

@@ -28,6 +28,7 @@ from smd_agent.core.value_writing import write_raw
 from smd_agent.errors import SMDebugValueError
 from smd_agent.formats.addresses import is_address
 from smd_agent.framework.environment import Sources, environment
+from smd_agent.framework.live_rules import watch_for
 from smd_agent.framework.restarts import Restarts
 from smd_agent.framework.tracked_model import TrackedModel
 from smd_agent.storage import open_runs
@@ -166,6 +167,7 @@ class FrameworkHook(BaseHook):
             uploads=place.uploads,
             series_bytes=(DEFAULT_SERIES_MEGABYTES if made_from is None else made_from.series_megabytes) << 20,
             tap=made_from is None or made_from.tap,
+            watch=None if made_from is None else watch_for(made_from.live_rules),
         )
         super().__init__(writer, selection, include_workers, self._restarts.position)
         self._restarts.begin(self, writer)

@@ -113,12 +113,18 @@ class Judging:
         self._steps = 0
         self._series: dict[str, SeriesView] = {}
 
-    def take_new(self, progress: Callable[[int, int], None] | None = None, incomplete: bool = False) -> None:
+    def take_new(
+        self,
+        progress: Callable[[int, int], None] | None = None,
+        incomplete: bool = False,
+        goes_on: Callable[[], bool] | None = None,
+    ) -> None:
         """Look at the steps that have not been looked at.
 
         Args:
             progress: is told how many of them are done, of how many.
             incomplete: whether those are meant too that some workers may yet write.
+            goes_on: tells, after each, whether there is time for one more; the others are looked at the next time.
         """
         self._trial.maybe_refresh()
         self.take_series()
@@ -129,6 +135,8 @@ class Judging:
             if progress is not None:
                 progress(done, len(steps))
             self.take(step, self._trial.step_table.files(step))
+            if goes_on is not None and not goes_on():
+                break
 
     def take_series(self) -> None:
         """Look at the series: what has come since the last look is judged together with what was there before."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from smd_agent.core.failure_domains import BOARD, JOB_METRICS
+from smd_agent.core.failure_domains import BOARD, JOB_METRICS, WATCHING
 from smd_agent.core.failure_record import Failure
 from smd_agent.core.modes import ModeKeys
 from smd_agent.core.ports import Place
@@ -29,11 +29,14 @@ from smd_agent.storage.series_writer import SeriesDisk, SeriesWriter
 from smd_agent.storage.step_file import Growth, Layouts, StepFile
 from smd_agent.storage.tensorboard_files import BoardStep
 from smd_agent.storage.uploads import Uploads
+from smd_agent.storage.watch_process import WatchProcess
 from smd_agent.storage.worker_files import WorkerFiles
 from smd_agent.storage.worker_place import RunPlace
 from smd_agent.storage.writer_thread import DEFAULT_BUDGET_BYTES, Writer
 
 SERIES_BYTES = 64 << 20
+# Of several in one run, its process alone is watched by another one, which reads what all have written.
+FIRST_WORKER = "worker_0"
 
 
 class RunWriter:
@@ -50,6 +53,7 @@ class RunWriter:
         uploads: bring the run into a store; it stays in its folder if None.
         tap: look for requests to the running training.
         series_bytes: size of the series' table of steps, half of which that of parameters may have; 0: there is none.
+        watch: the process that asks rules while training goes on; None if there is to be none.
 
     Attributes:
         dry_run: the same.
@@ -68,8 +72,10 @@ class RunWriter:
         uploads: Uploads | None = None,
         series_bytes: int = SERIES_BYTES,
         tap: bool = True,
+        watch: WatchProcess | None = None,
     ) -> None:
         self.dry_run = dry_run
+        self._watch = None if dry_run else watch
         self._budget_bytes = budget_bytes
         self._board = board
         self._metrics = metrics
@@ -171,6 +177,8 @@ class RunWriter:
         self._at.files = WorkerFiles(worker)
         self._at.files.lost.steps += self._at.lost_before
         self.series.begin(worker)
+        if self._watch is not None and (alone or worker == FIRST_WORKER):
+            self._writer.submit(partial(self._begin_watch, self._watch))
         return None
 
     def leave(self) -> None:
@@ -185,6 +193,8 @@ class RunWriter:
         self.series.begin_anew()
         if self._control is not None:
             self._control.begin_anew()
+        if self._watch is not None:
+            self._watch.begin_anew()
         self._at.store.begin_anew()
         self._make_ready(RunPlace(self._at.folder.anew(), self._at.store, self._board))
         self._close_others()
@@ -297,6 +307,11 @@ class RunWriter:
             JOB_METRICS.run("writing", partial(self._metrics.commit, metrics, self._writer.submit))
 
     # On the writer thread.
+    def _begin_watch(self, watch: WatchProcess) -> None:
+        if self._at.entered:
+            goes_on = self._at.folder.goes_on_after is not None
+            WATCHING.run("starting", partial(watch.begin, self.root, self.location, goes_on))
+
     def _end(self, end_marker: bool) -> None:
         self._close_others()
         self.series.close()
