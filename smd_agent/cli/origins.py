@@ -31,6 +31,8 @@ _OPTIONS = {
     keys.BLAME.name: ("--blame",),
     keys.EXPORT_TENSORBOARD.name: ("--tensorboard",),
     keys.TENSORBOARD_DIR.name: ("--tensorboard",),
+    keys.LIVE_RULES.name: ("--rules",),
+    keys.ON_FIND.name: ("--on-find",),
     **dict.fromkeys(run.FORM_KEYS, ("--reductions", "--raw")),
 }
 # What else an object has is ignored, and a warning says so.

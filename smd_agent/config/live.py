@@ -47,7 +47,7 @@ def live_rules(live: LiveKeys, configured: Sequence[RuleSettings], hook: Section
     else:
         chosen = _chosen(live.names, hook)
         found = [by_name.get(name) or LiveRule(name, None, on_find, live.actions) for name in chosen]
-    if not found and (live.on_find or live.actions):
+    if not found and (on_find != "warn" or live.actions):
         hook.warn(f"{hook.path}{keys.ON_FIND.name} and {keys.ACTIONS.name} do nothing: no rule is asked while training")
     return tuple(found)
 
