@@ -24,7 +24,7 @@ def process_age() -> float | None:
 
 
 def start_of(pid: int) -> str | None:
-    """When a process began, in the system's ticks; None if it has ended, or where the system does not tell."""
+    """The start of a process, in the system's ticks; None if it has ended, or where the system does not tell."""
     try:
         fields = _fields(pid)
         return None if fields[0] in _ENDED else fields[19]
@@ -33,7 +33,7 @@ def start_of(pid: int) -> str | None:
 
 
 def _fields(pid: int | str) -> list[str]:
-    """What the system tells of a process behind its name."""
+    """The numbers that the system tells of a process, behind its name."""
     descriptor = open_above(f"/proc/{pid}/stat", os.O_RDONLY)
     try:
         return os.read(descriptor, 4096).decode(errors="replace").rpartition(")")[2].split()

@@ -30,7 +30,7 @@ _REGION = 3
 
 
 class Actions:
-    """What follows findings, done one by one, on a thread of its own.
+    """Actions after findings, done one by one, on a thread of its own.
 
     Args:
         say: is told, in a line, of what could not be done.
@@ -126,7 +126,7 @@ _KINDS: Mapping[str, Callable[[Any, Mapping[str, Any]], None]] = {
 
 
 def _shown(kind: str, given: Any) -> str:
-    """What tells an action from others; addresses and commands may have secrets."""
+    """The part of an action that is named in lines: addresses and commands may have secrets."""
     if kind == "webhook":
         return str(urlsplit(given).hostname)
     if kind in ("command", "shell"):

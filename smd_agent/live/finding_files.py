@@ -40,7 +40,7 @@ class Told:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells it from others."""
+        """Rule and mode, by which it is told once."""
         return self.finding.rule, self.finding.mode.name
 
     def to_json(self) -> dict[str, Any]:

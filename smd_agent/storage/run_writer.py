@@ -77,8 +77,8 @@ class RunWriter:
         self.dry_run = dry_run
         self._watch = None if dry_run else watch
         self._budget_bytes = budget_bytes
-        self._board = board
-        self._metrics = metrics
+        # What gets numbers of the run beside its folder.
+        self._others = board, metrics
         # Whether a worker has been left: it gets the first steps of a run that others have begun.
         self._met_late = False
         self._forecast = False
@@ -196,7 +196,7 @@ class RunWriter:
         if self._watch is not None:
             self._watch.begin_anew()
         self._at.store.begin_anew()
-        self._make_ready(RunPlace(self._at.folder.anew(), self._at.store, self._board))
+        self._make_ready(RunPlace(self._at.folder.anew(), self._at.store, self._others[0]))
         self._close_others()
 
     def begin_step(self, step: int, mode: ModeKeys, mode_step: int) -> StepFile:
@@ -293,18 +293,18 @@ class RunWriter:
         return f"{saved}; to see them: python -m smd_agent ls {self.location}" if self._at.entered else saved
 
     def _shown(self, stamp: Stamp) -> tuple[BoardStep | None, MetricStep | None]:
-        board, metrics = self._board, self._metrics
+        board, metrics = self._others
         shown = None if board is None else BOARD.run("beginning", partial(board.begin_step, stamp))
         return shown, None if metrics is None else JOB_METRICS.run("beginning", partial(metrics.begin_step, stamp))
 
     def _hand_over(self, step: StepFile, ended: bool) -> None:
         step.put_in_place(partial(self._at.note_saved, step, ended), partial(self._at.lose, step.stamp.step))
-        board, metrics = step.board, step.metrics
-        if self._board is not None and board is not None:
-            commit = self._board.commit
-            BOARD.run("writing", lambda: commit(board, self._writer.submit, self._at.board_place, self.worker))
-        if self._metrics is not None and metrics is not None:
-            JOB_METRICS.run("writing", partial(self._metrics.commit, metrics, self._writer.submit))
+        (board, metrics), of_board, of_metrics = self._others, step.board, step.metrics
+        if board is not None and of_board is not None:
+            commit = board.commit
+            BOARD.run("writing", lambda: commit(of_board, self._writer.submit, self._at.board_place, self.worker))
+        if metrics is not None and of_metrics is not None:
+            JOB_METRICS.run("writing", partial(metrics.commit, of_metrics, self._writer.submit))
 
     # On the writer thread.
     def _begin_watch(self, watch: WatchProcess) -> None:
@@ -319,7 +319,6 @@ class RunWriter:
 
     def _close_others(self) -> None:
         """Close the files that are no part of the run."""
-        if self._board is not None:
-            self._board.close()
-        if self._metrics is not None:
-            self._metrics.close()
+        for other in self._others:
+            if other is not None:
+                other.close()
