@@ -29,6 +29,7 @@ from smd_agent.rules.built_in import BuiltInRule
 from smd_agent.rules.judging import Judging, Verdict
 from smd_agent.rules.registry import applied_unasked, built_in_rules, configured_rules, rules_of_file
 from smd_agent.rules.step_view import Limits
+from smd_agent.rules.verdict_in_time import LARGEST_VALUE, Stopwatch
 
 if TYPE_CHECKING:
     from smd_agent.rules.rule import Rule
@@ -40,8 +41,8 @@ _FIRST_SECONDS = 0.25
 _SHARE = 0.1
 _FOR_STEPS = 0.2
 _AT_THE_END = 1.0
-_LARGEST_VALUE = 32 << 20
 _OUTPUT = 1
+_NICENESS, _NICENESS_OF_GROUP = 19, 10
 
 
 @dataclass(frozen=True)
@@ -93,9 +94,6 @@ def watch(job: Mapping[str, Any]) -> None:
     Args:
         job: what the training's process has told this one.
     """
-    # Else the lowest priority holds among the processes of this session alone, which has no other.
-    with suppress(OSError):
-        Path("/proc/self/autogroup").write_text("19")
     # They were for this process alone.
     for name, text in job["variables"].items():
         env.put(name, text)
@@ -121,8 +119,19 @@ def _watch(job: Mapping[str, Any], program: Program) -> None:
         watcher.look(_FOR_STEPS if goes_on else _AT_THE_END, ended=not goes_on)
         if not goes_on:
             break
+        if os.nice(0) < _NICENESS:
+            # Not before: where all processors are busy, the start would take long.
+            _be_nice()
         time.sleep(max(SECONDS, (time.process_time() - began) / _SHARE))
     watcher.end()
+
+
+def _be_nice() -> None:
+    """Take the lowest priority."""
+    os.nice(_NICENESS)
+    # Where the system knows groups, that holds among the processes of this session alone, which has no other.
+    with suppress(OSError):
+        Path("/proc/self/autogroup").write_text(str(_NICENESS_OF_GROUP))
 
 
 def _opened(root: Path, program: Program) -> Trial | None:
@@ -157,32 +166,47 @@ class Watcher:
         for wish in sorted(wishes, key=lambda wish: wish.name == ALL):
             made = self._made(wish, trial)
             rules += [rule for rule in made if self._wishes.setdefault(rule.rule_name, wish) is wish]
-        limits = Limits(_LARGEST_VALUE, lambda: True)
+        limits = Limits(LARGEST_VALUE, lambda: True)
         self._judging = Judging(trial, rules, limits, guard.attempt)
-        self._written: Verdict | None = None
+        self._is_written = False
+        self._trial = trial
 
     def look(self, seconds: float, ended: bool) -> None:
         """Look at what is new, and tell what is found.
 
         Args:
-            seconds: of a processor, for saved steps.
+            seconds: for saved steps, see `Stopwatch`.
             ended: whether it is the last look.
         """
-        until = time.process_time() + seconds
-        self._judging.take_new(incomplete=True, goes_on=lambda: time.process_time() < until)
+        # The loss first: where others use the processors, saved steps take their time.
+        self._trial.maybe_refresh()
+        self._judging.take_series()
+        self._tell_news()
+        watch = Stopwatch(seconds)
+        self._judging.take_new(incomplete=True, goes_on=lambda: watch.used < 1)
+        verdict = self._tell_news()
+        if ended or not self._is_written:
+            self._write(verdict, ended)
+
+    def _tell_news(self) -> Verdict:
+        """Tell what is found and has not been told; return the verdict."""
         verdict = self._judging.verdict()
         news = self._file.news(verdict.findings)
+        if news:
+            self._write(verdict, ended=False)
         for told in news:
             self._tell(told)
         for name, error in verdict.failed.items():
             if name not in self._failed:
                 self._failed.add(name)
                 self._program.say(f"{name} failed while training, and is asked no more ({guard.describe(error)})")
-        if news or ended or self._written is None:
-            self._written = verdict
-            failure = guard.attempt(partial(self._file.write, verdict.steps, verdict.losses, ended))
-            if failure is not None and not ended:
-                self._program.say(f"the findings cannot be written ({guard.describe(failure)})")
+        return verdict
+
+    def _write(self, verdict: Verdict, ended: bool) -> None:
+        self._is_written = True
+        failure = guard.attempt(partial(self._file.write, verdict.steps, verdict.losses, ended))
+        if failure is not None and not ended:
+            self._program.say(f"the findings cannot be written ({guard.describe(failure)})")
 
     def end(self) -> None:
         """Wait for the actions that are not done."""

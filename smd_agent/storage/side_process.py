@@ -1,7 +1,7 @@
 """The start of a process beside the program, which the program is told nothing of.
 
 It is no child of the program's, so that no ``os.wait`` returns it and no SIGCHLD comes for it; it has a session of its
-own, so that Ctrl-C does not reach it; it has none of the program's files, and the lowest priority. What that takes is
+own, so that Ctrl-C does not reach it; it has none of the program's files, and a lower priority. What that takes is
 compiled, see spawn.c; Python's own functions start children.
 """
 
@@ -17,6 +17,9 @@ from smd_agent.descriptors import above_streams
 LIBRARY = Path(__file__).with_name("spawn.so")
 # Must be that of the library, whose file may be left over from another release.
 _INTERFACE = 1
+NICENESS = 10
+"""Of the process when it starts; it may make it 19, the lowest priority, when it has."""
+
 # What a pipe takes of which nobody reads, on every system.
 _LARGEST_INPUT = 1 << 15
 
@@ -49,7 +52,7 @@ def start_beside(arguments: Sequence[str], environment: Mapping[str, str], given
         opened.remove(into)
         os.close(into)
         number = library.smd_agent_spawn(
-            *(_texts(arguments), _texts(f"{name}={text}" for name, text in environment.items()), source, to)
+            *(_texts(arguments), _texts(f"{name}={text}" for name, text in environment.items()), source, to, NICENESS)
         )
         if number:
             raise CannotStart(os.strerror(number))

@@ -32,13 +32,13 @@ EXPORT int smd_agent_spawn_interface(void) { return INTERFACE; }
 
 #define STACK (64 << 10)
 #define MOST_FILES 65536
-#define LOWEST_PRIORITY 19
 
 struct job {
     char *const *arguments;
     char *const *environment;
     int from;
     int to;
+    int niceness;
     char *stack;
     volatile int error;
 };
@@ -66,7 +66,7 @@ static int become(void *given) {
         _exit(127);
     }
     close_from(3);
-    setpriority(PRIO_PROCESS, 0, LOWEST_PRIORITY);
+    setpriority(PRIO_PROCESS, 0, job->niceness);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     execve(job->arguments[0], job->arguments, job->environment);
@@ -91,8 +91,8 @@ EXPORT int smd_agent_adopts(void) {
 
 /* `from` and `to`, which are no standard streams, become its input and its two outputs; all other files are closed.
    Returns 0, or the number of an error. */
-EXPORT int smd_agent_spawn(char *const *arguments, char *const *environment, int from, int to) {
-    struct job job = {arguments, environment, from, to, NULL, 0};
+EXPORT int smd_agent_spawn(char *const *arguments, char *const *environment, int from, int to, int niceness) {
+    struct job job = {arguments, environment, from, to, niceness, NULL, 0};
     sigset_t all, before;
     char *stacks = mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     if (stacks == MAP_FAILED)
@@ -113,8 +113,8 @@ EXPORT int smd_agent_spawn(char *const *arguments, char *const *environment, int
 #else
 EXPORT int smd_agent_adopts(void) { return 0; }
 
-EXPORT int smd_agent_spawn(char *const *arguments, char *const *environment, int from, int to) {
-    (void)arguments, (void)environment, (void)from, (void)to;
+EXPORT int smd_agent_spawn(char *const *arguments, char *const *environment, int from, int to, int niceness) {
+    (void)arguments, (void)environment, (void)from, (void)to, (void)niceness;
     return ENOSYS;
 }
 #endif

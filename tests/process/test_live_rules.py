@@ -26,6 +26,11 @@ FIELDS = {
 }
 
 
+def niceness(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return int(file.read().rpartition(")")[2].split()[16])
+
+
 def gone(pid):
     return not os.path.exists(f"/proc/{pid}")
 
@@ -62,9 +67,7 @@ def test_a_sound_training_gets_no_line(tmp_path):
     with LiveTraining(tmp_path, PYTORCH, ["--rules", "all"]) as training:
         wait_until(lambda: (training.run / "findings.json").exists())
         pid = training.watcher()
-        with open(f"/proc/{pid}/stat") as file:
-            fields = file.read().rpartition(")")[2].split()
-        assert fields[16] == "19", "its niceness"
+        assert wait_until(lambda: niceness(pid) == 19)
         assert training.end() == (0, "ended\n")
         assert wait_until(lambda: gone(pid))
     assert not [line for line in training.lines if "while training" in line]

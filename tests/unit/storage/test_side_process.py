@@ -58,7 +58,7 @@ def run(code, *words, cwd):
 def test_the_program_is_told_nothing_and_nothing_is_inherited(tmp_path):
     done = run(PROGRAM, WHO, cwd=tmp_path)
     # The fourth file is the folder that it lists.
-    assert done.stdout.splitlines() == ["no child", "hello True True True 19 [0, 1, 2] 4", "['SEEN'] bad []"], done
+    assert done.stdout.splitlines() == ["no child", "hello True True True 10 [0, 1, 2] 4", "['SEEN'] bad []"], done
 
 
 def test_a_child_of_the_program_is_still_its_own(tmp_path):
