@@ -25,6 +25,7 @@ NAMES = (
     "judging",
     "series",
     "tap",
+    "live",
 )
 
 

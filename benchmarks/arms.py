@@ -58,6 +58,10 @@ def start_ours(folder: Path, options: dict[str, Any]) -> None:
 def start_ours_deaf(folder: Path, options: dict[str, Any]) -> None:
     """Start our agent so that it looks for no requests."""
     start_agent(folder, {"save_interval": options["interval"], "tap": False}, options["collections"])
+def start_ours_live(folder: Path, options: dict[str, Any]) -> None:
+    """Start our agent so that all rules look on."""
+    parameters = {"save_interval": options["interval"], "live_rules": "all"}
+    start_agent(folder, parameters, options["collections"])
 
 
 def start_agent(folder: Path, parameters: dict[str, Any], collections: Sequence[str]) -> None:
@@ -102,6 +106,7 @@ ARMS = {
     "plain_alone": Arm(alone=True),
     "ours": Arm(load_ours, before=start_ours),
     "ours_deaf": Arm(load_ours, before=start_ours_deaf),
+    "ours_live": Arm(load_ours, before=start_ours_live),
     "ours_raw": Arm(load_ours, before=start_ours_raw),
     "old": Arm(load_old, after=register_old),
 }
