@@ -43,6 +43,7 @@ TYPES = {
     list[int]: "list of whole numbers",
     list[str]: "list",
     list[Any]: "list of objects",
+    list[dict[str, Any]]: "list of objects",
     dict[str, Any]: "object",
 }
 

@@ -233,7 +233,7 @@ def test_the_site_is_built_without_a_warning(tmp_path):
 
 
 PROJECT = ROOT / "pyproject.toml"
-EXTRAS = {"analysis", "dask", "parquet", "plots", "stores"}
+EXTRAS = {"analysis", "dask", "parquet", "plots", "sns", "stores"}
 BUILDS = pytest.mark.skipif(importlib.util.find_spec("hatchling") is None, reason="hatchling is not installed")
 
 
