@@ -58,6 +58,8 @@ def start_ours(folder: Path, options: dict[str, Any]) -> None:
 def start_ours_deaf(folder: Path, options: dict[str, Any]) -> None:
     """Start our agent so that it looks for no requests."""
     start_agent(folder, {"save_interval": options["interval"], "tap": False}, options["collections"])
+
+
 def start_ours_live(folder: Path, options: dict[str, Any]) -> None:
     """Start our agent so that all rules look on."""
     parameters = {"save_interval": options["interval"], "live_rules": "all"}

@@ -21,6 +21,7 @@ from smd_agent.formats.addresses import is_address, plain
 from smd_agent.printable import shortened
 
 _DOUBLED_KEYS_TOLD = 5
+_OFF_BY_DEFAULT = (keys.SAVE_ALL, keys.SAVE_EARLY, keys.WITHIN_BUDGET, keys.DRY_RUN, keys.BLAME)
 
 
 def read_settings(path: str | None = None, default_save_interval: int = DEFAULT_SAVE_INTERVAL) -> HookSettings:
@@ -61,13 +62,10 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
     reduction_config = precedence.hook_reductions(hook)
     include_regex = tuple(_regexes(hook))
     named = hook.take(keys.INCLUDE_COLLECTIONS) or []
-    save_all, save_early = hook.take(keys.SAVE_ALL), hook.take(keys.SAVE_EARLY)
-    within_budget = hook.take(keys.WITHIN_BUDGET)
+    on = {key: bool(hook.take(key)) for key in _OFF_BY_DEFAULT}
     include_workers = hook.take(keys.INCLUDE_WORKERS)
-    dry_run = hook.take(keys.DRY_RUN)
     step = hook.take(keys.STEP)
     series_megabytes = _series_megabytes(hook)
-    blame = hook.take(keys.BLAME)
     tap = hook.take(keys.TAP)
     tensorboard_dir = _tensorboard_dir(hook, out_dir)
     live = LiveKeys(hook.take(keys.LIVE_RULES), hook.take(keys.ON_FIND), tuple(hook.take(keys.ACTIONS) or ()))
@@ -85,7 +83,7 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
         from smd_agent.config.rules import Hook, is_report, rules_of, with_rules
 
         asked = rules_of(top, listed_rules)
-        all_of = Hook(hook_steps, default, reduction_config, frozenset(included), bool(save_all))
+        all_of = Hook(hook_steps, default, reduction_config, frozenset(included), on[keys.SAVE_ALL])
         collections = with_rules(collections, asked, all_of, top)
         included = tuple(dict.fromkeys([*included, *collections]))
         rules = [rule for rule in asked if not is_report(rule)]
@@ -99,18 +97,18 @@ def load_settings(source: Source, default_save_interval: int = DEFAULT_SAVE_INTE
         reduction_config=reduction_config,
         include_regex=include_regex,
         include_collections=included,
-        save_all=bool(save_all),
-        save_early=bool(save_early),
-        within_budget=bool(within_budget),
+        save_all=on[keys.SAVE_ALL],
+        save_early=on[keys.SAVE_EARLY],
+        within_budget=on[keys.WITHIN_BUDGET],
         include_workers=include_workers or "one",
-        dry_run=bool(dry_run),
+        dry_run=on[keys.DRY_RUN],
         step=step or "update",
         export_tensorboard=tensorboard_dir is not None,
         tensorboard_dir=tensorboard_dir,
         collections=tuple(collections.values()),
         upload_to=upload_to,
         series_megabytes=series_megabytes,
-        blame=bool(blame),
+        blame=on[keys.BLAME],
         tap=tap is not False,
         rules=tuple(rules),
         live_rules=live_rules(live, rules, hook),
