@@ -39,7 +39,7 @@ class UpdateListener(Protocol):
         """A Trainer has updated its parameters; ``ends``: and with that the current training step has ended."""
 
     def rested(self) -> None:
-        """It is told of the next update again; the last one that it was not told of has ended a step."""
+        """The next update is told of again; the last one that was not has ended a step."""
 
 
 class _Updates:
