@@ -417,6 +417,27 @@ def test_steps_of_other_threads_do_no_harm(out, rows):
     assert len(rows("steps")) > 10
 
 
+def test_each_worker_of_a_job_has_rows_of_its_own(out, monkeypatch):
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    printed = {}
+    for rank in ("0", "1"):
+        monkeypatch.setenv("OMPI_COMM_WORLD_RANK", rank)
+        net = small()
+        hook = smd.Hook(out, save_config=SELDOM, include_workers="all")
+        hook.register_block(net)
+        trainer = trainer_of(net)
+        for _ in range(3):
+            with autograd.record():
+                loss = loss_of(net)
+            loss.backward()
+            trainer.step(6)
+            printed.setdefault(f"worker_{rank}", []).append(mean_of(loss))
+        hook.finish(end_marker=rank == "1")
+    trial = smd.create_trial(out)
+    for worker, expected in printed.items():
+        assert trial.series(worker)["steps"]["series/loss"].tolist() == expected
+
+
 def test_it_is_not_taken_where_nothing_is_wanted(out, rows, monkeypatch):
     monkeypatch.setenv("USE_SMDEBUG", "0")
     net = small()
